@@ -1,0 +1,186 @@
+//! The imports, answered from memory. Like the real host, an ending call
+//! cancels everything but `http` and `log`.
+
+use super::{AgentEvent, Fake, State};
+use crate::bindings::bosh::cpi::{agent, config, http, image, log, registry};
+use crate::host::Host;
+use crate::types::DiskHint;
+
+/// 2026-01-01 00:00:00 UTC, when every fake call starts.
+const START_MS: u64 = 1_767_225_600_000;
+
+const MAX_READ: u32 = 1024 * 1024;
+
+impl State {
+    fn ending(&self) -> Option<String> {
+        self.end.as_ref().filter(|(at, _)| self.elapsed_ms >= *at).map(|(_, why)| why.clone())
+    }
+
+    fn agent(&mut self, event: AgentEvent) -> Result<(), agent::Error> {
+        if let Some(why) = self.ending() {
+            return Err(agent::Error::Cancelled(why));
+        }
+        if let Some(error) = &self.agent_failure {
+            return Err(error.clone());
+        }
+        self.agent_events.push(event);
+        Ok(())
+    }
+
+    fn registry(&self, id: &str) -> Result<String, registry::Error> {
+        if let Some(why) = self.ending() {
+            return Err(registry::Error::Cancelled(why));
+        }
+        self.registry.get(id).cloned().ok_or(registry::Error::NotFound)
+    }
+
+    fn image(&self) -> Result<&[u8], image::Error> {
+        if let Some(why) = self.ending() {
+            return Err(image::Error::Cancelled(why));
+        }
+        self.image.as_deref().ok_or_else(|| image::Error::Denied("this call has no image".to_owned()))
+    }
+}
+
+impl Host for Fake {
+    fn properties(&self) -> String {
+        self.state().properties.clone()
+    }
+    fn call(&self) -> config::CallInfo {
+        self.state().call.clone()
+    }
+
+    fn http_send(&self, request: &http::Request) -> Result<http::Response, http::Error> {
+        let mut state = self.state();
+        state.requests.push(request.clone());
+        let key = (request.method.clone(), request.url.clone());
+        if let Some(answers) = state.answers.get_mut(&key)
+            && let Some(first) = answers.front().cloned()
+        {
+            if answers.len() > 1 {
+                answers.pop_front();
+            }
+            return first.0;
+        }
+        if let Some(server) = &mut state.server {
+            return server(request).0;
+        }
+        Err(http::Error {
+            kind: http::ErrorKind::Denied(http::Denial::Undeclared),
+            message: format!("the fake has no answer for {} {}", request.method, request.url),
+            sent: false,
+        })
+    }
+    fn http_session(&self, name: &str) -> Result<String, http::Error> {
+        self.state().sessions.get(name).cloned().ok_or_else(|| http::Error {
+            kind: http::ErrorKind::Denied(http::Denial::Undeclared),
+            message: format!("the fake has no login `{name}`"),
+            sent: false,
+        })
+    }
+
+    fn agent_bootstrap(&self, settings: &agent::Settings) -> Result<String, agent::Error> {
+        let mut state = self.state();
+        state.agent(AgentEvent::Bootstrap(settings.clone()))?;
+        Ok(format!("sealed-user-data-{}", state.agent_events.len()))
+    }
+    fn agent_created(&self, vm: &str, registry_key: &str) -> Result<(), agent::Error> {
+        self.state().agent(AgentEvent::Created { vm: vm.to_owned(), registry_key: registry_key.to_owned() })
+    }
+    fn agent_attached(&self, registry_key: &str, disk: &str, hint: &DiskHint) -> Result<(), agent::Error> {
+        let (registry_key, disk) = (registry_key.to_owned(), disk.to_owned());
+        self.state().agent(AgentEvent::Attached { registry_key, disk, hint: hint.clone() })
+    }
+    fn agent_detached(&self, registry_key: &str, disk: &str) -> Result<(), agent::Error> {
+        self.state().agent(AgentEvent::Detached { registry_key: registry_key.to_owned(), disk: disk.to_owned() })
+    }
+    fn agent_deleted(&self, registry_key: &str) -> Result<(), agent::Error> {
+        self.state().agent(AgentEvent::Deleted { registry_key: registry_key.to_owned() })
+    }
+
+    fn registry_get(&self, id: &str) -> Result<String, registry::Error> {
+        self.state().registry(id)
+    }
+    fn registry_put(&self, id: &str, settings: &str) -> Result<(), registry::Error> {
+        let mut state = self.state();
+        match state.registry(id) {
+            Ok(_) | Err(registry::Error::NotFound) => {
+                state.registry.insert(id.to_owned(), settings.to_owned());
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+    fn registry_delete(&self, id: &str) -> Result<(), registry::Error> {
+        let mut state = self.state();
+        state.registry(id)?;
+        state.registry.remove(id);
+        Ok(())
+    }
+
+    fn image_size(&self) -> Result<u64, image::Error> {
+        self.state().image().map(|bytes| bytes.len() as u64)
+    }
+    /// 64 hex digits that depend on the bytes, but not a real SHA-256.
+    fn image_sha256(&self) -> Result<String, image::Error> {
+        let state = self.state();
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = state.image()?.iter().fold(0xcbf2_9ce4_8422_2325, step);
+        Ok(format!("{hash:016x}").repeat(4))
+    }
+    fn image_read(&self, offset: u64, length: u32) -> Result<Vec<u8>, image::Error> {
+        let state = self.state();
+        let bytes = state.image()?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = bytes.get(start..).ok_or_else(|| image::Error::Invalid("beyond the end".to_owned()))?;
+        Ok(rest[..rest.len().min(length.min(MAX_READ) as usize)].to_vec())
+    }
+    fn image_members(&self) -> Result<Vec<image::Member>, image::Error> {
+        let state = self.state();
+        state.image()?;
+        if state.members.is_empty() {
+            return Err(image::Error::Invalid("not an archive".to_owned()));
+        }
+        let member = |(name, bytes): &(String, Vec<u8>)| image::Member { name: name.clone(), size: bytes.len() as u64 };
+        Ok(state.members.iter().map(member).collect())
+    }
+    fn image_read_member(&self, name: &str, length: u32) -> Result<Vec<u8>, image::Error> {
+        let state = self.state();
+        state.image()?;
+        let found = state.members.iter().find(|(other, _)| other == name);
+        let (_, bytes) = found.ok_or_else(|| image::Error::Invalid(format!("no member `{name}`")))?;
+        Ok(bytes[..bytes.len().min(length.min(MAX_READ) as usize)].to_vec())
+    }
+
+    fn log(&self, level: log::Level, message: &str) {
+        self.state().logs.push((level, message.to_owned()));
+    }
+
+    fn now_ms(&self) -> u64 {
+        START_MS + self.state().elapsed_ms
+    }
+    fn monotonic_ns(&self) -> u64 {
+        self.state().elapsed_ms * 1_000_000
+    }
+    fn sleep(&self, ms: u64) -> Result<(), String> {
+        let mut state = self.state();
+        let target = state.elapsed_ms.saturating_add(ms);
+        state.elapsed_ms = state.end.as_ref().map_or(target, |(at, _)| target.min((*at).max(state.elapsed_ms)));
+        state.sleeps.push(ms);
+        state.ending().map_or(Ok(()), Err)
+    }
+    fn ending(&self) -> Option<String> {
+        self.state().ending()
+    }
+
+    /// The same bytes in every test (splitmix64).
+    fn random(&self, count: u32) -> Vec<u8> {
+        let mut state = self.state();
+        let mut next = || {
+            state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state.random ^ (state.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (mixed ^ (mixed >> 27)).to_le_bytes()[0]
+        };
+        (0..count).map(|_| next()).collect()
+    }
+}

@@ -1,0 +1,187 @@
+use serde_json::json;
+
+use super::*;
+use crate::bindings::bosh::cpi::{image as wire_image, registry as wire_registry};
+use crate::host::Host;
+use crate::{ErrorKind, Json, agent, clock, config, image, log, random, registry};
+
+#[test]
+fn properties_and_call_are_what_the_test_says() {
+    #[derive(serde::Deserialize, Debug)]
+    struct Properties {
+        region: String,
+        password: crate::Seal,
+    }
+    let call = config::CallInfo { method: "has_vm".into(), ..Fake::new().call() };
+    let _host = Fake::new().properties(json!({"region": "r1", "password": "s"})).call_info(call).install();
+    let properties: Properties = config::properties().unwrap();
+    assert_eq!((properties.region.as_str(), properties.password.as_str()), ("r1", "s"));
+    assert_eq!(config::call().method, "has_vm");
+    let error = config::properties::<BTreeMap<String, u8>>().unwrap_err();
+    assert!(error.message.starts_with("properties.password: "), "{error}");
+}
+
+#[test]
+fn hosts_nest_and_leave_nothing_behind() {
+    let outer = Fake::new().install();
+    {
+        let inner = Fake::new().install();
+        log::info("inner");
+        assert_eq!(inner.logs(), [(log::Level::Info, "inner".into())]);
+    }
+    log::warn("outer");
+    log::error("e");
+    log::debug("d");
+    assert_eq!(outer.logs().len(), 3);
+}
+
+#[test]
+fn a_server_answers_what_has_no_fixed_answer_and_remembers() {
+    let mut seen = 0;
+    let host = Fake::new()
+        .on("GET", "https://c/fixed", Answer::text(204, ""))
+        .serve(move |request| {
+            seen += 1;
+            Answer::json(200, json!({"seen": seen, "url": request.url}))
+        })
+        .install();
+    for url in ["https://c/fixed", "https://c/a", "https://c/b"] {
+        crate::http::post(url).json(&json!({"u": url})).send().unwrap();
+    }
+    let last = crate::http::get("https://c/c").send().unwrap();
+    assert_eq!(last.json::<Value>().unwrap(), json!({"seen": 4, "url": "https://c/c"}));
+    assert_eq!(host.request_json(1), Some(json!({"u": "https://c/a"})));
+    assert_eq!(host.request_json(3), None);
+}
+
+#[test]
+fn agent_calls_are_recorded_in_order() {
+    let host = Fake::new().install();
+    let hint = DiskHint::Text("/dev/sdb".into());
+    let settings = agent::Settings {
+        encodings: vec![agent::Encoding::Base64],
+        networks: vec![agent::addition("default")],
+        ..agent::settings("vm-1")
+    };
+    let seal = agent::bootstrap(&settings).unwrap();
+    assert_eq!(seal.as_str(), "sealed-user-data-1");
+    agent::created("vm-1", "key").unwrap();
+    agent::attached("key", "disk-1", &hint).unwrap();
+    agent::detached("key", "disk-1").unwrap();
+    agent::deleted("key").unwrap();
+    let (registry_key, disk) = ("key".to_owned(), "disk-1".to_owned());
+    assert_eq!(
+        host.agent_events(),
+        [
+            AgentEvent::Bootstrap(settings),
+            AgentEvent::Created { vm: "vm-1".into(), registry_key: registry_key.clone() },
+            AgentEvent::Attached { registry_key: registry_key.clone(), disk: disk.clone(), hint },
+            AgentEvent::Detached { registry_key: registry_key.clone(), disk },
+            AgentEvent::Deleted { registry_key },
+        ]
+    );
+}
+
+#[test]
+fn agent_failures_have_the_right_kind() {
+    use crate::bindings::bosh::cpi::agent::Error;
+    for (failure, kind) in [
+        (Error::Refused("too large".into()), ErrorKind::Cpi),
+        (Error::Registry("503".into()), ErrorKind::Cloud),
+        (Error::Cancelled("stop".into()), ErrorKind::Cloud),
+    ] {
+        let _host = Fake::new().fail_agent(failure).install();
+        let error = agent::bootstrap(&agent::settings("v")).unwrap_err();
+        assert_eq!(error.kind, kind);
+        assert!(error.message.starts_with("building the user-data: "), "{error}");
+    }
+}
+
+#[test]
+fn the_registry_remembers() {
+    let host = Fake::new().registry_entry("vm-1", json!({"disks": {}})).install();
+    assert_eq!(registry::get("vm-1").unwrap(), Some(json!({"disks": {}})));
+    assert_eq!(registry::get("vm-2").unwrap(), None);
+    registry::put("vm-2", &json!({"a": 1})).unwrap();
+    assert_eq!(host.registry_settings("vm-2"), Some(json!({"a": 1})));
+    registry::delete("vm-1").unwrap();
+    registry::delete("vm-1").unwrap();
+    assert_eq!(host.registry_delete("vm-1"), Err(wire_registry::Error::NotFound));
+    assert_eq!(host.registry_settings("vm-1"), None);
+}
+
+#[test]
+fn an_image_can_be_read_in_parts() {
+    let _host = Fake::new().image("0123456789").image_member("root.img", "abcdef").install();
+    assert_eq!(image::size().unwrap(), 10);
+    assert_eq!(image::sha256().unwrap().len(), 64);
+    assert_eq!(image::read(8, 100).unwrap(), b"89");
+    assert_eq!(image::read(10, 1).unwrap(), b"");
+    assert_eq!(image::read(11, 1).unwrap_err().kind, ErrorKind::Cpi);
+    assert_eq!(image::members().unwrap(), [wire_image::Member { name: "root.img".into(), size: 6 }]);
+    assert_eq!(image::read_member("root.img", 3).unwrap(), b"abc");
+    assert!(image::read_member("other", 3).unwrap_err().message.contains("no member `other`"));
+}
+
+#[test]
+fn a_call_without_an_image_denies_it_and_a_plain_image_has_no_members() {
+    {
+        let _host = Fake::new().install();
+        assert!(image::size().unwrap_err().message.starts_with("reading the stemcell image: "));
+    }
+    let _host = Fake::new().image("x").install();
+    assert!(image::members().unwrap_err().message.contains("not an archive"));
+}
+
+#[test]
+fn time_passes_only_by_sleeping() {
+    let _host = Fake::new().install();
+    let (now, monotonic) = (clock::now_ms(), clock::monotonic());
+    clock::sleep(std::time::Duration::from_millis(2500)).unwrap();
+    assert_eq!(clock::now_ms() - now, 2500);
+    assert_eq!((clock::monotonic() - monotonic).as_millis(), 2500);
+}
+
+#[test]
+fn an_ending_call_cancels_all_but_http_and_log() {
+    let host = Fake::new()
+        .image("x")
+        .registry_entry("i", json!({}))
+        .on("DELETE", "https://c/vm", Answer::text(204, ""))
+        .end_after_ms(10, "SIGTERM")
+        .install();
+    assert_eq!(clock::ending(), None);
+    let cancelled = clock::sleep(std::time::Duration::from_secs(1)).unwrap_err();
+    assert_eq!(cancelled.to_string(), "the call was cut short: SIGTERM");
+    assert_eq!(clock::ending(), Some(cancelled));
+    for error in [
+        image::size().unwrap_err(),
+        registry::get("i").unwrap_err(),
+        registry::put("i", &json!({})).unwrap_err(),
+        agent::deleted("i").unwrap_err(),
+    ] {
+        assert_eq!(error.kind, ErrorKind::Cloud);
+        assert!(error.message.ends_with("SIGTERM"), "{error}");
+    }
+    assert_eq!(crate::http::delete("https://c/vm").send().unwrap().status, 204);
+    log::info("cleaned up");
+    assert_eq!(host.logs().len(), 1);
+}
+
+#[test]
+fn random_bytes_differ_and_repeat_from_test_to_test() {
+    let first = {
+        let _host = Fake::new().install();
+        let (a, b) = (random::bytes(8), random::bytes(8));
+        assert_ne!(a, b);
+        a
+    };
+    let _host = Fake::new().install();
+    assert_eq!(random::bytes(8), first);
+    assert_eq!(random::hex(4).len(), 8);
+}
+
+#[test]
+fn code_that_installs_no_host_meets_an_empty_one() {
+    assert_eq!(Json::raw(crate::host::current().properties()).value().unwrap(), json!({}));
+}

@@ -1,0 +1,151 @@
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::*;
+use crate::bindings::bosh::cpi::http::Body;
+use crate::fake::{Answer, Fake};
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Server {
+    id: String,
+}
+
+const URL: &str = "https://cloud.example/servers";
+
+#[test]
+fn a_request_arrives_as_it_was_built() {
+    let host = Fake::new().on("POST", "https://cloud.example/servers?dry%20run=1", Answer::text(202, "")).install();
+    post(URL)
+        .query("dry run", "1")
+        .header("x-a", "b")
+        .json(&json!({"name": "n"}))
+        .timeout(Duration::from_secs(3))
+        .send()
+        .unwrap();
+    let sent = &host.requests()[0];
+    assert_eq!(sent.headers, [("x-a".into(), "b".into()), ("content-type".into(), "application/json".into())]);
+    assert_eq!(sent.body, Body::Bytes(br#"{"name":"n"}"#.to_vec()));
+    assert_eq!(sent.timeout_ms, Some(3000));
+}
+
+#[test]
+fn bodies_of_all_kinds_carry_their_type() {
+    let host = Fake::new().on("PUT", URL, Answer::text(200, "")).install();
+    put(URL).form(&[("a", "1 2")]).send().unwrap();
+    put(URL).bytes("text/plain", "x").send().unwrap();
+    put(URL).image(ImagePart::Member("root.img".into())).send().unwrap();
+    let sent: Vec<_> = host.requests().into_iter().map(|r| (r.headers[0].1.clone(), r.body)).collect();
+    assert_eq!(
+        sent,
+        [
+            ("application/x-www-form-urlencoded".into(), Body::Bytes(b"a=1%202".to_vec())),
+            ("text/plain".into(), Body::Bytes(b"x".to_vec())),
+            ("application/octet-stream".into(), Body::Image(ImagePart::Member("root.img".into()))),
+        ]
+    );
+}
+
+#[test]
+fn a_body_that_is_not_json_is_never_sent() {
+    let host = Fake::new().install();
+    let keys = std::collections::BTreeMap::from([((1, 2), 3)]);
+    let error = post(URL).json(&keys).send().unwrap_err();
+    assert!(matches!(error.cause, Cause::Build(_)) && !error.sent(), "{error}");
+    assert!(host.requests().is_empty());
+}
+
+#[test]
+fn responses_are_checked_and_parsed() {
+    let _host = Fake::new()
+        .on("GET", URL, Answer::json(200, json!({"id": "s1"})).header("etag", "7"))
+        .on("GET", "https://cloud.example/gone", Answer::json(404, json!({"error": {"message": "no such"}})))
+        .on("GET", "https://cloud.example/bad", Answer::json(200, json!({"id": 5})))
+        .install();
+    let response = get(URL).send().unwrap().ok().unwrap();
+    assert_eq!(response.header("etag"), Some("7"));
+    assert_eq!(response.text().unwrap(), r#"{"id":"s1"}"#);
+    assert_eq!(response.json::<Server>().unwrap(), Server { id: "s1".into() });
+    assert!(response.clone().expect(&[200, 202]).is_ok());
+    assert_eq!(response.expect(&[204]).unwrap_err().status(), Some(200));
+
+    let gone = get("https://cloud.example/gone").query("secret", "x").send();
+    assert!(gone.is_err(), "the fake has no answer for that query");
+    let gone = get("https://cloud.example/gone").send().unwrap();
+    assert_eq!(gone.clone().found().unwrap(), None);
+    let error = gone.ok().unwrap_err();
+    assert!(error.is_not_found() && error.sent());
+    assert_eq!(crate::Error::from(error).message, "GET https://cloud.example/gone: the cloud answered 404: no such");
+
+    let error = get("https://cloud.example/bad").send().unwrap().json::<Server>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "GET https://cloud.example/bad: the response's body.id: invalid type: integer `5`, expected a string"
+    );
+}
+
+#[test]
+fn a_denial_is_recognisable_and_the_query_stays_out_of_messages() {
+    let _host = Fake::new().install();
+    let error = get("https://evil.example/x?token=abc").retries(5).send().unwrap_err();
+    assert_eq!(error.denial(), Some(Denial::Undeclared));
+    assert!(!error.sent());
+    assert_eq!(error.request, "GET https://evil.example/x");
+}
+
+#[test]
+fn only_what_is_safe_is_tried_again() {
+    let fail = |kind, sent| Answer::fail(kind, "failed", sent);
+    for (method, answer, again) in [
+        ("GET", Answer::text(503, ""), true),
+        ("GET", Answer::text(500, ""), false),
+        ("GET", Answer::text(404, ""), false),
+        ("POST", Answer::text(503, ""), false),
+        ("POST", Answer::text(429, ""), true),
+        ("POST", fail(ErrorKind::Connect, false), true),
+        ("POST", fail(ErrorKind::Timeout, true), false),
+        ("PATCH", fail(ErrorKind::Truncated, true), false),
+        ("DELETE", fail(ErrorKind::Timeout, true), true),
+        ("PUT", fail(ErrorKind::Protocol, true), true),
+        ("GET", fail(ErrorKind::Dns, false), true),
+        ("GET", fail(ErrorKind::Tls, false), false),
+        ("GET", fail(ErrorKind::InvalidRequest, false), false),
+        ("GET", fail(ErrorKind::Limit("http_requests".into()), false), false),
+        ("GET", fail(ErrorKind::Denied(Denial::Host), false), false),
+        ("GET", fail(ErrorKind::Cancelled, false), false),
+    ] {
+        let name = format!("{method} {answer:?}");
+        let host = Fake::new().on(method, URL, answer).on(method, URL, Answer::text(200, "")).install();
+        let outcome = Request::new(method, URL).retries(1).send();
+        assert_eq!(host.requests().len(), if again { 2 } else { 1 }, "{name}");
+        assert_eq!(outcome.is_ok_and(|response| response.status == 200), again, "{name}");
+    }
+}
+
+#[test]
+fn pauses_grow_and_obey_the_cloud() {
+    let host = Fake::new()
+        .on("GET", URL, Answer::text(503, ""))
+        .on("GET", URL, Answer::text(503, ""))
+        .on("GET", URL, Answer::text(429, "").header("retry-after", "7"))
+        .on("GET", URL, Answer::text(429, "").header("retry-after", "86400"))
+        .install();
+    assert_eq!(get(URL).retries(4).send().unwrap().status, 429);
+    assert_eq!(host.sleeps(), [1000, 2000, 7000, 60000]);
+}
+
+#[test]
+fn an_ending_call_answers_what_happened_last() {
+    let host = Fake::new().on("GET", URL, Answer::text(503, "busy")).end_after_ms(1500, "stopped").install();
+    assert_eq!(get(URL).retries(9).send().unwrap().status, 503);
+    assert_eq!(host.requests().len(), 2);
+}
+
+#[test]
+fn a_session_is_parsed() {
+    let _host = Fake::new().session("main", json!({"id": "s"})).install();
+    assert_eq!(session::<Server>("main").unwrap(), Server { id: "s".into() });
+    assert!(session::<Server>("other").unwrap_err().to_string().starts_with("login other: "));
+    assert!(session::<Vec<u8>>("main").unwrap_err().to_string().contains("expected a sequence"));
+}

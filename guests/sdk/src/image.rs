@@ -1,0 +1,41 @@
+//! The stemcell image of this `create_stemcell`. To send it somewhere, use
+//! [`crate::http::Request::image`], which streams it from the host's disk.
+
+use crate::bindings::bosh::cpi::image as wire;
+use crate::{Error, host};
+
+pub use crate::bindings::bosh::cpi::http::ImagePart;
+pub use crate::bindings::bosh::cpi::image::Member;
+
+pub fn size() -> Result<u64, Error> {
+    host::current().image_size().map_err(failed)
+}
+
+/// SHA-256 of the whole file in lower-case hex.
+pub fn sha256() -> Result<String, Error> {
+    host::current().image_sha256().map_err(failed)
+}
+
+/// At most 1 MiB at a time; shorter at the end of the file.
+pub fn read(offset: u64, length: u32) -> Result<Vec<u8>, Error> {
+    host::current().image_read(offset, length).map_err(failed)
+}
+
+/// Regular files of a tar or tar.gz image, in its order.
+pub fn members() -> Result<Vec<Member>, Error> {
+    host::current().image_members().map_err(failed)
+}
+
+/// The first bytes of a member, at most 1 MiB.
+pub fn read_member(name: &str, length: u32) -> Result<Vec<u8>, Error> {
+    host::current().image_read_member(name, length).map_err(failed)
+}
+
+fn failed(error: wire::Error) -> Error {
+    match error {
+        wire::Error::Denied(message) | wire::Error::Invalid(message) => Error::cpi(message),
+        wire::Error::Io(message) => Error::cloud(message),
+        wire::Error::Cancelled(why) => crate::clock::Cancelled(why).into(),
+    }
+    .context("reading the stemcell image")
+}

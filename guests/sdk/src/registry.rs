@@ -1,0 +1,38 @@
+//! The BOSH registry, for what [`crate::agent`] does not cover. Secrets in
+//! settings are seals; only `disks` and `networks` can be changed.
+
+use serde_json::Value;
+
+use crate::bindings::bosh::cpi::registry as wire;
+use crate::{Error, Json, host};
+
+/// Settings of an instance, `None` if the registry has none.
+pub fn get(id: &str) -> Result<Option<Value>, Error> {
+    match host::current().registry_get(id) {
+        Ok(text) => Json::named(format!("settings of {id}"), text).value().map(Some),
+        Err(wire::Error::NotFound) => Ok(None),
+        Err(error) => Err(failed("reading", id, error)),
+    }
+}
+
+pub fn put(id: &str, settings: &Value) -> Result<(), Error> {
+    host::current().registry_put(id, &settings.to_string()).map_err(|error| failed("writing", id, error))
+}
+
+/// Deletes settings; those that are gone already are no error.
+pub fn delete(id: &str) -> Result<(), Error> {
+    match host::current().registry_delete(id) {
+        Ok(()) | Err(wire::Error::NotFound) => Ok(()),
+        Err(error) => Err(failed("deleting", id, error)),
+    }
+}
+
+fn failed(doing: &str, id: &str, error: wire::Error) -> Error {
+    match error {
+        wire::Error::Denied(message) | wire::Error::Invalid(message) => Error::cpi(message),
+        wire::Error::NotFound => Error::cloud("not found"),
+        wire::Error::Unavailable(message) => Error::cloud(message),
+        wire::Error::Cancelled(why) => crate::clock::Cancelled(why).into(),
+    }
+    .context(format_args!("{doing} the registry's settings of {id}"))
+}

@@ -1,0 +1,120 @@
+//! The section `agent` of the operator's config: all of it is secret.
+
+use crate::secret::Secret;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use std::fmt;
+use url::Url;
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    #[serde(deserialize_with = "secret")]
+    pub(super) mbus: Option<Secret>,
+    pub(super) ntp: Vec<String>,
+    /// `provider` and `options`, as the Agent reads them.
+    pub(super) blobstore: Map<String, Value>,
+}
+
+impl fmt::Debug for AgentConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AgentConfig(<redacted>)")
+    }
+}
+
+impl AgentConfig {
+    /// URLs that the Agents use and that no guest may: what they are, and the URL.
+    pub fn endpoints(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let mbus = self.mbus.iter().map(|mbus| ("the message bus", mbus.reveal()));
+        let options = self.blobstore.get("options").and_then(Value::as_object);
+        let blobstore =
+            options.into_iter().flat_map(Map::values).filter_map(Value::as_str).map(|url| ("the blobstore", url));
+        mbus.chain(blobstore)
+    }
+
+    /// What is allowed but unwise: a VM can read its own settings, so nothing
+    /// in them should open more than that VM's doors.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.mbus.as_ref().is_some_and(|mbus| password_of(mbus.reveal()).is_some()) {
+            warnings.push(
+                "`agent.mbus` holds a password that every VM gets; let the Director give each Agent its own certificate \
+                 (`env.bosh.mbus`), and leave the password out"
+                    .into(),
+            );
+        }
+        let options = self.blobstore.get("options").and_then(Value::as_object);
+        let sensitive = ["password", "secret", "token", "key", "credential"];
+        let credential = options.into_iter().flat_map(Map::keys).find(|name| {
+            let name = name.to_lowercase();
+            sensitive.iter().any(|word| name.contains(word))
+        });
+        if let Some(name) = credential {
+            warnings.push(format!(
+                "`agent.blobstore.options.{name}` is a credential that every VM gets; use signed URLs, and leave it out"
+            ));
+        }
+        warnings
+    }
+}
+
+/// As it is in the URL, without decoding.
+pub(super) fn password_of(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.password().filter(|password| !password.is_empty()).map(str::to_owned)
+}
+
+fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.filter(|text| !text.is_empty()).map(Secret::new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn config(section: Value) -> AgentConfig {
+        serde_json::from_value(section).unwrap()
+    }
+
+    #[test]
+    fn debug_shows_nothing() {
+        let config =
+            config(json!({"mbus": "nats://u:hunter2@h:4222", "blobstore": {"options": {"password": "hunter2"}}}));
+        assert_eq!(format!("{config:?}"), "AgentConfig(<redacted>)");
+    }
+
+    #[test]
+    fn credentials_for_the_whole_fleet_are_warned_about() {
+        for (section, expected) in [
+            (json!({}), ""),
+            (json!({"mbus": null, "ntp": ["a"]}), ""),
+            (
+                json!({"mbus": "nats://10.0.0.6:4222", "blobstore": {"provider": "dav", "options": {"endpoint": "x"}}}),
+                "",
+            ),
+            (json!({"mbus": "nats://u:hunter2@h:4222"}), "`agent.mbus` holds a password"),
+            (
+                json!({"blobstore": {"options": {"secret_access_key": "hunter2"}}}),
+                "`agent.blobstore.options.secret_access_key`",
+            ),
+        ] {
+            let warnings = config(section).warnings().join("\n");
+            assert!(warnings.contains(expected) && warnings.is_empty() == expected.is_empty(), "{warnings}");
+            assert!(!warnings.contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn endpoints_are_those_of_message_bus_and_blobstore() {
+        let section = json!({"mbus": "nats://h:4222", "blobstore": {"options": {"endpoint": "http://b"}}});
+        let expected = vec![("the message bus", "nats://h:4222"), ("the blobstore", "http://b")];
+        assert_eq!(config(section).endpoints().collect::<Vec<_>>(), expected);
+        assert!(config(json!({"blobstore": {"options": {"endpoint": 1}}})).endpoints().next().is_none());
+    }
+
+    #[test]
+    fn unknown_keys_are_errors() {
+        assert!(serde_json::from_value::<AgentConfig>(json!({"nats": "x"})).is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! The Director's networks with a guest's additions.
+//!
+//! The Director chose the addresses of manual and vip networks, and a guest
+//! cannot change them: it could put a VM in another's place. Those of dynamic
+//! networks the cloud chose, so the guest says them.
+
+use super::additions::NetworkAddition;
+use crate::strict_json;
+use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+
+type Networks = Map<String, Value>;
+
+pub(super) fn with_additions(networks: &Networks, additions: &[NetworkAddition]) -> Result<Networks, String> {
+    let mut networks = networks.clone();
+    for (index, addition) in additions.iter().enumerate() {
+        let name = &addition.name;
+        if additions[..index].iter().any(|earlier| earlier.name == *name) {
+            return Err(format!("network `{name}` is given twice"));
+        }
+        match networks.get_mut(name) {
+            Some(Value::Object(network)) => {
+                add(network, addition).map_err(|what| format!("network `{name}`: {what}"))?;
+            }
+            _ => return Err(format!("the call has no network `{name}`")),
+        }
+    }
+    Ok(networks)
+}
+
+fn add(network: &mut Map<String, Value>, addition: &NetworkAddition) -> Result<(), String> {
+    let dns = (!addition.dns.is_empty()).then(|| json!(addition.dns));
+    let address = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+    for (key, given) in [
+        ("ip", address(&addition.ip)),
+        ("netmask", address(&addition.netmask)),
+        ("gateway", address(&addition.gateway)),
+        ("dns", dns),
+    ] {
+        let Some(given) = given else { continue };
+        check_addresses(key, &given)?;
+        if network.get("type").and_then(Value::as_str) == Some("dynamic") {
+            network.insert(key.into(), given);
+        } else if network.get(key) != Some(&given) {
+            return Err(format!("`{key}` was decided by the Director and cannot be changed: it is no dynamic network"));
+        }
+    }
+    if let Some(mac) = &addition.mac {
+        network.insert("mac".into(), Value::String(canonical_mac(mac)?));
+    }
+    if let Some(routes) = &addition.routes {
+        network.insert("routes".into(), parse_routes(routes)?);
+    }
+    if let Some(alias) = &addition.alias {
+        network.insert("alias".into(), json!(alias));
+    }
+    for (key, given) in [("use_dhcp", addition.use_dhcp), ("preconfigured", addition.preconfigured)] {
+        if let Some(given) = given {
+            network.insert(key.into(), Value::Bool(given));
+        }
+    }
+    Ok(())
+}
+
+fn check_addresses(key: &str, given: &Value) -> Result<(), String> {
+    let is_address = |value: &Value| value.as_str().is_some_and(|text| text.parse::<IpAddr>().is_ok());
+    let fine = match given {
+        Value::Array(addresses) => addresses.iter().all(is_address),
+        address => is_address(address),
+    };
+    if fine { Ok(()) } else { Err(format!("`{key}` is not an IP address")) }
+}
+
+/// The Agent compares MAC addresses as text, with how the kernel writes them.
+fn canonical_mac(mac: &str) -> Result<String, String> {
+    let octets: Vec<&str> = mac.split([':', '-']).collect();
+    let is_octet = |octet: &&str| octet.len() == 2 && octet.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if octets.len() == 6 && octets.iter().all(is_octet) {
+        return Ok(octets.join(":").to_ascii_lowercase());
+    }
+    Err("`mac` must be six hexadecimal octets with colons between them".into())
+}
+
+fn parse_routes(routes: &str) -> Result<Value, String> {
+    let of_strings = |route: &Value| route.as_object().is_some_and(|fields| fields.values().all(Value::is_string));
+    match strict_json::parse(routes, 2) {
+        Ok(Value::Array(routes)) if routes.iter().all(of_strings) => Ok(Value::Array(routes)),
+        _ => Err("`routes` must be a JSON array of objects with string values (destination, netmask, gateway)".into()),
+    }
+}
+
+/// Name servers of the network that is the default for DNS, or of the first
+/// that has any.
+pub(super) fn name_servers(networks: &Networks) -> Option<&Value> {
+    let servers =
+        |network: &'_ Value| network.get("dns").is_some_and(|dns| dns.as_array().is_some_and(|dns| !dns.is_empty()));
+    let is_default = |network: &&Value| {
+        network.get("default").and_then(Value::as_array).is_some_and(|default| default.contains(&json!("dns")))
+    };
+    let with_servers: Vec<&Value> = networks.values().filter(|network| servers(network)).collect();
+    let chosen = with_servers.iter().copied().find(is_default).or_else(|| with_servers.first().copied());
+    chosen.and_then(|network| network.get("dns"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Which parts of agent settings are secrets of their own, for redaction and
+//! for the tripwire: a server that echoes user-data need not echo all of it.
+//!
+//! Not every string is one: the name of a region, taken for a secret, would
+//! have half of a cloud's answers withheld.
+
+use super::VmSpec;
+use super::config::{AgentConfig, password_of};
+use crate::secret::Secret;
+use serde_json::Value;
+
+/// Shorter strings of `env` are words, not keys.
+const ENV_MIN: usize = 12;
+
+/// What the Director itself logs of `env`, and guests see.
+const VISIBLE: [&str; 3] = ["env.bosh.group", "env.bosh.groups", "env.bosh.tags"];
+
+/// Where something is, rather than how to get in.
+const PLACES: [&str; 12] = [
+    "blobstore_path",
+    "bucket_name",
+    "container_name",
+    "credentials_source",
+    "endpoint",
+    "folder_name",
+    "host",
+    "port",
+    "provider",
+    "region",
+    "storage_account_name",
+    "user",
+];
+
+pub(super) fn of(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Secret)> {
+    let mut secrets = Vec::new();
+    if let Some(mbus) = &config.mbus
+        && let Some(password) = password_of(mbus.reveal())
+    {
+        secrets.push(("agent.mbus".into(), mbus.clone()));
+        let decoded = url::form_urlencoded::parse(format!("p={}", password.replace('+', "%2B")).as_bytes())
+            .next()
+            .map(|(_, value)| value.into_owned());
+        secrets.extend(decoded.map(|password| ("agent.mbus.password".into(), Secret::new(password))));
+    }
+    if let Some(options) = config.blobstore.get("options") {
+        collect(options, "agent.blobstore.options", 1, &mut secrets);
+    }
+    if let Some(spec) = spec {
+        collect(&spec.env, "env", ENV_MIN, &mut secrets);
+    }
+    secrets
+}
+
+fn collect(value: &Value, path: &str, min: usize, secrets: &mut Vec<(String, Secret)>) {
+    if VISIBLE.contains(&path) {
+        return;
+    }
+    match value {
+        Value::String(text) if text.len() >= min => secrets.push((path.to_owned(), Secret::new(text.as_str()))),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, path, min, secrets)),
+        Value::Object(fields) => {
+            for (key, value) in fields.iter().filter(|(key, _)| !PLACES.contains(&key.as_str())) {
+                collect(value, &format!("{path}.{key}"), min, secrets);
+            }
+        }
+        _ => {}
+    }
+}

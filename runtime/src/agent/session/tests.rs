@@ -1,0 +1,144 @@
+use super::*;
+use crate::agent::tests::{additions, config, spec};
+use crate::agent::{Encoding, mode};
+use crate::policy::RegistryRights;
+use crate::registry::fake::{Dialect, Fake, run, soon};
+use serde_json::{Value, json};
+
+struct Call {
+    agent: AgentSession,
+    vault: Arc<Vault>,
+}
+
+/// `create_vm`, or another call about the VM `own`.
+fn call(fake: &Fake, mode: Mode, own: Option<&str>) -> Call {
+    let limits = crate::limits::Limits::default();
+    let client = crate::registry::RegistryClient::new(&fake.config(), &limits).unwrap();
+    let own_ids = own.map(str::to_owned).into_iter().collect();
+    let registry = Arc::new(RegistrySession::new(Some(client), RegistryRights::default(), own_ids, own.is_none()));
+    let vault = Arc::new(Vault::new());
+    let spec = own.is_none().then(spec);
+    let agent = AgentSession::new(mode, config(), spec, Some(fake.config()), registry, vault.clone());
+    Call { agent, vault }
+}
+
+impl Call {
+    fn user_data(&self) -> Value {
+        let seal = self.agent.bootstrap(&additions()).unwrap();
+        let sealed = self.vault.open(&seal).unwrap();
+        assert_eq!((sealed.name.as_str(), sealed.layer), ("agent", Layer::Call));
+        serde_json::from_str(sealed.secret.reveal()).unwrap()
+    }
+}
+
+fn hint() -> DiskHint {
+    DiskHint::Fields(vec![("path".into(), "/dev/sdc".into())])
+}
+
+#[test]
+fn without_a_registry_the_user_data_is_all_and_the_rest_does_nothing() {
+    let fake = Fake::start(Dialect::Ruby);
+    let call = call(&fake, mode(2, Some(2)), None);
+    let data = call.user_data();
+    assert_eq!((&data["agent_id"], &data["env"]), (&json!("agent-1"), &spec().env));
+    assert_eq!(data.get("registry"), None);
+    run(async {
+        call.agent.created("vm", "key", soon()).await.unwrap();
+        call.agent.attached("any", "disk", &hint(), soon()).await.unwrap();
+        call.agent.detached("any", "disk", soon()).await.unwrap();
+        call.agent.deleted("any", soon()).await.unwrap();
+        assert_eq!(call.agent.finish(Some("vm"), soon()).await, Ok(vec![]));
+    });
+    assert!(fake.requests().is_empty());
+}
+
+#[test]
+fn with_a_registry_the_settings_are_there_once_the_vm_exists() {
+    let fake = Fake::start(Dialect::Go);
+    let call = call(&fake, mode(2, None), None);
+    let data = call.user_data();
+    let endpoint = data["registry"]["endpoint"].as_str().unwrap();
+    assert!(endpoint.starts_with("http://admin:pa%3Ass-hunter2@127.0.0.1:"), "{endpoint}");
+    assert_eq!((&data["server"], data.get("env")), (&json!({"name": "vm-1"}), None));
+    assert_eq!(fake.stored("key"), None);
+    run(call.agent.created("vm", "key", soon())).unwrap();
+    let stored = fake.stored("key").unwrap();
+    assert_eq!((&stored["agent_id"], &stored["env"]), (&json!("agent-1"), &spec().env));
+    assert_eq!(run(call.agent.finish(Some("vm"), soon())), Ok(vec![]));
+    assert!(fake.stored("key").is_some());
+}
+
+#[test]
+fn settings_of_a_vm_that_is_not_returned_are_deleted() {
+    for returned in [None, Some("another")] {
+        let fake = Fake::start(Dialect::Ruby);
+        let call = call(&fake, Mode::Registry, None);
+        call.user_data();
+        run(call.agent.created("vm", "key", soon())).unwrap();
+        let result = run(call.agent.finish(returned, soon()));
+        assert_eq!(fake.stored("key"), None);
+        match returned {
+            None => assert_eq!(result, Ok(vec![])),
+            Some(_) => assert!(result.unwrap_err().message.contains("returned `another` without `agent.created`")),
+        }
+    }
+}
+
+#[test]
+fn disks_come_and_go_in_the_registry_of_older_vms() {
+    let fake = Fake::start(Dialect::Ruby);
+    fake.store("vm", json!({"agent_id": "a", "disks": {"system": "/dev/sda", "persistent": {"old": "/dev/sdb"}}}));
+    let call = call(&fake, mode(1, Some(2)), Some("vm"));
+    run(async {
+        call.agent.attached("vm", "disk", &hint(), soon()).await.unwrap();
+        let persistent = fake.stored("vm").unwrap()["disks"]["persistent"].clone();
+        assert_eq!(persistent, json!({"old": "/dev/sdb", "disk": {"path": "/dev/sdc"}}));
+        call.agent.detached("vm", "old", soon()).await.unwrap();
+        assert_eq!(fake.stored("vm").unwrap()["disks"]["persistent"], json!({"disk": {"path": "/dev/sdc"}}));
+        call.agent.deleted("vm", soon()).await.unwrap();
+        assert_eq!(fake.stored("vm"), None);
+        // What is gone has no disks; but a disk cannot be attached to it.
+        call.agent.deleted("vm", soon()).await.unwrap();
+        call.agent.detached("vm", "disk", soon()).await.unwrap();
+        let error = call.agent.attached("vm", "disk", &hint(), soon()).await.unwrap_err();
+        assert!(matches!(&error, AgentError::Registry(what) if what.contains("no settings for `vm`")), "{error}");
+        assert_eq!(call.agent.finish(None, soon()).await, Ok(vec![]));
+    });
+}
+
+#[test]
+fn misuse_is_refused_with_a_reason() {
+    let fake = Fake::start(Dialect::Ruby);
+    let later = call(&fake, Mode::Registry, Some("vm"));
+    let creating = call(&fake, Mode::Registry, None);
+    let too_small = Additions { max_bytes: Some(10), encodings: vec![Encoding::Base64], ..additions() };
+    let empty = DiskHint::Text(String::new());
+    for (result, expected) in [
+        (later.agent.bootstrap(&additions()).map(drop), "for `create_vm` only"),
+        (run(creating.agent.created("vm", "key", soon())), "after `agent.bootstrap`"),
+        (creating.agent.bootstrap(&too_small).map(drop), "the platform takes 10"),
+        (run(later.agent.created("vm", "vm", soon())), "after `agent.bootstrap` in `create_vm`"),
+        (run(later.agent.attached("other", "d", &hint(), soon())), "registry"),
+        (run(later.agent.attached("vm", "d", &empty, soon())), "a disk hint is empty"),
+        (run(later.agent.deleted("a/b", soon())), "a registry ID must be"),
+    ] {
+        let error = result.unwrap_err();
+        assert!(matches!(&error, AgentError::Refused(what) if what.contains(expected)), "{expected}: {error:?}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    assert!(fake.requests().is_empty());
+}
+
+#[test]
+fn secrets_in_the_settings_are_known_to_the_vault() {
+    let fake = Fake::start(Dialect::Ruby);
+    let call = call(&fake, Mode::Registry, None);
+    let seal = call.agent.bootstrap(&additions()).unwrap();
+    assert_eq!(call.agent.bootstraps(), [seal]);
+    for secret in ["mbus-hunter2", "blob-hunter2", "env-hunter2-hash", "pa:ss-hunter2"] {
+        assert!(!call.vault.redact(&format!("x {secret} y")).contains(secret), "{secret}");
+        assert!(call.vault.leak_in(secret.as_bytes()).is_some(), "{secret}");
+    }
+    let public = "a-long-name-of-one http://10.0.0.6:25250 10.0.0.7";
+    assert_eq!(call.vault.redact(public), public);
+}

@@ -1,0 +1,100 @@
+//! The settings documents, exactly as the Agent decodes them, and the text that
+//! becomes user-data.
+
+use super::additions::{Additions, Encoding};
+use super::config::AgentConfig;
+use super::{VmSpec, networks};
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use serde_json::{Map, Value, json};
+
+type Object = Map<String, Value>;
+
+/// All that the Agent needs. In registry-less mode this is the user-data, else
+/// it goes into the registry.
+pub(super) fn full(config: &AgentConfig, spec: &VmSpec, additions: &Additions) -> Result<Object, String> {
+    let mut settings = Map::new();
+    settings.insert("agent_id".into(), json!(spec.agent_id));
+    settings.insert("vm".into(), json!({"name": additions.vm_name}));
+    let networks = networks::with_additions(&spec.networks, &additions.networks)?;
+    settings.insert("networks".into(), Value::Object(networks));
+    settings.insert("disks".into(), disks(additions)?);
+    settings.insert("env".into(), spec.env.clone());
+    if let Some(mbus) = &config.mbus {
+        settings.insert("mbus".into(), json!(mbus.reveal()));
+    }
+    settings.insert("ntp".into(), json!(config.ntp));
+    if !config.blobstore.is_empty() {
+        settings.insert("blobstore".into(), Value::Object(config.blobstore.clone()));
+    }
+    Ok(settings)
+}
+
+/// `system` is a string, other disks are hints; persistent disks come later,
+/// through the Director or the registry.
+fn disks(additions: &Additions) -> Result<Value, String> {
+    let mut disks = Map::new();
+    if let Some(system) = &additions.system_disk {
+        disks.insert("system".into(), json!(system));
+    }
+    if let Some(ephemeral) = &additions.ephemeral_disk {
+        disks.insert("ephemeral".into(), ephemeral.to_json()?);
+    }
+    disks.insert("persistent".into(), json!({}));
+    if !additions.raw_ephemeral_disks.is_empty() {
+        let raw: Result<Vec<Value>, String> =
+            additions.raw_ephemeral_disks.iter().map(|hint| hint.to_raw_json()).collect();
+        disks.insert("raw_ephemeral".into(), Value::Array(raw?));
+    }
+    Ok(Value::Object(disks))
+}
+
+/// User-data without a registry.
+pub(super) fn with_dns(full: &Object) -> Object {
+    let mut data = dns(full);
+    data.extend(full.clone());
+    data
+}
+
+/// User-data that leads to the registry.
+pub(super) fn pointing_to(registry: Value, full: &Object, vm_name: &str) -> Object {
+    let mut data = dns(full);
+    data.insert("networks".into(), full.get("networks").cloned().unwrap_or_default());
+    data.insert("registry".into(), registry);
+    data.insert("server".into(), json!({"name": vm_name}));
+    data
+}
+
+fn dns(full: &Object) -> Object {
+    let servers = full.get("networks").and_then(Value::as_object).and_then(networks::name_servers);
+    servers.into_iter().map(|servers| ("dns".to_owned(), json!({"nameserver": servers}))).collect()
+}
+
+/// The text for the platform. Too large is an error, and names the parts to
+/// make smaller, not their contents.
+pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u32>) -> Result<String, String> {
+    if encodings.len() > 4 {
+        return Err("more than four encodings are asked for".into());
+    }
+    let plain = Value::Object(data.clone()).to_string();
+    let text = encodings.iter().fold(plain, |text, encoding| match encoding {
+        Encoding::JsonString => Value::String(text).to_string(),
+        Encoding::Base64 => BASE64_STANDARD.encode(text),
+        Encoding::Base64Url => BASE64_URL_SAFE.encode(text),
+    });
+    match max_bytes {
+        Some(max) if text.len() as u64 > u64::from(max) => Err(format!(
+            "the agent settings take {} bytes as user-data, and the platform takes {max}; the largest parts before \
+             encoding are {}; make them smaller in the deployment or in the CPI's config",
+            text.len(),
+            largest(data)
+        )),
+        _ => Ok(text),
+    }
+}
+
+fn largest(data: &Object) -> String {
+    let mut parts: Vec<(&String, usize)> = data.iter().map(|(name, part)| (name, part.to_string().len())).collect();
+    parts.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    parts.iter().take(3).map(|(name, size)| format!("`{name}` ({size} bytes)")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,193 @@
+use super::settings::{encode, full, pointing_to, with_dns};
+use super::*;
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use proptest::prelude::*;
+use serde_json::json;
+
+pub(super) fn config() -> AgentConfig {
+    serde_json::from_value(json!({
+        "mbus": "nats://u:mbus-hunter2@10.0.0.6:4222", "ntp": ["0.pool.example"],
+        "blobstore": {"provider": "dav", "options": {"endpoint": "http://10.0.0.6:25250", "password": "blob-hunter2"}},
+    }))
+    .unwrap()
+}
+
+pub(super) fn spec() -> VmSpec {
+    let networks = json!({
+        "private": {"type": "manual", "ip": "10.0.0.7", "netmask": "255.255.255.0", "prefix": "32", "gateway": "10.0.0.1",
+                    "dns": ["10.0.0.2"], "default": ["dns", "gateway"], "cloud_properties": {"net": "n"}, "nic_group": "1"},
+        "cloud": {"type": "dynamic", "dns": ["10.9.0.2"], "cloud_properties": {}},
+        "public": {"type": "vip", "ip": "198.51.100.7", "cloud_properties": {}},
+    });
+    let env = json!({"bosh": {"password": "env-hunter2-hash", "tags": {"deployment": "a-long-name-of-one"}}, "other": [1, null]});
+    VmSpec { agent_id: "agent-1".into(), networks: networks.as_object().unwrap().clone(), env }
+}
+
+pub(super) fn additions() -> Additions {
+    Additions {
+        vm_name: "vm-1".into(),
+        system_disk: Some("/dev/sda".into()),
+        ephemeral_disk: Some(DiskHint::Fields(vec![("path".into(), "/dev/sdb".into())])),
+        ..Additions::default()
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+/// Registry-less if and only if Director, CPI and stemcell are all of version 2:
+/// the request's api_version is the lower of the Director's and the CPI's.
+#[test]
+fn the_version_table_of_the_v2_contract() {
+    for (director, cpi, stemcell, registryless) in [
+        (1, 1, 1, false),
+        (1, 1, 2, false),
+        (1, 2, 2, false),
+        (2, 2, 2, true),
+        (1, 2, 1, false),
+        (2, 2, 1, false),
+        (2, 1, 1, false),
+        (2, 1, 2, false),
+    ] {
+        let expected = if registryless { Mode::Registryless } else { Mode::Registry };
+        assert_eq!(mode(director.min(cpi), Some(stemcell)), expected, "{director} {cpi} {stemcell}");
+    }
+    for (api_version, stemcell, expected) in [
+        (2, None, Mode::Registry),
+        (3, None, Mode::Registry),
+        (3, Some(3), Mode::Registryless),
+        (3, Some(0), Mode::Registry),
+        (0, Some(2), Mode::Registry),
+    ] {
+        assert_eq!(mode(api_version, stemcell), expected);
+    }
+}
+
+#[test]
+fn a_registry_that_is_needed_and_missing_is_said_before_anything_is_created() {
+    for method in ["create_vm", "delete_vm", "attach_disk", "detach_disk"] {
+        let failure = Mode::Registry.check(method, false).unwrap_err();
+        assert!(
+            failure.who == crate::failure::Who::Config && failure.message.contains("`registry` is missing"),
+            "{failure}"
+        );
+        assert!(Mode::Registry.check(method, true).is_ok() && Mode::Registryless.check(method, false).is_ok());
+    }
+    assert!(Mode::Registry.check("create_disk", false).is_ok());
+}
+
+#[test]
+fn full_settings_are_what_the_agent_decodes() {
+    let additions = Additions {
+        raw_ephemeral_disks: vec![
+            DiskHint::Text("/dev/sdc".into()),
+            DiskHint::Fields(vec![("volume_id".into(), "3".into()), ("host_device_id".into(), "4".into())]),
+        ],
+        ..additions()
+    };
+    let expected = json!({
+        "agent_id": "agent-1",
+        "vm": {"name": "vm-1"},
+        "networks": spec().networks,
+        "disks": {"system": "/dev/sda", "ephemeral": {"path": "/dev/sdb"}, "persistent": {},
+                  "raw_ephemeral": [{"path": "/dev/sdc"}, {"VolumeID": "3", "HostDeviceID": "4"}]},
+        "env": spec().env,
+        "mbus": "nats://u:mbus-hunter2@10.0.0.6:4222",
+        "ntp": ["0.pool.example"],
+        "blobstore": {"provider": "dav", "options": {"endpoint": "http://10.0.0.6:25250", "password": "blob-hunter2"}},
+    });
+    let settings = full(&config(), &spec(), &additions).unwrap();
+    assert_eq!(Value::Object(settings.clone()), expected);
+    assert_eq!(with_dns(&settings)["dns"], json!({"nameserver": ["10.0.0.2"]}));
+}
+
+#[test]
+fn what_is_not_configured_is_left_out() {
+    let spec = VmSpec { agent_id: "a".into(), networks: Map::new(), env: json!({}) };
+    let settings = full(&AgentConfig::default(), &spec, &Additions::default()).unwrap();
+    let expected = json!({
+        "agent_id": "a", "vm": {"name": ""}, "networks": {}, "disks": {"persistent": {}}, "env": {}, "ntp": [],
+    });
+    assert_eq!(Value::Object(with_dns(&settings)), expected);
+}
+
+#[test]
+fn user_data_for_a_registry_holds_the_way_to_it_and_nothing_else() {
+    let settings = full(&config(), &spec(), &additions()).unwrap();
+    let data = pointing_to(json!({"endpoint": "http://h"}), &settings, "vm-1");
+    let expected = json!({
+        "dns": {"nameserver": ["10.0.0.2"]}, "networks": spec().networks,
+        "registry": {"endpoint": "http://h"}, "server": {"name": "vm-1"},
+    });
+    assert_eq!(Value::Object(data), expected);
+}
+
+#[test]
+fn hints_are_strings_or_objects_of_strings() {
+    let fields =
+        |fields: &[(&str, &str)]| DiskHint::Fields(fields.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect());
+    assert_eq!(DiskHint::Text("3".into()).to_json(), Ok(json!("3")));
+    assert_eq!(
+        fields(&[("lun", "0"), ("host_device_id", "x")]).to_json(),
+        Ok(json!({"lun": "0", "host_device_id": "x"}))
+    );
+    for bad in [DiskHint::Text(String::new()), fields(&[]), fields(&[("", "x")]), fields(&[("a", "1"), ("a", "2")])] {
+        assert!(bad.to_json().is_err() && bad.to_raw_json().is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn encodings_are_applied_in_order() {
+    let data = object(json!({"a": "ÿ?>"}));
+    let plain = data_text(&data);
+    for (encodings, expected) in [
+        (vec![], plain.clone()),
+        (vec![Encoding::Base64], BASE64_STANDARD.encode(&plain)),
+        (vec![Encoding::Base64Url], BASE64_URL_SAFE.encode(&plain)),
+        (vec![Encoding::JsonString, Encoding::Base64], BASE64_STANDARD.encode(json!(plain).to_string())),
+        (vec![Encoding::Base64, Encoding::JsonString], format!("\"{}\"", BASE64_STANDARD.encode(&plain))),
+    ] {
+        assert_eq!(encode(&data, &encodings, None).unwrap(), expected, "{encodings:?}");
+    }
+    assert!(encode(&data, &[Encoding::JsonString; 5], None).is_err());
+}
+
+fn data_text(data: &Map<String, Value>) -> String {
+    serde_json::to_string(data).unwrap()
+}
+
+#[test]
+fn too_large_for_the_platform_names_the_largest_parts_and_no_contents() {
+    let data = object(json!({"env": {"x": "hunter2".repeat(100)}, "networks": "n".repeat(50), "mbus": "m", "vm": {}}));
+    let size = encode(&data, &[Encoding::Base64], None).unwrap().len() as u32;
+    assert!(encode(&data, &[Encoding::Base64], Some(size)).is_ok());
+    let error = encode(&data, &[Encoding::Base64], Some(size - 1)).unwrap_err();
+    assert!(error.contains(&format!("take {size} bytes as user-data, and the platform takes {}", size - 1)), "{error}");
+    assert!(error.contains("`env` (708 bytes), `networks` (52 bytes), `mbus` (3 bytes)"), "{error}");
+    assert!(!error.contains("hunter2") && !error.contains("nnn"), "{error}");
+}
+
+#[test]
+fn secrets_of_the_settings_are_known_one_by_one_and_places_are_not_among_them() {
+    let secrets = secrets::of(&config(), Some(&spec()));
+    let known: Vec<(&str, &str)> = secrets.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
+    let expected = [
+        ("agent.mbus", "nats://u:mbus-hunter2@10.0.0.6:4222"),
+        ("agent.mbus.password", "mbus-hunter2"),
+        ("agent.blobstore.options.password", "blob-hunter2"),
+        ("env.bosh.password", "env-hunter2-hash"),
+    ];
+    assert_eq!(known, expected);
+}
+
+proptest! {
+    #[test]
+    fn settings_survive_their_encoding(text in "\\PC{0,40}", number in any::<i64>()) {
+        let data = object(json!({"env": {"a": text, "b": number}}));
+        let encoded = encode(&data, &[Encoding::JsonString, Encoding::Base64Url], None).unwrap();
+        let literal: String = serde_json::from_slice(&BASE64_URL_SAFE.decode(encoded).unwrap()).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Value>(&literal).unwrap(), Value::Object(data));
+    }
+}

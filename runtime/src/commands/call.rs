@@ -1,0 +1,116 @@
+//! `call`: one method by hand, with all that the guest did on the way.
+
+use crate::commands::cli::Report;
+use crate::component::prepared;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::net::gate::HttpEvent;
+use crate::rpc::arguments::Call;
+use crate::rpc::method::Named;
+use crate::rpc::request::Request;
+use crate::sandbox::limits::Usage;
+use crate::session::{self, Session, Unsuccessful};
+use crate::vault::Vault;
+use clap::Args;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Args)]
+pub struct Options {
+    /// A method of the contract, like create_vm
+    method: String,
+    /// Its arguments: JSON each, or a string
+    #[arg(value_name = "ARG", allow_hyphen_values = true)]
+    arguments: Vec<String>,
+    /// The job's config file
+    #[arg(long, value_name = "CPI.json")]
+    config: PathBuf,
+    /// API version of the caller
+    #[arg(long, default_value_t = crate::rpc::API_VERSION)]
+    api_version: u32,
+    /// API version of the stemcell
+    #[arg(long, default_value_t = 2)]
+    stemcell_api_version: u32,
+    /// More keys of the context, as a cpi-config gives them: a JSON object
+    #[arg(long, value_name = "JSON")]
+    context: Option<String>,
+}
+
+pub fn call(options: &Options) -> Result<Report, Failure> {
+    let config = Config::load(&options.config)?;
+    let request = request(options, config.api_version)?;
+    let Named::Known(method) = Named::from_name(&options.method) else {
+        return Err(Failure::request(format!("the contract has no method {:?}", options.method)));
+    };
+    let call = Call::parse(method, request.arguments.clone(), request.api_version)?;
+    let vault = Arc::new(Vault::new());
+    let log = Arc::new(Log::new(config.log_level, config.log_format, None, Arc::clone(&vault)));
+    let prepared = prepared::prepared(config.wanted(), &log)?;
+    if method == crate::rpc::method::Method::Info {
+        let formats = &prepared.description.stemcell_formats;
+        return Ok(Report::good(format!("{:#}\n", json!({"api_version": config.api_version, "stemcell_formats": formats}))));
+    }
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let watch = move |event: &HttpEvent| seen.lock().unwrap_or_else(PoisonError::into_inner).push(event.to_string());
+    let session = Session { config: &config, request: &request, call: &call, vault: &vault, log: &log, watch: Some(Box::new(watch)) };
+    let started = Instant::now();
+    let ran = session::run(session, prepared)?;
+    let wall = started.elapsed();
+    let mut text = String::new();
+    for (number, event) in events.lock().unwrap_or_else(PoisonError::into_inner).iter().enumerate() {
+        let _ = writeln!(text, "http {:>3}  {event}", number + 1);
+    }
+    let good = ran.result.is_ok();
+    match ran.result {
+        Ok(result) => {
+            let _ = writeln!(text, "result   {}", vault.redact(&format!("{result:#}")));
+        }
+        Err(Unsuccessful::Wire(error)) => {
+            let retry = if error.ok_to_retry { ", may be retried" } else { "" };
+            let _ = writeln!(text, "error    {}{retry}: {}", error.kind.name(), vault.redact(&error.message));
+        }
+        Err(Unsuccessful::Failure(failure)) => {
+            let _ = writeln!(text, "failed   {}", vault.redact(&failure.to_string()));
+            for line in failure.detail.lines() {
+                let _ = writeln!(text, "         {}", vault.redact(line));
+            }
+        }
+    }
+    text.push_str(&usage(&ran.usage, wall, &config.limits));
+    Ok(Report { text, good })
+}
+
+fn request(options: &Options, max_api_version: u32) -> Result<Request, Failure> {
+    let argument = |text: &String| serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::String(text.clone()));
+    let arguments: Vec<Value> = options.arguments.iter().map(argument).collect();
+    let mut context = match options.context.as_deref().map(serde_json::from_str::<Value>) {
+        None => serde_json::Map::new(),
+        Some(Ok(Value::Object(context))) => context,
+        Some(_) => return Err(Failure::request("--context must be a JSON object")),
+    };
+    context.entry("director_uuid").or_insert_with(|| json!("wasm-cpi-call"));
+    context.entry("vm").or_insert_with(|| json!({"stemcell": {"api_version": options.stemcell_api_version}}));
+    let api_version = options.api_version.min(max_api_version);
+    let document = json!({"method": options.method, "arguments": arguments, "context": context, "api_version": api_version});
+    Request::parse(document.to_string().as_bytes(), max_api_version)
+}
+
+fn usage(usage: &Usage, wall: Duration, limits: &Limits) -> String {
+    let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
+    let mut text = String::new();
+    for (what, used, name, limit) in [
+        ("wall", ms(wall), "wall_seconds", format!("{} s", limits.wall_seconds)),
+        ("cpu", ms(usage.cpu), "cpu_seconds", format!("{} s", limits.cpu_seconds)),
+        ("memory", format!("{:.1} MiB", usage.peak_memory as f64 / f64::from(1 << 20)), "memory_mib", format!("{} MiB", limits.memory_mib)),
+        ("host calls", usage.host_calls.to_string(), "host_calls", limits.host_calls.to_string()),
+    ] {
+        let _ = writeln!(text, "used     {what}: {used} of {limit} ({name})");
+    }
+    text
+}

@@ -1,0 +1,127 @@
+//! `check`: everything that is wrong with a job's files, at once, without
+//! running the guest.
+
+use crate::commands::cli::Report;
+use crate::component::cache::Cache;
+use crate::component::{source, surface};
+use crate::config::{self, Config};
+use crate::failure::Failure;
+use crate::net::tls;
+use crate::policy::{Needs, Policy, PolicyFile, Properties};
+use crate::session;
+use std::fmt::Write as _;
+use std::path::Path;
+
+#[derive(Default)]
+struct Findings {
+    good: Vec<String>,
+    warnings: Vec<String>,
+    problems: Vec<String>,
+}
+
+pub fn check(path: &Path) -> Report {
+    let mut findings = Findings::default();
+    match Config::load(path) {
+        Err(failure) => findings.failed(&failure),
+        Ok(config) => {
+            findings.good.push(format!("{}: read", path.display()));
+            findings.warnings.extend(config.warnings.iter().cloned());
+            let needs = findings.guest(&config);
+            findings.policy(&config, needs.as_ref());
+            findings.cache(&config);
+            if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
+                && let Err(what) = tls::pem_or_file(ca)
+            {
+                findings.problems.push(format!("`registry.ca`: {what}"));
+            }
+        }
+    }
+    findings.report()
+}
+
+impl Findings {
+    /// A failure stands for several problems if it has details.
+    fn failed(&mut self, failure: &Failure) {
+        if failure.detail.lines().count() > 1 {
+            self.problems.extend(failure.detail.lines().map(str::to_owned));
+        } else {
+            self.problems.push(failure.message.clone());
+        }
+    }
+
+    /// The file, its pin and what it imports; answers what it needs.
+    fn guest(&mut self, config: &Config) -> Option<Needs> {
+        let source = match source::read_pinned(&config.guest, &config.limits) {
+            Ok(source) => source,
+            Err(failure) => {
+                self.failed(&failure);
+                return None;
+            }
+        };
+        let file = config.guest.path.display();
+        let surface = match surface::inspect(&source.bytes) {
+            Ok(surface) => surface,
+            Err(problems) => {
+                self.problems.extend(problems.iter().map(|problem| format!("guest {file}: {problem}")));
+                return None;
+            }
+        };
+        self.good.push(format!("guest {file}: pinned, imports nothing foreign"));
+        if !surface.has_names {
+            self.warnings.push(format!("guest {file} has no name section: its backtraces will not name functions"));
+        }
+        let Some(text) = surface.needs else {
+            self.warnings.push(format!("guest {file} declares no needs: it gets nothing unless `trust_undeclared` is set in the policy"));
+            return None;
+        };
+        match Needs::parse(text.as_bytes()) {
+            Ok(needs) => Some(needs),
+            Err(problems) => {
+                self.problems.extend(problems.iter().map(|problem| format!("guest {file}: needs: {problem}")));
+                None
+            }
+        }
+    }
+
+    fn policy(&mut self, config: &Config, needs: Option<&Needs>) {
+        let path = config.policy.display();
+        let text = match config::read(&config.policy) {
+            Ok((text, warnings)) => {
+                self.warnings.extend(warnings);
+                text
+            }
+            Err(failure) => return self.failed(&failure),
+        };
+        let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
+        let resolved = PolicyFile::parse(&text)
+            .and_then(|file| Policy::resolve(&file, &properties, needs, &session::forbidden(config), config.allow_local));
+        match resolved {
+            Ok(policy) => {
+                self.good.push(format!("{path}: {} grants", policy.http.len()));
+                self.warnings.extend(policy.warnings().iter().map(|warning| format!("{path}: {warning}")));
+            }
+            Err(problems) => self.problems.extend(problems.iter().map(|problem| format!("{path}: {problem}"))),
+        }
+    }
+
+    fn cache(&mut self, config: &Config) {
+        match Cache::open(&config.cache) {
+            Ok(cache) => match cache.lookup(&config.guest.sha256) {
+                Ok(_) => self.good.push(format!("{}: the guest is prepared", config.cache.display())),
+                Err(_) => self.warnings.push("the guest is not prepared: the first call compiles it, or run `wasm-cpi prepare`".into()),
+            },
+            Err(what) => self.warnings.push(format!("{what}: calls will compile the guest each time if they cannot make it")),
+        }
+    }
+
+    fn report(self) -> Report {
+        let mut text = String::new();
+        for (word, lines) in [("ok", &self.good), ("warning", &self.warnings), ("problem", &self.problems)] {
+            for line in lines {
+                let _ = writeln!(text, "{word}: {line}");
+            }
+        }
+        let _ = writeln!(text, "{} problems, {} warnings", self.problems.len(), self.warnings.len());
+        Report { text, good: self.problems.is_empty() }
+    }
+}

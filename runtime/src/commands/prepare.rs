@@ -1,0 +1,77 @@
+//! `prepare`: fill the cache before the first call.
+
+use crate::commands::cli::Report;
+use crate::component::compile::drop_to;
+use crate::component::prepared::{self, Stored, Wanted};
+use crate::component::source;
+use crate::config::{Config, GuestConfig};
+use crate::failure::Failure;
+use crate::limits::Limits;
+use clap::Args;
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub struct Options {
+    /// Config files of jobs whose guests to prepare
+    #[arg(long, value_name = "CPI.json", num_args = 1.., required_unless_present = "cache", conflicts_with = "cache")]
+    config: Vec<PathBuf>,
+    /// Prepare a file into this directory, whatever its digest
+    #[arg(long, value_name = "DIR", requires = "guest")]
+    cache: Option<PathBuf>,
+    /// The guest for --cache
+    #[arg(value_name = "GUEST.wasm", requires = "cache")]
+    guest: Option<PathBuf>,
+}
+
+pub fn prepare(options: &Options) -> Result<Report, Failure> {
+    let mut text = String::new();
+    let mut good = true;
+    if let (Some(cache), Some(guest)) = (&options.cache, &options.guest) {
+        let limits = Limits::default();
+        become_owner(cache)?;
+        let sha256 = source::read(guest, &limits)?.sha256;
+        let guest = GuestConfig { path: guest.clone(), sha256 };
+        good &= one(Wanted { guest: &guest, cache, limits: &limits }, &mut text)?;
+    }
+    let configs: Vec<Config> = options.config.iter().map(|path| Config::load(path)).collect::<Result<_, _>>()?;
+    for config in &configs {
+        become_owner(&config.cache)?;
+        good &= one(config.wanted(), &mut text)?;
+    }
+    Ok(Report { text, good })
+}
+
+fn one(wanted: Wanted<'_>, text: &mut String) -> Result<bool, Failure> {
+    let mut doubts = Vec::new();
+    let (prepared, stored) = {
+        let doubts = std::cell::RefCell::new(&mut doubts);
+        prepared::prepare(wanted, |doubt| doubts.borrow_mut().push(doubt.to_owned()))?
+    };
+    for doubt in doubts {
+        let _ = writeln!(text, "warning: {doubt}");
+    }
+    let description = &prepared.description;
+    let (how, good) = match stored {
+        Stored::Already => ("already prepared".to_owned(), true),
+        Stored::Now => (format!("prepared in {}", wanted.cache.display()), true),
+        Stored::Not(why) => (format!("compiled, but cannot be kept: {why}"), false),
+    };
+    let _ = writeln!(text, "{} {} ({}): {how}", description.name, description.version, wanted.guest.path.display());
+    Ok(good)
+}
+
+/// Root prepares for the user that runs calls, as that user: what it writes must
+/// be that user's, and a stranger's module is none of root's business.
+fn become_owner(cache: &Path) -> Result<(), Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let Ok(metadata) = std::fs::symlink_metadata(cache) else { return Ok(()) };
+    if metadata.uid() == 0 {
+        return Ok(());
+    }
+    drop_to(metadata.uid(), metadata.gid())
+        .map_err(|error| Failure::config(format!("cannot become user {}, who owns {}: {error}", metadata.uid(), cache.display())))
+}

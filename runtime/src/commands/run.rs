@@ -1,0 +1,128 @@
+//! `run`: one request on stdin, one response on stdout.
+//!
+//! Whatever happens becomes one valid response, and the exit code is 0 once it
+//! is written: the CLI takes anything else for a failure of its own. Nothing is
+//! written before stdin was read to its end, as the Director writes its whole
+//! request before it reads.
+
+use crate::component::prepared;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::log::{Format, Level, Log};
+use crate::rpc::arguments::Call;
+use crate::rpc::method::{Method, Named};
+use crate::rpc::request::Request;
+use crate::rpc::response::{self, ErrorType, WireError};
+use crate::session::{self, Session};
+use crate::vault::Vault;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Never panics, never leaves the caller without a response.
+pub fn run(config: &Path) -> ExitCode {
+    // A panic is reported in the response; its text may quote secrets.
+    std::panic::set_hook(Box::new(|_| {}));
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(config)));
+    let document = answer.unwrap_or_else(|_| {
+        let failure = Failure::runtime("a bug in wasm-cpi ended the call; please report it");
+        response::write(Err(WireError::from(&failure)), "")
+    });
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(document.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn answer(config: &Path) -> String {
+    let config = Config::load(config);
+    let defaults = Limits::default();
+    let limits = config.as_ref().map_or(&defaults, |config| &config.limits);
+    let bytes = read_request(limits);
+    let vault = Arc::new(Vault::new());
+    let max_api_version = config.as_ref().map_or(crate::rpc::API_VERSION, |config| config.api_version);
+    let request = bytes.and_then(|bytes| Request::parse(&bytes, max_api_version));
+    let (level, format) = config.as_ref().map_or((Level::Info, Format::Text), |config| (config.log_level, config.log_format));
+    let request_id = request.as_ref().ok().and_then(|request| request.request_id.as_deref());
+    let log = Arc::new(Log::new(level, format, request_id, Arc::clone(&vault)));
+    let result = request.map_err(|failure| wire(&failure, &log)).and_then(|request| serve(config, request, &vault, &log));
+    match result {
+        Ok(result) => response::write(Ok(redacted(result, &vault)), ""),
+        Err(error) => {
+            let error = WireError { message: vault.redact(&error.message), ..error };
+            response::write(Err(error), &log.story())
+        }
+    }
+}
+
+/// All of stdin, or the failure to report once all of it was read.
+fn read_request(limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let max = limits.request_mib << 20;
+    let mut stdin = std::io::stdin().lock();
+    let mut bytes = Vec::new();
+    let unreadable = |error: std::io::Error| Failure::request(format!("stdin cannot be read: {error}"));
+    Read::by_ref(&mut stdin).take(max + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > max {
+        // A caller that still writes would get EPIPE instead of an answer.
+        std::io::copy(&mut stdin, &mut std::io::sink()).map_err(unreadable)?;
+        return Err(Failure { who: crate::failure::Who::Request, ..Failure::limit("request_mib", limits.request_mib, "the request's size") });
+    }
+    Ok(bytes)
+}
+
+fn serve(config: Result<Config, Failure>, request: Request, vault: &Arc<Vault>, log: &Arc<Log>) -> Result<Value, WireError> {
+    let method = match Named::from_name(&request.method) {
+        Named::Known(method) => method,
+        Named::ConfigureNetworks => {
+            return Err(WireError::new(
+                ErrorType::NotSupported,
+                "configure_networks is deprecated; the Director recreates the VM instead",
+            ));
+        }
+        Named::Unknown => return Err(WireError::unknown_method(&request.method)),
+    };
+    let config = config.map_err(|failure| wire(&failure, log))?;
+    let fail = |failure: Failure| wire(&failure, log);
+    let call = Call::parse(method, request.arguments.clone(), request.api_version).map_err(fail)?;
+    let prepared = prepared::prepared(config.wanted(), log).map_err(fail)?;
+    if method == Method::Info {
+        return Ok(json!({
+            "api_version": config.api_version,
+            "stemcell_formats": prepared.description.stemcell_formats,
+        }));
+    }
+    if !prepared.description.methods.iter().any(|name| name == method.name()) {
+        let message = format!("guest: {} {} does not implement {}", prepared.description.name, prepared.description.version, method.name());
+        return Err(WireError::new(ErrorType::NotImplemented, message));
+    }
+    let session = Session { config: &config, request: &request, call: &call, vault, log, watch: None };
+    let ran = session::run(session, prepared).map_err(fail)?;
+    ran.result.map_err(|unsuccessful| match unsuccessful {
+        session::Unsuccessful::Wire(error) => error,
+        session::Unsuccessful::Failure(failure) => fail(failure),
+    })
+}
+
+/// Details go to the log, in full; the message says who failed.
+fn wire(failure: &Failure, log: &Log) -> WireError {
+    log.write(Level::Error, &failure.to_string());
+    log.tell(&failure.detail);
+    WireError::from(failure)
+}
+
+/// A result reaches the Director's database and logs: no secret may.
+fn redacted(value: Value, vault: &Vault) -> Value {
+    match value {
+        Value::String(text) => Value::String(vault.redact(&text)),
+        Value::Array(items) => items.into_iter().map(|item| redacted(item, vault)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (vault.redact(&key), redacted(value, vault))).collect()
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,206 @@
+//! Prepared guests on disk.
+//!
+//! Loading an artifact runs what is in it, so a file counts only if nobody but
+//! this user or root can have written it: directory and files are opened without
+//! following links, and owner and mode are checked on the open descriptors. An
+//! artifact is named by the hash of its content, which tells a damaged one; the
+//! manifest, written last and renamed into place, names the artifact. So racing
+//! writers are all right, and a doubt only costs a new preparation.
+
+use crate::component::source::Stamp;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Grows with every change of the engine's settings or of these files.
+const FORMAT: u32 = 1;
+
+const MANIFEST_MAX: u64 = 1 << 20;
+
+/// Who a guest says it is, and what it asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    pub name: String,
+    pub version: String,
+    pub stemcell_formats: Vec<String>,
+    pub methods: Vec<String>,
+    /// The text of its needs section, if it has one.
+    pub needs: Option<String>,
+    /// Whether backtraces can name functions.
+    pub has_names: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    wasm_sha256: String,
+    artifact: String,
+    stamp: Stamp,
+    description: Description,
+}
+
+pub struct Cache {
+    dir: OwnedFd,
+    path: PathBuf,
+}
+
+/// A prepared guest; its artifact is not looked at yet, as `info` needs none.
+pub struct Entry {
+    pub description: Description,
+    pub stamp: Stamp,
+    artifact: String,
+}
+
+/// Why there is no entry.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// Not prepared yet.
+    Absent,
+    /// Something is there that cannot be trusted: worth a line in the log.
+    Doubt(String),
+}
+
+impl Cache {
+    /// Opens the directory, or says why it cannot be used.
+    pub fn open(path: &Path) -> Result<Cache, String> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|error| format!("cache {}: {error}", path.display()))?;
+        let stat = rustix::fs::fstat(&dir).map_err(|error| format!("cache {}: {error}", path.display()))?;
+        trusted(stat.st_uid, stat.st_mode).map_err(|what| format!("cache {}: {what}", path.display()))?;
+        Ok(Cache { dir, path: path.to_owned() })
+    }
+
+    /// Makes the directory if it is not there.
+    pub fn create(path: &Path) -> Result<Cache, String> {
+        use std::os::unix::fs::DirBuilderExt;
+        match std::fs::DirBuilder::new().mode(0o755).create(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(format!("cache {}: {error}", path.display())),
+        }
+        Cache::open(path)
+    }
+
+    pub fn lookup(&self, wasm_sha256: &str) -> Result<Entry, Miss> {
+        let name = manifest_name(wasm_sha256);
+        let text = self.read_trusted(&name, MANIFEST_MAX)?;
+        let doubt = |what: &str| Miss::Doubt(format!("{name} in the cache {what}"));
+        let manifest: Manifest = serde_json::from_slice(&text).map_err(|_| doubt("is damaged"))?;
+        if manifest.format != FORMAT || manifest.wasm_sha256 != wasm_sha256 {
+            return Err(doubt("is of another version"));
+        }
+        if artifact_hash(&manifest.artifact).is_none() {
+            return Err(doubt("names no artifact"));
+        }
+        Ok(Entry { description: manifest.description, stamp: manifest.stamp, artifact: manifest.artifact })
+    }
+
+    /// The artifact's path, once its owner, mode and content are as they must be.
+    pub fn artifact(&self, entry: &Entry) -> Result<PathBuf, Miss> {
+        let name = &entry.artifact;
+        let mut file = self.open_trusted(name)?;
+        let mut hasher = blake3::Hasher::new();
+        std::io::copy(&mut file, &mut hasher).map_err(|error| Miss::Doubt(format!("{name}: {error}")))?;
+        if Some(hasher.finalize().to_hex().as_str()) != artifact_hash(name) {
+            return Err(Miss::Doubt(format!("{name} in the cache is damaged")));
+        }
+        Ok(self.path.join(name))
+    }
+
+    /// Stores atomically; the last of two racing writers wins, and both are right.
+    pub fn store(&self, wasm_sha256: &str, stamp: &Stamp, description: &Description, artifact: &[u8]) -> Result<(), String> {
+        let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
+        self.write(&name, artifact)?;
+        self.write_manifest(wasm_sha256, stamp, description, &name)
+    }
+
+    /// The same guest from a file that was touched.
+    pub fn restamp(&self, wasm_sha256: &str, stamp: &Stamp, entry: &Entry) -> Result<(), String> {
+        self.write_manifest(wasm_sha256, stamp, &entry.description, &entry.artifact)
+    }
+
+    fn write_manifest(&self, wasm_sha256: &str, stamp: &Stamp, description: &Description, artifact: &str) -> Result<(), String> {
+        let manifest = Manifest {
+            format: FORMAT,
+            wasm_sha256: wasm_sha256.to_owned(),
+            artifact: artifact.to_owned(),
+            stamp: stamp.clone(),
+            description: description.clone(),
+        };
+        let text = serde_json::to_vec(&manifest).map_err(|error| error.to_string())?;
+        self.write(&manifest_name(wasm_sha256), &text)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| format!("cache {}: {name}: {error}", self.path.display());
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| failed(&error))?;
+        let temporary = format!(".{}.tmp", crate::component::source::hex(&random));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Holds no secrets; root may prepare what another user runs.
+        let mode = Mode::from_raw_mode(0o644);
+        let file = rustix::fs::openat(&self.dir, &temporary, flags, mode).map_err(|error| failed(&error))?;
+        let mut file = File::from(file);
+        let written = rustix::fs::fchmod(&file, mode)
+            .map_err(std::io::Error::from)
+            .and_then(|()| file.write_all(bytes))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| rustix::fs::renameat(&self.dir, &temporary, &self.dir, name).map_err(Into::into));
+        written.map_err(|error| {
+            let _ = rustix::fs::unlinkat(&self.dir, &temporary, AtFlags::empty());
+            failed(&error)
+        })
+    }
+
+    fn open_trusted(&self, name: &str) -> Result<File, Miss> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match rustix::fs::openat(&self.dir, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Err(Miss::Absent),
+            Err(error) => return Err(Miss::Doubt(format!("{name} in the cache: {error}"))),
+        };
+        let metadata = file.metadata().map_err(|error| Miss::Doubt(format!("{name}: {error}")))?;
+        if !metadata.is_file() {
+            return Err(Miss::Doubt(format!("{name} in the cache is no regular file")));
+        }
+        match trusted(metadata.uid(), metadata.mode()) {
+            Ok(()) => Ok(file),
+            Err(what) => Err(Miss::Doubt(format!("{name} in the cache {what}"))),
+        }
+    }
+
+    fn read_trusted(&self, name: &str, max: u64) -> Result<Vec<u8>, Miss> {
+        let mut bytes = Vec::new();
+        let read = self.open_trusted(name)?.take(max).read_to_end(&mut bytes);
+        read.map_err(|error| Miss::Doubt(format!("{name}: {error}")))?;
+        Ok(bytes)
+    }
+}
+
+/// One manifest per guest and runtime version; artifacts of another wasmtime or
+/// other settings are refused when they are loaded.
+fn manifest_name(wasm_sha256: &str) -> String {
+    format!("{wasm_sha256}-{}.json", env!("CARGO_PKG_VERSION"))
+}
+
+/// The hash in an artifact's name; also what keeps the name within the directory.
+fn artifact_hash(name: &str) -> Option<&str> {
+    name.strip_suffix(".cwasm").filter(|hash| crate::config::is_sha256(hash))
+}
+
+/// Whether only this user or root can have written it.
+fn trusted(owner: u32, mode: u32) -> Result<(), String> {
+    let me = rustix::process::geteuid().as_raw();
+    if owner != me && owner != 0 {
+        return Err(format!("belongs to user {owner}, neither to this user ({me}) nor to root"));
+    }
+    if mode & 0o022 != 0 {
+        return Err(format!("is writable by group or others (mode {:o})", mode & 0o777));
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The compiling child, seen from the parent.
+//!
+//! Compiling a stranger's module is where wasmtime promises nothing about time
+//! and memory, and describing it runs its code. Both happen in a process of
+//! their own: `wasm-cpi compile-guest`, with limits, without privileges,
+//! environment or files. It gets the bytes on stdin and answers in frames; the
+//! artifact's frame is complete before any code of the guest has run.
+
+use crate::component::cache::Description;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// The hidden subcommand of the tool.
+pub const SUBCOMMAND: &str = "compile-guest";
+
+/// A frame's kind: its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    Artifact = b'A' as isize,
+    Description = b'D' as isize,
+    Error = b'E' as isize,
+}
+
+/// A failure on its way through the pipe.
+#[derive(Serialize, Deserialize)]
+pub struct Refusal {
+    /// The guest is at fault rather than its file.
+    pub guest: bool,
+    pub message: String,
+    pub detail: String,
+}
+
+pub struct Compiled {
+    pub artifact: Vec<u8>,
+    pub description: Description,
+}
+
+/// Compiled code is a few times the size of wasm.
+const ARTIFACT_FACTOR: u64 = 20;
+const ARTIFACT_MIN: u64 = 64 << 20;
+const DESCRIPTION_MAX: u64 = 1 << 20;
+
+pub fn compile(wasm: Vec<u8>, limits: &Limits) -> Result<Compiled, Failure> {
+    let tool = tool()?;
+    let artifact_max = (wasm.len() as u64 * ARTIFACT_FACTOR).max(ARTIFACT_MIN);
+    let mut child = Command::new(&tool)
+        .arg(SUBCOMMAND)
+        .args([limits.compile_mib, limits.compile_seconds, limits.memory_mib].map(|limit| limit.to_string()))
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // Nothing of ours may outlive us on the Director's pipes.
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| Failure::config(format!("{}: cannot be started to compile the guest ({error})", tool.display())))?;
+    let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(Failure::runtime("the compiling child has no pipes"));
+    };
+    let (finished, deadline) = channel::<()>();
+    let pid = Pid::from_child(&child);
+    let seconds = limits.compile_seconds;
+    let watchdog = std::thread::spawn(move || {
+        let timed_out = deadline.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout);
+        if timed_out {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        timed_out
+    });
+    // A child that refuses early closes its end; its frame says why.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&wasm)));
+    let answer = read_answer(&mut stdout, artifact_max);
+    drop(finished);
+    let timed_out = watchdog.join().unwrap_or(false);
+    drop(stdout);
+    let _ = kill_process(pid, Signal::KILL);
+    let _ = child.wait();
+    let _ = writer.join();
+    match answer {
+        Ok(answer) => answer,
+        Err(_) if timed_out => Err(Failure::limit("compile_seconds", limits.compile_seconds, "compiling the guest")),
+        Err(error) => Err(Failure::limit("compile_mib", limits.compile_mib, "compiling the guest failed and most likely").with_detail(error)),
+    }
+}
+
+/// The tool lies beside this program, or is this program.
+fn tool() -> Result<std::path::PathBuf, Failure> {
+    let here = std::env::current_exe().map_err(|error| Failure::runtime(format!("cannot find this program: {error}")))?;
+    let tool = here.with_file_name("wasm-cpi");
+    if tool.is_file() {
+        return Ok(tool);
+    }
+    Err(Failure::config(format!(
+        "{}: not there, but needed to prepare the guest; install it beside {}",
+        tool.display(),
+        here.display()
+    )))
+}
+
+fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Result<Compiled, Failure>, String> {
+    let artifact = match read_frame(stdout, artifact_max)? {
+        (Frame::Artifact, artifact) => artifact,
+        (Frame::Error, refusal) => return Ok(Err(refused(&refusal)?)),
+        (Frame::Description, _) => return Err("frames out of order".into()),
+    };
+    match read_frame(stdout, DESCRIPTION_MAX)? {
+        (Frame::Description, description) => {
+            let description = serde_json::from_slice(&description).map_err(|error| error.to_string())?;
+            Ok(Ok(Compiled { artifact, description }))
+        }
+        (Frame::Error, refusal) => Ok(Err(refused(&refusal)?)),
+        (Frame::Artifact, _) => Err("frames out of order".into()),
+    }
+}
+
+fn refused(frame: &[u8]) -> Result<Failure, String> {
+    let refusal: Refusal = serde_json::from_slice(frame).map_err(|error| error.to_string())?;
+    let failure = if refusal.guest { Failure::guest(refusal.message) } else { Failure::config(refusal.message) };
+    Ok(failure.with_detail(refusal.detail))
+}
+
+fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), String> {
+    let mut head = [0; 9];
+    stdout.read_exact(&mut head).map_err(|_| "the compiling child ended without an answer".to_owned())?;
+    let kind = match head[0] {
+        b'A' => Frame::Artifact,
+        b'D' => Frame::Description,
+        b'E' => Frame::Error,
+        _ => return Err("the compiling child answered garbage".into()),
+    };
+    let length = u64::from_le_bytes([head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8]]);
+    if length > max {
+        return Err(format!("the compiling child answered {length} bytes"));
+    }
+    let mut bytes = Vec::new();
+    let read = stdout.take(length).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if read as u64 != length {
+        return Err("the compiling child ended in the middle of an answer".into());
+    }
+    Ok((kind, bytes))
+}
+
+/// The child's side of the pipe.
+#[cfg(feature = "compiler")]
+pub fn write_frame(out: &mut impl Write, kind: Frame, bytes: &[u8]) -> std::io::Result<()> {
+    out.write_all(&[kind as u8])?;
+    out.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    out.write_all(bytes)?;
+    out.flush()
+}

@@ -1,0 +1,151 @@
+//! The compiling child itself: `wasm-cpi compile-guest`, never called by hand.
+//!
+//! It gives up what it has before it reads a byte of the stranger's: privileges,
+//! memory and time beyond its limits, the environment. It compiles and hands the
+//! artifact over; then it runs the guest's `describe`, with every import of ours
+//! denied.
+
+use crate::bindings::CpiPre;
+use crate::component::cache::Description;
+use crate::component::child::{Frame, Refusal, write_frame};
+use crate::component::surface::{self, Surface};
+use crate::limits::Limits;
+use crate::rpc::method::{Method, Named};
+use crate::sandbox::ending::Ending;
+use crate::sandbox::state::State;
+use crate::sandbox::{engine, ticker, trap, wasi};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use rustix::thread::{Gid, Uid};
+use std::io::{Read, Write};
+use std::sync::Arc;
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Engine, Store};
+
+/// Who runs strangers' code when root asks for it: nobody.
+const NOBODY: u32 = 65_534;
+
+/// `describe` has nothing to wait for.
+const DESCRIBE_SECONDS: u64 = 10;
+
+/// Reads wasm from stdin, answers frames on stdout.
+pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64) -> std::io::Result<()> {
+    lock_down(compile_mib, compile_seconds)?;
+    let mut wasm = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut wasm)?;
+    let mut out = std::io::stdout().lock();
+    let limits = Limits {
+        memory_mib,
+        wall_seconds: DESCRIBE_SECONDS,
+        cpu_seconds: DESCRIBE_SECONDS,
+        cleanup_seconds: 1,
+        ..Limits::default()
+    };
+    let answer = compile(&wasm, &limits).and_then(|(engine, component, surface, artifact)| {
+        write_frame(&mut out, Frame::Artifact, &artifact).map_err(|error| refusal(error.to_string()))?;
+        describe(&engine, &component, surface, &limits)
+    });
+    match answer {
+        Ok(description) => write_frame(&mut out, Frame::Description, &serde_json::to_vec(&description)?),
+        Err(refusal) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
+    }?;
+    out.flush()
+}
+
+fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let both = |limit: u64| Rlimit { current: Some(limit), maximum: Some(limit) };
+    setrlimit(Resource::Core, both(0))?;
+    setrlimit(Resource::Fsize, both(0))?;
+    setrlimit(Resource::Cpu, both(compile_seconds.saturating_mul(2)))?;
+    setrlimit(Resource::As, both(compile_mib << 20))?;
+    if rustix::process::geteuid().is_root() {
+        drop_to(NOBODY, NOBODY)?;
+    }
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(())
+}
+
+/// Becomes another user for good. Only before any other thread exists.
+pub fn drop_to(uid: u32, gid: u32) -> std::io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    rustix::thread::set_thread_groups(&[gid])?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
+}
+
+fn refusal(message: String) -> Refusal {
+    Refusal { guest: false, message, detail: String::new() }
+}
+
+fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), Refusal> {
+    let surface = surface::inspect(wasm)
+        .map_err(|problems| Refusal { detail: problems.join("\n"), ..refusal(format!("the module {}", problems.join("; it "))) })?;
+    let failed = |error: wasmtime::Error| refusal(format!("the module cannot be compiled: {error:#}"));
+    let engine = engine::engine(limits).map_err(failed)?;
+    let artifact = engine.precompile_component(wasm).map_err(failed)?;
+    // SAFETY: compiled by this process a moment ago, no guest code ran.
+    #[allow(unsafe_code)]
+    let component = unsafe { Component::deserialize(&engine, &artifact) }.map_err(failed)?;
+    Ok((engine, component, surface, artifact))
+}
+
+fn describe(engine: &Engine, component: &Component, surface: Surface, limits: &Limits) -> Result<Description, Refusal> {
+    let failed = |error: wasmtime::Error| refusal(format!("the module does not fit the world bosh:cpi: {error:#}"));
+    let ending = Arc::new(Ending::new(limits, Method::Info));
+    let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
+    let mut linker = Linker::new(engine);
+    wasi::link(&mut linker, component).map_err(failed)?;
+    linker.define_unknown_imports_as_traps(component).map_err(failed)?;
+    let pre = CpiPre::new(linker.instantiate_pre(component).map_err(failed)?).map_err(failed)?;
+    ticker::start(engine.clone(), Arc::clone(&ending)).map_err(|error| refusal(error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| refusal(error.to_string()))?;
+    let described = runtime.block_on(async {
+        tokio::select! {
+            described = call_describe(&pre, &mut store) => described,
+            () = ending.over() => Err(wasmtime::Error::msg("it took too long")),
+        }
+    });
+    let described = described.map_err(|error| {
+        let failure = trap::explain(error, ending.why(), "describe", limits);
+        Refusal { guest: true, message: format!("`describe` failed: {}", failure.message), detail: failure.detail }
+    })?;
+    checked(Description {
+        name: described.name,
+        version: described.version,
+        stemcell_formats: described.stemcell_formats,
+        methods: described.methods,
+        needs: surface.needs,
+        has_names: surface.has_names,
+    })
+}
+
+async fn call_describe(
+    pre: &CpiPre<State>,
+    store: &mut Store<State>,
+) -> wasmtime::Result<crate::bindings::exports::bosh::cpi::describe::Description> {
+    let guest = pre.instantiate_async(&mut *store).await?;
+    guest.bosh_cpi_describe().call_describe(store).await
+}
+
+/// A description becomes file content, log prefix and `info`: keep it plain.
+fn checked(description: Description) -> Result<Description, Refusal> {
+    let plain = |text: &str, max: usize| !text.is_empty() && text.len() <= max && text.chars().all(|c| c.is_ascii_graphic());
+    let guest_at_fault = |message: String| Refusal { guest: true, message, detail: String::new() };
+    let name_is_plain = plain(&description.name, 64)
+        && description.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if !name_is_plain {
+        return Err(guest_at_fault("`describe` answers a name that does not match [a-z0-9-]{1,64}".into()));
+    }
+    if !plain(&description.version, 64) {
+        return Err(guest_at_fault("`describe` answers a version that is not 1 to 64 printable ASCII characters".into()));
+    }
+    if description.stemcell_formats.len() > 100 || !description.stemcell_formats.iter().all(|format| plain(format, 100)) {
+        return Err(guest_at_fault("`describe` answers stemcell formats that are not short printable ASCII".into()));
+    }
+    let unknown = description.methods.iter().find(|method| !matches!(Named::from_name(method), Named::Known(_)));
+    if let Some(method) = unknown {
+        return Err(guest_at_fault(format!("`describe` lists the method {method:?}, which the contract does not have")));
+    }
+    Ok(description)
+}

@@ -1,0 +1,92 @@
+//! The guest's bytes, read once: what is hashed is what is compiled.
+
+use crate::config::GuestConfig;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// What tells cheaply that a file is still the one that was hashed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime_ns: i128,
+    ctime_ns: i128,
+}
+
+impl Stamp {
+    /// Of a path, without opening it.
+    pub fn of(path: &Path) -> Option<Stamp> {
+        std::fs::metadata(path).ok().map(|metadata| Stamp::from(&metadata))
+    }
+}
+
+impl From<&std::fs::Metadata> for Stamp {
+    fn from(metadata: &std::fs::Metadata) -> Self {
+        let ns = |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        Stamp {
+            dev: metadata.dev(),
+            ino: metadata.ino(),
+            size: metadata.size(),
+            mtime_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+            ctime_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+pub struct Source {
+    pub bytes: Vec<u8>,
+    pub sha256: String,
+    pub stamp: Stamp,
+}
+
+/// Reads a guest's file, whatever its digest.
+pub fn read(path: &Path, limits: &Limits) -> Result<Source, Failure> {
+    let failed = |what: String| Failure::config(format!("guest {}: {what}", path.display()));
+    let mut file = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(|error| failed(format!("cannot be read ({error}); check `guest.path`")))?;
+    let metadata = file.metadata().map_err(|error| failed(format!("cannot be read ({error})")))?;
+    if !metadata.is_file() {
+        return Err(failed("is not a regular file; check `guest.path`".into()));
+    }
+    let max = limits.wasm_mib << 20;
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(max)).unwrap_or(0) + 1);
+    let read = Read::by_ref(&mut file).take(max + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(format!("cannot be read ({error})")))?;
+    if bytes.len() as u64 > max {
+        return Err(Failure::limit("wasm_mib", limits.wasm_mib, format_args!("the guest's file {}", path.display())));
+    }
+    let sha256 = hex(&Sha256::digest(&bytes));
+    Ok(Source { bytes, sha256, stamp: Stamp::from(&metadata) })
+}
+
+/// Reads the configured guest and insists on its pin.
+pub fn read_pinned(guest: &GuestConfig, limits: &Limits) -> Result<Source, Failure> {
+    let source = read(&guest.path, limits)?;
+    if source.sha256 != guest.sha256 {
+        return Err(Failure::config(format!(
+            "guest {}: its sha256 is {}, but `guest.sha256` pins {}; if you trust the new file, change the pin",
+            guest.path.display(),
+            source.sha256,
+            guest.sha256
+        )));
+    }
+    Ok(source)
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,138 @@
+//! What a guest's file shows before it is compiled: whether it is a component,
+//! what it imports, what it declares to need.
+
+use crate::sandbox::wasi;
+use wasmparser::{Encoding, Parser, Payload};
+
+/// The custom section in which a guest declares what it needs.
+pub const NEEDS_SECTION: &str = "bosh-cpi:needs";
+
+/// The version of `wit/` that this runtime offers.
+pub const WORLD_VERSION: &str = "0.1.0";
+
+const INTERFACES: &[&str] = &["agent", "clock", "config", "http", "image", "log", "random", "registry", "types"];
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Surface {
+    pub imports: Vec<String>,
+    pub needs: Option<String>,
+    pub has_names: bool,
+}
+
+/// Every reason why the file is refused, or its surface.
+pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
+    if !Parser::is_component(bytes) {
+        return Err(vec![not_a_component(bytes)]);
+    }
+    let mut surface = Surface::default();
+    let mut problems = Vec::new();
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = match payload {
+            Ok(payload) => payload,
+            Err(error) => return Err(vec![format!("is a damaged component: {error}")]),
+        };
+        match payload {
+            Payload::Version { encoding, .. } => {
+                depth += 1;
+                debug_assert!(matches!(encoding, Encoding::Component | Encoding::Module));
+            }
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(imports) if depth == 1 => {
+                for import in imports {
+                    match import {
+                        Ok(import) => surface.imports.push(import.name.name.to_owned()),
+                        Err(error) => return Err(vec![format!("is a damaged component: {error}")]),
+                    }
+                }
+            }
+            Payload::CustomSection(section) if section.name() == NEEDS_SECTION => match std::str::from_utf8(section.data()) {
+                Ok(_) if surface.needs.is_some() => problems.push(format!("declares its needs twice (section {NEEDS_SECTION})")),
+                Ok(text) => surface.needs = Some(text.to_owned()),
+                Err(_) => problems.push(format!("declares needs that are not UTF-8 (section {NEEDS_SECTION})")),
+            },
+            Payload::CustomSection(section) if section.name() == "name" => surface.has_names = true,
+            _ => {}
+        }
+    }
+    problems.extend(surface.imports.iter().filter_map(|import| refusal(import)));
+    if problems.is_empty() { Ok(surface) } else { Err(problems) }
+}
+
+/// Why an import is not offered.
+fn refusal(import: &str) -> Option<String> {
+    if let Some(ours) = import.strip_prefix("bosh:cpi/") {
+        let (interface, version) = ours.split_once('@').unwrap_or((ours, ""));
+        if version != WORLD_VERSION {
+            return Some(format!("wants bosh:cpi@{version}, but this runtime offers {WORLD_VERSION}: build it with that version's SDK"));
+        }
+        if !INTERFACES.contains(&interface) {
+            return Some(format!("imports {import}, which bosh:cpi does not have"));
+        }
+        return None;
+    }
+    if wasi::is_offered(import) {
+        return None;
+    }
+    let why = match import.split('/').next().unwrap_or_default() {
+        "wasi:http" => "; use bosh:cpi/http, which the operator's policy governs",
+        _ => "",
+    };
+    Some(format!("imports {import}, which no CPI is given{why}"))
+}
+
+fn not_a_component(bytes: &[u8]) -> String {
+    let what = match bytes {
+        [] => "is empty",
+        _ if Parser::is_core_wasm(bytes) => {
+            "is a core module, not a component: build it for wasm32-wasip2, or turn it into a component with wit-component"
+        }
+        [0x7f, b'E', b'L', b'F', ..] => "is native or precompiled code (ELF): give the .wasm component itself",
+        [b'(', ..] => "is WebAssembly text: give the binary component",
+        _ => "is not WebAssembly: give a component built for wasm32-wasip2",
+    };
+    what.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_component_is_named() {
+        for (bytes, said) in [
+            (&b""[..], "is empty"),
+            (b"\0asm\x01\0\0\0", "core module"),
+            (b"\x7fELF", "ELF"),
+            (b"(component)", "text"),
+            (b"#!/bin/sh", "not WebAssembly"),
+            (b"\0asm\x0d\0\x01\0\xff", "damaged"),
+        ] {
+            assert!(inspect(bytes).unwrap_err()[0].contains(said), "{said}");
+        }
+    }
+
+    #[test]
+    fn imports_outside_the_world_are_refused_with_a_reason() {
+        for (import, said) in [
+            ("wasi:http/outgoing-handler@0.2.0", "use bosh:cpi/http"),
+            ("bosh:cpi/http@0.2.0", "offers 0.1.0"),
+            ("bosh:cpi/files@0.1.0", "does not have"),
+            ("acme:x/y", "no CPI is given"),
+        ] {
+            assert!(refusal(import).unwrap().contains(said), "{import}");
+        }
+        assert_eq!(refusal("bosh:cpi/http@0.1.0"), None);
+        assert_eq!(refusal("wasi:io/poll@0.2.3"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(tail in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
+            bytes.extend(tail);
+            let _ = inspect(&bytes);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+use crate::bindings::bosh::cpi::config::{CallInfo, Host};
+use crate::sandbox::state::State;
+
+impl Host for State {
+    fn properties(&mut self) -> String {
+        self.host.as_ref().map(|host| host.properties.clone()).unwrap_or_default()
+    }
+
+    fn call(&mut self) -> CallInfo {
+        match &self.host {
+            Some(host) => host.call.clone(),
+            None => CallInfo {
+                method: String::new(),
+                director_uuid: None,
+                request_id: None,
+                api_version: 0,
+                stemcell_api_version: None,
+            },
+        }
+    }
+}

@@ -1,0 +1,88 @@
+use crate::bindings::bosh::cpi::http::{Body, Denial, Error, ErrorKind, Host, ImagePart, Request, Response};
+use crate::image;
+use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
+use crate::policy::DenialReason;
+use crate::sandbox::ending::Why;
+use crate::sandbox::state::State;
+use std::sync::Arc;
+
+impl State {
+    fn gate(&self) -> Result<Arc<Gate>, Error> {
+        let gate = self.host.as_ref().map(|host| Arc::clone(&host.gate));
+        gate.ok_or_else(|| Error { kind: ErrorKind::Denied(Denial::Undeclared), message: "there is no network here".into(), sent: false })
+    }
+
+    /// A guest that was caught twice with a secret may only clean up.
+    fn watch(&self, gate: &Gate) {
+        if let Some(failure) = gate.ended() {
+            self.ending.begin(Why::Abort(failure));
+        }
+    }
+}
+
+impl Host for State {
+    async fn send(&mut self, request: Request) -> Result<Response, Error> {
+        let gate = self.gate()?;
+        let request = OutboundRequest {
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: match request.body {
+                Body::None => OutboundBody::None,
+                Body::Bytes(bytes) => OutboundBody::Bytes(bytes),
+                Body::Image(ImagePart::Whole) => OutboundBody::Image(image::ImagePart::Whole),
+                Body::Image(ImagePart::Member(name)) => OutboundBody::Image(image::ImagePart::Member(name)),
+            },
+            timeout_ms: request.timeout_ms,
+        };
+        let answer = gate.send(request, self.ending.deadline()).await;
+        self.watch(&gate);
+        let response = answer?;
+        Ok(Response { status: response.status, headers: response.headers, body: response.body })
+    }
+
+    async fn session(&mut self, name: String) -> Result<String, Error> {
+        let gate = self.gate()?;
+        let shown = gate.session(&name, self.ending.deadline()).await;
+        self.watch(&gate);
+        Ok(shown?)
+    }
+}
+
+impl From<HttpError> for Error {
+    fn from(error: HttpError) -> Self {
+        let kind = match error.kind {
+            HttpErrorKind::Denied(reason) => ErrorKind::Denied(reason.into()),
+            HttpErrorKind::InvalidRequest => ErrorKind::InvalidRequest,
+            HttpErrorKind::Limit(name) => ErrorKind::Limit(name.to_owned()),
+            HttpErrorKind::Dns => ErrorKind::Dns,
+            HttpErrorKind::Connect => ErrorKind::Connect,
+            HttpErrorKind::Tls => ErrorKind::Tls,
+            HttpErrorKind::Timeout => ErrorKind::Timeout,
+            HttpErrorKind::Protocol => ErrorKind::Protocol,
+            HttpErrorKind::Truncated => ErrorKind::Truncated,
+            HttpErrorKind::Cancelled => ErrorKind::Cancelled,
+        };
+        Error { kind, message: error.message, sent: error.sent }
+    }
+}
+
+impl From<DenialReason> for Denial {
+    fn from(reason: DenialReason) -> Self {
+        match reason {
+            DenialReason::Undeclared => Denial::Undeclared,
+            DenialReason::Scheme => Denial::Scheme,
+            DenialReason::Host => Denial::Host,
+            DenialReason::Port => Denial::Port,
+            DenialReason::Method => Denial::Method,
+            DenialReason::Path => Denial::Path,
+            DenialReason::Operation => Denial::Operation,
+            DenialReason::Address => Denial::Address,
+            DenialReason::Header => Denial::Header,
+            DenialReason::Slot => Denial::Slot,
+            DenialReason::Credential => Denial::Credential,
+            DenialReason::Leak => Denial::Leak,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+use crate::bindings::bosh::cpi::log::{Host, Level};
+use crate::sandbox::state::State;
+
+impl Host for State {
+    fn log(&mut self, level: Level, message: String) {
+        if let Some(host) = &self.host {
+            host.log.write(level.into(), &message);
+        }
+    }
+}
+
+impl From<Level> for crate::log::Level {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Debug => Self::Debug,
+            Level::Info => Self::Info,
+            Level::Warn => Self::Warn,
+            Level::Error => Self::Error,
+        }
+    }
+}

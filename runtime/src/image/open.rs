@@ -1,0 +1,63 @@
+//! Opening the image file: what is refused, and what to do about it.
+//!
+//! The path comes from the caller. Only a regular file is opened, never through
+//! a link in its last component; the type is looked at before opening, as
+//! opening a device can have effects, and again on the open descriptor.
+
+use crate::failure::Failure;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+pub(super) fn open(path: &Path, image_dirs: &[PathBuf]) -> Result<(File, u64), Failure> {
+    let refused = |what: String| Failure::request(format!("stemcell image `{}` {what}", path.display()));
+    let unreadable = |error: std::io::Error| {
+        refused(format!("cannot be opened ({error}); it must exist and be readable by the user that runs the CPI"))
+    };
+    let Some(name) = path.file_name() else {
+        return Err(refused("names no file; give the path of the image itself".into()));
+    };
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let parent = parent.canonicalize().map_err(unreadable)?;
+    check_directory(&parent, image_dirs).map_err(refused)?;
+
+    let directory_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory =
+        rustix::fs::openat(CWD, &parent, directory_flags, Mode::empty()).map_err(|e| unreadable(e.into()))?;
+    let seen = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| unreadable(e.into()))?;
+    check_type(FileType::from_raw_mode(seen.st_mode)).map_err(refused)?;
+
+    // Non-blocking, so that a FIFO put there meanwhile cannot hold us.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&directory, name, flags, Mode::empty()).map_err(|e| unreadable(e.into()))?;
+    let opened = rustix::fs::fstat(&file).map_err(|e| unreadable(e.into()))?;
+    check_type(FileType::from_raw_mode(opened.st_mode)).map_err(refused)?;
+    Ok((File::from(file), u64::try_from(opened.st_size).unwrap_or(0)))
+}
+
+fn check_type(kind: FileType) -> Result<(), String> {
+    let is = match kind {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => "is a symbolic link, and links are not followed; give the path of the file itself",
+        FileType::Directory => "is a directory; give the path of the image file in it",
+        FileType::Fifo => "is a named pipe; copy the image into a regular file",
+        FileType::CharacterDevice | FileType::BlockDevice => "is a device; copy the image into a regular file",
+        _ => "is no regular file; copy the image into one",
+    };
+    Err(is.into())
+}
+
+fn check_directory(parent: &Path, image_dirs: &[PathBuf]) -> Result<(), String> {
+    if image_dirs.is_empty() {
+        return Ok(());
+    }
+    let allowed = image_dirs.iter().filter_map(|directory| directory.canonicalize().ok());
+    if allowed.into_iter().any(|directory| parent.starts_with(directory)) {
+        return Ok(());
+    }
+    let listed = image_dirs.iter().map(|directory| format!("`{}`", directory.display())).collect::<Vec<_>>().join(", ");
+    Err(format!("lies outside of `image_dirs` ({listed}); move it there, or add its directory to the CPI's config"))
+}

@@ -1,0 +1,86 @@
+//! Threads that read the image for async callers.
+//!
+//! Plain threads and not the async runtime's: that one waits for its blocking
+//! work when it ends, and a call must be able to end in the middle of an image.
+
+use super::reader::{Stop, StopOnDrop};
+use super::{ImageError, io};
+use bytes::Bytes;
+use futures_util::Stream;
+use std::io::{Error, ErrorKind, Read, Result as IoResult};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::{mpsc, oneshot};
+
+/// Read and sent at once.
+pub(super) const CHUNK: usize = 256 * 1024;
+/// Chunks that wait for the network: with the two in hand, all memory it takes.
+const WAITING: usize = 4;
+
+/// Runs `work` on a thread; if the caller goes away, `stop` is set.
+pub(super) async fn off_thread<T: Send + 'static>(
+    stop: Stop,
+    work: impl FnOnce() -> Result<T, ImageError> + Send + 'static,
+) -> Result<T, ImageError> {
+    let stop = StopOnDrop::new(stop);
+    let (sender, receiver) = oneshot::channel();
+    spawn(move || {
+        let _ = sender.send(work());
+    })?;
+    let result = receiver.await;
+    stop.let_go();
+    result.unwrap_or_else(|_| Err(ImageError::Io("the thread that reads the stemcell image ended early".into())))
+}
+
+/// The bytes of a part of the image, as a request body.
+pub struct ImageBody {
+    receiver: mpsc::Receiver<IoResult<Bytes>>,
+    left: u64,
+    _stop: StopOnDrop,
+}
+
+impl ImageBody {
+    pub(super) fn start(source: impl Read + Send + 'static, length: u64, stop: Stop) -> Result<ImageBody, ImageError> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        spawn(move || send(source, length, &sender))?;
+        Ok(ImageBody { receiver, left: length, _stop: StopOnDrop::new(stop) })
+    }
+}
+
+impl Stream for ImageBody {
+    type Item = IoResult<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.receiver.poll_recv(context) {
+            Poll::Ready(Some(Ok(chunk))) => {
+                self.left = self.left.saturating_sub(chunk.len() as u64);
+                Poll::Ready(Some(Ok(chunk)))
+            }
+            // The promised length is on the wire already: a body that just ends
+            // would pass for a complete one where the peer does not count.
+            Poll::Ready(None) if self.left > 0 => {
+                self.left = 0;
+                Poll::Ready(Some(Err(Error::new(ErrorKind::UnexpectedEof, "the image ended early"))))
+            }
+            other => other,
+        }
+    }
+}
+
+fn send(mut source: impl Read, length: u64, sender: &mpsc::Sender<IoResult<Bytes>>) {
+    let mut left = length;
+    while left > 0 {
+        let size = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+        let mut chunk = vec![0; size];
+        let read = source.read_exact(&mut chunk).map(|()| Bytes::from(chunk));
+        let failed = read.is_err();
+        if sender.blocking_send(read).is_err() || failed {
+            return;
+        }
+        left -= size as u64;
+    }
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), ImageError> {
+    std::thread::Builder::new().name("image".into()).spawn(work).map(drop).map_err(|error| io(&error))
+}

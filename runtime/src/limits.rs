@@ -1,0 +1,104 @@
+//! Every limit of a call: its name in the config, its default, and nothing else.
+//!
+//! Who enforces a limit says so by its name through `Failure::limit`. A test
+//! walks `NAMES` and demands a case that hits each.
+
+use serde::Deserialize;
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $default:expr, $max:expr;)*) => {
+        #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Limits { $($name: $default,)* }
+            }
+        }
+
+        /// Names with their defaults.
+        pub const NAMES: &[(&str, u64)] = &[$((stringify!($name), $default),)*];
+
+        impl Limits {
+            /// What is out of range, as sentences.
+            pub fn problems(&self) -> Vec<String> {
+                let mut problems = Vec::new();
+                $(if self.$name == 0 || self.$name > $max {
+                    problems.push(format!("`limits.{}` is {}; it must be from 1 to {}", stringify!($name), self.$name, $max));
+                })*
+                problems
+            }
+        }
+    };
+}
+
+const MIB_MAX: u64 = 64 * 1024;
+const SECONDS_MAX: u64 = 7 * 24 * 3600;
+
+limits! {
+    /// For the whole call, waiting included.
+    wall_seconds: 3600, SECONDS_MAX;
+    /// The same for `create_stemcell`, which moves gigabytes.
+    create_stemcell_wall_seconds: 14_400, SECONDS_MAX;
+    /// Of guest code; waiting does not count.
+    cpu_seconds: 60, SECONDS_MAX;
+    /// To undo what was begun, once a deadline passed or a signal came.
+    cleanup_seconds: 120, SECONDS_MAX;
+    /// Linear memory of the guest.
+    memory_mib: 256, 4096;
+    stack_kib: 1024, 8192;
+    /// Elements in all tables.
+    tables: 10_000, 10_000_000;
+    /// Resource handles alive at once.
+    handles: 1_000, 1_000_000;
+    host_calls: 100_000, 100_000_000;
+    /// Data of one host call, either way.
+    hostcall_mib: 24, 1024;
+    request_mib: 16, 1024;
+    result_kib: 1_024, 1024 * 1024;
+    /// Nesting of a result; Ruby's parser stops at 100.
+    result_depth: 90, 90;
+    wasm_mib: 64, 1024;
+    compile_seconds: 120, 3600;
+    compile_mib: 2_048, MIB_MAX;
+    http_requests: 5_000, 1_000_000;
+    http_request_mib: 16, 1024;
+    http_response_mib: 16, 1024;
+    /// All bodies of a call together, images exempt.
+    http_total_mib: 256, MIB_MAX;
+    http_headers: 64, 1000;
+    header_kib: 32, 256;
+    url_bytes: 8_192, 1024 * 1024;
+    connect_seconds: 10, 3600;
+    first_byte_seconds: 60, 3600;
+    idle_seconds: 30, 3600;
+    log_lines: 2_000, 1_000_000;
+    line_bytes: 4_096, 1024 * 1024;
+    log_kib: 512, 64 * 1024;
+    registry_kib: 256, 16 * 1024;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_in_range() {
+        assert_eq!(Limits::default().problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_limit_out_of_range_is_named() {
+        let limits = Limits { memory_mib: 0, ..Limits::default() };
+        assert_eq!(limits.problems(), ["`limits.memory_mib` is 0; it must be from 1 to 4096"]);
+    }
+
+    #[test]
+    fn an_unknown_limit_is_an_error() {
+        let error = serde_json::from_str::<Limits>(r#"{"memory_mb": 1}"#).unwrap_err().to_string();
+        assert!(error.contains("unknown field `memory_mb`"), "{error}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Lines on stderr as they happen, and the short story of a failed call.
+//!
+//! The Director copies stderr to the task's CPI log, one byte per read, so
+//! lines are compact. Text of guests and peers is hostile: it is redacted,
+//! control and bidi characters are escaped, and its amount is bounded.
+
+use crate::limits::Limits;
+use crate::vault::Vault;
+use serde::Deserialize;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Level {
+    fn word(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Text,
+    Json,
+}
+
+/// What the response's `log` may hold: the Director reads it byte by byte.
+const STORY_MAX: usize = 16 * 1024;
+
+pub struct Log {
+    level: Level,
+    format: Format,
+    /// The Director's request id, or `-`.
+    request_id: String,
+    vault: Arc<Vault>,
+    story: Mutex<String>,
+}
+
+impl Log {
+    pub fn new(level: Level, format: Format, request_id: Option<&str>, vault: Arc<Vault>) -> Log {
+        let request_id = escape(request_id.unwrap_or("-"), 64);
+        Log { level, format, request_id, vault, story: Mutex::default() }
+    }
+
+    /// A line of the runtime's own.
+    pub fn write(&self, level: Level, message: &str) {
+        self.line(level, "wasm-cpi", message, 16 * 1024);
+    }
+
+    fn line(&self, level: Level, source: &str, message: &str, max: usize) {
+        let message = escape(&self.vault.redact(message), max);
+        if level >= Level::Warn {
+            self.tell(&format!("{source} {}: {message}", level.word()));
+        }
+        if level < self.level {
+            return;
+        }
+        let line = match self.format {
+            Format::Text => format!("{} {source} {}: {message}\n", self.request_id, level.word()),
+            Format::Json => {
+                let fields = serde_json::json!({"request_id": self.request_id, "source": source, "level": level.word(), "message": message});
+                format!("{fields}\n")
+            }
+        };
+        // Nobody can be told that stderr is gone.
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    /// Adds to the story that the response carries if the call fails.
+    pub fn tell(&self, text: &str) {
+        let mut story = self.story.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for line in text.lines() {
+            if story.len() + line.len() < STORY_MAX {
+                let _ = writeln!(story, "{}", escape(&self.vault.redact(line), 4096));
+            }
+        }
+    }
+
+    pub fn story(&self) -> String {
+        self.story.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+/// The guest's share of the log, with its bounds.
+pub struct GuestLog {
+    log: Arc<Log>,
+    guest: String,
+    line_bytes: usize,
+    left: Mutex<Left>,
+}
+
+struct Left {
+    lines: u64,
+    bytes: u64,
+    dropped: u64,
+    limit: &'static str,
+}
+
+impl GuestLog {
+    pub fn new(log: Arc<Log>, guest: &str, limits: &Limits) -> GuestLog {
+        GuestLog {
+            log,
+            guest: escape(guest, 64),
+            line_bytes: usize::try_from(limits.line_bytes).unwrap_or(usize::MAX),
+            left: Mutex::new(Left { lines: limits.log_lines, bytes: limits.log_kib * 1024, dropped: 0, limit: "" }),
+        }
+    }
+
+    pub fn write(&self, level: Level, message: &str) {
+        {
+            let mut left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let bytes = message.len().min(self.line_bytes) as u64;
+            if left.lines == 0 || left.bytes < bytes {
+                left.limit = if left.lines == 0 { "log_lines" } else { "log_kib" };
+                left.dropped += 1;
+                return;
+            }
+            left.lines -= 1;
+            left.bytes -= bytes;
+        }
+        self.log.line(level, &self.guest, message, self.line_bytes);
+    }
+
+    /// Says what was left out.
+    pub fn finish(&self) {
+        let left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if left.dropped > 0 {
+            let text = format!("{} lines of {} dropped: `limits.{}` is reached", left.dropped, self.guest, left.limit);
+            self.log.line(Level::Warn, "wasm-cpi", &text, 4096);
+        }
+    }
+}
+
+/// One printable line: control, bidi and other invisible characters escaped, cut
+/// at a character boundary. A long line says how much is missing.
+pub fn escape(text: &str, max: usize) -> String {
+    let mut escaped = String::with_capacity(text.len().min(max) + 16);
+    for (at, c) in text.char_indices() {
+        if escaped.len() >= max {
+            let _ = write!(escaped, "… ({} more bytes; limits.line_bytes)", text.len() - at);
+            break;
+        }
+        let invisible = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+        if c.is_control() || invisible {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_move_the_cursor_or_hide() {
+        assert_eq!(escape("a\u{1b}[2Jb\nc\u{202e}d\u{200b}", 100), "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{200b}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_says_so() {
+        assert_eq!(escape("ääääää", 6), "äää… (6 more bytes; limits.line_bytes)");
+    }
+
+    #[test]
+    fn the_story_holds_warnings_and_is_bounded() {
+        let log = Log::new(Level::Error, Format::Text, None, Arc::new(Vault::new()));
+        log.write(Level::Debug, "not told");
+        log.write(Level::Warn, "told");
+        assert_eq!(log.story(), "wasm-cpi warn: told\n");
+        for _ in 0..10_000 {
+            log.tell("0123456789");
+        }
+        assert!(log.story().len() <= STORY_MAX);
+    }
+}

@@ -1,0 +1,26 @@
+//! The only place that opens sockets.
+//!
+//! A guest's request passes `gate`, in this order: shape and size, `destination`
+//! (the canonical URL), the policy's verdict, `headers`, `slots`, `resolve`,
+//! `addresses`, `tls`, the grant's auth (`login`), `exchange`, `captures` with
+//! the tripwire. The host's own requests go through `client`, with no policy
+//! and no word from the guest. Nothing here exists before it is first needed.
+
+pub mod addresses;
+pub mod captures;
+pub mod client;
+pub mod destination;
+pub mod error;
+pub mod exchange;
+pub mod gate;
+mod headers;
+mod login;
+mod own;
+mod reach;
+mod record;
+pub mod resolve;
+pub mod slots;
+pub mod tls;
+
+#[cfg(test)]
+mod tests;

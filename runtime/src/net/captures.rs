@@ -1,0 +1,119 @@
+//! A response as the guest may see it.
+//!
+//! Values that the grant captures become new seals; credentials that nobody
+//! captured are taken out; then the tripwire looks for known secrets in what
+//! is left. Fields that carry credentials by their name (`adminPass`,
+//! `private_key`, `user_data` and the like) stay, with null in JSON and no text
+//! in XML, so that a guest sees that there was something. A response that fails
+//! here must not reach the guest in any part.
+
+mod fields;
+
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+use crate::place::Fault;
+use crate::policy::Capture;
+use crate::secret::{Layer, Secret};
+use crate::vault::Vault;
+
+/// A complete response and the request it answers.
+pub struct Incoming<'a> {
+    pub method: &'a str,
+    /// The canonical path of the request.
+    pub path: &'a str,
+    pub status: u16,
+    pub headers: &'a mut Vec<(String, String)>,
+    pub body: &'a mut Vec<u8>,
+}
+
+/// Why a response is kept from the guest. Quotes nothing of it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Withheld {
+    pub reason: Reason,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It holds the secret of this name.
+    Leak(String),
+    /// It is compressed or the like, and could not be searched.
+    Encoded,
+    /// A value to be captured cannot be told apart.
+    Unreadable,
+}
+
+/// Makes a response fit for the guest; answers the names of what was captured.
+/// `guarded`: the grant has auth or slots.
+pub fn screen(
+    vault: &Vault,
+    captures: &[Capture],
+    guarded: bool,
+    response: Incoming<'_>,
+) -> Result<Vec<String>, Withheld> {
+    let Incoming { method, path, status, headers, body } = response;
+    let withheld = |reason, why: String| Withheld {
+        reason,
+        message: format!("iaas: the response to {method} {path} was withheld: {why}"),
+    };
+    if (guarded || !captures.is_empty()) && !body.is_empty() && is_encoded(headers) {
+        let why = "it has a Content-Encoding, which is refused where secrets are sent; the server must answer plainly";
+        return Err(withheld(Reason::Encoded, why.to_owned()));
+    }
+
+    let mut captured = Vec::new();
+    for capture in captures.iter().filter(|capture| capture.method == method && capture.path.matches(path)) {
+        let replaced = capture.place.replace(headers, body, &mut |value| {
+            let fresh = !value.is_empty() && vault.open(value).is_none();
+            fresh.then(|| vault.seal(&capture.name, Secret::new(value), Layer::Call))
+        });
+        match replaced {
+            Ok(true) => captured.push(capture.name.clone()),
+            Ok(false) => {}
+            // An error page is not what the capture is about.
+            Err(error) if matches!(error.fault, Fault::ContentType(_)) && !(200..300).contains(&status) => {}
+            Err(error) => {
+                let why =
+                    format!("the value `{}` cannot be captured: {error}; correct the grant's capture", capture.name);
+                return Err(withheld(Reason::Unreadable, why));
+            }
+        }
+    }
+
+    headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value));
+    if let Some(blanked) = fields::blank(body, &|text| vault.open(text).is_some()) {
+        *body = blanked;
+    }
+
+    let mut parts =
+        headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body.as_slice()]);
+    if let Some(name) = parts.find_map(|part| vault.leak_in(part)) {
+        let why = format!("it holds the secret `{name}`; if that is no secret, the operator lists it under `expose`");
+        return Err(withheld(Reason::Leak(name), why));
+    }
+    Ok(captured)
+}
+
+fn is_encoded(headers: &[(String, String)]) -> bool {
+    let encodings = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
+    let mut words = encodings.flat_map(|(_, value)| value.split(',')).map(str::trim);
+    words.any(|word| !word.is_empty() && !word.eq_ignore_ascii_case("identity"))
+}
+
+/// Headers that hand out credentials. `WWW-Authenticate` only asks for them.
+fn is_credential(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    matches!(name.as_str(), "set-cookie" | "x-subject-token" | "x-auth-token" | "authorization")
+        || name.starts_with("proxy-")
+}
+
+/// Whether a capture put a seal there.
+fn is_sealed(vault: &Vault, name: &str, value: &str) -> bool {
+    let cookie = name.eq_ignore_ascii_case("set-cookie");
+    let value = if cookie { value.split_once('=').map_or("", |(_, value)| value) } else { value };
+    vault.open(value).is_some()
+}

@@ -1,0 +1,242 @@
+use super::*;
+use crate::policy::PathPattern;
+use proptest::prelude::*;
+use serde_json::json;
+
+type Headers = Vec<(String, String)>;
+
+fn capture(method: &str, path: &str, place: &str, name: &str) -> Capture {
+    Capture {
+        method: method.to_owned(),
+        path: PathPattern::parse(path).unwrap(),
+        place: place.parse().unwrap(),
+        name: name.to_owned(),
+    }
+}
+
+fn captures() -> Vec<Capture> {
+    vec![
+        capture("POST", "/tokens", "header:x-subject-token", "subject"),
+        capture("POST", "/tokens", "json:/access_token", "token"),
+        capture("POST", "/session", "cookie:sid", "session"),
+        capture("POST", "/xml", "xml:Token", "token"),
+        capture("POST", "/servers", "json:/server/adminPass", "admin"),
+    ]
+}
+
+fn headers(pairs: &[(&str, &str)]) -> Headers {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn receive(
+    vault: &Vault,
+    line: (&str, &str, u16),
+    given: &[(&str, &str)],
+    body: &str,
+) -> (Result<Vec<String>, Withheld>, Headers, String) {
+    let (mut headers, mut body) = (headers(given), body.as_bytes().to_vec());
+    let (method, path, status) = line;
+    let incoming = Incoming { method, path, status, headers: &mut headers, body: &mut body };
+    let screened = screen(vault, &captures(), true, incoming);
+    (screened, headers, String::from_utf8(body).unwrap())
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+#[test]
+fn a_captured_value_reaches_the_guest_as_a_seal() {
+    let vault = Vault::new();
+    let opened = |seal: &str| {
+        let sealed = vault.open(seal).unwrap_or_else(|| panic!("{seal} is no seal"));
+        assert_eq!(sealed.layer, Layer::Call);
+        (sealed.name.clone(), sealed.secret.reveal().to_owned())
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+
+    let given = [JSON, ("X-Subject-Token", "gAAAA-first"), ("x-auth-token", "gone")];
+    let body = r#"{"access_token": "gAAAA-second", "expires_in": 3600}"#;
+    let (names, headers, body) = receive(&vault, ("POST", "/tokens", 201), &given, body);
+    assert_eq!(names.unwrap(), ["subject", "token"]);
+    assert_eq!(headers.len(), 2);
+    assert_eq!(opened(&headers[1].1), pair("subject", "gAAAA-first"));
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(opened(body["access_token"].as_str().unwrap()), pair("token", "gAAAA-second"));
+    assert_eq!(body["expires_in"], 3600);
+
+    let given = [("Set-Cookie", "sid=abc123; Path=/; HttpOnly"), ("set-cookie", "other=1")];
+    let (names, headers, _) = receive(&vault, ("POST", "/session", 200), &given, "");
+    assert_eq!(names.unwrap(), ["session"]);
+    assert_eq!(headers.len(), 1);
+    assert_eq!(opened(headers[0].1.strip_prefix("sid=").unwrap()), pair("session", "abc123"));
+
+    let (names, _, body) = receive(&vault, ("POST", "/xml", 200), &[], "<r><t:Token>xyz</t:Token></r>");
+    assert_eq!(names.unwrap(), ["token"]);
+    let seal = body.strip_prefix("<r><t:Token>").unwrap().strip_suffix("</t:Token></r>").unwrap();
+    assert_eq!(opened(seal), pair("token", "xyz"));
+
+    let (names, _, body) = receive(&vault, ("POST", "/servers", 202), &[JSON], r#"{"server":{"adminPass":"pw"}}"#);
+    assert_eq!(names.unwrap(), ["admin"]);
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(opened(body["server"]["adminPass"].as_str().unwrap()), pair("admin", "pw"));
+}
+
+#[test]
+fn a_response_without_the_value_is_passed() {
+    let vault = Vault::new();
+    for (status, content_type, body) in [
+        (204, "application/json", ""),
+        (200, "application/json", r#"{"a": 1}"#),
+        (200, "application/json", r#"{"access_token": null}"#),
+        (200, "application/json", r#"{"access_token": ""}"#),
+        (401, "application/json", r#"{"error": "no"}"#),
+        (502, "text/html", "<html>bad gateway"),
+    ] {
+        let (names, _, after) = receive(&vault, ("POST", "/tokens", status), &[("content-type", content_type)], body);
+        assert_eq!((names, after.as_str()), (Ok(vec![]), body));
+    }
+    // Another method and another path are none of the captures' business.
+    for (method, path) in [("GET", "/tokens"), ("POST", "/token")] {
+        let body = r#"{"access_token":"x"}"#;
+        let (names, _, after) = receive(&vault, (method, path, 200), &[JSON], body);
+        assert_eq!((names, after.as_str()), (Ok(vec![]), body));
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_captured_withholds_the_response() {
+    let vault = Vault::new();
+    let twice = [JSON, ("x-subject-token", "hush-1"), ("x-subject-token", "hush-2")];
+    for (status, given, body, why) in [
+        (200, &[("content-type", "text/plain")][..], r#"{"access_token":"hush"}"#, "Content-Type is not JSON"),
+        (200, &[JSON], r#"{"access_token":"hush""#, "malformed"),
+        (400, &[JSON], r#"{"access_token":"hush","access_token":"hush"}"#, "a key twice"),
+        (200, &[JSON], r#"{"access_token":{"hush":"hush"}}"#, "not one plain value"),
+        (200, &twice, "{}", "more than once"),
+    ] {
+        let error = receive(&vault, ("POST", "/tokens", status), given, body).0.unwrap_err();
+        assert_eq!(error.reason, Reason::Unreadable);
+        assert!(error.message.contains(why), "{error}");
+        assert!(!format!("{error:?}").contains("hush"), "{error:?}");
+    }
+}
+
+#[test]
+fn credentials_in_headers_are_dropped() {
+    let given = [
+        ("Set-Cookie", "a=b"),
+        ("X-Subject-Token", "t"),
+        ("X-Auth-Token", "t"),
+        ("Authorization", "Basic x"),
+        ("Proxy-Authenticate", "Basic"),
+        ("proxy-anything", "x"),
+        ("WWW-Authenticate", "Basic realm=x"),
+        ("Location", "/x"),
+    ];
+    let (names, kept, _) = receive(&Vault::new(), ("GET", "/", 200), &given, "");
+    assert_eq!((names, kept), (Ok(vec![]), headers(&given[6..])));
+}
+
+#[test]
+fn credentials_in_fields_are_blanked() {
+    for (body, expected) in [
+        (r#"{"server": {"id": 1, "adminPass": "x"}}"#, r#"{"server":{"id":1,"adminPass":null}}"#),
+        (r#"{"adminpass":"x","ADMIN_PASSWORD":"y"}"#, r#"{"adminpass":null,"ADMIN_PASSWORD":null}"#),
+        (
+            r#"[{"keypair":{"private_key":"x","public_key":"y"}}]"#,
+            r#"[{"keypair":{"private_key":null,"public_key":"y"}}]"#,
+        ),
+        (
+            r#"{"EXT-ATTR:user_data":"x","userData":{"value":["y",1]}}"#,
+            r#"{"EXT-ATTR:user_data":null,"userData":{"value":[null,null]}}"#,
+        ),
+        (r#"{"\u0061dminPass":"x"}"#, r#"{"adminPass":null}"#),
+        (r#"{"adminPass":"x","adminPass":null}"#, r#"{"adminPass":null}"#),
+        ("\u{feff}{\"private-key\":\"x\"}", r#"{"private-key":null}"#),
+        (
+            r#"{"admin_password_set" : true, "userdata_format":"x"}"#,
+            r#"{"admin_password_set" : true, "userdata_format":"x"}"#,
+        ),
+        (r#"{"user_data" : null}"#, r#"{"user_data" : null}"#),
+        (r#"{"user_data" : "#, r#"{"user_data" : "#),
+        ("user_data: x", "user_data: x"),
+        (
+            "<r><userData><value>x&amp;y</value></userData><a>b</a></r>",
+            "<r><userData><value></value></userData><a>b</a></r>",
+        ),
+        ("<r>\n  <userData>\n  </userData>\n</r>", "<r>\n  <userData>\n  </userData>\n</r>"),
+    ] {
+        let (names, _, after) = receive(&Vault::new(), ("GET", "/", 200), &[], body);
+        assert_eq!((names, after.as_str()), (Ok(vec![]), expected), "{body}");
+    }
+}
+
+#[test]
+fn a_known_secret_withholds_the_response() {
+    let vault = Vault::new();
+    vault.keep("password", Secret::new("correct horse battery"));
+    let body = json!({"echo": "correct horse battery"}).to_string();
+    for (given, body) in [
+        (&[JSON][..], body.as_str()),
+        (&[("x-echo", "Basic Y29ycmVjdCBob3JzZSBiYXR0ZXJ5")], ""),
+        (&[("correct%20horse%20battery", "x")], ""),
+    ] {
+        let error = receive(&vault, ("GET", "/", 200), given, body).0.unwrap_err();
+        assert_eq!(error.reason, Reason::Leak("password".to_owned()));
+        assert!(error.message.contains("`password`") && !error.message.contains("horse"), "{error}");
+    }
+    // What is dropped anyway is no leak.
+    let given = [JSON, ("set-cookie", "correct horse battery")];
+    let (names, ..) = receive(&vault, ("GET", "/", 200), &given, r#"{"userData":"correct horse battery"}"#);
+    assert_eq!(names, Ok(vec![]));
+}
+
+#[test]
+fn a_captured_value_must_not_occur_elsewhere_in_the_response() {
+    let vault = Vault::new();
+    let body = r#"{"access_token":"gAAAA-long-token","again":"gAAAA-long-token"}"#;
+    let error = receive(&vault, ("POST", "/tokens", 200), &[JSON], body).0.unwrap_err();
+    assert_eq!(error.reason, Reason::Leak("token".to_owned()));
+}
+
+#[test]
+fn encoded_responses_are_refused_where_secrets_are_sent() {
+    for (encoding, body, guarded, allowed) in [
+        ("gzip", "x", true, false),
+        ("identity, br", "x", true, false),
+        ("Identity", "x", true, true),
+        ("gzip", "", true, true),
+        ("gzip", "x", false, true),
+    ] {
+        let (mut headers, mut body) = (headers(&[("Content-Encoding", encoding)]), body.as_bytes().to_vec());
+        let incoming = Incoming { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
+        let screened = screen(&Vault::new(), &[], guarded, incoming);
+        assert_eq!(screened.is_ok(), allowed, "{encoding}");
+        assert!(allowed || screened.unwrap_err().reason == Reason::Encoded);
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_passes_holds_no_secret_and_no_uncaptured_token(
+        body in prop_oneof![
+            "[a-z<>/&;{}\\[\\]\":,]{0,40}",
+            prop::collection::btree_map(
+                prop_oneof![Just("access_token"), Just("adminPass"), Just("a"), Just("user_data")],
+                prop_oneof![Just("gAAAA-long-token"), Just("correct horse battery"), Just("x")],
+                0..4,
+            ).prop_map(|map| json!(map).to_string()),
+        ],
+        header in prop_oneof![Just("gAAAA-long-token"), Just("correct horse battery"), Just("x")],
+        status in prop_oneof![Just(200u16), Just(404)],
+    ) {
+        let vault = Vault::new();
+        vault.keep("password", Secret::new("correct horse battery"));
+        let (screened, headers, body) = receive(&vault, ("POST", "/tokens", status), &[JSON, ("x-subject-token", header)], &body);
+        if screened.is_ok() {
+            let all = format!("{headers:?}{body}");
+            prop_assert!(!all.contains("horse") && !all.contains("x-subject-token\", \"gAAAA"), "{}", all);
+            prop_assert!(!body.contains("\"access_token\":\"gAAAA"), "{}", body);
+            prop_assert!(!body.contains("\"adminPass\":\"") && !body.contains("\"user_data\":\""), "{}", body);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The gate: a guest's only way to the network.
+//!
+//! One request, one response, in one fixed order (see `net`): nothing is sent
+//! before every check that comes before sending has passed, and nothing comes
+//! back that `captures` did not look through. What leaves here, errors and
+//! events included, is redacted.
+
+mod auth;
+
+pub use crate::net::record::NetUsage;
+
+use crate::failure::Failure;
+use crate::image::{Image, ImagePart};
+use crate::limits::Limits;
+use crate::net::captures::{self, Incoming, Reason, Withheld};
+use crate::net::destination::{Destination, Invalid};
+use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::exchange::{Caps, Received, SendBody};
+use crate::net::headers;
+use crate::net::login::Sessions;
+use crate::net::reach::{Parcel, Reach, Way};
+use crate::net::record::Record;
+use crate::net::slots::{self, Outgoing};
+use crate::place::Message;
+use crate::policy::{DenialReason, Grant, Policy, Verdict};
+use crate::vault::Vault;
+use auth::Authorized;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use reqwest::Method;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// As the guest wrote it.
+pub struct OutboundRequest {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: OutboundBody,
+    pub timeout_ms: Option<u32>,
+}
+
+pub enum OutboundBody {
+    None,
+    Bytes(Vec<u8>),
+    Image(ImagePart),
+}
+
+/// As the guest may see it.
+#[derive(Debug)]
+pub struct InboundResponse {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// One request for logs: no query, no header, no body, no secret.
+#[derive(Clone, Debug)]
+pub struct HttpEvent {
+    pub method: String,
+    /// Origin and path; empty if the URL was none.
+    pub target: String,
+    /// The grant that allowed it.
+    pub grant: Option<String>,
+    pub outcome: Result<u16, HttpErrorKind>,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for HttpEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.method, self.target)?;
+        match &self.outcome {
+            Ok(status) => write!(f, "{status}")?,
+            Err(kind) => write!(f, "{kind}")?,
+        }
+        let grant = self.grant.as_deref().unwrap_or("no grant");
+        let ms = self.elapsed.as_secs_f64() * 1000.0;
+        write!(f, " ({grant}; {} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)
+    }
+}
+
+type Watch = Box<dyn Fn(&HttpEvent) + Send + Sync>;
+
+pub struct Gate {
+    policy: Arc<Policy>,
+    vault: Arc<Vault>,
+    limits: Limits,
+    image: Option<Arc<Image>>,
+    reach: Reach,
+    sessions: Sessions,
+    record: Record,
+    watch: Option<Watch>,
+}
+
+/// What became known of a request on its way.
+struct Trace {
+    method: String,
+    target: String,
+    grant: Option<String>,
+    bytes_sent: u64,
+    bytes_received: u64,
+}
+
+impl Gate {
+    /// Opens nothing: sockets, certificates and name servers wait for the first
+    /// request. `watch` is told of every request when it has ended.
+    pub fn new(
+        policy: Arc<Policy>,
+        vault: Arc<Vault>,
+        limits: &Limits,
+        allow_local: bool,
+        image: Option<Arc<Image>>,
+        watch: Option<Watch>,
+    ) -> Self {
+        let reach = Reach::new(Arc::clone(&policy), limits, allow_local);
+        let (sessions, record) = (Sessions::default(), Record::default());
+        Gate { policy, vault, limits: limits.clone(), image, reach, sessions, record, watch }
+    }
+
+    /// Where the files lie that the policy names: beside the policy.
+    #[must_use]
+    pub fn with_files_in(mut self, directory: &Path) -> Self {
+        self.reach.files = directory.to_owned();
+        self
+    }
+
+    pub async fn send(&self, request: OutboundRequest, deadline: Instant) -> Result<InboundResponse, HttpError> {
+        let started = Instant::now();
+        let mut trace =
+            Trace { method: String::new(), target: String::new(), grant: None, bytes_sent: 0, bytes_received: 0 };
+        let result = self.pass(request, deadline, &mut trace).await.map_err(|error| self.redacted(error));
+        if let Some(watch) = &self.watch {
+            watch(&HttpEvent {
+                method: trace.method,
+                target: trace.target,
+                grant: trace.grant,
+                outcome: result.as_ref().map(|response| response.status).map_err(|error| error.kind),
+                bytes_sent: trace.bytes_sent,
+                bytes_received: trace.bytes_received,
+                elapsed: started.elapsed(),
+            });
+        }
+        result
+    }
+
+    /// What the operator lets the guest see of a login's answer, a JSON object.
+    pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
+        self.session_of(name, deadline).await.map_err(|error| self.redacted(error))
+    }
+
+    /// Why the call must end, if the guest's requests are the reason.
+    pub fn ended(&self) -> Option<Failure> {
+        self.record.ended()
+    }
+
+    /// Requests that changed something, as far as is known.
+    pub fn changes(&self) -> Vec<String> {
+        self.record.changes()
+    }
+
+    /// Names of the sealed values that a server accepted in a slot.
+    pub fn sent(&self) -> Vec<String> {
+        self.record.filled()
+    }
+
+    pub fn usage(&self) -> NetUsage {
+        self.record.usage()
+    }
+
+    async fn pass(
+        &self,
+        request: OutboundRequest,
+        deadline: Instant,
+        trace: &mut Trace,
+    ) -> Result<InboundResponse, HttpError> {
+        self.begin()?;
+        let method = headers::method(&request.method)?;
+        method.as_str().clone_into(&mut trace.method);
+        headers::check(&request.headers, &self.limits)?;
+        let destination = destination(&request.url, &self.limits)?;
+        trace.target = self.vault.redact(&destination.to_string());
+        let own = request.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
+        let deadline = own.map_or(deadline, |own| own.min(deadline));
+
+        let mut headers = request.headers;
+        let (mut body, part) = self.body(request.body)?;
+        let message = Message { headers: &headers, body: &body };
+        let grant = match self.policy.judge(&destination, method.as_str(), &message) {
+            Verdict::Allowed(grant) => grant,
+            Verdict::Denied(denial) => return Err(HttpError::denied(denial.reason, format!("policy: {}", denial.message))),
+        };
+        trace.grant = Some(grant.id.clone());
+        headers::check_credentials(&headers, destination.query(), &self.rules(grant, &method, &destination), &self.vault)?;
+        let url = destination.to_url();
+        let (text, path) = (method.as_str(), destination.path());
+        let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
+        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing)
+            .map_err(|error| HttpError::denied(DenialReason::Slot, error.message))?;
+
+        let ready = Ready { grant, method: &method, destination: &destination, headers: &headers, body: body.into(), part };
+        let received = self.exchange(&ready, deadline, trace).await?;
+        if (200..300).contains(&received.status) {
+            let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
+            let change = (!safe).then(|| format!("{method} {} -> {}", trace.target, received.status));
+            self.record.succeeded(change, filled.names);
+        }
+        self.screen(grant, &method, &destination, received).map_err(HttpError::after_sending)
+    }
+
+    fn begin(&self) -> Result<(), HttpError> {
+        match self.ended() {
+            Some(failure) => Err(HttpError::new(HttpErrorKind::Cancelled, failure.to_string())),
+            None => self.record.begin(&self.limits),
+        }
+    }
+
+    /// The body as bytes, or the image's part in its place.
+    fn body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
+        let bytes = match body {
+            OutboundBody::None => return Ok((Vec::new(), None)),
+            OutboundBody::Image(part) => return Ok((Vec::new(), Some(part))),
+            OutboundBody::Bytes(bytes) => bytes,
+        };
+        let length = bytes.len() as u64;
+        if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
+            return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
+        }
+        if length > self.record.left(&self.limits) {
+            return Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL));
+        }
+        Ok((bytes, None))
+    }
+
+    /// Sends, and once more with a new token if the old one was not taken.
+    async fn exchange(&self, ready: &Ready<'_>, deadline: Instant, trace: &mut Trace) -> Result<Received, HttpError> {
+        let grant = ready.grant;
+        let way = Way { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
+        let addresses = self.reach.find(&way, ready.destination, deadline).await?;
+        let mut refused = None;
+        loop {
+            let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
+            // The first attempt was sent, whatever becomes of the second.
+            let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
+            let Authorized { header, token } = authorized.map_err(later)?;
+            let mut head = headers::to_map(ready.headers)?;
+            head.extend(header);
+            let (body, length) = self.outgoing(ready).await.map_err(later)?;
+            let parcel = Parcel { method: ready.method.clone(), destination: ready.destination.clone(), headers: head, body };
+            let result = self.reach.send(&way, addresses.clone(), parcel, self.caps(), deadline).await.map_err(later);
+            if result.as_ref().err().is_none_or(|error| error.sent) {
+                self.record.sent(length, ready.part.is_none());
+                trace.bytes_sent += length;
+            }
+            let received = result?;
+            self.record.received(received.body.len() as u64);
+            trace.bytes_received += received.body.len() as u64;
+            match token {
+                Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => refused = Some(token),
+                Some(_) if received.status == 401 => {
+                    self.forget(grant).await;
+                    return Ok(received);
+                }
+                _ => return Ok(received),
+            }
+        }
+    }
+
+    async fn outgoing(&self, ready: &Ready<'_>) -> Result<(SendBody, u64), HttpError> {
+        let Some(part) = &ready.part else {
+            let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
+            return Ok((body, ready.body.len() as u64));
+        };
+        let none = || HttpError::invalid("there is no image in this call; only `create_stemcell` has one");
+        let image = self.image.as_ref().ok_or_else(none)?;
+        let (length, pieces) = image.body(part).await.map_err(HttpError::invalid)?;
+        Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
+    }
+
+    fn caps(&self) -> Caps {
+        let (caps, left) = (self.reach.caps(), self.record.left(&self.limits));
+        if left < caps.body { Caps { body: left, body_limit: ("http_total_mib", self.limits.http_total_mib), ..caps } } else { caps }
+    }
+
+    fn screen(
+        &self,
+        grant: &Grant,
+        method: &Method,
+        destination: &Destination,
+        received: Received,
+    ) -> Result<InboundResponse, HttpError> {
+        let Received { status, mut headers, mut body } = received;
+        let (path, length) = (destination.path(), body.len());
+        let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
+        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), incoming) {
+            Ok(_) => {}
+            Err(Withheld { reason: Reason::Leak(name), message }) => {
+                self.record.leaked(&name);
+                return Err(HttpError::denied(DenialReason::Leak, message));
+            }
+            Err(Withheld { message, .. }) => return Err(HttpError::new(HttpErrorKind::Protocol, message)),
+        }
+        if body.len() != length {
+            let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");
+            stale.for_each(|(_, value)| *value = body.len().to_string());
+        }
+        Ok(InboundResponse { status, headers, body })
+    }
+
+    fn redacted(&self, error: HttpError) -> HttpError {
+        HttpError { message: self.vault.redact(&error.message), ..error }
+    }
+}
+
+const TOTAL: &str = "the sum of all bodies of the call";
+
+/// A request that passed every check but the one on addresses.
+struct Ready<'a> {
+    grant: &'a Grant,
+    method: &'a Method,
+    destination: &'a Destination,
+    headers: &'a [(String, String)],
+    body: Bytes,
+    /// Instead of the body.
+    part: Option<ImagePart>,
+}
+
+fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
+    Destination::parse(url, limits.url_bytes).map_err(|invalid| match invalid {
+        Invalid::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
+        Invalid::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
+        Invalid::Form(_) => HttpError::invalid(quoted(&invalid.to_string())),
+    })
+}
+
+impl std::fmt::Debug for OutboundRequest {
+    /// URL, headers and body are the guest's, and may hold anything.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OutboundRequest({})", quoted(&self.method))
+    }
+}

@@ -1,0 +1,106 @@
+//! The credential that a grant sends: added last, after all checks, and to
+//! nobody but the grant's origin.
+
+use super::Gate;
+use crate::net::client::basic_auth;
+use crate::net::destination::Destination;
+use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::headers::{Rules, secret_value};
+use crate::place::Place;
+use crate::policy::{Auth, DenialReason, Grant, Login};
+use crate::secret::Secret;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use std::time::Instant;
+use zeroize::Zeroizing;
+
+#[derive(Default)]
+pub(super) struct Authorized {
+    pub header: Option<(HeaderName, HeaderValue)>,
+    /// If it came from a login.
+    pub token: Option<Secret>,
+}
+
+/// Whether the grant's requests carry secrets, so that its answers may, too.
+pub(super) fn guarded(grant: &Grant) -> bool {
+    grant.auth.is_some() || !grant.slots.is_empty() || grant.tls.client.is_some()
+}
+
+impl Gate {
+    pub(super) fn rules<'a>(&'a self, grant: &'a Grant, method: &Method, destination: &Destination) -> Rules<'a> {
+        let auth = match &grant.auth {
+            None => None,
+            Some(Auth::Basic { .. } | Auth::Bearer(_)) => Some("authorization"),
+            Some(Auth::Header { name, .. }) => Some(name.as_str()),
+            Some(Auth::Login(name)) => self.policy.logins.get(name).map(|login| login.send.header.as_str()),
+        };
+        let here = grant.slots.iter().filter(|slot| slot.method == method.as_str() && slot.path.matches(destination.path()));
+        let slots = here.filter_map(|slot| match &slot.place {
+            Place::Header(name) => Some(name.as_str()),
+            Place::Cookie(_) => Some("cookie"),
+            _ => None,
+        });
+        Rules { grant: &grant.id, secrets: guarded(grant), auth, slots: slots.collect() }
+    }
+
+    /// `refused` is a token that the server did not take.
+    pub(super) async fn authorize(
+        &self,
+        grant: &Grant,
+        refused: Option<&Secret>,
+        deadline: Instant,
+    ) -> Result<Authorized, HttpError> {
+        let (name, value, token) = match &grant.auth {
+            None => return Ok(Authorized::default()),
+            Some(Auth::Basic { user, password }) => {
+                (AUTHORIZATION, basic_auth(user.secret.reveal(), &password.secret)?, None)
+            }
+            Some(Auth::Bearer(token)) => (AUTHORIZATION, prefixed("Bearer ", &token.secret, "authorization")?, None),
+            Some(Auth::Header { name, value }) => (header(name)?, secret_value(value.secret.reveal(), name)?, None),
+            Some(Auth::Login(name)) => {
+                let login = self.login(name)?;
+                let session = self.sessions.get(login, refused, &self.reach, &self.vault, deadline).await?;
+                let value = prefixed(&login.send.prefix, &session.token, &login.send.header)?;
+                (header(&login.send.header)?, value, Some(session.token))
+            }
+        };
+        Ok(Authorized { header: Some((name, value)), token })
+    }
+
+    /// Drops the token, for the next request to get a new one.
+    pub(super) async fn forget(&self, grant: &Grant) {
+        if let Some(Auth::Login(name)) = &grant.auth {
+            self.sessions.drop_token(name).await;
+        }
+    }
+
+    pub(super) async fn session_of(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
+        self.begin()?;
+        let login = self.login(name)?;
+        let session = self.sessions.get(login, None, &self.reach, &self.vault, deadline).await?;
+        match self.vault.leak_in(session.shown.as_bytes()) {
+            None => Ok(session.shown),
+            Some(secret) => {
+                let what = format!("policy: what the login `{name}` shows holds the secret `{secret}`");
+                Err(HttpError::denied(DenialReason::Leak, format!("{what}; narrow its `show`")))
+            }
+        }
+    }
+
+    fn login(&self, name: &str) -> Result<&Login, HttpError> {
+        self.policy.logins.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.policy.logins.keys().map(String::as_str).collect();
+            let message = format!("policy: there is no login `{}`; there are: {}", quoted(name), known.join(", "));
+            HttpError::denied(DenialReason::Undeclared, message)
+        })
+    }
+}
+
+fn prefixed(prefix: &str, token: &Secret, name: &str) -> Result<HeaderValue, HttpError> {
+    secret_value(&Zeroizing::new(format!("{prefix}{}", token.reveal())), name)
+}
+
+fn header(name: &str) -> Result<HeaderName, HttpError> {
+    HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| HttpError::new(HttpErrorKind::InvalidRequest, "config: the auth's header has no valid name"))
+}

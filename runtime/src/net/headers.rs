@@ -1,0 +1,155 @@
+//! What a guest may write into the head of a request.
+//!
+//! Framing and routing are the host's: their headers are refused as invalid.
+//! Credentials are the policy's: where a grant sends its own, or fills slots,
+//! the guest's are denied, in headers and in the query, and so is whatever
+//! would keep the tripwire from reading the answer.
+
+use crate::limits::Limits;
+use crate::net::error::{HttpError, HttpErrorKind};
+use crate::policy::DenialReason;
+use crate::vault::Vault;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+const METHODS: [Method; 7] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
+
+const FRAMING: [&str; 11] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+    "expect",
+    "keep-alive",
+    "http2-settings",
+    "proxy-connection",
+];
+
+const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
+/// Signatures and keys of object stores and the like.
+const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
+/// They would have the server answer in a form that cannot be searched.
+const DISGUISES: [&str; 2] = ["accept-encoding", "range"];
+
+const QUERY_CREDENTIALS: [&str; 8] =
+    ["access_token", "api_key", "apikey", "auth_token", "sig", "signature", "token", "x-auth-token"];
+
+/// What a grant says about the head of this request.
+pub(super) struct Rules<'a> {
+    pub grant: &'a str,
+    /// It has auth or slots.
+    pub secrets: bool,
+    /// The header that its auth sets.
+    pub auth: Option<&'a str>,
+    /// Headers that hold a slot of this request.
+    pub slots: Vec<&'a str>,
+}
+
+/// Upper case, one of those that make sense here.
+pub(super) fn method(text: &str) -> Result<Method, HttpError> {
+    let known = METHODS.iter().find(|method| method.as_str() == text);
+    known.cloned().ok_or_else(|| HttpError::invalid("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS in upper case"))
+}
+
+/// Shape, size and framing: what holds for every request.
+pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(), HttpError> {
+    if headers.len() as u64 > limits.http_headers {
+        return Err(HttpError::limit("http_headers", limits.http_headers, "the number of headers of a request"));
+    }
+    let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes as u64 > limits.header_kib.saturating_mul(1024) {
+        return Err(HttpError::limit("header_kib", limits.header_kib, "the headers of a request"));
+    }
+    for (name, value) in headers {
+        let Ok(lower) = HeaderName::from_bytes(name.as_bytes()) else {
+            return Err(HttpError::invalid("a header's name holds other characters than letters, digits and `-_.`, or none"));
+        };
+        let lower = lower.as_str();
+        if FRAMING.contains(&lower) || lower.starts_with("proxy-") {
+            return Err(HttpError::invalid(format_args!("the header `{lower}` is set by the host alone; leave it out")));
+        }
+        // Header values are text here: what HTTP allows besides, servers read in different ways.
+        if value.chars().any(|c| c.is_control() && c != '\t') {
+            return Err(HttpError::invalid(format_args!("the value of the header `{lower}` holds control characters")));
+        }
+    }
+    Ok(())
+}
+
+/// Credentials of the guest's own.
+pub(super) fn check_credentials(
+    headers: &[(String, String)],
+    query: Option<&str>,
+    rules: &Rules<'_>,
+    vault: &Vault,
+) -> Result<(), HttpError> {
+    for (name, value) in headers {
+        let name = name.to_ascii_lowercase();
+        let name = name.as_str();
+        if rules.auth == Some(name) {
+            return Err(denied(format_args!("the header `{name}` is set by the auth of the grant `{}`; leave it out", rules.grant)));
+        }
+        if rules.slots.contains(&name) {
+            if vault.seals_in(value.as_bytes()).is_empty() {
+                return Err(denied(format_args!("the header `{name}` is a slot for a seal, and holds none")));
+            }
+            continue;
+        }
+        if name == "authorization" {
+            let remedy = "the policy's `auth` sends credentials, or a slot takes a seal";
+            return Err(denied(format_args!("the header `{name}` is not the guest's to set: {remedy}")));
+        }
+        let credential =
+            CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if rules.secrets && (credential || DISGUISES.contains(&name)) {
+            let what = "is refused where a grant sends secrets";
+            return Err(denied(format_args!("the header `{name}` {what}, as the grant `{}` does; leave it out", rules.grant)));
+        }
+    }
+    if let Some(name) = query.filter(|_| rules.secrets).and_then(credential_in_query) {
+        let what = format!("the query's `{name}` is a credential, and the grant `{}` sends its own; leave it out", rules.grant);
+        return Err(denied(what));
+    }
+    Ok(())
+}
+
+fn credential_in_query(query: &str) -> Option<String> {
+    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name.to_ascii_lowercase());
+    let refused = |name: &String| {
+        QUERY_CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    // The rest of such a name is the guest's text, which does not belong in a message.
+    names.into_iter().find(refused).map(|name| name.chars().take(16).collect())
+}
+
+fn denied(what: impl std::fmt::Display) -> HttpError {
+    HttpError::denied(DenialReason::Header, format!("policy: {what}"))
+}
+
+/// After `check`; slots may have put other values in.
+pub(super) fn to_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| HttpError::invalid("a header's name is none"))?;
+        let value = secret_value(value, name.as_str())?;
+        map.append(name, value);
+    }
+    Ok(map)
+}
+
+/// A value that debug output does not show.
+pub(super) fn secret_value(value: &str, name: &str) -> Result<HeaderValue, HttpError> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        let what = format!("config: the value for the header `{name}` cannot be sent as one; it holds control characters");
+        HttpError::new(HttpErrorKind::InvalidRequest, what)
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+use super::*;
+use crate::secret::{Layer, Secret};
+use proptest::prelude::*;
+
+fn one(name: &str, value: &str) -> Vec<(String, String)> {
+    vec![(name.to_owned(), value.to_owned())]
+}
+
+#[test]
+fn only_known_methods_in_upper_case_pass() {
+    for text in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+        assert_eq!(method(text).unwrap(), text);
+    }
+    for text in ["", "get", "CONNECT", "TRACE", "GET ", "GET /x HTTP/1.1\r\n", "BREW", "G\u{117}T"] {
+        assert_eq!(method(text).unwrap_err().kind, HttpErrorKind::InvalidRequest, "{text}");
+    }
+}
+
+#[test]
+fn framing_and_broken_headers_are_invalid() {
+    let invalid = [
+        ("Host", "evil.test"),
+        ("HOST", "evil.test"),
+        (":authority", "evil.test"),
+        ("Content-Length", "5"),
+        ("Content-Length", "+5"),
+        ("Transfer-Encoding", "chunked"),
+        ("Connection", "keep-alive"),
+        ("Upgrade", "h2c"),
+        ("TE", "trailers"),
+        ("Trailer", "X"),
+        ("Expect", "100-continue"),
+        ("Keep-Alive", "timeout=5"),
+        ("Proxy-Authorization", "Basic x"),
+        ("Proxy-Anything", "x"),
+        ("HTTP2-Settings", "AAMAAABkAARAAAAAAAIAAAAA"),
+        ("", "x"),
+        ("X Y", "x"),
+        ("X:Y", "x"),
+        ("X\r\nY", "x"),
+        ("X\u{e9}", "x"),
+        ("X", "a\r\nHost: evil.test"),
+        ("X", "a\nb"),
+        ("X", "a\0b"),
+        ("X", "a\u{7f}b"),
+        ("X", "a\u{85}b"),
+    ];
+    for (name, value) in invalid {
+        let error = check(&one(name, value), &Limits::default()).unwrap_err();
+        assert_eq!((error.kind, error.sent), (HttpErrorKind::InvalidRequest, false), "{name:?}: {value:?}");
+        assert!(error.message.starts_with("guest: ") && !error.message.contains("evil"), "{error}");
+    }
+    for (name, value) in [("X-A", "b c\td"), ("Content-Type", "text/plain; charset=utf-8"), ("x", ""), ("X", "\u{e9}")] {
+        check(&one(name, value), &Limits::default()).unwrap();
+        assert_eq!(to_map(&one(name, value)).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn too_many_or_too_large_headers_reach_their_limit() {
+    let limits = Limits { http_headers: 3, header_kib: 1, ..Limits::default() };
+    let many: Vec<_> = (0..10_000).map(|n| (format!("x-{n}"), String::new())).collect();
+    assert_eq!(check(&many, &limits).unwrap_err().kind, HttpErrorKind::Limit("http_headers"));
+    assert_eq!(check(&one("x", &"a".repeat(1 << 20)), &limits).unwrap_err().kind, HttpErrorKind::Limit("header_kib"));
+    check(&many[..3], &limits).unwrap();
+}
+
+fn rules(secrets: bool) -> Rules<'static> {
+    Rules { grant: "compute", secrets, auth: secrets.then_some("x-key"), slots: vec!["x-slot"] }
+}
+
+#[test]
+fn credentials_of_the_guest_are_denied_where_the_grant_has_its_own() {
+    let vault = Vault::new();
+    let seal = vault.seal("password", Secret::new("correct horse battery"), Layer::Job);
+    let denied = |header: (&str, &str), query: Option<&str>, secrets: bool| {
+        match check_credentials(&one(header.0, header.1), query, &rules(secrets), &vault) {
+            Ok(()) => false,
+            Err(error) => {
+                assert_eq!(error.kind, HttpErrorKind::Denied(DenialReason::Header));
+                assert!(error.message.starts_with("policy: ") && !error.message.contains("hunter2"), "{error}");
+                true
+            }
+        }
+    };
+    // Header, denied without secrets in the grant, denied with them.
+    for (name, plain, secret) in [
+        ("Authorization", true, true),
+        ("authorization", true, true),
+        ("Cookie", false, true),
+        ("X-Auth-Token", false, true),
+        ("X-Amz-Date", false, true),
+        ("x-goog-user-project", false, true),
+        ("Accept-Encoding", false, true),
+        ("Range", false, true),
+        ("X-Key", false, true),
+        ("X-Slot", true, true),
+        ("Accept", false, false),
+        ("Content-Type", false, false),
+        ("X-Amzn", false, false),
+    ] {
+        assert_eq!(denied((name, "hunter2"), None, false), plain, "{name} without secrets");
+        assert_eq!(denied((name, "hunter2"), None, true), secret, "{name} with secrets");
+    }
+    assert!(!denied(("X-Slot", &seal), None, true));
+    for (query, with_secrets) in [
+        ("token=hunter2", true),
+        ("a=b&Access_Token=hunter2", true),
+        ("a=b&%61pi_key=hunter2", true),
+        ("X-Amz-Signature=hunter2", true),
+        ("sig=hunter2", true),
+        ("a=token&tokens=1&sort_key=x", false),
+        ("", false),
+    ] {
+        assert!(!denied(("accept", "x"), Some(query), false), "{query}");
+        assert_eq!(denied(("accept", "x"), Some(query), true), with_secrets, "{query}");
+    }
+}
+
+#[test]
+fn debug_output_of_headers_shows_no_value() {
+    assert!(!format!("{:?}", to_map(&one("x-a", "hunter2")).unwrap()).contains("hunter2"));
+}
+
+proptest! {
+    #[test]
+    fn what_passes_the_check_becomes_headers(name in "\\PC{0,12}|[a-zA-Z-]{1,8}", value in "\\PC{0,20}|[ -~\t]{0,20}|.{0,9}") {
+        let headers = one(&name, &value);
+        if check(&headers, &Limits::default()).is_ok() {
+            prop_assert_eq!(to_map(&headers).unwrap().len(), 1);
+        }
+    }
+}

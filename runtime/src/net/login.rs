@@ -1,0 +1,131 @@
+//! Logins: the token that grants send, got when it is first needed.
+//!
+//! A login is data of the policy. Its request takes the same way as all others
+//! and is never the guest's to shape; the token goes into the vault at once,
+//! and to the guest only what the operator lets it see. One token at a time,
+//! dropped when it ends or a server says 401.
+
+mod expiry;
+
+use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::exchange::{Received, SendBody};
+use crate::net::headers;
+use crate::net::reach::{Parcel, Reach, Way};
+use crate::place::Message;
+use crate::policy::{DenialReason, Expires, Login, LoginBody};
+use crate::secret::Secret;
+use crate::vault::Vault;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Mutex;
+
+#[derive(Clone)]
+pub(super) struct Session {
+    pub token: Secret,
+    /// What the guest may see, a JSON object.
+    pub shown: String,
+    ends: Option<Instant>,
+}
+
+/// By the name of the login.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<HashMap<String, Session>>);
+
+impl Sessions {
+    /// The session of a login; `refused` is a token that a server did not take.
+    pub(super) async fn get(
+        &self,
+        login: &Login,
+        refused: Option<&Secret>,
+        reach: &Reach,
+        vault: &Vault,
+        deadline: Instant,
+    ) -> Result<Session, HttpError> {
+        let mut sessions = self.0.lock().await;
+        let usable = |session: &&Session| {
+            session.ends.is_none_or(|ends| ends > Instant::now()) && refused != Some(&session.token)
+        };
+        if let Some(session) = sessions.get(&login.name).filter(usable) {
+            return Ok(session.clone());
+        }
+        sessions.remove(&login.name);
+        let received = request(login, reach, deadline).await?;
+        let session = Session::read(login, &received, vault)?;
+        sessions.insert(login.name.clone(), session.clone());
+        Ok(session)
+    }
+
+    pub(super) async fn drop_token(&self, login: &str) {
+        self.0.lock().await.remove(login);
+    }
+}
+
+async fn request(login: &Login, reach: &Reach, deadline: Instant) -> Result<Received, HttpError> {
+    let of = |error: HttpError| HttpError { message: format!("login `{}`: {}", login.name, error.message), sent: false, ..error };
+    let way = Way { name: format!("login `{}`", login.name), addresses: &login.addresses, tls: &login.tls };
+    let addresses = reach.find(&way, &login.destination, deadline).await?;
+    let (body, kind) = match &login.body {
+        LoginBody::None => (SendBody::None, None),
+        LoginBody::Json(text) => (bytes(text.reveal()), Some("application/json")),
+        LoginBody::Form(fields) => {
+            let mut form = url::form_urlencoded::Serializer::new(String::new());
+            fields.iter().for_each(|(name, value)| {
+                form.append_pair(name, value.secret.reveal());
+            });
+            (bytes(&form.finish()), Some("application/x-www-form-urlencoded"))
+        }
+    };
+    let mut head = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
+    head.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
+    for (name, value) in &login.headers {
+        let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| of(HttpError::invalid("a header's name is none")))?;
+        head.insert(known, headers::secret_value(value.secret.reveal(), name).map_err(of)?);
+    }
+    let method = headers::method(&login.method).map_err(of)?;
+    let parcel = Parcel { method, destination: login.destination.clone(), headers: head, body };
+    reach.send(&way, addresses, parcel, reach.caps(), deadline).await.map_err(of)
+}
+
+fn bytes(text: &str) -> SendBody {
+    SendBody::Bytes(text.as_bytes().to_vec().into())
+}
+
+impl Session {
+    fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
+        let Login { name, method, destination, .. } = login;
+        let status = received.status;
+        let what = format!("login `{name}`: {method} {destination} was answered with HTTP {status}");
+        match status {
+            200..=299 => {}
+            400..=403 => {
+                let remedy = "check the properties that it takes its credentials from";
+                return Err(HttpError::denied(DenialReason::Credential, format!("iaas: {what}; {remedy}")));
+            }
+            _ => return Err(HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the server's log"))),
+        }
+        let message = Message { headers: &received.headers, body: &received.body };
+        let unusable = |why: String| HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}, {why}"));
+        let token = match login.token.read(&message) {
+            Ok(Some(token)) if !token.is_empty() => Secret::new(token),
+            Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
+            Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
+        };
+        vault.keep(&format!("token of login {name}"), token.clone());
+        let text = |place: &crate::place::Place| place.read(&message).ok().flatten();
+        let lifetime: Option<Duration> = match &login.expires {
+            None => None,
+            Some(Expires::At(place)) => text(place).and_then(|text| expiry::until(&text, SystemTime::now())),
+            Some(Expires::InSeconds(place)) => text(place).and_then(|text| expiry::in_seconds(&text)),
+        };
+        let mut shown = Map::new();
+        for (name, place) in &login.show {
+            let value = place.read_value(&message);
+            let value = value.map_err(|error| unusable(format!("and what the login shows as `{name}` cannot be read: {error}")))?;
+            shown.insert(name.clone(), value.unwrap_or(Value::Null));
+        }
+        let ends = lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime));
+        Ok(Session { token, shown: Value::Object(shown).to_string(), ends })
+    }
+}

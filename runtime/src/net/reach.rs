@@ -1,0 +1,144 @@
+//! From a destination that the policy allowed to its answer: the name resolved
+//! once, the addresses judged, TLS as configured, one exchange with exactly
+//! those addresses.
+//!
+//! Grants and logins have this way in common. What is sent was decided before.
+
+use crate::limits::Limits;
+use crate::net::destination::{Destination, Host};
+use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::resolve::Resolver;
+use crate::net::tls::{self, ClientCertificate, TlsSettings};
+use crate::net::{addresses, own};
+use crate::policy::{DenialReason, Pem, Policy, Tls};
+use crate::secret::Secret;
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+use rustls::ClientConfig;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+pub(super) struct Reach {
+    policy: Arc<Policy>,
+    allow_local: bool,
+    caps: Caps,
+    pub(super) resolver: Resolver,
+    /// Where the files lie that the policy names.
+    pub(super) files: PathBuf,
+    /// By what asked for it: authorities and keys are read once.
+    tls: Mutex<HashMap<String, ClientConfig>>,
+}
+
+/// What a grant or a login says about the way.
+pub(super) struct Way<'a> {
+    /// For messages and as a key: grant `compute`.
+    pub name: String,
+    pub addresses: &'a addresses::Addresses,
+    pub tls: &'a Tls,
+}
+
+pub(super) struct Parcel {
+    pub method: Method,
+    pub destination: Destination,
+    pub headers: HeaderMap,
+    pub body: SendBody,
+}
+
+impl Reach {
+    pub(super) fn new(policy: Arc<Policy>, limits: &Limits, allow_local: bool) -> Self {
+        Reach {
+            policy,
+            allow_local,
+            caps: Caps::of(limits),
+            resolver: Resolver::system(),
+            files: PathBuf::new(),
+            tls: Mutex::default(),
+        }
+    }
+
+    pub(super) fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    /// The addresses that may be connected to.
+    pub(super) async fn find(
+        &self,
+        way: &Way<'_>,
+        destination: &Destination,
+        deadline: Instant,
+    ) -> Result<Vec<IpAddr>, HttpError> {
+        let found = match destination.host() {
+            Host::Ip(address) => vec![*address],
+            Host::Name(name) => self.resolver.resolve(name, deadline).await?,
+        };
+        let own = own::among(&found);
+        let judge = |address: &IpAddr| {
+            if let Some(what) = self.policy.forbids(*address, destination.port()) {
+                return Err(format!("{address} is {what}, which no grant can open to a guest"));
+            }
+            addresses::judge(*address, way.addresses, self.allow_local, &own)
+        };
+        let mut refused = None;
+        let mut allowed = Vec::new();
+        for address in found {
+            match judge(&address) {
+                Ok(()) => allowed.push(address),
+                Err(why) => refused = refused.or(Some(why)),
+            }
+        }
+        if allowed.is_empty() {
+            let why = refused.unwrap_or_else(|| "it has no address".to_owned());
+            let message = format!("policy: {} does not reach {destination}: {why}", way.name);
+            return Err(HttpError::denied(DenialReason::Address, message));
+        }
+        Ok(allowed)
+    }
+
+    pub(super) async fn send(
+        &self,
+        way: &Way<'_>,
+        addresses: Vec<IpAddr>,
+        parcel: Parcel,
+        caps: Caps,
+        deadline: Instant,
+    ) -> Result<Received, HttpError> {
+        let tls = self.tls(way, &parcel.destination)?;
+        let Parcel { method, destination, headers, body } = parcel;
+        Exchange { method, destination, headers, body, addresses, tls, caps, deadline }.run().await
+    }
+
+    fn tls(&self, way: &Way<'_>, destination: &Destination) -> Result<ClientConfig, HttpError> {
+        let mut known = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = known.get(&way.name) {
+            return Ok(config.clone());
+        }
+        let config = self.build(way.tls, destination).map_err(|error| {
+            let message = format!("config: {} cannot use TLS as the policy says: {error}", way.name);
+            HttpError::new(HttpErrorKind::Tls, message)
+        })?;
+        known.insert(way.name.clone(), config.clone());
+        Ok(config)
+    }
+
+    fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, String> {
+        let ca = tls.ca.as_ref().map(|pem| self.text(pem)).transpose()?;
+        let client = match &tls.client {
+            None => None,
+            Some(client) => Some((self.text(&client.cert)?, self.text(&client.key)?)),
+        };
+        let client = client.as_ref().map(|(cert, key)| ClientCertificate { chain: cert.reveal(), key });
+        let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
+        tls::for_scheme(destination.scheme(), &settings)
+    }
+
+    fn text(&self, pem: &Pem) -> Result<Secret, String> {
+        match pem {
+            Pem::Inline(text) => Ok(text.clone()),
+            Pem::File(name) => tls::read_pem(&self.files.join(name)).map(Secret::new),
+        }
+    }
+}

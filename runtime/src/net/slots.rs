@@ -1,0 +1,209 @@
+//! Seals of a request become secrets here, and nowhere else.
+//!
+//! A seal is replaced only where it is the complete value at a place for which
+//! the grant has a slot that takes it, and only if the origin may have it. A
+//! seal anywhere else, or changed in any way, refuses the whole request before
+//! it is sent: free substitution would let a guest put a secret where it can
+//! read it back.
+
+mod whereabouts;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::place::{Place, PlaceError};
+use crate::policy::{AGENT, Slot};
+use crate::secret::Layer;
+use crate::vault::{Sealed, Vault};
+
+/// A request that the policy allowed.
+pub struct Outgoing<'a> {
+    pub method: &'a str,
+    /// The canonical path of its `Destination`.
+    pub path: &'a str,
+    /// The whole URL, as it will be sent.
+    pub url: &'a str,
+    pub headers: &'a mut Vec<(String, String)>,
+    pub body: &'a mut Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// Names of the secrets that the request now holds, each once.
+    pub names: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct SlotError {
+    /// Of the sealed value.
+    pub name: String,
+    /// Where it was found, in words.
+    pub found: String,
+    /// For guest and operator, with what to do.
+    pub message: String,
+}
+
+/// Fills the slots of a request to an origin that was configured in `origin`.
+/// If there is an error, the request is as it was.
+pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>) -> Result<Filled, SlotError> {
+    let refuse = Refusal { method: request.method, path: request.path };
+    if let Some(name) = seal_in(vault, request.url.as_bytes()) {
+        return Err(refuse.in_url(&name));
+    }
+    if !holds_seals(vault, request.headers, request.body) {
+        return Ok(Filled::default());
+    }
+    let slots: Vec<&Slot> =
+        slots.iter().filter(|slot| slot.method == request.method && slot.path.matches(request.path)).collect();
+
+    // First the seals are taken out of their slots: what is left must hold none.
+    let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
+    let mut plan: Vec<(&Place, Arc<Sealed>)> = Vec::new();
+    let mut fault = None;
+    for slot in &slots {
+        let mut found = None;
+        let emptied = slot.place.replace(&mut headers, &mut body, &mut |value| {
+            found = vault.open(value);
+            found.as_ref().map(|_| String::new())
+        });
+        match emptied {
+            Ok(_) => plan.extend(found.map(|sealed| (&slot.place, sealed))),
+            Err(error) => fault = Some(error),
+        }
+    }
+    if let Some((name, encoding)) = transformed_in(vault, &headers, &body) {
+        return Err(refuse.changed(&name, encoding));
+    }
+    if let Some(seal) = seals(vault, &headers, &body).first() {
+        let name = vault.open(seal).map(|sealed| sealed.name.clone()).unwrap_or_default();
+        return Err(refuse.outside(&name, &whereabouts::of(seal, &headers, &body), fault.as_ref()));
+    }
+    for (place, sealed) in &plan {
+        let takes: Vec<&str> = slots
+            .iter()
+            .filter(|slot| slot.place == **place)
+            .flat_map(|slot| &slot.takes)
+            .map(String::as_str)
+            .collect();
+        if !takes.contains(&sealed.name.as_str()) {
+            return Err(refuse.not_taken(&sealed.name, place, &takes));
+        }
+        if !may_travel(sealed.layer, origin) {
+            return Err(refuse.wrong_layer(&sealed.name, place));
+        }
+    }
+
+    let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
+    let mut filled = Filled::default();
+    for (place, sealed) in &plan {
+        place
+            .replace(&mut headers, &mut body, &mut |_| Some(sealed.secret.reveal().to_owned()))
+            .map_err(|error| refuse.unwritable(&sealed.name, &error))?;
+        if !filled.names.contains(&sealed.name) {
+            filled.names.push(sealed.name.clone());
+        }
+    }
+    (*request.headers, *request.body) = (headers, body);
+    Ok(filled)
+}
+
+/// A secret goes to origins of its own layer; what the job configured can be
+/// trusted with what the context brought, not the other way round.
+fn may_travel(secret: Layer, origin: Layer) -> bool {
+    match secret {
+        Layer::Job => origin == Layer::Job,
+        Layer::Context => origin != Layer::Call,
+        Layer::Call => true,
+    }
+}
+
+/// The name of a seal in the bytes, changed or not.
+fn seal_in(vault: &Vault, bytes: &[u8]) -> Option<String> {
+    let verbatim = vault.seals_in(bytes).first().and_then(|seal| vault.open(seal)).map(|sealed| sealed.name.clone());
+    verbatim.or_else(|| vault.transformed_seal_in(bytes).map(|(name, _)| name))
+}
+
+fn holds_seals(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> bool {
+    !seals(vault, headers, body).is_empty() || transformed_in(vault, headers, body).is_some()
+}
+
+/// The seals that occur as they are.
+fn seals(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> Vec<String> {
+    parts(headers, body).flat_map(|part| vault.seals_in(part)).collect()
+}
+
+fn transformed_in(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> Option<(String, &'static str)> {
+    parts(headers, body).find_map(|part| vault.transformed_seal_in(part))
+}
+
+/// Names count as well: a seal is a valid header name.
+fn parts<'a>(headers: &'a [(String, String)], body: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body])
+}
+
+/// Says why a request is refused, and what to do.
+struct Refusal<'a> {
+    method: &'a str,
+    path: &'a str,
+}
+
+impl Refusal<'_> {
+    fn error(&self, name: &str, found: &str, why: &str) -> SlotError {
+        let Refusal { method, path } = self;
+        let message = format!("guest: {method} {path} was not sent: the sealed value `{name}` {why}");
+        SlotError { name: name.to_owned(), found: found.to_owned(), message }
+    }
+
+    fn in_url(&self, name: &str) -> SlotError {
+        self.error(name, "the URL", "stands in the URL, where no secret is ever sent; the guest must send it in a slot")
+    }
+
+    fn changed(&self, name: &str, how: &str) -> SlotError {
+        let remedy = if name == AGENT {
+            "the guest must send it as it is, and name the encoding it wants when it asks for agent settings"
+        } else {
+            "the guest must send it as it is; if the cloud wants it encoded, the operator configures the encoded value"
+        };
+        self.error(name, "an encoding", &format!("was changed by {how}; {remedy}"))
+    }
+
+    fn outside(&self, name: &str, found: &whereabouts::Found, fault: Option<&PlaceError>) -> SlotError {
+        let place = &found.place;
+        if !found.complete {
+            let why = format!("stands within a longer text in {place}; it must be the complete value at its place");
+            return self.error(name, place, &why);
+        }
+        let why = match fault {
+            Some(fault) => format!("stands in {place}, and a slot of the grant cannot be used: {fault}"),
+            None => format!(
+                "stands in {place}, where the grant has no slot; if it belongs there, the operator adds a slot for this \
+                 method, path and place that takes `{name}`"
+            ),
+        };
+        self.error(name, place, &why)
+    }
+
+    fn not_taken(&self, name: &str, place: &Place, takes: &[&str]) -> SlotError {
+        let takes = takes.join("`, `");
+        let why = format!(
+            "stands in `{place}`, whose slot takes `{takes}` only; if it belongs there, the operator adds `{name}` to \
+             what the slot takes"
+        );
+        self.error(name, &whereabouts::quoted(place), &why)
+    }
+
+    fn wrong_layer(&self, name: &str, place: &Place) -> SlotError {
+        let why = "comes from the job's configuration, and the origin from the context, which must not get the job's \
+                   secrets; configure both in the same place";
+        self.error(name, &whereabouts::quoted(place), why)
+    }
+
+    fn unwritable(&self, name: &str, error: &PlaceError) -> SlotError {
+        self.error(name, &format!("`{}`", error.place), &format!("cannot be put into its slot: {error}"))
+    }
+}

@@ -1,0 +1,360 @@
+use super::*;
+use crate::policy::PathPattern;
+use crate::secret::Secret;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const SECRET: &str = "settings \"with\" <hard> & characters";
+const PASSWORD: &str = "correct horse battery";
+
+type Headers = Vec<(String, String)>;
+
+fn slot(method: &str, path: &str, place: &str, takes: &[&str]) -> Slot {
+    Slot {
+        method: method.to_owned(),
+        path: PathPattern::parse(path).unwrap(),
+        place: place.parse().unwrap(),
+        takes: takes.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+fn slots() -> Vec<Slot> {
+    vec![
+        slot("POST", "/v1/*/servers", "json:/server/user_data", &[AGENT]),
+        slot("POST", "/v1/*/servers", "header:x-password", &["auth.password"]),
+        slot("POST", "/v1/*/servers", "header:x-password", &["token"]),
+        slot("POST", "/form", "form:UserData", &[AGENT]),
+        slot("POST", "/xml", "xml:UserData", &[AGENT]),
+        slot("POST", "/part", "part:data", &[AGENT]),
+        slot("PUT", "/body", "body", &[AGENT]),
+        slot("PUT", "/cookie", "cookie:session", &["token"]),
+    ]
+}
+
+/// The vault, and the seals of `agent` (call), `auth.password` (job) and `token` (context).
+fn vault() -> (Vault, String, String, String) {
+    let vault = Vault::new();
+    let agent = vault.seal(AGENT, Secret::new(SECRET), Layer::Call);
+    let password = vault.seal("auth.password", Secret::new(PASSWORD), Layer::Job);
+    let token = vault.seal("token", Secret::new("token-of-the-context"), Layer::Context);
+    (vault, agent, password, token)
+}
+
+fn typed(content_type: &str) -> Headers {
+    vec![("Content-Type".to_owned(), content_type.to_owned())]
+}
+
+fn send(
+    vault: &Vault,
+    origin: Layer,
+    line: (&str, &str),
+    mut headers: Headers,
+    body: impl Into<Vec<u8>>,
+) -> (Result<Filled, SlotError>, Headers, String) {
+    let (method, path) = line;
+    let mut body = body.into();
+    let url = format!("https://api.test{path}?limit=1");
+    let request = Outgoing { method, path, url: &url, headers: &mut headers, body: &mut body };
+    let filled = fill(vault, &slots(), origin, request);
+    (filled, headers, String::from_utf8(body).unwrap())
+}
+
+const SERVERS: (&str, &str) = ("POST", "/v1/p/servers");
+
+#[test]
+fn a_seal_in_its_slot_is_replaced_and_encoded_for_the_place() {
+    let (vault, agent, _, _) = vault();
+    let part =
+        |value: &str| format!("--b\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{value}\r\n--b--\r\n");
+    let quoted = json!(SECRET).to_string();
+    let escaped: String = agent.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    let xml = "settings &quot;with&quot; &lt;hard&gt; &amp; characters";
+    let table = [
+        (
+            SERVERS,
+            "application/json",
+            format!(r#"{{"server": {{"z": 1, "user_data": "{agent}"}}}}"#),
+            format!(r#"{{"server":{{"z":1,"user_data":{quoted}}}}}"#),
+        ),
+        (
+            SERVERS,
+            "application/json",
+            format!(r#"{{"server":{{"user_data":"{escaped}"}}}}"#),
+            format!(r#"{{"server":{{"user_data":{quoted}}}}}"#),
+        ),
+        (
+            ("POST", "/form"),
+            "application/x-www-form-urlencoded",
+            format!("Action=Run&UserData={agent}"),
+            "Action=Run&UserData=settings+%22with%22+%3Chard%3E+%26+characters".to_owned(),
+        ),
+        (
+            ("POST", "/xml"),
+            "text/xml",
+            format!("<r><UserData>{agent}</UserData></r>"),
+            format!("<r><UserData>{xml}</UserData></r>"),
+        ),
+        (("POST", "/part"), "multipart/form-data; boundary=b", part(&agent), part(SECRET)),
+        (("PUT", "/body"), "text/plain", agent.clone(), SECRET.to_owned()),
+    ];
+    for (line, content_type, body, expected) in table {
+        let (filled, _, sent) = send(&vault, Layer::Context, line, typed(content_type), body.clone());
+        assert_eq!(filled.unwrap().names, [AGENT], "{body}");
+        assert_eq!(sent, expected, "{body}");
+    }
+}
+
+#[test]
+fn several_slots_are_filled_at_once() {
+    let (vault, agent, password, token) = vault();
+    let mut headers = typed("application/json");
+    headers.push(("X-Password".to_owned(), password));
+    let body = json!({"server": {"user_data": agent}}).to_string();
+    let (filled, headers, sent) = send(&vault, Layer::Job, SERVERS, headers, body);
+    assert_eq!(filled.unwrap().names, [AGENT, "auth.password"]);
+    assert_eq!(headers[1].1, PASSWORD);
+    assert_eq!(sent, json!({"server": {"user_data": SECRET}}).to_string());
+
+    let cookies = vec![("cookie".to_owned(), format!("a=1; session={token}"))];
+    let (filled, headers, _) = send(&vault, Layer::Job, ("PUT", "/cookie"), cookies, "");
+    assert_eq!(filled.unwrap().names, ["token"]);
+    assert_eq!(headers[0].1, "a=1; session=token-of-the-context");
+}
+
+#[test]
+fn a_request_without_seals_is_sent_as_it_is() {
+    let (vault, ..) = vault();
+    for body in ["{\"server\" : {\"user_data\":\"x\"} , \"a\":1,\"a\":2}", "", "\u{0}<broken"] {
+        let (filled, headers, sent) = send(&vault, Layer::Job, SERVERS, typed("application/json"), body);
+        assert_eq!((filled, headers, sent.as_str()), (Ok(Filled::default()), typed("application/json"), body));
+    }
+}
+
+#[test]
+fn a_seal_anywhere_else_refuses_the_request() {
+    let (vault, agent, password, token) = vault();
+    let json = "application/json";
+    let in_slot = |value: &str| json!({"server": {"user_data": value}}).to_string();
+    type Row = ((&'static str, &'static str), Headers, String, &'static str, &'static str);
+    let table: Vec<Row> = vec![
+        (
+            SERVERS,
+            typed(json),
+            json!({"server": {"name": agent}}).to_string(),
+            AGENT,
+            "in `json:/server/name`, where the grant has no slot",
+        ),
+        (
+            SERVERS,
+            typed(json),
+            json!({"server": {"user_data": agent, "l": ["x", agent]}}).to_string(),
+            AGENT,
+            "`json:/server/l/1`",
+        ),
+        (SERVERS, typed(json), json!({"server": {agent.as_str(): 1}}).to_string(), AGENT, "a key of the JSON body"),
+        (
+            SERVERS,
+            typed(json),
+            in_slot(&format!("x{agent}")),
+            AGENT,
+            "within a longer text in `json:/server/user_data`",
+        ),
+        (SERVERS, typed(json), in_slot(&format!("{agent}{agent}")), AGENT, "complete value"),
+        (
+            SERVERS,
+            typed(json),
+            json!({"server": {"user_data": {"x": agent}}}).to_string(),
+            AGENT,
+            "not one plain value",
+        ),
+        (
+            SERVERS,
+            typed(json),
+            format!(r#"{{"server":{{"user_data":"x","user_data":"{agent}"}}}}"#),
+            AGENT,
+            "a key twice",
+        ),
+        (SERVERS, typed("text/plain"), in_slot(&agent), AGENT, "Content-Type is not JSON"),
+        (SERVERS, typed(json), in_slot(&password), "auth.password", "slot takes `agent` only"),
+        (
+            SERVERS,
+            vec![("x-password".to_owned(), agent.clone())],
+            String::new(),
+            AGENT,
+            "slot takes `auth.password`, `token` only",
+        ),
+        (SERVERS, vec![("x-name".to_owned(), token.clone())], String::new(), "token", "in `header:x-name`"),
+        (SERVERS, vec![(password.clone(), "x".to_owned())], String::new(), "auth.password", "name of a header"),
+        (
+            SERVERS,
+            vec![("x-password".to_owned(), token.clone()), ("X-Password".to_owned(), token.clone())],
+            String::new(),
+            "token",
+            "more than once",
+        ),
+        (("PUT", "/v1/p/servers"), typed(json), in_slot(&agent), AGENT, "no slot"),
+        (("POST", "/v1/p/servers/x"), typed(json), in_slot(&agent), AGENT, "no slot"),
+        (("POST", "/form"), typed("application/x-www-form-urlencoded"), format!("Name={agent}"), AGENT, "`form:Name`"),
+        (
+            ("POST", "/form"),
+            typed("application/x-www-form-urlencoded"),
+            format!("UserData={agent}&UserData=x"),
+            AGENT,
+            "more than once",
+        ),
+        (
+            ("POST", "/xml"),
+            typed("text/xml"),
+            format!("<r a=\"{agent}\"><UserData>x</UserData></r>"),
+            AGENT,
+            "the body",
+        ),
+        (
+            ("POST", "/xml"),
+            typed("text/xml"),
+            format!("<r><UserData>x</UserData><!--{agent}--></r>"),
+            AGENT,
+            "the body",
+        ),
+        (("PUT", "/body"), typed("text/plain"), format!("{agent}\n"), AGENT, "the body"),
+        (
+            SERVERS,
+            typed(json),
+            in_slot(&STANDARD.encode(&agent)),
+            AGENT,
+            "changed by base64; the guest must send it as it is, and name the encoding",
+        ),
+        (SERVERS, typed(json), in_slot(&format!("%{:x}{}", agent.as_bytes()[0], &agent[1..])), AGENT, "changed by"),
+        (SERVERS, typed(json), in_slot(&agent.to_lowercase()), AGENT, "changed by changing its case"),
+        (
+            SERVERS,
+            typed(json),
+            json!([&password[..20], &password[20..]]).to_string(),
+            "auth.password",
+            "changed by splitting",
+        ),
+    ];
+    for (line, headers, body, name, why) in table {
+        let (filled, headers_after, body_after) = send(&vault, Layer::Job, line, headers.clone(), body.clone());
+        let error = filled.expect_err(&body);
+        assert_eq!(error.name, name, "{error}");
+        assert!(error.message.contains(why), "{why}: {error}");
+        assert_eq!((headers_after, body_after), (headers, body), "a refused request stays as it is");
+        for secret in [SECRET, PASSWORD, "token-of-the-context"] {
+            assert!(!format!("{error:?}").contains(secret), "{error:?}");
+        }
+    }
+}
+
+#[test]
+fn a_seal_in_the_url_is_refused_even_if_it_is_encoded() {
+    let (vault, agent, ..) = vault();
+    let escaped: String = agent.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for text in [agent.clone(), STANDARD.encode(&agent), escaped] {
+        for url in [
+            format!("https://api.test/{text}"),
+            format!("https://api.test/?q=x{text}"),
+            format!("https://{text}.test/"),
+        ] {
+            let request =
+                Outgoing { method: "GET", path: "/", url: &url, headers: &mut Vec::new(), body: &mut Vec::new() };
+            let error = fill(&vault, &slots(), Layer::Job, request).unwrap_err();
+            assert_eq!((error.name.as_str(), error.found.as_str()), (AGENT, "the URL"));
+        }
+    }
+}
+
+#[test]
+fn secrets_go_to_origins_of_their_layer_only() {
+    let (vault, agent, password, token) = vault();
+    let table = [
+        (&password, Layer::Job, true),
+        (&password, Layer::Context, false),
+        (&token, Layer::Job, true),
+        (&token, Layer::Context, true),
+    ];
+    for (seal, origin, allowed) in table {
+        let headers = vec![("x-password".to_owned(), seal.clone())];
+        let (filled, ..) = send(&vault, origin, SERVERS, headers, "");
+        assert_eq!(filled.is_ok(), allowed, "{filled:?}");
+        assert!(allowed || filled.unwrap_err().message.contains("comes from the job's configuration"));
+    }
+    for origin in [Layer::Job, Layer::Context] {
+        let body = json!({"server": {"user_data": agent}}).to_string();
+        assert!(send(&vault, origin, SERVERS, typed("application/json"), body).0.is_ok());
+    }
+}
+
+#[test]
+fn a_secret_that_does_not_fit_its_slot_is_not_sent() {
+    let vault = Vault::new();
+    let token = vault.seal("token", Secret::new("two\r\nlines: of it"), Layer::Call);
+    let (filled, headers, _) = send(&vault, Layer::Job, SERVERS, vec![("x-password".to_owned(), token.clone())], "");
+    assert!(filled.unwrap_err().message.contains("cannot be put into its slot"));
+    assert_eq!(headers[0].1, token);
+}
+
+/// JSON with seals sprinkled over it: `0` becomes a seal, `1` another, `2` a seal within a text.
+fn sprinkled() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(json!(null)), Just(json!("text")), (0..3u8).prop_map(|n| json!(n))];
+    let tree = leaf.prop_recursive(3, 12, 3, |inner| {
+        let key = prop_oneof![Just("server"), Just("user_data"), Just("name")].prop_map(str::to_owned);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            prop::collection::btree_map(key, inner, 0..3).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    });
+    prop_oneof![tree.clone(), tree.prop_map(|inner| json!({"server": {"user_data": 0, "name": inner}}))]
+}
+
+proptest! {
+    #[test]
+    fn neither_seal_nor_secret_is_ever_sent_outside_of_a_slot(
+        tree in sprinkled(),
+        header in prop_oneof![Just("x-password"), Just("x-other")],
+        value in 0..5u8,
+        origin in prop_oneof![Just(Layer::Job), Just(Layer::Context)],
+    ) {
+        let (vault, agent, password, _) = vault();
+        let stamp = |text: String| text.replace('0', &format!("\"{agent}\"")).replace('1', &format!("\"{password}\"")).replace('2', &format!("\"x{agent}\""));
+        let value = [agent.as_str(), password.as_str(), "text", "", "x"][usize::from(value)];
+        let mut headers = typed("application/json");
+        headers.push((header.to_owned(), value.to_owned()));
+        let (filled, headers, body) = send(&vault, origin, SERVERS, headers, stamp(tree.to_string()));
+        if filled.is_ok() {
+            prop_assert!(seals(&vault, &headers, body.as_bytes()).is_empty());
+            let mut sent: Value = serde_json::from_str(&body).unwrap();
+            if let Some(slot) = sent.pointer_mut("/server/user_data") && *slot == json!(SECRET) {
+                *slot = json!("");
+            }
+            let in_slot = header == "x-password" && origin == Layer::Job && headers[1].1 == PASSWORD;
+            prop_assert!(in_slot || vault.leak_in(headers[1].1.as_bytes()).is_none());
+            prop_assert_eq!(vault.leak_in(sent.to_string().as_bytes()), None);
+        } else {
+            prop_assert_eq!(vault.leak_in(body.as_bytes()), None);
+            prop_assert_eq!(vault.leak_in(headers[1].1.as_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn no_body_makes_filling_panic(body in prop::collection::vec(any::<u8>(), 0..40), at in 0..41usize, path in 0..5usize) {
+        let (vault, agent, ..) = vault();
+        let mut body = body;
+        let at = at.min(body.len());
+        body.splice(at..at, agent.bytes());
+        let before = body.clone();
+        let (method, path, kind) = [
+            ("POST", "/v1/p/servers", "application/json"),
+            ("POST", "/form", "application/x-www-form-urlencoded"),
+            ("POST", "/xml", "text/xml"),
+            ("POST", "/part", "multipart/form-data; boundary=b"),
+            ("PUT", "/body", ""),
+        ][path];
+        let request = Outgoing { method, path, url: "https://api.test/", headers: &mut typed(kind), body: &mut body };
+        if fill(&vault, &slots(), Layer::Job, request).is_err() {
+            prop_assert_eq!(body, before);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! TLS as a grant wants it: which authorities count, which client certificate
+//! is shown, which keys are pinned.
+//!
+//! TLS 1.2 and 1.3 with one provider, fixed here. No file or variable of the
+//! environment has a say, and there is no switch that skips verification. A
+//! grant with a CA trusts that CA alone.
+
+mod pins;
+
+use crate::net::destination::Scheme;
+use crate::secret::Secret;
+use pins::Pinned;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// PEM texts, already read from where they were configured.
+#[derive(Default)]
+pub struct TlsSettings<'a> {
+    /// Instead of the public authorities.
+    pub ca: Option<&'a str>,
+    pub client: Option<ClientCertificate<'a>>,
+    /// SHA-256 of the server's public key (SubjectPublicKeyInfo) or of its
+    /// certificate; any of them will do. Empty: no pins.
+    pub pins: &'a [[u8; 32]],
+}
+
+pub struct ClientCertificate<'a> {
+    pub chain: &'a str,
+    pub key: &'a Secret,
+}
+
+/// The error says what is wrong with the settings, without their contents.
+pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(settings.ca)?), provider.clone())
+        .build()
+        .map_err(|error| format!("the authorities in `tls.ca` cannot be used: {error}"))?;
+    let verifier: Arc<dyn ServerCertVerifier> =
+        if settings.pins.is_empty() { webpki } else { Arc::new(Pinned::new(webpki, settings.pins)) };
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?
+        // "Dangerous" is any verifier that is handed over; ours is webpki's, or stricter.
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match &settings.client {
+        None => builder.with_no_client_auth(),
+        Some(client) => {
+            let (chain, key) = identity(client, &provider)?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| format!("`tls.client` cannot be used: {error}"))?
+        }
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// For plain http the client gets a configuration that trusts nobody.
+pub fn for_scheme(scheme: Scheme, settings: &TlsSettings<'_>) -> Result<ClientConfig, String> {
+    if scheme == Scheme::Https {
+        return client_config(settings);
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+/// A setting that is either PEM itself or the path of a file that holds it.
+pub fn pem_or_file(setting: &str) -> Result<String, String> {
+    if setting.contains("-----BEGIN ") { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
+}
+
+pub fn read_pem(path: &Path) -> Result<String, String> {
+    const MAX: u64 = 1024 * 1024;
+    let (name, mut text) = (path.display(), String::new());
+    match File::open(path).and_then(|file| file.take(MAX).read_to_string(&mut text)) {
+        Ok(_) if text.contains("-----BEGIN ") => Ok(text),
+        Ok(_) => Err(format!("the file {name} holds no PEM")),
+        Err(error) => Err(format!("the file {name} cannot be read: {error}; give a readable PEM file, or PEM itself")),
+    }
+}
+
+fn roots(ca: Option<&str>) -> Result<RootCertStore, String> {
+    let Some(ca) = ca else {
+        return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
+    };
+    let mut store = RootCertStore::empty();
+    for certificate in certificates(ca).map_err(|error| format!("`tls.ca` {error}"))? {
+        store.add(certificate).map_err(|error| format!("`tls.ca` holds a certificate that cannot be used: {error}"))?;
+    }
+    Ok(store)
+}
+
+fn identity(
+    client: &ClientCertificate<'_>,
+    provider: &CryptoProvider,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    let chain = certificates(client.chain).map_err(|error| format!("`tls.client.cert` {error}"))?;
+    // The errors of these two may quote what they could not read.
+    let key = PrivateKeyDer::from_pem_slice(client.key.reveal().as_bytes())
+        .map_err(|_| "`tls.client.key` holds no private key in PEM".to_owned())?;
+    provider
+        .key_provider
+        .load_private_key(key.clone_key())
+        .map_err(|_| "`tls.client.key` holds a private key of a kind that TLS here cannot use".to_owned())?;
+    Ok((chain, key))
+}
+
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) => Err("holds no certificate in PEM".into()),
+        Err(_) => Err("holds a broken PEM block".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair};
+
+    fn pair() -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec!["a.test".into()]).unwrap().self_signed(&key).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    #[test]
+    fn settings_that_cannot_work_say_which_and_quote_nothing() {
+        let (good, key) = pair();
+        let other_key = Secret::new(pair().1);
+        let key = Secret::new(key);
+        let garbage = Secret::new("-----BEGIN PRIVATE KEY-----\nhunter2hunter2\n-----END PRIVATE KEY-----");
+        let client = |chain, key| Some(ClientCertificate { chain, key });
+        let broken = "-----BEGIN CERTIFICATE-----\nhunter2";
+        let cases = [
+            (TlsSettings { ca: Some(""), ..Default::default() }, "`tls.ca` holds no certificate"),
+            (TlsSettings { ca: Some(broken), ..Default::default() }, "`tls.ca` holds a broken PEM"),
+            (TlsSettings { client: client("", &key), ..Default::default() }, "`tls.client.cert` holds no"),
+            (TlsSettings { client: client(&good, &garbage), ..Default::default() }, "`tls.client.key` holds"),
+            (TlsSettings { client: client(&good, &other_key), ..Default::default() }, "`tls.client` cannot be used"),
+        ];
+        for (settings, expected) in cases {
+            let error = client_config(&settings).unwrap_err();
+            assert!(error.starts_with(expected) && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn good_settings_and_no_settings_work() {
+        let (good, key) = pair();
+        let key = Secret::new(key);
+        client_config(&TlsSettings::default()).unwrap();
+        let client = Some(ClientCertificate { chain: &good, key: &key });
+        client_config(&TlsSettings { ca: Some(&good), client, pins: &[[0; 32]] }).unwrap();
+    }
+}

@@ -1,0 +1,201 @@
+//! One place in a message: a header, a field of a body, a cookie, the body.
+//!
+//! Slots, captures, logins and operations all speak of places, so that there is
+//! one parser and one encoder per kind. Bodies are parsed strictly by their
+//! Content-Type, only complete values are read or replaced, and what was
+//! changed is serialised here: nothing is ever spliced into raw text. Errors
+//! name the place and never quote the message, which may hold secrets.
+
+mod form;
+mod headers;
+mod json;
+mod multipart;
+mod xml;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use {form::parse as parse_form, json::parse as parse_json, xml::blank as blank_xml};
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+use thiserror::Error;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// `header:X`, the name in lower case.
+    Header(String),
+    /// `json:/a/b`, the unescaped tokens of a JSON pointer (RFC 6901).
+    Json(Vec<String>),
+    /// `form:F`, a field of an urlencoded form.
+    Form(String),
+    /// `xml:E`, the text of the only element with this local name.
+    Xml(String),
+    /// `part:N`, the content of a part of a multipart form.
+    Part(String),
+    /// `cookie:C`, as a response sets it and a request sends it.
+    Cookie(String),
+    /// `body`, the whole body as text.
+    Body,
+}
+
+/// What a place is looked up in; the body's type comes from the headers.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    pub headers: &'a [(String, String)],
+    pub body: &'a [u8],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{place}`: {fault}")]
+pub struct PlaceError {
+    pub place: String,
+    pub fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    #[error("{0}")]
+    Syntax(&'static str),
+    #[error("the Content-Type is not {0}")]
+    ContentType(&'static str),
+    #[error("the message cannot be read: {0}")]
+    Malformed(String),
+    #[error("it occurs more than once, so that it is unclear which one is meant")]
+    Ambiguous,
+    #[error("what stands there is not one plain value")]
+    NotPlain,
+    #[error("the value cannot be written there: {0}")]
+    Unwritable(&'static str),
+}
+
+/// Gets the value at a place and answers what to write instead, if anything.
+type Change<'a> = dyn FnMut(&str) -> Option<String> + 'a;
+
+/// A changed message: one header's value, or the body.
+enum Edit {
+    Header(usize, String),
+    Body(Vec<u8>),
+}
+
+impl Place {
+    /// The value at this place; `None` if there is none. Numbers and booleans
+    /// in JSON are given as text.
+    pub fn read(&self, message: &Message) -> Result<Option<String>, PlaceError> {
+        let mut found = None;
+        self.edit(message, &mut |value| {
+            found = Some(value.to_owned());
+            None
+        })?;
+        Ok(found)
+    }
+
+    /// Like `read`, but with objects and arrays of JSON as they are.
+    pub fn read_value(&self, message: &Message) -> Result<Option<Value>, PlaceError> {
+        match self {
+            Place::Json(pointer) if !message.body.is_empty() => headers::expect_json(message.headers)
+                .and_then(|()| json::read(message.body, pointer))
+                .map_err(|fault| self.fault(fault)),
+            _ => Ok(self.read(message)?.map(Value::String)),
+        }
+    }
+
+    /// Gives the complete value at this place to `change` and writes what it
+    /// answers. Says whether the message was changed; an error changes nothing.
+    pub fn replace(
+        &self,
+        headers: &mut [(String, String)],
+        body: &mut Vec<u8>,
+        change: &mut Change<'_>,
+    ) -> Result<bool, PlaceError> {
+        match self.edit(&Message { headers, body }, change)? {
+            None => return Ok(false),
+            Some(Edit::Header(index, value)) => headers[index].1 = value,
+            Some(Edit::Body(bytes)) => *body = bytes,
+        }
+        Ok(true)
+    }
+
+    fn edit(&self, message: &Message, change: &mut Change<'_>) -> Result<Option<Edit>, PlaceError> {
+        let Message { headers, body } = *message;
+        let empty = body.is_empty();
+        let edited = match self {
+            Place::Header(name) => headers::edit_header(headers, name, change),
+            Place::Cookie(name) => headers::edit_cookie(headers, name, change),
+            _ if empty => Ok(None),
+            Place::Json(pointer) => {
+                headers::expect_json(headers).and_then(|()| json::edit(body, pointer, change)).map(in_body)
+            }
+            Place::Form(field) => {
+                headers::expect_form(headers).and_then(|()| form::edit(body, field, change)).map(in_body)
+            }
+            Place::Xml(name) => headers::expect_xml(headers).and_then(|()| xml::edit(body, name, change)).map(in_body),
+            Place::Part(name) => headers::boundary(headers)
+                .and_then(|boundary| multipart::edit(body, &boundary, name, change))
+                .map(in_body),
+            Place::Body => edit_body(body, change).map(in_body),
+        };
+        edited.map_err(|fault| self.fault(fault))
+    }
+
+    fn fault(&self, fault: Fault) -> PlaceError {
+        PlaceError { place: self.to_string(), fault }
+    }
+}
+
+fn in_body(body: Option<Vec<u8>>) -> Option<Edit> {
+    body.map(Edit::Body)
+}
+
+fn edit_body(body: &[u8], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+    let text = std::str::from_utf8(body).map_err(|_| Fault::NotPlain)?;
+    Ok(change(text).map(String::into_bytes))
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        parse(text).map_err(|why| PlaceError { place: text.to_owned(), fault: Fault::Syntax(why) })
+    }
+}
+
+fn parse(text: &str) -> Result<Place, &'static str> {
+    if text == "body" {
+        return Ok(Place::Body);
+    }
+    let (kind, key) = text.split_once(':').ok_or(KINDS)?;
+    let token = |why| if !key.is_empty() && key.bytes().all(headers::is_token) { Ok(key) } else { Err(why) };
+    match kind {
+        "header" => token("a header's name has letters, digits and `-` only").map(|k| Place::Header(k.to_lowercase())),
+        "cookie" => token("a cookie's name has letters, digits and `-_.` only").map(|k| Place::Cookie(k.to_owned())),
+        "json" => json::pointer(key).map(Place::Json),
+        "xml" if xml::is_local_name(key) => Ok(Place::Xml(key.to_owned())),
+        "xml" => Err("an element is given by its local name, without prefix or path"),
+        "form" | "part" if key.is_empty() || key.contains(|c: char| c.is_control() || c == '"' || c == '\\') => {
+            Err("the name must not be empty, nor hold quotes, backslashes or control characters")
+        }
+        "form" => Ok(Place::Form(key.to_owned())),
+        "part" => Ok(Place::Part(key.to_owned())),
+        _ => Err(KINDS),
+    }
+}
+
+const KINDS: &str =
+    "a place is one of `header:NAME`, `json:/POINTER`, `form:FIELD`, `xml:ELEMENT`, `part:NAME`, `cookie:NAME`, `body`";
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Header(name) => write!(f, "header:{name}"),
+            Place::Json(tokens) => write!(f, "json:{}", json::display(tokens)),
+            Place::Form(field) => write!(f, "form:{field}"),
+            Place::Xml(name) => write!(f, "xml:{name}"),
+            Place::Part(name) => write!(f, "part:{name}"),
+            Place::Cookie(name) => write!(f, "cookie:{name}"),
+            Place::Body => f.write_str("body"),
+        }
+    }
+}

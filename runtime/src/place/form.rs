@@ -1,0 +1,50 @@
+//! Fields of `application/x-www-form-urlencoded` bodies.
+//!
+//! Decoded strictly (complete escapes, UTF-8, no empty pairs) and written anew
+//! as a whole, so that what was judged is what is sent.
+
+use url::form_urlencoded;
+
+use super::{Change, Fault};
+
+pub(super) fn edit(body: &[u8], field: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+    let mut pairs = parse(body).map_err(Fault::Malformed)?;
+    let mut targets = pairs.iter_mut().filter(|(name, _)| name == field);
+    let Some((_, value)) = targets.next() else { return Ok(None) };
+    if targets.next().is_some() {
+        return Err(Fault::Ambiguous);
+    }
+    let Some(text) = change(value) else { return Ok(None) };
+    *value = text;
+    let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
+    Ok(Some(encoded.into_bytes()))
+}
+
+/// The fields in order.
+pub(crate) fn parse(body: &[u8]) -> Result<Vec<(String, String)>, String> {
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pairs = body.split(|byte| *byte == b'&').enumerate().map(|(index, pair)| {
+        let mut halves = pair.splitn(2, |byte| *byte == b'=');
+        let name = halves.next().and_then(decode).filter(|name| !name.is_empty());
+        let value = halves.next().map_or(Some(String::new()), decode);
+        name.zip(value).ok_or_else(|| format!("field {} of the form is not properly urlencoded", index + 1))
+    });
+    pairs.collect()
+}
+
+fn decode(text: &[u8]) -> Option<String> {
+    let hex = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.iter();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => u8::try_from(hex(rest.next())? * 16 + hex(rest.next())?).ok()?,
+            b'+' => b' ',
+            byte if byte.is_ascii_graphic() => *byte,
+            _ => return None,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,82 @@
+//! Places in JSON, by RFC 6901 pointers.
+//!
+//! Documents with duplicate keys are refused, as servers differ in which one
+//! they take, and so is a change to a document with numbers that would not
+//! survive being parsed and written again.
+
+use serde_json::Value;
+
+use super::{Change, Fault};
+use crate::strict_json;
+
+/// What serde_json itself stops at.
+const MAX_DEPTH: usize = 127;
+
+/// The tokens of a pointer, without the `~` escapes.
+pub(super) fn pointer(text: &str) -> Result<Vec<String>, &'static str> {
+    let tokens = text.strip_prefix('/').ok_or("a JSON pointer begins with `/`; for the whole body say `body`")?;
+    tokens.split('/').map(unescape).collect()
+}
+
+fn unescape(token: &str) -> Result<String, &'static str> {
+    let mut text = String::with_capacity(token.len());
+    let mut chars = token.chars();
+    while let Some(c) = chars.next() {
+        text.push(match c {
+            '~' => match chars.next() {
+                Some('0') => '~',
+                Some('1') => '/',
+                _ => return Err("in a JSON pointer, `~` is written `~0` and `/` within a key `~1`"),
+            },
+            c if c.is_control() => return Err("a JSON pointer has no control characters"),
+            c => c,
+        });
+    }
+    Ok(text)
+}
+
+pub(super) fn display(tokens: &[String]) -> String {
+    tokens.iter().map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect()
+}
+
+pub(super) fn read(body: &[u8], tokens: &[String]) -> Result<Option<Value>, Fault> {
+    let mut document = parse(body).map_err(Fault::Malformed)?;
+    Ok(document.pointer_mut(&display(tokens)).map(Value::take).filter(|value| !value.is_null()))
+}
+
+pub(super) fn edit(body: &[u8], tokens: &[String], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+    let mut document = parse(body).map_err(Fault::Malformed)?;
+    let Some(target) = document.pointer_mut(&display(tokens)) else { return Ok(None) };
+    let changed = match target {
+        Value::Null => None,
+        Value::String(text) => change(text),
+        Value::Number(number) => change(&number.to_string()),
+        Value::Bool(truth) => change(&truth.to_string()),
+        Value::Array(_) | Value::Object(_) => return Err(Fault::NotPlain),
+    };
+    let Some(text) = changed else { return Ok(None) };
+    *target = Value::String(text);
+    if !is_exact(&document) {
+        return Err(Fault::Malformed("a number in the JSON is too large to be passed on exactly".into()));
+    }
+    serde_json::to_vec(&document).map(Some).map_err(|_| Fault::Unwritable("it cannot be serialised"))
+}
+
+/// Parses strictly. The error says where, and quotes nothing.
+pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(body).map_err(|_| "the JSON is not UTF-8")?;
+    strict_json::parse(text, MAX_DEPTH).map_err(|error| {
+        let position = error.rfind(" at line ").map_or("", |at| &error[at..]);
+        format!("the JSON is malformed, nested too deeply or has a key twice{position}")
+    })
+}
+
+/// Integers beyond 64 bits were parsed as floats, which lost digits.
+fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_none_or(|float| !number.is_f64() || float.abs() < u64::MAX as f64),
+        Value::Array(items) => items.iter().all(is_exact),
+        Value::Object(fields) => fields.values().all(is_exact),
+        _ => true,
+    }
+}

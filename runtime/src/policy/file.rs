@@ -1,0 +1,121 @@
+//! The operator's `policy.json` as it is written, checked as far as that is
+//! possible without properties. Unknown keys and versions are errors, and so is
+//! what has no effect, like a login that no grant uses: a policy that does not
+//! mean what it seems to is worse than none. Opens no file.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::expose::Expose;
+use super::fields::Fields;
+use super::grant::GrantSpec;
+use super::login::LoginSpec;
+use super::problem::{Problem, Problems};
+use super::registry::RegistryRights;
+use crate::strict_json;
+
+/// The default is a policy that grants nothing.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyFile {
+    pub(super) trust_undeclared: bool,
+    pub(super) expose: Expose,
+    pub(super) registry: RegistryRights,
+    pub(super) logins: BTreeMap<String, LoginSpec>,
+    pub(super) http: Vec<GrantSpec>,
+}
+
+const MAX_DEPTH: usize = 64;
+
+impl PolicyFile {
+    /// All problems at once, with the keys they are at.
+    pub fn parse(text: &str) -> Result<PolicyFile, Vec<Problem>> {
+        let problems = Problems::default();
+        let file = PolicyFile::read(text, &problems).unwrap_or_default();
+        problems.or(file)
+    }
+
+    fn read(text: &str, problems: &Problems) -> Option<PolicyFile> {
+        let value = match strict_json::parse(text, MAX_DEPTH) {
+            Ok(value) => value,
+            Err(error) => {
+                problems.add("", format!("the policy is no valid JSON: {error}"), "correct it");
+                return None;
+            }
+        };
+        let mut fields = Fields::open(&value, "", problems)?;
+        match fields.value("version") {
+            Some(version) if *version == 1 => {}
+            Some(_) => {
+                fields.problem(
+                    "version",
+                    "is unknown to this runtime",
+                    "write \"version\": 1, or install the runtime that knows it",
+                );
+                return None;
+            }
+            None => fields.problem("version", "is missing", "add \"version\": 1"),
+        }
+        let trust_undeclared = fields.flag("trust_undeclared");
+        let expose = Expose::read(&mut fields);
+        let registry = RegistryRights::read(&mut fields);
+        let logins = fields.members("logins");
+        let http = fields.list("http");
+        fields.close();
+        check_names(&logins, &http, problems);
+        let read = |(at, name, value): &(String, &String, &Value)| {
+            Some(((*name).clone(), LoginSpec::read(name, value, at.clone(), problems)?))
+        };
+        let logins = logins.iter().filter_map(read).collect();
+        let http: Vec<GrantSpec> =
+            http.into_iter().filter_map(|(at, value)| GrantSpec::read(value, at, problems)).collect();
+        check_captures(&http, problems);
+        Some(PolicyFile { trust_undeclared, expose, registry, logins, http })
+    }
+}
+
+/// On what is written, so that one broken grant does not make its login look
+/// unused.
+fn check_names(logins: &[(String, &String, &Value)], http: &[(String, &Value)], problems: &Problems) {
+    let mut ids: Vec<&str> = Vec::new();
+    for (at, grant) in http {
+        let Some(id) = grant.get("id").and_then(Value::as_str) else { continue };
+        if ids.contains(&id) {
+            problems.add(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id");
+        }
+        ids.push(id);
+    }
+    let used = |grant: &Value| grant.get("auth")?.get("login")?.as_str().map(str::to_owned);
+    let used: Vec<(String, String)> = http.iter().filter_map(|(at, grant)| Some((at.clone(), used(grant)?))).collect();
+    for (at, name) in &used {
+        if !logins.iter().any(|(_, login, _)| *login == name) {
+            problems.add(
+                format!("{at}.auth.login"),
+                format!("names the login `{name}`, which is not there"),
+                "describe it under `logins`",
+            );
+        }
+    }
+    for (at, name, _) in logins {
+        if !used.iter().any(|(_, login)| login == *name) {
+            problems.add(at, "is used by no grant", "name it in a grant's `auth`, or remove it");
+        }
+    }
+}
+
+fn check_captures(http: &[GrantSpec], problems: &Problems) {
+    let mut names: Vec<&str> = Vec::new();
+    for grant in http {
+        for (index, capture) in grant.captures.iter().enumerate() {
+            if names.contains(&capture.name.as_str()) {
+                let at = format!("{}.captures[{index}].as", grant.at());
+                problems.add(
+                    at,
+                    format!("is `{}`, as an earlier capture's", capture.name),
+                    "give each capture its own name",
+                );
+            }
+            names.push(&capture.name);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Endpoints that no grant can open: the registry, mbus, blobstore and Director,
+//! which the guest has no business with and whose secrets it must not get near.
+
+use std::net::IpAddr;
+
+use url::Url;
+
+use super::origin::{HostPattern, Origin};
+use crate::net::destination::Host;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// For people: `the registry`.
+    pub what: String,
+    pub host: Host,
+    /// None: all ports of the host.
+    pub port: Option<u16>,
+}
+
+impl Endpoint {
+    /// From the URL in the operator's config, of any scheme. A URL without a
+    /// host (a file, say) is no endpoint.
+    pub fn from_url(what: &str, url: &str) -> Option<Endpoint> {
+        let url = Url::parse(url).ok()?;
+        let name = url.host_str()?.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_lowercase();
+        if name.is_empty() {
+            return None;
+        }
+        let host = match name.parse::<IpAddr>() {
+            Ok(ip) => Host::Ip(ip.to_canonical()),
+            Err(_) => Host::Name(name),
+        };
+        Some(Endpoint { what: what.to_owned(), host, port: url.port_or_known_default() })
+    }
+
+    pub(super) fn is(&self, host: &Host, port: u16) -> bool {
+        self.host == *host && self.port.is_none_or(|own| own == port)
+    }
+
+    pub(super) fn is_origin(&self, origin: &Origin) -> bool {
+        matches!(&origin.host, HostPattern::Exact(host) if self.is(host, origin.port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_from_urls_of_any_scheme() {
+        for (url, host, port) in [
+            ("https://Registry.Test:25777/x", "registry.test", Some(25777)),
+            ("http://registry.test./", "registry.test", Some(80)),
+            ("nats://user:pw@10.0.0.6:4222", "10.0.0.6", Some(4222)),
+            ("nats://MBUS.test", "mbus.test", None),
+            ("https://[::ffff:10.0.0.6]:25250", "10.0.0.6", Some(25250)),
+            ("dav://[fd01::1]:25250", "[fd01::1]", Some(25250)),
+        ] {
+            let endpoint = Endpoint::from_url("x", url).unwrap();
+            assert_eq!((endpoint.host.to_string().as_str(), endpoint.port), (host, port), "{url}");
+        }
+        for url in ["", "no url", "file:///var/vcap/x", "unix:/run/x"] {
+            assert_eq!(Endpoint::from_url("x", url), None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A grant to paste, made from what the module declares and what it asked for.
+//!
+//! It opens one origin for one method and, where the module declared a pattern
+//! of its own, that pattern of paths, else the one path. It never holds secrets,
+//! auth, slots, CIDRs or wildcard hosts: those are for the operator to think of.
+
+use serde_json::json;
+
+use super::grant::{Grant, GrantSpec};
+use super::needs::{Need, Wanted};
+use super::path::PathPattern;
+use super::problem::Problems;
+use crate::net::destination::Destination;
+
+/// One line of JSON, or nothing where such a grant could not be written.
+pub(super) fn paste_ready(
+    need: &Need,
+    declared: &PathPattern,
+    destination: &Destination,
+    method: &str,
+    grants: &[Grant],
+) -> Option<String> {
+    let vague = need.to == Wanted::Whatever || need.methods == Wanted::Whatever || *declared == PathPattern::any();
+    let path = if vague { destination.path().to_owned() } else { declared.to_string() };
+    if vague && path.contains('*') {
+        return None;
+    }
+    let id = free_id(&need.id, &|id| grants.iter().any(|grant| grant.id == id));
+    let grant = json!({"id": id, "to": destination.origin(), "methods": [method], "paths": [path]});
+    let problems = Problems::default();
+    GrantSpec::read(&grant, String::new(), &problems)?;
+    problems.is_empty().then(|| grant.to_string())
+}
+
+/// `wanted`, or with a number behind it if it is taken.
+pub(super) fn free_id(wanted: &str, taken: &dyn Fn(&str) -> bool) -> String {
+    if !taken(wanted) {
+        return wanted.to_owned();
+    }
+    let stem: String = wanted.chars().take(56).collect();
+    let numbered = (2..10_000).map(|number| format!("{stem}-{number}")).find(|id| !taken(id));
+    numbered.unwrap_or_else(|| wanted.to_owned())
+}

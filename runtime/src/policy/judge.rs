@@ -1,0 +1,197 @@
+//! The verdict on one request: allowed by which grant, or denied and why.
+//!
+//! Both keys must turn: a grant of the operator and a need of the module. The
+//! reason is the furthest stage that any grant got to, so that it names what is
+//! really missing. Guest error, audit line and tests all show this value.
+
+use std::fmt;
+
+use super::Policy;
+use super::fields::printable;
+use super::grant::Grant;
+use super::hint::paste_ready;
+use super::slots::Operations;
+use crate::net::destination::Destination;
+use crate::place::{Message, Place};
+
+#[derive(Debug)]
+pub enum Verdict<'a> {
+    Allowed(&'a Grant),
+    Denied(Denial),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    pub reason: DenialReason,
+    /// Says what was refused and what to do; for what the module declares, with
+    /// a grant to paste.
+    pub message: String,
+}
+
+/// In the order in which they are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DenialReason {
+    Undeclared,
+    Scheme,
+    Host,
+    Port,
+    Method,
+    Path,
+    Operation,
+    Address,
+    Header,
+    Slot,
+    Credential,
+    Leak,
+}
+
+impl fmt::Display for DenialReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DenialReason::Undeclared => "undeclared",
+            DenialReason::Scheme => "scheme",
+            DenialReason::Host => "host",
+            DenialReason::Port => "port",
+            DenialReason::Method => "method",
+            DenialReason::Path => "path",
+            DenialReason::Operation => "operation",
+            DenialReason::Address => "address",
+            DenialReason::Header => "header",
+            DenialReason::Slot => "slot",
+            DenialReason::Credential => "credential",
+            DenialReason::Leak => "leak",
+        })
+    }
+}
+
+impl Policy {
+    pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict<'_> {
+        let deny = |reason, why: String| {
+            let what = format!("the policy refuses {} {destination}: {why}", printable(method));
+            Verdict::Denied(Denial { reason, message: what })
+        };
+        if let Some(endpoint) = self.forbidden.iter().find(|one| one.is(destination.host(), destination.port())) {
+            return deny(DenialReason::Host, format!("this is {}, which no grant can open to a guest", endpoint.what));
+        }
+        let need = match &self.declared {
+            None if self.trust_undeclared => None,
+            None => {
+                let why = "the module declares no needs; use a module that does, or set \"trust_undeclared\": true";
+                return deny(DenialReason::Undeclared, why.into());
+            }
+            Some(needs) => {
+                Some(needs.iter().find_map(|one| one.declares(destination, method).map(|path| (&one.need, path))))
+            }
+        };
+        let judged: Vec<(&Grant, Result<(), Failed>)> =
+            self.http.iter().map(|grant| (grant, grant.allows(destination, method, message))).collect();
+        let allowing = judged.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(grant, _)| *grant);
+        // Of equals the first: `max_by_key` would take the last.
+        let best = allowing.rev().max_by_key(|grant| grant.specificity(destination));
+        if let Some(grant) = best {
+            return match need {
+                Some(None) => {
+                    let why = format!("grant `{}` allows it, but the module's needs do not declare it", grant.id);
+                    deny(DenialReason::Undeclared, format!("{why}; the module's author has to"))
+                }
+                _ => Verdict::Allowed(grant),
+            };
+        }
+        let failed = || judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().err()?)));
+        let reason = failed().map(|(_, failed)| failed.stage).max().unwrap_or(DenialReason::Undeclared);
+        let nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
+        let hint = match need.flatten() {
+            Some((need, path)) if reason != DenialReason::Operation => {
+                paste_ready(need, path, destination, method, &self.http)
+            }
+            _ => None,
+        };
+        let remedy = match hint {
+            Some(grant) => format!("to allow it, add this, asked for by the guest, to the policy's \"http\": {grant}"),
+            None if need == Some(None) => "the module's needs do not declare it either".to_owned(),
+            None => "a grant in the policy's \"http\" would have to name it".to_owned(),
+        };
+        deny(reason, format!("{}; {remedy}", explain(reason, &nearest, destination)))
+    }
+}
+
+/// The stage at which a grant did not match.
+struct Failed {
+    stage: DenialReason,
+    detail: String,
+}
+
+impl Grant {
+    fn allows(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Result<(), Failed> {
+        let fail = |stage| Err(Failed { stage, detail: String::new() });
+        if self.origin.scheme != destination.scheme() {
+            fail(DenialReason::Scheme)
+        } else if !self.origin.host.matches(destination.host()) {
+            fail(DenialReason::Host)
+        } else if self.origin.port != destination.port() {
+            fail(DenialReason::Port)
+        } else if !self.methods.iter().any(|granted| granted == method) {
+            fail(DenialReason::Method)
+        } else if !self.paths.iter().any(|granted| granted.matches(destination.path())) {
+            fail(DenialReason::Path)
+        } else if let Some(operations) = &self.operations {
+            operations.allows(destination, message).map_err(|detail| Failed { stage: DenialReason::Operation, detail })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// How much a grant that allows the request says about it.
+    fn specificity(&self, destination: &Destination) -> (bool, (usize, usize, bool)) {
+        let paths = self.paths.iter().filter(|path| path.matches(destination.path()));
+        (!self.origin.is_wildcard(), paths.map(|path| path.specificity()).max().unwrap_or_default())
+    }
+}
+
+impl Operations {
+    fn allows(&self, destination: &Destination, message: &Message<'_>) -> Result<(), String> {
+        // Servers that take parameters from the query too would act on that one.
+        if let (Place::Form(field), Some(query)) = (&self.place, destination.query())
+            && url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name.eq_ignore_ascii_case(field))
+        {
+            return Err(format!("the query names `{field}` as well"));
+        }
+        match self.place.read(message) {
+            Ok(Some(operation)) if self.allow.contains(&operation) => Ok(()),
+            Ok(Some(operation)) => Err(format!("not {}", quoted(&operation))),
+            Ok(None) => Err(format!("and the request has none in `{}`", self.place)),
+            Err(error) => Err(format!("and the request's cannot be read: {error}")),
+        }
+    }
+}
+
+/// An operation's name if it looks like one: it may be anything, a seal included.
+fn quoted(operation: &str) -> String {
+    let plain = operation.len() <= 64 && operation.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b));
+    if plain { format!("`{operation}`") } else { "what the request asks for".to_owned() }
+}
+
+fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Destination) -> String {
+    let grants = |what: &str, show: &dyn Fn(&Grant, &Failed) -> String| {
+        let each: Vec<String> =
+            nearest.iter().take(4).map(|(grant, failed)| format!("`{}` {}", grant.id, show(grant, failed))).collect();
+        format!("{what}: {}", each.join(", "))
+    };
+    match stage {
+        DenialReason::Scheme => format!("no grant is for {}://", destination.scheme().as_str()),
+        DenialReason::Host => format!("no grant names the host {}", destination.host()),
+        DenialReason::Port => {
+            grants("the host's grants are for other ports", &|grant, _| grant.origin.port.to_string())
+        }
+        DenialReason::Method => grants("the origin's grants allow other methods", &|grant, _| grant.methods.join(" ")),
+        DenialReason::Path => grants("the origin's grants allow other paths", &|grant, _| {
+            let paths: Vec<String> = grant.paths.iter().take(8).map(ToString::to_string).collect();
+            paths.join(" ")
+        }),
+        DenialReason::Operation => grants("the origin's grants allow other operations", &|grant, failed| {
+            let allow = grant.operations.as_ref().map(|operations| operations.allow.join(" "));
+            format!("{}, {}", allow.unwrap_or_default(), failed.detail)
+        }),
+        _ => "it grants no HTTP at all".to_owned(),
+    }
+}

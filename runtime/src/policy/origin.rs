@@ -1,0 +1,227 @@
+//! Origins: what a grant or a need names in `to`, and what it becomes for a call.
+//!
+//! An origin is `scheme://host[:port]` in canonical form, so that what a person
+//! reviews is what is compared. A host may be `*.` and a name: exactly one label
+//! more. `${property}` may stand for the whole origin or for one label of it.
+
+use std::fmt;
+
+use super::problem::Problems;
+use super::properties::{Properties, leaf_text};
+use super::template::{Template, scalar};
+use crate::net::addresses::never;
+use crate::net::destination::{Destination, Host, Scheme};
+use crate::secret::Layer;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub scheme: Scheme,
+    pub host: HostPattern,
+    pub port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostPattern {
+    Exact(Host),
+    /// `*.name`: the name, without the `*.`.
+    OneLabelBelow(String),
+}
+
+const EXAMPLE: &str = "write it like `https://api.example.com:8774`";
+const MAX_BYTES: u64 = 2048;
+
+type Wrong = (String, String);
+
+impl Origin {
+    /// What is wrong with it, and what to do, if it is not one.
+    pub fn parse(text: &str) -> Result<Origin, Wrong> {
+        let wrong = |what: &str, remedy: &str| Err((what.to_owned(), remedy.to_owned()));
+        let (Some((_, host)), false) = (text.split_once("://"), text.starts_with('*')) else {
+            return wrong("has no scheme", EXAMPLE);
+        };
+        if host.contains(['/', '?', '#']) {
+            return wrong("goes on after the port", "write the origin alone; paths go into `paths`");
+        }
+        if host == "*" || host.starts_with("*:") {
+            return wrong("names every host", "name the host, or one label of it like `https://*.example.com`");
+        }
+        let below = text.split_once("://*.");
+        let probe = below.map_or_else(|| text.to_owned(), |(scheme, name)| format!("{scheme}://any.{name}"));
+        let destination =
+            Destination::parse(&probe, MAX_BYTES).map_err(|e| (format!("is no origin: {e}"), EXAMPLE.into()))?;
+        let mut origin = Origin::of(&destination)?;
+        let written = probe.rsplit_once("://").map_or("", |(_, host)| host);
+        let canonical = origin.host.to_string();
+        let port = written.strip_prefix(canonical.as_str());
+        if !port.is_some_and(|port| port.is_empty() || port.starts_with(':'))
+            || !text.starts_with(origin.scheme.as_str())
+        {
+            let canonical = destination.origin();
+            let canonical = if below.is_some() { canonical.replacen("://any.", "://*.", 1) } else { canonical };
+            return Err(("is not in canonical form".into(), format!("write it as `{canonical}`")));
+        }
+        if below.is_some() {
+            let HostPattern::Exact(Host::Name(probe)) = &origin.host else {
+                return wrong("has a `*` in an address", EXAMPLE);
+            };
+            let suffix = probe.strip_prefix("any.").unwrap_or_default();
+            if !suffix.contains('.') {
+                return wrong(
+                    "has a `*` with fewer than two labels behind it",
+                    "name more of it, like `https://*.example.com`",
+                );
+            }
+            origin.host = HostPattern::OneLabelBelow(suffix.to_owned());
+        }
+        Ok(origin)
+    }
+
+    /// The origin of a URL, if it can be granted at all.
+    fn of(destination: &Destination) -> Result<Origin, Wrong> {
+        match destination.host() {
+            Host::Name(name) if name.split('.').any(str::is_empty) => {
+                return Err(("has a host name with an empty label or a trailing dot".into(), EXAMPLE.into()));
+            }
+            Host::Ip(ip) => {
+                if let Some(what) = never(*ip) {
+                    return Err((format!("names {what}, which can never be granted"), "remove the grant".into()));
+                }
+            }
+            Host::Name(_) => {}
+        }
+        let host = HostPattern::Exact(destination.host().clone());
+        Ok(Origin { scheme: destination.scheme(), host, port: destination.port() })
+    }
+
+    pub fn is_wildcard(&self) -> bool {
+        matches!(self.host, HostPattern::OneLabelBelow(_))
+    }
+
+    pub fn matches(&self, destination: &Destination) -> bool {
+        self.scheme == destination.scheme() && self.port == destination.port() && self.host.matches(destination.host())
+    }
+
+    /// Whether it matches all that `other` matches.
+    pub fn covers(&self, other: &Origin) -> bool {
+        let hosts = match &other.host {
+            HostPattern::Exact(host) => self.host.matches(host),
+            below => self.host == *below,
+        };
+        hosts && self.scheme == other.scheme && self.port == other.port
+    }
+}
+
+impl HostPattern {
+    pub fn matches(&self, host: &Host) -> bool {
+        match (self, host) {
+            (HostPattern::Exact(exact), host) => exact == host,
+            (HostPattern::OneLabelBelow(suffix), Host::Name(name)) => name
+                .strip_suffix(suffix.as_str())
+                .and_then(|label| label.strip_suffix('.'))
+                .is_some_and(|label| !label.is_empty() && !label.contains('.')),
+            (HostPattern::OneLabelBelow(_), Host::Ip(_)) => false,
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostPattern::Exact(host) => write!(f, "{host}"),
+            HostPattern::OneLabelBelow(suffix) => write!(f, "*.{suffix}"),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.as_str(), self.host)?;
+        if self.port == self.scheme.default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+/// An origin as it is written in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OriginSpec {
+    Fixed(Origin),
+    /// `${property}`, whose value is an origin or a URL below it.
+    Property(String),
+    /// `https://${property}.example.com`.
+    Label {
+        before: String,
+        property: String,
+        after: String,
+    },
+}
+
+impl OriginSpec {
+    pub fn parse(text: &str) -> Result<OriginSpec, Wrong> {
+        let template = Template::parse(text)
+            .map_err(|what| (what.to_owned(), "write `${property}` or `https://${property}.example.com`".to_owned()))?;
+        if !template.has_property() {
+            return Origin::parse(text).map(OriginSpec::Fixed);
+        }
+        if let Some(property) = template.whole_property() {
+            return Ok(OriginSpec::Property(property.to_owned()));
+        }
+        let wrong = || {
+            let what = "has a `${…}` that is neither the whole origin nor one whole label of its host";
+            (what.to_owned(), "write `${property}` alone, or like `https://api.${property}.example.com`".to_owned())
+        };
+        let (before, rest) = text.split_once("${").ok_or_else(wrong)?;
+        let (property, after) = rest.split_once('}').ok_or_else(wrong)?;
+        let name = after.strip_prefix('.').ok_or_else(wrong)?;
+        let whole_label = before.ends_with('.') || before.ends_with("://");
+        if !whole_label || before.contains('*') || !name.contains('.') || after.contains("${") {
+            return Err(wrong());
+        }
+        Origin::parse(&format!("{before}any{after}"))?;
+        Ok(OriginSpec::Label { before: before.to_owned(), property: property.to_owned(), after: after.to_owned() })
+    }
+
+    /// Fills it, and says which layer had the last word on it.
+    pub(super) fn resolve(&self, properties: &Properties, at: &str, problems: &Problems) -> Option<(Origin, Layer)> {
+        let (text, property) = match self {
+            OriginSpec::Fixed(origin) => return Some((origin.clone(), Layer::Job)),
+            OriginSpec::Property(property) | OriginSpec::Label { property, .. } => {
+                (scalar(properties, property, at, problems)?, property)
+            }
+        };
+        let (value, layer) = (leaf_text(text.0), text.1);
+        let origin = match self {
+            OriginSpec::Label { before, after, .. } => {
+                let label = value.to_lowercase();
+                let one = !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+                let whole = Origin::parse(&format!("{before}{label}{after}"));
+                if one {
+                    whole
+                } else {
+                    Err(("is not one label of a DNS name".into(), "use letters, digits and `-`".into()))
+                }
+            }
+            _ => Destination::parse(&value, MAX_BYTES)
+                .map_err(|invalid| (invalid.to_string(), EXAMPLE.to_owned()))
+                .and_then(|destination| Origin::of(&destination)),
+        };
+        match origin {
+            Ok(origin) => Some((origin, layer)),
+            Err((what, remedy)) => {
+                problems.add(at, format!("the value of the property `{property}`: {what}"), remedy);
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Display for OriginSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OriginSpec::Fixed(origin) => write!(f, "{origin}"),
+            OriginSpec::Property(property) => write!(f, "${{{property}}}"),
+            OriginSpec::Label { before, property, after } => write!(f, "{before}${{{property}}}{after}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! Patterns of paths: `*` stands for one segment, a trailing `/**` for the path
+//! before it and everything below.
+//!
+//! Compared with the canonical path of a `Destination`, so a pattern must be
+//! written in that form too. `*` never matches an empty segment.
+
+use std::fmt;
+
+use crate::net::destination::Destination;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathPattern {
+    segments: Vec<Segment>,
+    /// Ends in `/**`.
+    below: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Segment {
+    Is(String),
+    Any,
+}
+
+const MAX_BYTES: u64 = 8192;
+
+impl PathPattern {
+    /// What is wrong with it, and what to do, if it is not one.
+    pub fn parse(text: &str) -> Result<PathPattern, (String, String)> {
+        let Some(path) = text.strip_prefix('/') else {
+            return Err(("does not begin with `/`".into(), "write it like `/v1/**`".into()));
+        };
+        if text.contains(['?', '#']) {
+            return Err((
+                "holds a query or fragment".into(),
+                "write the path alone; queries are not restricted".into(),
+            ));
+        }
+        let canonical = Destination::parse(&format!("https://host.test{text}"), MAX_BYTES).map_err(|invalid| {
+            (format!("is no path: {invalid}"), "write plain segments, like `/v1/*/servers`".to_owned())
+        })?;
+        if canonical.path() != text {
+            return Err(("is not in canonical form".into(), format!("write it as `{}`", canonical.path())));
+        }
+        let (path, below) = match path.strip_suffix("**") {
+            Some("") => return Ok(PathPattern { segments: Vec::new(), below: true }),
+            Some(before) if before.ends_with('/') => (&before[..before.len() - 1], true),
+            _ => (path, false),
+        };
+        let segments = path
+            .split('/')
+            .map(|segment| match segment {
+                "*" => Ok(Segment::Any),
+                literal if literal.contains('*') => Err((
+                    "has a `*` within a segment or a `**` before the end".to_owned(),
+                    "use `*` as a whole segment, and `/**` only at the end".to_owned(),
+                )),
+                literal => Ok(Segment::Is(literal.to_owned())),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(PathPattern { segments, below })
+    }
+
+    /// Everything.
+    pub fn any() -> PathPattern {
+        PathPattern { segments: Vec::new(), below: true }
+    }
+
+    /// Takes the path of a `Destination`.
+    pub fn matches(&self, path: &str) -> bool {
+        let mut rest = path.strip_prefix('/').unwrap_or(path).split('/');
+        let prefix = self.segments.iter().all(|segment| match (segment, rest.next()) {
+            (Segment::Is(literal), Some(text)) => literal == text,
+            (Segment::Any, Some(text)) => !text.is_empty(),
+            (_, None) => false,
+        });
+        prefix && (self.below || rest.next().is_none())
+    }
+
+    /// The pattern of the paths that match both.
+    pub fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
+        let mut segments = Vec::new();
+        for at in 0..self.segments.len().max(other.segments.len()) {
+            segments.push(match (self.segments.get(at), other.segments.get(at)) {
+                (Some(Segment::Is(a)), Some(Segment::Is(b))) if a != b => return None,
+                (Some(Segment::Is(a)), Some(Segment::Any)) | (Some(Segment::Any), Some(Segment::Is(a)))
+                    if a.is_empty() =>
+                {
+                    return None;
+                }
+                (Some(Segment::Any), Some(b)) => b.clone(),
+                (Some(a), Some(_)) => a.clone(),
+                (Some(a), None) if other.below => a.clone(),
+                (None, Some(b)) if self.below => b.clone(),
+                _ => return None,
+            });
+        }
+        Some(PathPattern { segments, below: self.below && other.below })
+    }
+
+    /// Whether it matches every path that `other` matches.
+    pub fn covers(&self, other: &PathPattern) -> bool {
+        self.intersect(other).as_ref() == Some(other)
+    }
+
+    /// Of two patterns that match a path, the greater one says more about it.
+    pub(super) fn specificity(&self) -> (usize, usize, bool) {
+        let literals = self.segments.iter().filter(|segment| **segment != Segment::Any).count();
+        (literals, self.segments.len(), !self.below)
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for segment in &self.segments {
+            match segment {
+                Segment::Is(literal) => write!(f, "/{literal}")?,
+                Segment::Any => f.write_str("/*")?,
+            }
+        }
+        f.write_str(if self.below { "/**" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(text: &str) -> PathPattern {
+        PathPattern::parse(text).unwrap_or_else(|why| panic!("{text}: {why:?}"))
+    }
+
+    #[test]
+    fn patterns_match_whole_segments() {
+        for (text, yes, no) in [
+            ("/", &["/"][..], &["/a", "//"][..]),
+            ("/**", &["/", "/a", "/a/b/", "//"], &[]),
+            ("/v1/**", &["/v1", "/v1/", "/v1/x", "/v1/x/y/"], &["/", "/v11", "/v2", "/V1/x", "/a/v1/x"]),
+            ("/v1", &["/v1"], &["/v1/", "/v1/x", "/"]),
+            ("/v1/", &["/v1/"], &["/v1", "/v1/x"]),
+            (
+                "/v2.1/*/servers",
+                &["/v2.1/p/servers"],
+                &["/v2.1/servers", "/v2.1//servers", "/v2.1/p/q/servers", "/v2x1/p/servers"],
+            ),
+            ("/*", &["/a"], &["/", "/a/b", "/a/"]),
+            ("/*/**", &["/a", "/a/", "/a/b"], &["/"]),
+            ("/a%20b", &["/a%20b"], &["/a b", "/a+b"]),
+        ] {
+            for path in yes {
+                assert!(pattern(text).matches(path), "{text} should match {path}");
+            }
+            for path in no {
+                assert!(!pattern(text).matches(path), "{text} should not match {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused_with_a_remedy() {
+        for (text, remedy) in [
+            ("", "/v1/**"),
+            ("v1", "/v1/**"),
+            ("*", "/v1/**"),
+            ("https://a.test/v1", "/v1/**"),
+            ("/v1/../x", "`/x`"),
+            ("/v1/./x", "`/v1/x`"),
+            ("/v1/%41", "`/v1/A`"),
+            ("/v1/%c3%a9", "`/v1/%C3%A9`"),
+            ("/v1/é", "`/v1/%C3%A9`"),
+            ("/v1/a b", "plain segments"),
+            ("/v1/%2f", "plain segments"),
+            ("/v1/..;/x", "plain segments"),
+            ("/v1/x?y=1", "the path alone"),
+            ("/v1/x#y", "the path alone"),
+            ("/v1/x*", "whole segment"),
+            ("/v1/**/x", "whole segment"),
+            ("/v1/x**", "whole segment"),
+            ("/v1***", "whole segment"),
+        ] {
+            let (what, advice) = PathPattern::parse(text).unwrap_err();
+            assert!(advice.contains(remedy), "{text}: {what}; {advice}");
+        }
+    }
+
+    #[test]
+    fn covering_and_intersecting() {
+        for (a, b, both) in [
+            ("/v1/**", "/v1/x", Some("/v1/x")),
+            ("/v1/*/x", "/v1/a/*", Some("/v1/a/x")),
+            ("/v1/*/**", "/v1/**", Some("/v1/*/**")),
+            ("/**", "/**", Some("/**")),
+            ("/v1/*", "/v1/", None),
+            ("/v1", "/v1/x", None),
+            ("/v1/x", "/v2/x", None),
+            ("/v1/*", "/v1/a/**", Some("/v1/a")),
+        ] {
+            let both = both.map(pattern);
+            assert_eq!(pattern(a).intersect(&pattern(b)), both, "{a} and {b}");
+            assert_eq!(pattern(b).intersect(&pattern(a)), both, "{b} and {a}");
+        }
+        assert!(pattern("/v1/**").covers(&pattern("/v1/*/servers")));
+        assert!(!pattern("/v1/*/servers").covers(&pattern("/v1/**")));
+        assert!(!pattern("/v1/*").covers(&pattern("/v1/**")));
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics_and_what_it_accepts_prints_as_it_was_written(text in r"(/(\*|\*\*|[a-c.%;é]{0,3})){0,4}[*?]?") {
+            if let Ok(parsed) = PathPattern::parse(&text) {
+                prop_assert_eq!(parsed.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn an_intersection_matches_what_both_match(
+            a in r"(/(\*|a|b)){1,3}(/\*\*)?", b in r"(/(\*|a|b)){1,3}(/\*\*)?", path in r"(/(a|b|)){1,4}"
+        ) {
+            let (a, b) = (pattern(&a), pattern(&b));
+            let both = a.intersect(&b).is_some_and(|both| both.matches(&path));
+            prop_assert_eq!(both, a.matches(&path) && b.matches(&path));
+        }
+    }
+}

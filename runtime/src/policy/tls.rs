@@ -1,0 +1,158 @@
+//! TLS of a grant or login: an extra CA, a client certificate, pins.
+//!
+//! There is no switch to turn verification off. Files are named here and read
+//! elsewhere; a property holds PEM text and never a file name, so that a
+//! cpi-config cannot make this program read a file.
+
+use super::fields::Fields;
+use super::problem::Problems;
+use super::properties::Properties;
+use super::template::Template;
+use crate::secret::{Layer, Secret};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Trusted instead of the public roots.
+    pub ca: Option<Pem>,
+    pub client: Option<ClientCertificate>,
+    /// SHA-256 of public keys (SubjectPublicKeyInfo); one of them must be met.
+    pub pin_sha256: Vec<[u8; 32]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    pub cert: Pem,
+    pub key: Pem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pem {
+    /// As written: relative to the policy file.
+    File(String),
+    Inline(Secret),
+}
+
+impl Pem {
+    fn written(text: &str) -> Pem {
+        if is_pem(text) { Pem::Inline(Secret::new(text)) } else { Pem::File(text.to_owned()) }
+    }
+}
+
+fn is_pem(text: &str) -> bool {
+    text.trim_start().starts_with("-----BEGIN ")
+}
+
+/// As written in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct TlsSpec {
+    ca: Option<Pem>,
+    client: Option<(ClientPart, ClientPart)>,
+    pin_sha256: Vec<[u8; 32]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ClientPart {
+    Written(Pem),
+    Property(Template),
+}
+
+impl TlsSpec {
+    pub(super) fn read(parent: &mut Fields<'_>) -> TlsSpec {
+        let Some(value) = parent.value("tls") else { return TlsSpec::default() };
+        let Some(mut fields) = Fields::open(value, parent.at("tls"), parent.problems()) else {
+            return TlsSpec::default();
+        };
+        let ca = fields.text("ca").and_then(|text| match Template::parse(text) {
+            Ok(template) if template.has_property() => {
+                fields.problem("ca", "takes a property", "name a file or write the PEM text; a CA is never templated");
+                None
+            }
+            _ if text.is_empty() => {
+                fields.problem("ca", "is empty", "name a file, or remove the key");
+                None
+            }
+            _ => Some(Pem::written(text)),
+        });
+        let client = fields.value("client").and_then(|value| {
+            let mut client = Fields::open(value, fields.at("client"), fields.problems())?;
+            let parts = (client_part(&mut client, "cert"), client_part(&mut client, "key"));
+            client.close();
+            Some((parts.0?, parts.1?))
+        });
+        let mut pin_sha256 = Vec::new();
+        for (at, text) in fields.texts("pin_sha256") {
+            match pin(text) {
+                Some(pin) => pin_sha256.push(pin),
+                None => fields.problems().add(at, "is no SHA-256 digest", "write 64 hexadecimal digits"),
+            }
+        }
+        fields.close();
+        TlsSpec { ca, client, pin_sha256 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        *self == TlsSpec::default()
+    }
+
+    pub(super) fn has_client(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// For an origin of the layer `to`.
+    pub(super) fn resolve(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Tls> {
+        let client = match &self.client {
+            None => None,
+            Some((cert, key)) => {
+                let cert = cert.resolve(properties, to, &format!("{at}.client.cert"), problems);
+                let key = key.resolve(properties, to, &format!("{at}.client.key"), problems);
+                Some(ClientCertificate { cert: cert?, key: key? })
+            }
+        };
+        Some(Tls { ca: self.ca.clone(), client, pin_sha256: self.pin_sha256.clone() })
+    }
+}
+
+impl ClientPart {
+    fn resolve(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Pem> {
+        match self {
+            ClientPart::Written(_) if to == Layer::Context => {
+                let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
+                problems.add(at, what, "take it from a property of the cpi-config");
+                None
+            }
+            ClientPart::Written(pem) => Some(pem.clone()),
+            ClientPart::Property(template) => {
+                let found = template.resolve(properties, to, at, problems)?;
+                if !is_pem(found.secret.reveal()) {
+                    let what = format!("the property `{}` holds no PEM text", found.name);
+                    problems.add(at, what, "put the certificate or key itself into the property, not a file name");
+                    return None;
+                }
+                Some(Pem::Inline(found.secret))
+            }
+        }
+    }
+}
+
+fn client_part(fields: &mut Fields<'_>, key: &'static str) -> Option<ClientPart> {
+    let text = fields.required_text(key, "${property} or file.pem")?;
+    match Template::parse(text) {
+        Ok(template) if template.whole_property().is_some() => Some(ClientPart::Property(template)),
+        Ok(template) if !template.has_property() && !text.is_empty() => Some(ClientPart::Written(Pem::written(text))),
+        _ => {
+            fields.problem(key, "is neither one `${property}` nor a file nor PEM text", "write one of them");
+            None
+        }
+    }
+}
+
+fn pin(text: &str) -> Option<[u8; 32]> {
+    let mut pin = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, at) in pin.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(pin)
+}

@@ -1,0 +1,138 @@
+//! Client of the registry's HTTP API, in both dialects that exist: the Ruby
+//! bosh-registry and the one that the Go CLI had.
+//!
+//! Answers are taken from nobody but the configured endpoint and are bounded.
+//! Errors name the endpoint and what to do, never credentials or settings.
+
+use super::config::RegistryConfig;
+use crate::failure::{Failure, Who};
+use crate::limits::Limits;
+use crate::net::client::HostClient;
+use crate::net::error::HttpErrorKind;
+use crate::secret::Secret;
+use crate::strict_json;
+use serde_json::{Map, Value};
+use std::time::Instant;
+
+/// Nesting of settings; the registry stores what anyone with its password sent.
+const MAX_DEPTH: usize = 64;
+
+pub struct RegistryClient {
+    http: HostClient,
+    endpoint: String,
+    user: Secret,
+    password: Secret,
+    max_kib: u64,
+}
+
+impl RegistryClient {
+    pub fn new(config: &RegistryConfig, limits: &Limits) -> Result<Self, Failure> {
+        Ok(RegistryClient {
+            http: HostClient::new(config.ca(), limits)?,
+            endpoint: config.endpoint().as_str().trim_end_matches('/').to_owned(),
+            user: config.user().clone(),
+            password: config.password().clone(),
+            max_kib: limits.registry_kib,
+        })
+    }
+
+    /// None if there are no settings for the ID.
+    pub async fn get(&self, id: &str, deadline: Instant) -> Result<Option<Map<String, Value>>, Failure> {
+        let (status, body) = self.request("GET", id, None, deadline).await?;
+        match status {
+            404 => Ok(None),
+            200 => self.settings_in(id, &body).map(Some),
+            _ => Err(self.refusal("GET", id, status)),
+        }
+    }
+
+    pub async fn put(&self, id: &str, settings: &Map<String, Value>, deadline: Instant) -> Result<(), Failure> {
+        let body = self.encode(id, settings)?;
+        match self.request("PUT", id, Some(body), deadline).await?.0 {
+            200..=299 => Ok(()),
+            status => Err(self.refusal("PUT", id, status)),
+        }
+    }
+
+    /// Deleting what is not there succeeds.
+    pub async fn delete(&self, id: &str, deadline: Instant) -> Result<(), Failure> {
+        match self.request("DELETE", id, None, deadline).await?.0 {
+            200..=299 | 404 => Ok(()),
+            status => Err(self.refusal("DELETE", id, status)),
+        }
+    }
+
+    /// The text that `put` would send, if it is not too large.
+    pub fn encode(&self, id: &str, settings: &Map<String, Value>) -> Result<Vec<u8>, Failure> {
+        let text = serde_json::to_vec(settings)
+            .map_err(|error| Failure::runtime(format!("settings of `{id}` cannot be written as JSON: {error}")))?;
+        if text.len() as u64 > self.max_kib * 1024 {
+            return Err(self.too_large(id));
+        }
+        Ok(text)
+    }
+
+    async fn request(
+        &self,
+        method: &str,
+        id: &str,
+        body: Option<Vec<u8>>,
+        deadline: Instant,
+    ) -> Result<(u16, Vec<u8>), Failure> {
+        check_id(id).map_err(|what| Failure::new(Who::Guest, what))?;
+        let url = format!("{}/instances/{id}/settings", self.endpoint);
+        let basic = Some((self.user.reveal(), &self.password));
+        // Settings come as JSON within JSON: escaping can double them.
+        let max_body = self.max_kib * 1024 * 2 + 1024;
+        self.http.request(method, &url, basic, body, deadline, max_body).await.map_err(|error| match error.kind {
+            HttpErrorKind::Limit(_) => self.too_large(id),
+            _ => self.failure(&format!("did not answer {method} for `{id}`: {error}; check that it runs and that `registry` in the CPI's config is right")),
+        })
+    }
+
+    fn settings_in(&self, id: &str, body: &[u8]) -> Result<Map<String, Value>, Failure> {
+        let text = serde_json::from_slice::<Value>(body)
+            .ok()
+            .and_then(|answer| Some(answer.get("settings")?.as_str()?.to_owned()));
+        let text = text.ok_or_else(|| {
+            self.failure(&format!("answered GET for `{id}` with something else than settings; check that `registry.endpoint` is a BOSH registry"))
+        })?;
+        if text.len() as u64 > self.max_kib * 1024 {
+            return Err(self.too_large(id));
+        }
+        match strict_json::parse(&text, MAX_DEPTH) {
+            Ok(Value::Object(settings)) => Ok(settings),
+            _ => Err(self.failure(&format!("holds settings for `{id}` that are no JSON object; delete or mend them"))),
+        }
+    }
+
+    fn refusal(&self, method: &str, id: &str, status: u16) -> Failure {
+        let what_to_do = match status {
+            401 | 403 => "check `registry.user` and `registry.password` in the CPI's config",
+            300..=399 => "set `registry.endpoint` in the CPI's config to where it redirects to",
+            404 => "check the path in `registry.endpoint` in the CPI's config",
+            _ => "look into the registry's log",
+        };
+        self.failure(&format!("answered {method} for `{id}` with HTTP {status}; {what_to_do}"))
+    }
+
+    fn too_large(&self, id: &str) -> Failure {
+        Failure::limit("registry_kib", self.max_kib, format!("registry {}: the settings of `{id}`", self.endpoint))
+    }
+
+    fn failure(&self, what: &str) -> Failure {
+        Failure::new(Who::Iaas, format!("registry {} {what}", self.endpoint))
+    }
+}
+
+/// IDs become part of a URL's path.
+pub fn check_id(id: &str) -> Result<(), String> {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    if (1..=255).contains(&id.len()) && id.bytes().all(fine) && id != "." && id != ".." {
+        return Ok(());
+    }
+    Err("a registry ID must be 1 to 255 characters out of A-Z, a-z, 0-9 and `._:-`".into())
+}
+
+#[cfg(test)]
+mod tests;

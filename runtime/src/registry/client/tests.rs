@@ -1,0 +1,119 @@
+use super::*;
+use crate::registry::fake::{Dialect, Fake, http, run, soon};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+#[test]
+fn settings_are_written_read_and_deleted_in_both_dialects() {
+    for dialect in [Dialect::Ruby, Dialect::Go] {
+        let fake = Fake::start(dialect);
+        let client = fake.client();
+        let settings = object(json!({"agent_id": "a", "disks": {"persistent": {}}, "ü": "\"\n"}));
+        run(async {
+            assert_eq!(client.get("vm-1", soon()).await, Ok(None));
+            client.put("vm-1", &settings, soon()).await.unwrap();
+            client.put("vm-1", &settings, soon()).await.unwrap();
+            assert_eq!(client.get("vm-1", soon()).await, Ok(Some(settings)));
+            client.delete("vm-1", soon()).await.unwrap();
+            client.delete("vm-1", soon()).await.unwrap();
+            assert_eq!(client.get("vm-1", soon()).await, Ok(None));
+        });
+        assert_eq!(fake.requests()[0], "GET /instances/vm-1/settings", "{dialect:?}");
+    }
+}
+
+#[test]
+fn an_endpoint_with_a_path_keeps_it() {
+    let fake = Fake::start(Dialect::Ruby);
+    fake.break_method("GET", http(404, ""));
+    let mut client = fake.client();
+    client.endpoint.push_str("/base");
+    assert_eq!(run(client.get("a", soon())), Ok(None));
+    assert_eq!(fake.requests(), ["GET /base/instances/a/settings"]);
+}
+
+#[test]
+fn failures_name_the_endpoint_the_cause_and_the_remedy_but_no_credentials() {
+    let settings = |text: &str| http(200, &json!({"status": "ok", "settings": text}).to_string());
+    for (answer, expected) in [
+        (http(401, ""), "answered GET for `vm` with HTTP 401; check `registry.user` and `registry.password`"),
+        (http(403, ""), "HTTP 403; check `registry.user`"),
+        (http(500, r#"{"status":"error"}"#), "HTTP 500; look into the registry's log"),
+        (http(302, ""), "HTTP 302; set `registry.endpoint`"),
+        (http(204, ""), "HTTP 204"),
+        (http(200, "<html>"), "something else than settings"),
+        (http(200, r#"{"status":"ok"}"#), "something else than settings"),
+        (http(200, r#"{"settings":{"a":1}}"#), "something else than settings"),
+        (settings(""), "that are no JSON object"),
+        (settings("[]"), "that are no JSON object"),
+        (settings(r#"{"a":1,"a":2}"#), "that are no JSON object"),
+        (settings(&"[".repeat(1000)), "that are no JSON object"),
+        (settings(&format!("{{\"a\":\"{}\"}}", "x".repeat(1100))), "reached `registry_kib` (1)"),
+        (settings(&"x".repeat(100_000)), "reached `registry_kib` (1)"),
+        ("HTTP/1.1 200 X\r\nContent-Length: 500\r\n\r\n{".into(), "did not answer GET for `vm`"),
+        ("SSH-2.0-x\r\n".into(), "did not answer GET for `vm`"),
+        (String::new(), "did not answer GET for `vm`"),
+    ] {
+        let fake = Fake::start(Dialect::Ruby);
+        fake.break_method("GET", answer.clone());
+        let failure = run(fake.client().get("vm", soon())).unwrap_err();
+        assert!(failure.message.contains(expected), "{answer:.60}: {failure}");
+        assert!(failure.message.contains("registry http://127.0.0.1:"), "{failure}");
+        assert!(!failure.to_string().contains("hunter2") && !failure.to_string().contains("admin"), "{failure}");
+    }
+}
+
+#[test]
+fn refused_writes_are_failures() {
+    let fake = Fake::start(Dialect::Go);
+    for (method, status) in [("PUT", 401), ("PUT", 404), ("DELETE", 500)] {
+        fake.break_method(method, http(status, ""));
+        let failure = match method {
+            "PUT" => run(fake.client().put("vm", &Map::new(), soon())).unwrap_err(),
+            _ => run(fake.client().delete("vm", soon())).unwrap_err(),
+        };
+        assert!(failure.who == Who::Iaas && failure.message.contains(&format!("{method} for `vm` with HTTP {status}")));
+    }
+}
+
+#[test]
+fn a_registry_that_is_down_is_said_to_be() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let section = json!({"endpoint": format!("http://127.0.0.1:{port}"), "user": "u", "password": "p"});
+    let client = RegistryClient::new(&serde_json::from_value(section).unwrap(), &Limits::default()).unwrap();
+    let failure = run(client.get("vm", soon())).unwrap_err();
+    assert!(failure.message.contains("check that it runs"), "{failure}");
+}
+
+#[test]
+fn settings_too_large_for_the_registry_are_not_sent() {
+    let fake = Fake::start(Dialect::Ruby);
+    let settings = object(json!({"env": "x".repeat(2000)}));
+    let failure = run(fake.client().put("vm", &settings, soon())).unwrap_err();
+    assert!(failure.who == Who::Limit && failure.message.contains("limits.registry_kib"), "{failure}");
+    assert!(fake.requests().is_empty());
+}
+
+#[test]
+fn ids_that_could_mean_another_path_are_refused_unsent() {
+    let fake = Fake::start(Dialect::Ruby);
+    for id in ["", ".", "..", "a/b", "a%2fb", "a?b", "a#b", "a b", "ä", "a\n", &"x".repeat(256)] {
+        let failure = run(fake.client().get(id, soon())).unwrap_err();
+        assert!(failure.message.contains("a registry ID must be"), "{id:?}: {failure}");
+    }
+    assert!(fake.requests().is_empty());
+}
+
+proptest! {
+    #[test]
+    fn every_id_that_passes_is_the_same_in_a_url(id in "[A-Za-z0-9._:%/-]{0,12}") {
+        if check_id(&id).is_ok() {
+            let url = url::Url::parse(&format!("http://h/instances/{id}/settings")).unwrap();
+            prop_assert_eq!(url.path(), format!("/instances/{id}/settings"));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use super::*;
+use crate::policy::{Needs, Policy, PolicyFile, Properties, RegistryRights};
+use crate::registry::fake::{Dialect, Fake, http, run, soon};
+use serde_json::{Map, Value, json};
+
+/// Rights of a module that declares the registry in its needs.
+fn declared() -> RegistryRights {
+    let file = PolicyFile::parse(r#"{"version": 1}"#).unwrap();
+    let needs = Needs::parse(br#"{"version": 1, "registry": true}"#).unwrap();
+    let properties = Properties::merge(Map::new(), Map::new());
+    Policy::resolve(&file, &properties, Some(&needs), &[], false).unwrap().registry
+}
+
+fn registry(fake: &Fake, rights: RegistryRights, own: &str, creates: bool) -> (GuestRegistry, Arc<RegistrySession>) {
+    let session = Arc::new(RegistrySession::new(Some(fake.client()), rights, vec![own.into()], creates));
+    (GuestRegistry::new(session.clone(), Arc::new(Vault::new())), session)
+}
+
+#[test]
+fn a_guest_reads_seals_and_writes_its_changes_over_the_real_values() {
+    let fake = Fake::start(Dialect::Ruby);
+    fake.store("vm", json!({"mbus": "nats://u:hunter2-hunter2@h", "disks": {"persistent": {}}, "networks": {}}));
+    let (registry, _) = registry(&fake, declared(), "vm", false);
+    let text = run(registry.get("vm", soon())).unwrap();
+    assert!(!text.contains("hunter2"), "{text}");
+    let mut settings: Value = serde_json::from_str(&text).unwrap();
+    settings["disks"]["persistent"]["d"] = json!({"path": "/dev/sdb"});
+    run(registry.put("vm", &settings.to_string(), soon())).unwrap();
+    let stored = fake.stored("vm").unwrap();
+    assert_eq!(stored["mbus"], "nats://u:hunter2-hunter2@h");
+    assert_eq!(stored["disks"]["persistent"]["d"], json!({"path": "/dev/sdb"}));
+    run(registry.delete("vm", soon())).unwrap();
+    assert_eq!(run(registry.get("vm", soon())), Err(GuestRegistryError::NotFound));
+    assert_eq!(run(registry.put("vm", "{}", soon())), Err(GuestRegistryError::NotFound));
+}
+
+#[test]
+fn what_a_guest_cannot_do_says_why() {
+    let fake = Fake::start(Dialect::Ruby);
+    fake.store("vm", json!({"mbus": "x"}));
+    let (registry, _) = registry(&fake, declared(), "vm", false);
+    for (id, settings) in [("vm", "{"), ("vm", r#"{"a":1,"a":1}"#), ("vm", r#"{"mbus":"y"}"#), ("a/b", "{}")] {
+        let error = run(registry.put(id, settings, soon())).unwrap_err();
+        assert!(matches!(error, GuestRegistryError::Invalid(_)), "{settings}: {error:?}");
+    }
+    assert!(matches!(run(registry.get("other", soon())), Err(GuestRegistryError::Denied(_))));
+    fake.break_method("GET", http(500, ""));
+    let error = run(registry.get("vm", soon())).unwrap_err();
+    assert!(matches!(&error, GuestRegistryError::Unavailable(what) if what.starts_with("iaas: registry")), "{error:?}");
+}
+
+#[test]
+fn a_module_that_did_not_declare_the_registry_has_none() {
+    let fake = Fake::start(Dialect::Ruby);
+    fake.store("vm", json!({}));
+    let (registry, _) = registry(&fake, RegistryRights::default(), "vm", false);
+    for result in [
+        run(registry.get("vm", soon())).map(drop),
+        run(registry.put("vm", "{}", soon())),
+        run(registry.delete("vm", soon())),
+    ] {
+        assert!(matches!(&result, Err(GuestRegistryError::Denied(what)) if what.contains("declare")), "{result:?}");
+    }
+    assert!(fake.requests().is_empty());
+}
+
+#[test]
+fn in_create_vm_a_guest_adds_what_is_undone_unless_it_is_the_vm() {
+    let fake = Fake::start(Dialect::Ruby);
+    fake.store("old", json!({}));
+    let (registry, session) = registry(&fake, declared(), "x", true);
+    let disks = json!({"disks": {"persistent": {}}}).to_string();
+    assert!(matches!(run(registry.put("vm", &disks, soon())), Err(GuestRegistryError::Denied(_))), "nothing prepared");
+    session.prepare(json!({"agent_id": "a"}).as_object().unwrap().clone()).unwrap();
+    for id in ["vm", "other"] {
+        run(registry.put(id, &disks, soon())).unwrap();
+        run(registry.put(id, &disks, soon())).unwrap();
+    }
+    assert!(matches!(run(registry.put("old", &disks, soon())), Err(GuestRegistryError::Denied(_))));
+    assert!(matches!(run(registry.delete("old", soon())), Err(GuestRegistryError::Denied(_))));
+    run(session.undo(Some("vm"), soon()));
+    assert_eq!(fake.stored("vm"), Some(json!({"agent_id": "a", "disks": {"persistent": {}}})));
+    assert_eq!((fake.stored("other"), fake.stored("old")), (None, Some(json!({}))));
+}

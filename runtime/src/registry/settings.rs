@@ -1,0 +1,135 @@
+//! Rules for settings documents: what a guest sees and may change of them, and
+//! the shapes that the Agent can decode. Pure.
+//!
+//! The Agent dies on a disk hint that is neither a string nor an object of
+//! strings, so none gets past here.
+
+use crate::secret::{Layer, Secret};
+use crate::vault::Vault;
+use serde_json::{Map, Value};
+
+/// What a guest may change.
+const CHANGEABLE: [&str; 2] = ["disks", "networks"];
+
+/// The settings as a guest sees them: strings that may be secrets are seals.
+pub(crate) fn sealed(settings: &Map<String, Value>, vault: &Vault) -> Value {
+    let fields = settings.iter().map(|(key, value)| {
+        let value = match key.as_str() {
+            "disks" | "networks" | "agent_id" => value.clone(),
+            _ => seal(value, key, vault),
+        };
+        (key.clone(), value)
+    });
+    Value::Object(fields.collect())
+}
+
+fn seal(value: &Value, path: &str, vault: &Vault) -> Value {
+    match value {
+        Value::String(_) if path == "vm.name" => value.clone(),
+        Value::String(text) if !text.is_empty() => {
+            Value::String(vault.seal(&format!("registry.{path}"), Secret::new(text.as_str()), Layer::Call))
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| seal(item, &format!("{path}.{index}"), vault)).collect()
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| (key.clone(), seal(value, &format!("{path}.{key}"), vault)));
+            Value::Object(fields.collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// What a guest wants stored in place of `stored`: its disks and networks, the
+/// rest as it was. Absent parts stay; `seen` is what the guest was shown.
+pub(crate) fn changed(stored: &Map<String, Value>, seen: &Value, given: &Value) -> Result<Map<String, Value>, String> {
+    let given = given.as_object().ok_or("settings must be a JSON object")?;
+    let mut settings = stored.clone();
+    for (key, value) in given {
+        if CHANGEABLE.contains(&key.as_str()) {
+            settings.insert(key.clone(), value.clone());
+        } else if seen.get(key) != Some(value) {
+            return Err(format!("only `disks` and `networks` can be changed, and `{key}` differs from what is stored"));
+        }
+    }
+    if let Some(disks) = given.get("disks") {
+        check_disks(disks)?;
+    }
+    if let Some(networks) = given.get("networks") {
+        check_networks(networks)?;
+    }
+    Ok(settings)
+}
+
+pub(crate) fn attach(settings: &mut Map<String, Value>, disk: &str, hint: Value) {
+    change_persistent(settings, |persistent| {
+        persistent.insert(disk.to_owned(), hint);
+    });
+}
+
+pub(crate) fn detach(settings: &mut Map<String, Value>, disk: &str) {
+    change_persistent(settings, |persistent| {
+        persistent.shift_remove(disk);
+    });
+}
+
+fn change_persistent(settings: &mut Map<String, Value>, change: impl FnOnce(&mut Map<String, Value>)) {
+    let mut disks = take_object(settings, "disks");
+    let mut persistent = take_object(&mut disks, "persistent");
+    change(&mut persistent);
+    disks.insert("persistent".into(), Value::Object(persistent));
+    settings.insert("disks".into(), Value::Object(disks));
+}
+
+/// Null and the like, which old CPIs left behind, count as empty.
+fn take_object(fields: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
+    match fields.get_mut(key).map(Value::take) {
+        Some(Value::Object(object)) => object,
+        _ => Map::new(),
+    }
+}
+
+fn check_disks(disks: &Value) -> Result<(), String> {
+    let disks = disks.as_object().ok_or("`disks` must be an object")?;
+    if disks.get("system").is_some_and(|system| !system.is_string() && !system.is_null()) {
+        return Err("`disks.system` must be a string".into());
+    }
+    if let Some(ephemeral) = disks.get("ephemeral").filter(|ephemeral| !ephemeral.is_null()) {
+        check_hint("disks.ephemeral", ephemeral)?;
+    }
+    match disks.get("persistent") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(persistent)) => {
+            for (disk, hint) in persistent {
+                check_hint(&format!("disks.persistent.{disk}"), hint)?;
+            }
+        }
+        Some(_) => return Err("`disks.persistent` must be an object".into()),
+    }
+    match disks.get("raw_ephemeral") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Array(raw)) if raw.iter().all(is_object_of_strings) => Ok(()),
+        Some(_) => Err("`disks.raw_ephemeral` must be an array of objects with string values".into()),
+    }
+}
+
+fn check_hint(name: &str, hint: &Value) -> Result<(), String> {
+    if hint.is_string() || is_object_of_strings(hint) {
+        return Ok(());
+    }
+    Err(format!("`{name}` must be a string or an object with string values: the Agent reads nothing else"))
+}
+
+fn is_object_of_strings(value: &Value) -> bool {
+    value.as_object().is_some_and(|fields| fields.values().all(Value::is_string))
+}
+
+fn check_networks(networks: &Value) -> Result<(), String> {
+    match networks.as_object() {
+        Some(networks) if networks.values().all(Value::is_object) => Ok(()),
+        _ => Err("`networks` must be an object of objects".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn stored() -> Map<String, Value> {
+    object(json!({
+        "agent_id": "agent", "vm": {"name": "vm-1"}, "mbus": "nats://u:p@h", "ntp": ["one", ""],
+        "disks": {"system": "/dev/sda", "persistent": {"d": "/dev/sdb"}}, "networks": {"n": {"ip": "10.0.0.1"}},
+        "env": {"bosh": {"password": "hash", "swap": 5, "on": true, "none": null}},
+    }))
+}
+
+#[test]
+fn strings_that_may_be_secrets_are_seals_and_the_rest_is_plain() {
+    let vault = Vault::new();
+    let seen = sealed(&stored(), &vault);
+    for (pointer, secret) in [("/mbus", "nats://u:p@h"), ("/ntp/0", "one"), ("/env/bosh/password", "hash")] {
+        let seal = seen.pointer(pointer).unwrap().as_str().unwrap();
+        let opened = vault.open(seal).unwrap();
+        assert_eq!((opened.secret.reveal(), opened.layer), (secret, Layer::Call), "{pointer}");
+    }
+    assert_eq!(
+        vault.open(seen["env"]["bosh"]["password"].as_str().unwrap()).unwrap().name,
+        "registry.env.bosh.password"
+    );
+    for key in ["agent_id", "vm", "disks", "networks"] {
+        assert_eq!(seen[key], stored()[key], "{key}");
+    }
+    assert_eq!((&seen["env"]["bosh"]["swap"], &seen["ntp"][1]), (&json!(5), &json!("")));
+}
+
+#[test]
+fn only_disks_and_networks_can_be_changed() {
+    let vault = Vault::new();
+    let seen = sealed(&stored(), &vault);
+    let mut given = seen.clone();
+    given["disks"]["persistent"] = json!({"e": {"path": "/dev/sdc"}});
+    given["networks"] = json!({});
+    let mut expected = stored();
+    expected.insert("disks".into(), given["disks"].clone());
+    expected.insert("networks".into(), json!({}));
+    assert_eq!(changed(&stored(), &seen, &given), Ok(expected));
+    assert_eq!(changed(&stored(), &seen, &json!({})), Ok(stored()));
+
+    for (pointer, value) in [("/mbus", json!("nats://evil")), ("/env/bosh/swap", json!(6)), ("/agent_id", json!("b"))] {
+        let mut given = seen.clone();
+        *given.pointer_mut(pointer).unwrap() = value;
+        let error = changed(&stored(), &seen, &given).unwrap_err();
+        assert!(error.contains("only `disks` and `networks` can be changed"), "{error}");
+    }
+    let error = changed(&stored(), &seen, &json!({"blobstore": {}})).unwrap_err();
+    assert!(error.contains("`blobstore` differs"), "{error}");
+    assert!(changed(&stored(), &seen, &json!([])).is_err());
+}
+
+#[test]
+fn shapes_that_the_agent_cannot_read_are_refused() {
+    for (given, expected) in [
+        (json!({"disks": []}), "`disks` must be an object"),
+        (json!({"disks": {"system": {"path": "/dev/sda"}}}), "`disks.system` must be a string"),
+        (json!({"disks": {"ephemeral": 1}}), "`disks.ephemeral` must be"),
+        (json!({"disks": {"persistent": {"d": {"lun": 0}}}}), "`disks.persistent.d` must be"),
+        (json!({"disks": {"persistent": []}}), "`disks.persistent` must be"),
+        (json!({"disks": {"raw_ephemeral": ["/dev/sdb"]}}), "`disks.raw_ephemeral` must be"),
+        (json!({"networks": {"a": 1}}), "`networks` must be"),
+    ] {
+        let error = changed(&Map::new(), &json!({}), &given).unwrap_err();
+        assert!(error.contains(expected), "{given}: {error}");
+    }
+    let fine =
+        json!({"disks": {"system": null, "ephemeral": null, "persistent": null, "raw_ephemeral": [{"path": "/x"}]}});
+    assert!(changed(&Map::new(), &json!({}), &fine).is_ok());
+}
+
+#[test]
+fn disks_come_and_go_whatever_was_stored_before() {
+    for before in [json!({}), json!({"disks": null}), json!({"disks": {"persistent": null}}), json!({"disks": []})] {
+        let mut settings = object(before);
+        attach(&mut settings, "d", json!("/dev/sdb"));
+        attach(&mut settings, "e", json!({"path": "/dev/sdc"}));
+        detach(&mut settings, "d");
+        detach(&mut settings, "unknown");
+        assert_eq!(settings, object(json!({"disks": {"persistent": {"e": {"path": "/dev/sdc"}}}})));
+    }
+    let mut settings = stored();
+    detach(&mut settings, "d");
+    assert_eq!(settings["disks"], json!({"system": "/dev/sda", "persistent": {}}));
+}
+
+proptest! {
+    #[test]
+    fn what_was_shown_can_be_written_back_unchanged(secret in "\\PC{0,20}", number in any::<i64>()) {
+        let vault = Vault::new();
+        let stored = object(json!({"a": [{"b": secret, "c": number}], "disks": {"persistent": {"d": secret}}}));
+        let seen = sealed(&stored, &vault);
+        prop_assert_eq!(changed(&stored, &seen, &seen), Ok(stored));
+    }
+}

@@ -1,0 +1,145 @@
+//! One request, one answer, in the words of the Ruby bosh-registry.
+//!
+//! Nothing about a request is looked at before its credentials are.
+
+use super::auth::Credentials;
+use super::store::Store;
+use crate::registry::check_id;
+use crate::strict_json;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MAX_DEPTH: usize = 64;
+
+pub(super) struct Api {
+    store: Arc<Store>,
+    credentials: Credentials,
+    max_bytes: usize,
+}
+
+pub(super) type Answer = Response<Full<Bytes>>;
+
+impl Api {
+    pub(super) fn new(store: Store, credentials: Credentials, max_kib: u64) -> Self {
+        let max_bytes = usize::try_from(max_kib.saturating_mul(1024)).unwrap_or(usize::MAX);
+        Api { store: Arc::new(store), credentials, max_bytes }
+    }
+
+    /// `body_time` is for the whole body of the request.
+    pub(super) async fn answer(&self, request: Request<Incoming>, body_time: Duration) -> Answer {
+        if !self.credentials.allow(request.headers()) {
+            let mut answer = closing(StatusCode::UNAUTHORIZED, json!({"status": "access_denied"}));
+            let realm = HeaderValue::from_static("Basic realm=\"Bosh Registry\"");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, realm);
+            return answer;
+        }
+        let path = request.uri().path();
+        let id = path.strip_prefix("/instances/").and_then(|rest| rest.strip_suffix("/settings"));
+        let Some(id) = id.map(str::to_owned) else {
+            return closing(StatusCode::NOT_FOUND, json!({"status": "not_found"}));
+        };
+        if let Err(what) = check_id(&id) {
+            return bad(StatusCode::BAD_REQUEST, &what);
+        }
+        match *request.method() {
+            Method::GET => self.get(id).await,
+            Method::PUT => match self.settings(request, body_time).await {
+                Ok(settings) => self.put(id, settings).await,
+                Err(answer) => answer,
+            },
+            Method::DELETE => self.delete(id).await,
+            _ => {
+                let mut answer = bad(StatusCode::METHOD_NOT_ALLOWED, "use GET, PUT or DELETE");
+                answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, PUT, DELETE"));
+                answer
+            }
+        }
+    }
+
+    async fn get(&self, id: String) -> Answer {
+        match self.on_store(move |store| store.get(&id)).await {
+            Ok(Some(settings)) => plain(StatusCode::OK, json!({"status": "ok", "settings": settings})),
+            Ok(None) => plain(StatusCode::NOT_FOUND, json!({"status": "not_found"})),
+            Err(answer) => answer,
+        }
+    }
+
+    async fn put(&self, id: String, settings: String) -> Answer {
+        match self.on_store(move |store| store.put(&id, &settings)).await {
+            Ok(()) => plain(StatusCode::OK, json!({"status": "ok"})),
+            Err(answer) => answer,
+        }
+    }
+
+    async fn delete(&self, id: String) -> Answer {
+        match self.on_store(move |store| store.delete(&id)).await {
+            Ok(()) => plain(StatusCode::OK, json!({"status": "ok"})),
+            Err(answer) => answer,
+        }
+    }
+
+    async fn settings(&self, request: Request<Incoming>, body_time: Duration) -> Result<String, Answer> {
+        let too_large =
+            || bad(StatusCode::PAYLOAD_TOO_LARGE, &format!("settings have at most {} bytes here", self.max_bytes));
+        if request.body().size_hint().lower() > self.max_bytes as u64 {
+            return Err(too_large());
+        }
+        let body = Limited::new(request.into_body(), self.max_bytes);
+        let body = match tokio::time::timeout(body_time, body.collect()).await {
+            Err(_) => return Err(bad(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Ok(Err(_)) => return Err(bad(StatusCode::BAD_REQUEST, "the body is cut off")),
+            Ok(Ok(body)) => body.to_bytes(),
+        };
+        let not_settings =
+            || bad(StatusCode::BAD_REQUEST, "settings must be a JSON object in UTF-8 without duplicate keys");
+        let text = String::from_utf8(body.into()).map_err(|_| not_settings())?;
+        match strict_json::parse(&text, MAX_DEPTH) {
+            Ok(Value::Object(_)) => Ok(text),
+            _ => Err(not_settings()),
+        }
+    }
+
+    /// Syncing to disk takes its time: not on the thread that answers.
+    async fn on_store<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Answer> {
+        let store = self.store.clone();
+        let result = tokio::task::spawn_blocking(move || work(&store)).await;
+        let problem = match result {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let _ = writeln!(std::io::stderr(), "registry: the store failed: {problem}");
+        Err(plain(StatusCode::INTERNAL_SERVER_ERROR, json!({"status": "error"})))
+    }
+}
+
+fn plain(status: StatusCode, body: Value) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body.to_string())));
+    *answer.status_mut() = status;
+    let headers: &mut HeaderMap = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// For answers that leave a body unread: what follows would be taken for the
+/// next request.
+fn closing(status: StatusCode, body: Value) -> Answer {
+    let mut answer = plain(status, body);
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+fn bad(status: StatusCode, message: &str) -> Answer {
+    closing(status, json!({"status": "error", "message": message}))
+}

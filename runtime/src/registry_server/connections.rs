@@ -1,0 +1,140 @@
+//! Connections: how many, how long, and how they end.
+//!
+//! Every wait has its limit, so that a client which sends nothing, or slowly,
+//! or does not read, holds one place for minutes at most.
+
+use super::api::{Answer, Api};
+use crate::failure::Failure;
+use futures_util::future::{Either, select};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+const MAX_CONNECTIONS: u32 = 256;
+
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    /// For a request's head, and idle between requests.
+    pub(super) head: Duration,
+    pub(super) body: Duration,
+    pub(super) handshake: Duration,
+    /// Of a connection; the request under way is still answered.
+    pub(super) life: Duration,
+    /// For requests under way when the end has come.
+    pub(super) grace: Duration,
+}
+
+pub(super) struct Server {
+    listener: TcpListener,
+    api: Arc<Api>,
+    tls: Option<TlsAcceptor>,
+    times: Times,
+}
+
+impl Server {
+    pub(super) async fn bind(listen: SocketAddr, api: Arc<Api>, tls: Option<TlsAcceptor>) -> Result<Server, Failure> {
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            Failure::config(format!("registry: cannot listen on {listen}: {error}; choose another address or port"))
+        })?;
+        let times = Times {
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            handshake: Duration::from_secs(10),
+            life: Duration::from_secs(300),
+            grace: Duration::from_secs(10),
+        };
+        Ok(Server { listener, api, tls, times })
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_times(self, times: Times) -> Self {
+        Server { times, ..self }
+    }
+
+    pub(super) fn address(&self) -> Result<SocketAddr, Failure> {
+        self.listener.local_addr().map_err(|error| Failure::runtime(format!("registry: no address: {error}")))
+    }
+
+    /// Ends some time after `stop` does.
+    pub(super) async fn run(self, stop: impl Future<Output = ()>) {
+        let (stopping, stopped) = watch::channel(false);
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
+        let mut stop = pin!(stop);
+        loop {
+            let next = pin!(async {
+                let place = places.clone().acquire_owned().await;
+                (place, self.listener.accept().await)
+            });
+            match select(next, stop.as_mut()).await {
+                Either::Left(((Ok(place), Ok((stream, _))), _)) => {
+                    let (api, tls, times, stopped) = (self.api.clone(), self.tls.clone(), self.times, stopped.clone());
+                    tokio::spawn(async move {
+                        connection(stream, api, tls, times, stopped).await;
+                        drop(place);
+                    });
+                }
+                // Out of descriptors, most likely: others must end first.
+                Either::Left(_) => sleep(Duration::from_millis(50)).await,
+                Either::Right(_) => break,
+            }
+        }
+        drop(self.listener);
+        stopping.send_replace(true);
+        let _ = timeout(self.times.grace + self.times.grace, places.acquire_many(MAX_CONNECTIONS)).await;
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    api: Arc<Api>,
+    tls: Option<TlsAcceptor>,
+    times: Times,
+    stopped: watch::Receiver<bool>,
+) {
+    // Answers are written at once, so waiting to fill packets only delays them.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => requests(stream, api, times, stopped).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = timeout(times.handshake, tls.accept(stream)).await {
+                requests(stream, api, times, stopped).await;
+            }
+        }
+    }
+}
+
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    api: Arc<Api>,
+    times: Times,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |request| {
+        let api = api.clone();
+        async move { Ok::<Answer, Infallible>(api.answer(request, times.body).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(times.head)
+        .max_headers(64)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let end = pin!(async {
+        let _ = timeout(times.life, stopped.wait_for(|stopped| *stopped)).await;
+    });
+    if let Either::Right(_) = select(connection.as_mut(), end).await {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(times.grace, connection).await;
+    }
+}

@@ -1,0 +1,193 @@
+//! The request: bytes to a typed envelope. Arguments stay JSON until the method
+//! is known (`arguments`).
+//!
+//! Accepts what the real clients send: no `api_version` (the Director's
+//! negotiating `info`), no `request_id` (the CLI), unknown context keys
+//! (cpi-config properties).
+
+use crate::failure::Failure;
+use crate::strict_json;
+use serde_json::{Map, Value};
+
+/// Deeper requests are refused; the JSON parser's own bound is 128.
+const MAX_DEPTH: usize = 100;
+
+#[derive(Clone, PartialEq)]
+pub struct Request {
+    pub method: String,
+    pub arguments: Vec<Value>,
+    /// 1 where the caller sent none.
+    pub api_version: u32,
+    pub director_uuid: Option<String>,
+    /// Only the Director sends one.
+    pub request_id: Option<String>,
+    pub stemcell_api_version: Option<u32>,
+    /// The rest of the context: properties of a cpi-config, secrets included.
+    pub properties: Map<String, Value>,
+}
+
+/// Keys of the context that are the protocol's own.
+const CONTEXT_KEYS: [&str; 3] = ["director_uuid", "request_id", "vm"];
+
+impl Request {
+    /// `max_api_version` is what this CPI answered in `info`.
+    pub fn parse(bytes: &[u8], max_api_version: u32) -> Result<Request, Failure> {
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Err(Failure::request("stdin is empty; a CPI reads one JSON request from stdin"));
+        }
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| Failure::request(format!("the request is not UTF-8: {error}; send one JSON document")))?;
+        let value = strict_json::parse(text, MAX_DEPTH)
+            .map_err(|error| Failure::request(format!("the request is not one JSON document: {error}")))?;
+        let Value::Object(mut fields) = value else {
+            return Err(Failure::request("the request must be a JSON object with `method` and `arguments`"));
+        };
+        let method = match fields.remove("method") {
+            Some(Value::String(method)) => method,
+            Some(_) => return Err(Failure::request("`method` must be a string")),
+            None => return Err(Failure::request("`method` is missing")),
+        };
+        let arguments = match fields.remove("arguments") {
+            Some(Value::Array(arguments)) => arguments,
+            Some(_) => return Err(Failure::request("`arguments` must be an array")),
+            None => return Err(Failure::request("`arguments` is missing; send [] for none")),
+        };
+        let api_version = match fields.remove("api_version") {
+            None | Some(Value::Null) => 1,
+            Some(value) => version(&value).ok_or_else(|| Failure::request("`api_version` must be a whole number from 1"))?,
+        };
+        if api_version > max_api_version {
+            return Err(Failure::request(format!(
+                "`api_version` is {api_version}, but this CPI speaks {max_api_version} at most; use what `info` answers"
+            )));
+        }
+        let mut context = match fields.remove("context") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(context)) => context,
+            Some(_) => return Err(Failure::request("`context` must be an object")),
+        };
+        let stemcell_api_version = stemcell_version(context.get("vm"))?;
+        let director_uuid = text_of(&context, "director_uuid")?;
+        let request_id = text_of(&context, "request_id")?;
+        context.retain(|key, _| !CONTEXT_KEYS.contains(&key.as_str()));
+        Ok(Request {
+            method,
+            arguments,
+            api_version,
+            director_uuid,
+            request_id,
+            stemcell_api_version,
+            properties: context,
+        })
+    }
+}
+
+fn text_of(context: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
+    match context.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(Failure::request(format!("`context.{key}` must be a string"))),
+    }
+}
+
+fn stemcell_version(vm: Option<&Value>) -> Result<Option<u32>, Failure> {
+    let Some(value) = vm.and_then(|vm| vm.get("stemcell")).and_then(|stemcell| stemcell.get("api_version")) else {
+        return Ok(None);
+    };
+    if value.is_null() {
+        return Ok(None);
+    }
+    let number = version(value)
+        .ok_or_else(|| Failure::request("`context.vm.stemcell.api_version` must be a whole number from 1"))?;
+    Ok(Some(number))
+}
+
+/// A Director that was told `2.0` sends `2.0` back.
+fn version(value: &Value) -> Option<u32> {
+    let number = match value.as_u64() {
+        Some(number) => number,
+        None => value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..1e6).contains(number))? as u64,
+    };
+    u32::try_from(number).ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<Request, Failure> {
+        Request::parse(text.as_bytes(), 3)
+    }
+
+    #[test]
+    fn what_the_clients_send_is_understood() {
+        let director = parse(
+            r#"{"method":"create_vm","arguments":[1],"context":{"director_uuid":"d","request_id":"cpi-123456","vm":{"stemcell":{"api_version":2}},"password":"p"},"api_version":3}"#,
+        )
+        .unwrap();
+        assert_eq!(director.api_version, 3);
+        assert_eq!(director.request_id.as_deref(), Some("cpi-123456"));
+        assert_eq!(director.stemcell_api_version, Some(2));
+        assert_eq!(director.properties.keys().collect::<Vec<_>>(), ["password"]);
+
+        let negotiating = parse(r#"{"method":"info","arguments":[],"context":{"director_uuid":"d"}}"#).unwrap();
+        assert_eq!((negotiating.api_version, negotiating.stemcell_api_version), (1, None));
+        let cli = parse("{\"method\":\"info\",\"arguments\":[],\"context\":{\"director_uuid\":\"\\u003cd\\u003e\",\"vm\":{\"stemcell\":{\"api_version\":1}}},\"api_version\":2.0}\n").unwrap();
+        assert_eq!((cli.api_version, cli.director_uuid.as_deref()), (2, Some("<d>")));
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_refused_by_name() {
+        for (text, said) in [
+            ("", "stdin is empty"),
+            (" \n", "stdin is empty"),
+            ("x", "not one JSON document"),
+            ("{\"method\":\"info\"", "not one JSON document"),
+            ("{} {}", "not one JSON document"),
+            ("\u{feff}{}", "not one JSON document"),
+            (r#"{"method":"a","method":"b","arguments":[]}"#, "method"),
+            ("[]", "must be a JSON object"),
+            ("null", "must be a JSON object"),
+            (r#"{"arguments":[]}"#, "`method` is missing"),
+            (r#"{"method":1,"arguments":[]}"#, "`method` must be a string"),
+            (r#"{"method":"info"}"#, "`arguments` is missing"),
+            (r#"{"method":"info","arguments":null}"#, "`arguments` must be an array"),
+            (r#"{"method":"info","arguments":[],"api_version":"2"}"#, "`api_version` must be a whole number"),
+            (r#"{"method":"info","arguments":[],"api_version":0}"#, "`api_version` must be a whole number"),
+            (r#"{"method":"info","arguments":[],"api_version":1.5}"#, "`api_version` must be a whole number"),
+            (r#"{"method":"info","arguments":[],"api_version":4}"#, "speaks 3 at most"),
+            (r#"{"method":"info","arguments":[1e400]}"#, "not one JSON document"),
+            (r#"{"method":"info","arguments":[],"context":[]}"#, "`context` must be an object"),
+            (r#"{"method":"info","arguments":[],"context":{"director_uuid":1}}"#, "`context.director_uuid`"),
+            (
+                r#"{"method":"info","arguments":[],"context":{"vm":{"stemcell":{"api_version":"2"}}}}"#,
+                "`context.vm.stemcell.api_version`",
+            ),
+        ] {
+            let failure = parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
+            assert!(failure.to_string().contains(said), "{text}: {failure}");
+            assert!(failure.to_string().starts_with("request: "), "{failure}");
+        }
+    }
+
+    #[test]
+    fn invalid_utf_8_and_depth_are_refused() {
+        assert!(Request::parse(b"{\"method\":\"\xff\"}", 3).is_err());
+        let deep = format!("{{\"method\":\"info\",\"arguments\":[{}{}]}}", "[".repeat(10_000), "]".repeat(10_000));
+        assert!(parse(&deep).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Request::parse(&bytes, 3);
+        }
+
+        #[test]
+        fn no_json_makes_it_panic(method in ".{0,8}", version in any::<i64>(), key in "[a-z_]{0,12}", value in any::<f64>()) {
+            let text = serde_json::json!({"method": method, "arguments": [value], "api_version": version, "context": {key: value}});
+            let _ = Request::parse(text.to_string().as_bytes(), 3);
+        }
+    }
+}

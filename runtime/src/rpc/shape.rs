@@ -1,0 +1,225 @@
+//! Between the Director's JSON and the guest's types.
+//!
+//! A guest implements each method once, in its richest form; here its answers
+//! take the shape that the caller's API version wants. Nothing a caller sent is
+//! lost: network keys that the contract does not name travel in `extra`.
+
+use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
+use crate::failure::Failure;
+use crate::rpc::arguments::Object;
+use crate::rpc::method::Method;
+use crate::rpc::response::{ErrorType, WireError};
+use crate::strict_json;
+use serde_json::{Value, json};
+
+/// Deeper JSON from a guest is refused before it is looked at.
+const GUEST_JSON_DEPTH: usize = 120;
+
+pub fn networks_for_guest(networks: &Object) -> Vec<Network> {
+    networks.iter().map(|(name, fields)| network_for_guest(name, fields)).collect()
+}
+
+fn network_for_guest(name: &str, fields: &Value) -> Network {
+    let mut extra = fields.as_object().cloned().unwrap_or_default();
+    let mut text = |key: &str| match extra.get(key) {
+        Some(Value::String(_)) => match extra.shift_remove(key) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        },
+        // Of another type than the contract's: leave it where it survives.
+        _ => None,
+    };
+    let (kind, ip, netmask) = (text("type"), text("ip"), text("netmask"));
+    let (prefix, gateway) = (text("prefix"), text("gateway"));
+    let mut texts = |key: &str| {
+        let list = extra.get(key).and_then(Value::as_array)?;
+        let texts: Option<Vec<String>> = list.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+        extra.shift_remove(key);
+        texts
+    };
+    let (dns, default) = (texts("dns").unwrap_or_default(), texts("default").unwrap_or_default());
+    let cloud_properties = match extra.get("cloud_properties") {
+        Some(Value::Object(_)) => extra.shift_remove("cloud_properties").unwrap_or_default(),
+        _ => json!({}),
+    };
+    Network {
+        name: name.to_owned(),
+        kind: kind.unwrap_or_default(),
+        ip,
+        netmask,
+        prefix,
+        gateway,
+        dns,
+        default,
+        cloud_properties: cloud_properties.to_string(),
+        extra: Value::Object(extra).to_string(),
+    }
+}
+
+pub fn networks_for_caller(networks: Vec<Network>) -> Result<Value, Failure> {
+    let mut object = Object::new();
+    for network in networks {
+        let mut fields = Object::new();
+        let kind = Some(network.kind).filter(|kind| !kind.is_empty());
+        for (key, text) in [
+            ("type", kind),
+            ("ip", network.ip),
+            ("netmask", network.netmask),
+            ("prefix", network.prefix),
+            ("gateway", network.gateway),
+        ] {
+            if let Some(text) = text {
+                fields.insert(key.into(), text.into());
+            }
+        }
+        for (key, list) in [("dns", network.dns), ("default", network.default)] {
+            if !list.is_empty() {
+                fields.insert(key.into(), list.into());
+            }
+        }
+        let cloud_properties = object_from_guest(&network.cloud_properties, "a network's cloud_properties")?;
+        fields.insert("cloud_properties".into(), Value::Object(cloud_properties));
+        for (key, value) in object_from_guest(&network.extra, "a network's extra")? {
+            fields.entry(key).or_insert(value);
+        }
+        object.insert(network.name, Value::Object(fields));
+    }
+    Ok(Value::Object(object))
+}
+
+/// A JSON object that a guest returned as text.
+pub fn object_from_guest(text: &str, what: &str) -> Result<Object, Failure> {
+    match strict_json::parse(text, GUEST_JSON_DEPTH) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Failure::guest(format!("returned {what} that is JSON but no object; a bug in the guest"))),
+        Err(error) => Err(Failure::guest(format!("returned {what} that is no JSON ({error}); a bug in the guest"))),
+    }
+}
+
+/// A cloud ID that a guest returned.
+pub fn cid_from_guest(cid: String) -> Result<Value, Failure> {
+    if cid.is_empty() {
+        return Err(Failure::guest("returned an empty cloud ID; a bug in the guest"));
+    }
+    Ok(Value::String(cid))
+}
+
+pub fn metadata_for_guest(metadata: &Object) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// A hint as the Agent reads it: all values are strings, none is empty.
+pub fn hint_for_caller(hint: DiskHint) -> Result<Value, Failure> {
+    let value = match hint {
+        DiskHint::Text(text) if !text.is_empty() => Value::String(text),
+        DiskHint::Fields(fields) if !fields.is_empty() => {
+            Value::Object(fields.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
+        }
+        _ => return Err(Failure::guest("returned an empty disk hint; a bug in the guest")),
+    };
+    Ok(value)
+}
+
+/// The part of a VM's `env` that the Director itself writes to its logs.
+pub fn visible_env(env: &Object) -> Value {
+    let Some(Value::Object(bosh)) = env.get("bosh") else { return json!({}) };
+    let visible: Object = ["group", "groups", "tags"]
+        .into_iter()
+        .filter_map(|key| Some((key.to_owned(), bosh.get(key)?.clone())))
+        .collect();
+    if visible.is_empty() { json!({}) } else { json!({"bosh": visible}) }
+}
+
+/// A guest's error, in the words of the wire. `None`: what the caller at hand
+/// takes for success.
+pub fn guest_error(error: Error, method: Method, from_director: bool) -> Option<WireError> {
+    let (kind, ok_to_retry) = match error.kind {
+        ErrorKind::NotImplemented => (ErrorType::NotImplemented, false),
+        ErrorKind::NotSupported => (ErrorType::NotSupported, false),
+        ErrorKind::VmNotFound => (ErrorType::VMNotFound, false),
+        ErrorKind::VmCreationFailed(retry) => (ErrorType::VMCreationFailed, retry),
+        ErrorKind::DiskNotFound(retry) => (ErrorType::DiskNotFound, retry),
+        ErrorKind::DiskNotAttached(retry) => (ErrorType::DiskNotAttached, retry),
+        ErrorKind::NoDiskSpace(retry) => (ErrorType::NoDiskSpace, retry),
+        ErrorKind::NetworkNotFound => (ErrorType::NetworkNotFound, false),
+        // The Director does not know the type and has nothing left to delete;
+        // the CLI knows it, in this one method.
+        ErrorKind::StemcellNotFound if method == Method::DeleteStemcell && from_director => return None,
+        ErrorKind::StemcellNotFound if method == Method::DeleteStemcell => (ErrorType::StemcellNotFound, false),
+        ErrorKind::StemcellNotFound | ErrorKind::Cloud => (ErrorType::CloudError, false),
+        ErrorKind::Cpi => (ErrorType::CpiError, false),
+    };
+    let message = if error.message.is_empty() { format!("guest: {} failed without saying why", method.name()) } else { error.message };
+    Some(WireError { kind, message, ok_to_retry })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn networks_survive_the_round_trip() {
+        let networks = json!({
+            "z": {"type": "manual", "ip": "10.0.0.6", "prefix": "32", "netmask": "255.255.255.255", "gateway": "10.0.0.1",
+                  "dns": ["10.0.0.2"], "default": ["dns", "gateway"], "cloud_properties": {"net_id": "n"}, "nic_group": "1", "mac": "aa"},
+            "a": {"type": "dynamic", "cloud_properties": {}, "prefix": 32, "resolved": true},
+        });
+        let guest = networks_for_guest(networks.as_object().unwrap());
+        assert_eq!(guest.iter().map(|network| network.name.as_str()).collect::<Vec<_>>(), ["z", "a"]);
+        assert_eq!(guest[0].extra, r#"{"nic_group":"1","mac":"aa"}"#);
+        assert_eq!(networks_for_caller(guest).unwrap(), networks);
+    }
+
+    #[test]
+    fn only_what_the_director_logs_of_env_is_visible() {
+        let env = json!({"bosh": {"group": "g", "groups": ["a"], "tags": {"t": "x"}, "password": "p", "mbus": {}}, "other": 1});
+        assert_eq!(
+            visible_env(env.as_object().unwrap()),
+            json!({"bosh": {"group": "g", "groups": ["a"], "tags": {"t": "x"}}})
+        );
+        assert_eq!(visible_env(json!({"bosh": {"password": "p"}}).as_object().unwrap()), json!({}));
+    }
+
+    #[test]
+    fn hints_and_ids_that_clients_choke_on_are_refused() {
+        assert!(hint_for_caller(DiskHint::Text(String::new())).is_err());
+        assert!(hint_for_caller(DiskHint::Fields(vec![])).is_err());
+        assert_eq!(hint_for_caller(DiskHint::Fields(vec![("lun".into(), "0".into())])).unwrap(), json!({"lun": "0"}));
+        assert!(cid_from_guest(String::new()).is_err());
+    }
+
+    #[test]
+    fn a_missing_stemcell_is_success_for_the_director_only() {
+        let error = || Error { kind: ErrorKind::StemcellNotFound, message: "m".into() };
+        assert_eq!(guest_error(error(), Method::DeleteStemcell, true), None);
+        let cli = guest_error(error(), Method::DeleteStemcell, false).unwrap();
+        assert_eq!(cli.kind.name(), "Bosh::Clouds::StemcellNotFound");
+        assert_eq!(guest_error(error(), Method::CreateVm, true).unwrap().kind, ErrorType::CloudError);
+    }
+
+    #[test]
+    fn metadata_values_become_text() {
+        let metadata = json!({"a": "x", "index": 3, "b": true, "n": null});
+        let texts = metadata_for_guest(metadata.as_object().unwrap());
+        let texts: Vec<_> = texts.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(texts, ["a=x", "index=3", "b=true", "n=null"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_network_survives_the_round_trip(kind in "[a-z]{1,8}", ip in proptest::option::of("[0-9.]{1,9}"), key in "[a-z]{3,9}_x", dns in proptest::collection::vec("[0-9.]{1,9}", 1..3)) {
+            let mut network = json!({"type": kind, "cloud_properties": {"k": [1]}, "dns": dns, key: {"deep": [null]}});
+            if let Some(ip) = ip {
+                network["ip"] = json!(ip);
+            }
+            let networks = json!({"n": network});
+            let back = networks_for_caller(networks_for_guest(networks.as_object().unwrap())).unwrap();
+            prop_assert_eq!(back, networks);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! All that belongs to one call's guest: what it uses, what it may reach.
+
+use crate::host::Host;
+use crate::limits::Limits;
+use crate::log::Level;
+use crate::sandbox::ending::{Ending, Why};
+use crate::sandbox::limits::Meter;
+use crate::sandbox::stdio::LogStream;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+use wasmtime::component::ResourceTable;
+use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+pub struct State {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    pub meter: Meter,
+    pub ending: Arc<Ending>,
+    /// The guest's capabilities; `describe` runs without any.
+    pub host: Option<Host>,
+    streams: Vec<LogStream>,
+}
+
+/// The time for cleaning up is over: the error that stops the guest.
+#[derive(Debug)]
+pub struct Over;
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the call is over")
+    }
+}
+
+impl std::error::Error for Over {}
+
+impl State {
+    /// Without capabilities.
+    pub fn bare(limits: &Limits, ending: Arc<Ending>) -> State {
+        State::build(limits, ending, WasiCtxBuilder::new(), None)
+    }
+
+    pub fn new(limits: &Limits, ending: Arc<Ending>, host: Host) -> State {
+        let streams = [Level::Info, Level::Warn].map(|level| LogStream::new(Arc::clone(&host.log), level));
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.stdout(streams[0].clone()).stderr(streams[1].clone());
+        let mut state = State::build(limits, ending, wasi, Some(host));
+        state.streams = streams.into();
+        state
+    }
+
+    fn build(limits: &Limits, ending: Arc<Ending>, mut wasi: WasiCtxBuilder, host: Option<Host>) -> State {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
+        // An empty context: no environment, arguments, files; stdin is closed.
+        wasi.max_random_size(64 * 1024);
+        State { wasi: wasi.build(), table, meter: Meter::new(limits), ending, host, streams: Vec::new() }
+    }
+
+    pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<State> {
+        let mut store = Store::new(engine, self);
+        store.limiter(|state| &mut state.meter);
+        store.call_hook(|mut store, hook| Ok(store.data_mut().meter.cross(hook)?));
+        store.set_hostcall_fuel(usize::try_from(limits.hostcall_mib << 20).unwrap_or(usize::MAX));
+        store.set_max_component_handles(usize::try_from(limits.handles).unwrap_or(usize::MAX));
+        store.set_epoch_deadline(1);
+        let (name, value) = ("cpu_seconds", limits.cpu_seconds);
+        store.epoch_deadline_callback(move |store| {
+            let state = store.data();
+            if state.meter.cpu_is_spent() {
+                state.ending.begin(Why::Limit { name, value });
+            }
+            if Instant::now() >= state.ending.hard_deadline() {
+                return Err(Over.into());
+            }
+            Ok(UpdateDeadline::Continue(1))
+        });
+        store
+    }
+
+    /// Lines without a newline, and what was left out.
+    pub fn finish_log(&self) {
+        self.streams.iter().for_each(LogStream::finish);
+        if let Some(host) = &self.host {
+            host.log.finish();
+        }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}

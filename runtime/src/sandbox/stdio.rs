@@ -1,0 +1,96 @@
+//! A guest's standard output and error: lines of its log, bounded like them.
+
+use crate::log::{GuestLog, Level};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+
+/// Longer lines are cut: an endless one must not grow the host.
+const LINE_MAX: usize = 8 * 1024;
+
+#[derive(Clone)]
+pub struct LogStream {
+    log: Arc<GuestLog>,
+    level: Level,
+    line: Arc<Mutex<Vec<u8>>>,
+}
+
+impl LogStream {
+    pub fn new(log: Arc<GuestLog>, level: Level) -> Self {
+        LogStream { log, level, line: Arc::default() }
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        let mut line = self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for byte in bytes {
+            if *byte != b'\n' {
+                line.push(*byte);
+            }
+            if *byte == b'\n' || line.len() >= LINE_MAX {
+                self.log.write(self.level, &String::from_utf8_lossy(&line));
+                line.clear();
+            }
+        }
+    }
+
+    /// What stands there without a newline when the guest is done.
+    pub fn finish(&self) {
+        let line = std::mem::take(&mut *self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        if !line.is_empty() {
+            self.log.write(self.level, &String::from_utf8_lossy(&line));
+        }
+    }
+}
+
+impl IsTerminal for LogStream {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for LogStream {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn wasmtime_wasi_io::streams::OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl AsyncWrite for LogStream {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.take(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl wasmtime_wasi_io::poll::Pollable for LogStream {
+    async fn ready(&mut self) {}
+}
+
+impl wasmtime_wasi_io::streams::OutputStream for LogStream {
+    fn write(&mut self, bytes: bytes::Bytes) -> wasmtime_wasi_io::streams::StreamResult<()> {
+        self.take(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> wasmtime_wasi_io::streams::StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> wasmtime_wasi_io::streams::StreamResult<usize> {
+        Ok(64 * 1024)
+    }
+}

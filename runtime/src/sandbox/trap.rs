@@ -1,0 +1,45 @@
+//! Why a guest stopped, in one sentence, and its backtrace for the log.
+
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::sandbox::ending::Why;
+use crate::sandbox::limits::LimitReached;
+use crate::sandbox::state::Over;
+use wasmtime::{Trap, WasmBacktrace};
+use wasmtime_wasi::I32Exit;
+
+/// `method` is what the guest was doing.
+pub fn explain(error: wasmtime::Error, why: Option<Why>, method: &str, limits: &Limits) -> Failure {
+    let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
+    cause(&error, why, method, limits).with_detail(backtrace)
+}
+
+fn cause(error: &wasmtime::Error, why: Option<Why>, method: &str, limits: &Limits) -> Failure {
+    if let Some(limit) = error.downcast_ref::<LimitReached>() {
+        return limit.failure();
+    }
+    if error.downcast_ref::<Over>().is_some()
+        && let Some(why) = why
+    {
+        return why.failure();
+    }
+    if let Some(exit) = error.downcast_ref::<I32Exit>() {
+        return Failure::guest(format!("called exit({}) in {method} instead of answering; a bug in the guest", exit.0));
+    }
+    // wasmtime has no types for these two.
+    let text = format!("{error:#}");
+    if text.contains("fuel allocated for hostcalls has been exhausted") {
+        return Failure::limit("hostcall_mib", limits.hostcall_mib, "the data of one host call");
+    }
+    if text.contains("handle limit exceeded") || text.contains("table has no free keys") {
+        return Failure::limit("handles", limits.handles, "the guest's open resources");
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => Failure::limit("stack_kib", limits.stack_kib, "the guest's recursion"),
+        Some(Trap::MemoryOutOfBounds) => Failure::guest(format!(
+            "trapped in {method}: out of bounds memory access; a bug in the guest (endless recursion ends so, too)"
+        )),
+        Some(trap) => Failure::guest(format!("trapped in {method}: {trap}; a bug in the guest, see the log for where")),
+        None => Failure::guest(format!("failed in {method}: {}", error.root_cause())),
+    }
+}

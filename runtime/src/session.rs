@@ -1,0 +1,227 @@
+//! One call of a guest: its capabilities put together, run, and accounted for.
+
+use crate::agent::{self, AgentSession, VmSpec};
+use crate::bindings::bosh::cpi::config::CallInfo;
+use crate::component::cache::Description;
+use crate::component::prepared::Prepared;
+use crate::config::{self, Config};
+use crate::failure::{Failure, Who};
+use crate::host::Host;
+use crate::image::Image;
+use crate::log::{GuestLog, Level, Log};
+use crate::net::gate::{Gate, HttpEvent};
+use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
+use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
+use crate::rpc::arguments::Call;
+use crate::rpc::method::Method;
+use crate::rpc::request::Request;
+use crate::rpc::response::WireError;
+use crate::rpc::shape;
+use crate::sandbox::call::{self, Unsuccessful as Ended};
+use crate::sandbox::ending::{Ending, Why};
+use crate::sandbox::engine;
+use crate::sandbox::limits::Usage;
+use crate::sandbox::state::State;
+use crate::secret::Secret;
+use crate::vault::Vault;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+pub struct Session<'a> {
+    pub config: &'a Config,
+    pub request: &'a Request,
+    pub call: &'a Call,
+    pub vault: &'a Arc<Vault>,
+    pub log: &'a Arc<Log>,
+    /// Told of every request that the guest makes.
+    pub watch: Option<Watch>,
+}
+
+pub type Watch = Box<dyn Fn(&HttpEvent) + Send + Sync>;
+
+pub enum Unsuccessful {
+    /// The guest's own error.
+    Wire(WireError),
+    Failure(Failure),
+}
+
+impl From<Failure> for Unsuccessful {
+    fn from(failure: Failure) -> Self {
+        Unsuccessful::Failure(failure)
+    }
+}
+
+/// How it ended, and what it took.
+pub struct Ran {
+    pub result: Result<Value, Unsuccessful>,
+    pub usage: Usage,
+}
+
+pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
+    let Session { config, request, call, vault, log, watch } = session;
+    let method = call.method();
+    let limits = &config.limits;
+    let ending = Arc::new(Ending::new(limits, method));
+    let needs = needs(&prepared.description)?;
+    let properties = Properties::merge(config.properties.clone(), request.properties.clone());
+    let policy = Arc::new(policy(config, &properties, needs.as_ref())?);
+    let image = image(call, config)?.map(Arc::new);
+    let mode = agent::mode(request.api_version, request.stemcell_api_version);
+    mode.check(method.name(), config.registry.is_some())?;
+    let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
+    let creates = method == Method::CreateVm;
+    let registry = Arc::new(RegistrySession::new(client, policy.registry.clone(), call.ids(), creates));
+    let agent = AgentSession::new(mode, config.agent.clone(), vm_spec(call), config.registry.clone(), Arc::clone(&registry), Arc::clone(vault));
+    let agent = Arc::new(agent);
+    let watch = logged(Arc::clone(log), watch);
+    let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
+    let files = config.policy.parent().unwrap_or(Path::new("."));
+    let gate = Arc::new(gate.with_files_in(files));
+    let seal = |name: &str, value: &str, layer| vault.seal(name, Secret::new(value), layer);
+    let host = Host {
+        properties: properties.visible(&policy.expose, needs.as_ref(), seal).to_string(),
+        call: CallInfo {
+            method: method.name().to_owned(),
+            director_uuid: request.director_uuid.clone(),
+            request_id: request.request_id.clone(),
+            api_version: request.api_version,
+            stemcell_api_version: request.stemcell_api_version,
+        },
+        gate: Arc::clone(&gate),
+        agent: Arc::clone(&agent),
+        registry: Arc::new(GuestRegistry::new(registry, Arc::clone(vault))),
+        image,
+        log: Arc::new(GuestLog::new(Arc::clone(log), &prepared.description.name, limits)),
+    };
+    let engine = engine::engine(limits).map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
+    let component = prepared.component(&engine, config.wanted(), log)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
+    let state = State::new(limits, Arc::clone(&ending), host);
+    let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
+    let mut result = outcome.result;
+    if method == Method::CreateVm {
+        result = result.and_then(|vm| reachable(vm, &agent, &gate, &policy));
+        let returned = result.as_ref().ok().and_then(returned_vm).map(str::to_owned);
+        let undone = runtime.block_on(agent.finish(returned.as_deref(), ending.hard_deadline()));
+        match undone {
+            Ok(left) => left.iter().for_each(|what| log.write(Level::Warn, what)),
+            Err(failure) => result = Err(failure.into()),
+        }
+    }
+    let from_director = request.request_id.is_some();
+    let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| shape::guest_error(error, method, from_director));
+    Ok(Ran { result, usage: outcome.state.meter.usage() })
+}
+
+/// Every request is a line for whoever debugs; what was refused, one for all.
+fn logged(log: Arc<Log>, watch: Option<Watch>) -> Watch {
+    Box::new(move |event| {
+        let level = if event.outcome.is_ok() { Level::Debug } else { Level::Warn };
+        log.write(level, &event.to_string());
+        if let Some(watch) = &watch {
+            watch(event);
+        }
+    })
+}
+
+/// What the guest declares, as it was read when it was prepared.
+pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
+    let parse = |text: &String| {
+        Needs::parse(text.as_bytes()).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Failure::config(format!("the needs that {} declares are not right: {}", description.name, problems.join("; ")))
+        })
+    };
+    description.needs.as_ref().map(parse).transpose()
+}
+
+/// The operator's policy with this call's properties filled in.
+pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -> Result<Policy, Failure> {
+    let path = &config.policy;
+    let several = |problems: Vec<crate::policy::Problem>| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        config::several(path, &problems)
+    };
+    let (text, _) = config::read(path)?;
+    let file = PolicyFile::parse(&text).map_err(several)?;
+    Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local).map_err(several)
+}
+
+/// Endpoints of BOSH itself, which no grant can open.
+pub fn forbidden(config: &Config) -> Vec<Endpoint> {
+    let registry = config.registry.iter().map(|registry| ("the registry", registry.endpoint().as_str()));
+    let endpoints: Vec<(&str, &str)> = registry.chain(config.agent.endpoints()).collect();
+    endpoints.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, url)).collect()
+}
+
+fn image(call: &Call, config: &Config) -> Result<Option<Image>, Failure> {
+    match call {
+        Call::CreateStemcell { image_path, .. } => Image::open(Path::new(image_path), &config.image_dirs).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn vm_spec(call: &Call) -> Option<VmSpec> {
+    match call {
+        Call::CreateVm { agent_id, networks, env, .. } => {
+            Some(VmSpec { agent_id: agent_id.clone(), networks: networks.clone(), env: Value::Object(env.clone()) })
+        }
+        _ => None,
+    }
+}
+
+/// The VM's cloud ID in either shape of `create_vm`'s result.
+fn returned_vm(result: &Value) -> Option<&str> {
+    result.as_str().or_else(|| result.get(0)?.as_str())
+}
+
+/// A VM whose user-data was made but never sent has an Agent that nobody will
+/// hear of. Where the policy has no slot for it, there was nowhere to send it.
+fn reachable(vm: Value, agent: &AgentSession, gate: &Gate, policy: &Policy) -> Result<Value, Ended> {
+    let has_slot = policy.http.iter().any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == crate::policy::AGENT)));
+    let sent = gate.sent().iter().any(|name| name == crate::policy::AGENT);
+    if has_slot && !sent {
+        let how = if agent.bootstraps().is_empty() { "without calling `agent.bootstrap`" } else { "without sending the user-data of `agent.bootstrap`" };
+        return Err(Failure::guest(format!("create_vm succeeded {how}: nobody could reach that VM; a bug in the guest")).into());
+    }
+    Ok(vm)
+}
+
+/// The call's end, with why it ended early and what it may have left behind.
+fn concluded(
+    result: Result<Value, Ended>,
+    why: Option<Why>,
+    gate: &Gate,
+    cleanup_seconds: u64,
+    shaped: impl FnOnce(crate::bindings::bosh::cpi::types::Error) -> Option<WireError>,
+) -> Result<Value, Unsuccessful> {
+    let failure = match (result, why) {
+        (Ok(_), Some(Why::Abort(failure))) => failure,
+        (Ok(value), _) => return Ok(value),
+        (Err(Ended::Error(error)), None) => {
+            return match shaped(error) {
+                None => Ok(Value::Null),
+                Some(error) => Err(Unsuccessful::Wire(error)),
+            };
+        }
+        (Err(Ended::Error(error)), Some(why)) => {
+            let failure = why.failure();
+            Failure { message: format!("{}; the guest ended in time and said: {}", failure.message, error.message), ..failure }
+        }
+        (Err(Ended::Failure(failure)), Some(why)) if matches!(failure.who, Who::Limit | Who::Runtime) => Failure {
+            message: format!("{}; the guest did not end by itself within cleanup_seconds ({cleanup_seconds})", why.failure().message),
+            ..failure
+        },
+        (Err(Ended::Failure(failure)), _) => failure,
+    };
+    let changes = gate.changes();
+    if changes.is_empty() {
+        return Err(failure.into());
+    }
+    let message = format!("{}; sent before, and not confirmed by an answer: {}", failure.message, changes.join(", "));
+    Err(Failure { message, ..failure }.into())
+}

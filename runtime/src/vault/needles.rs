@@ -1,0 +1,83 @@
+//! The byte strings to search for: a secret or a seal in every encoding that
+//! changes all of its characters. Encodings that change single characters are
+//! undone by `views` instead.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use zeroize::Zeroizing;
+
+use super::MIN_REDACTED;
+use super::scanner::Needle;
+use crate::secret::Secret;
+
+pub(super) const PLAIN: &str = "plain";
+/// Half of a seal: of a seal cut in two, one piece holds such a half.
+pub(super) const SPLIT: &str = "splitting";
+const CASE: &str = "changing its case";
+const BASE64: &str = "base64";
+const HEX: &str = "hex";
+
+/// A line this long of a secret with many lines is a secret by itself: texts
+/// are often wrapped, indented or quoted line by line.
+const MIN_LINE: usize = 32;
+
+pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
+    let text = secret.reveal().trim();
+    let mut needles = Vec::new();
+    if text.len() >= MIN_REDACTED {
+        encodings(owner, text.as_bytes(), &mut needles);
+        // As it stands in a JSON document that is encoded as a whole.
+        let quoted = Zeroizing::new(serde_json::to_string(text).unwrap_or_default());
+        if let Some(escaped) = quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"')) {
+            encodings(owner, escaped.as_bytes(), &mut needles);
+        }
+    }
+    if text.contains('\n') {
+        // `-----BEGIN …-----` is in every file of its kind.
+        let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
+        lines.for_each(|line| encodings(owner, line.as_bytes(), &mut needles));
+    }
+    needles
+}
+
+pub(super) fn of_seal(owner: usize, seal: &str) -> Vec<Needle> {
+    let mut needles = Vec::new();
+    encodings(owner, seal.as_bytes(), &mut needles);
+    let (head, tail) = seal.split_at(seal.len() / 2);
+    let (lower, upper) = (seal.to_ascii_lowercase(), seal.to_ascii_uppercase());
+    for (text, form) in [(head, SPLIT), (tail, SPLIT), (&lower, CASE), (&upper, CASE)] {
+        needles.push(Needle::new(owner, form, text.as_bytes().to_vec()));
+    }
+    needles
+}
+
+fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
+    let mut add = |form, text: Zeroizing<Vec<u8>>| {
+        if !needles.iter().rev().take(16).any(|needle| needle.owner == owner && *needle.text == *text) {
+            needles.push(Needle { owner, form, text });
+        }
+    };
+    add(PLAIN, Zeroizing::new(bytes.to_vec()));
+    let digits = |alphabet: &[u8; 16]| {
+        let pair = |byte: &u8| [alphabet[usize::from(byte >> 4)], alphabet[usize::from(byte & 15)]];
+        Zeroizing::new(bytes.iter().flat_map(pair).collect::<Vec<u8>>())
+    };
+    add(HEX, digits(b"0123456789abcdef"));
+    add(HEX, digits(b"0123456789ABCDEF"));
+    for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+        for offset in 0..3 {
+            add(BASE64, aligned(engine, bytes, offset));
+        }
+    }
+}
+
+/// The base64 characters that depend on `bytes` alone when `offset` (mod 3)
+/// bytes stand before them.
+fn aligned(engine: &impl Engine, bytes: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
+    let mut padded = Zeroizing::new(vec![0; offset]);
+    padded.reserve_exact(bytes.len());
+    padded.extend_from_slice(bytes);
+    let encoded = Zeroizing::new(engine.encode(&*padded));
+    let (start, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
+    Zeroizing::new(encoded.as_bytes()[start..end].to_vec())
+}

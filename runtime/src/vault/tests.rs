@@ -1,0 +1,251 @@
+use super::*;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+
+/// Hard for every encoding.
+const HARD: &str = "p\u{e4}ss <w>/\"\\'&%+?~\n\u{1f511}\u{ff}\u{ff}x";
+
+fn json(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// All that is not plain ASCII as `\u`, and slashes escaped, as some writers do.
+fn json_ascii(text: &str) -> String {
+    let unit = |unit: u16| match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        Ok(b'/') => "\\/".to_owned(),
+        _ => format!("\\u{unit:04X}"),
+    };
+    text.encode_utf16().map(unit).collect()
+}
+
+fn percent(text: &str) -> String {
+    escaped(text, |byte| format!("%{byte:02x}"))
+}
+
+fn percent_upper(text: &str) -> String {
+    escaped(text, |byte| format!("%{byte:02X}"))
+}
+
+fn escaped(text: &str, escape: fn(u8) -> String) -> String {
+    let byte = |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { escape(byte) };
+    text.bytes().map(byte).collect()
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn xml(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+        .replace('\u{e4}', "&#xE4;")
+}
+
+fn wrapped(text: &str) -> String {
+    let lines: Vec<&str> = text.as_bytes().chunks(7).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    lines.join("\r\n")
+}
+
+type Encoder = fn(&str) -> String;
+
+const ENCODERS: &[(&str, Encoder)] = &[
+    ("raw", |text| text.to_owned()),
+    ("json", json),
+    ("json, ascii", json_ascii),
+    ("json in json", |text| json(&json(text))),
+    ("json in json in json", |text| json(&json(&json_ascii(text)))),
+    ("debug", |text| format!("{text:?}")),
+    ("percent", percent),
+    ("percent, upper case", percent_upper),
+    ("form", |text| url::form_urlencoded::byte_serialize(text.as_bytes()).collect()),
+    ("xml", xml),
+    ("hex", hex),
+    ("hex, upper case", |text| hex(text).to_uppercase()),
+    ("base64", |text| STANDARD.encode(text)),
+    ("base64, second alignment", |text| STANDARD.encode(format!("a{text}b"))),
+    ("base64, third alignment", |text| STANDARD.encode(format!("ab{text}b"))),
+    ("base64url", |text| URL_SAFE_NO_PAD.encode(format!("a{text}"))),
+    ("base64, percent", |text| percent(&STANDARD.encode(text))),
+    ("base64, json", |text| STANDARD.encode(text).replace('/', "\\/")),
+    ("base64, wrapped", |text| wrapped(&STANDARD.encode(format!("ab{text}")))),
+    ("base64, wrapped in json", |text| json(&wrapped(&STANDARD.encode(text)))),
+    ("json in base64", |text| STANDARD.encode(serde_json::json!({"a": text}).to_string())),
+];
+
+#[test]
+fn a_secret_trips_the_wire_and_is_redacted_in_every_encoding() {
+    let vault = Vault::new();
+    vault.keep("password", Secret::new(HARD));
+    for (name, encode) in ENCODERS {
+        let text = format!("before {} after", encode(HARD));
+        assert_eq!(vault.leak_in(text.as_bytes()).as_deref(), Some("password"), "{name}: {text}");
+        let redacted = vault.redact(&text);
+        assert!(redacted.contains("<redacted>"), "{name}: {redacted}");
+        assert!(redacted.starts_with("before ") && redacted.ends_with(" after"), "{name}: {redacted}");
+        assert_eq!(vault.leak_in(redacted.as_bytes()), None, "{name}: {redacted}");
+    }
+}
+
+#[test]
+fn what_is_not_secret_stays() {
+    let vault = Vault::new();
+    vault.keep("password", Secret::new("correct horse battery"));
+    for text in
+        ["", "correct horse", "\\u0000%zz%&#x;&&amp\\", "gr\u{fc}\u{df} \u{1f511}\r\n", "\\ud800", "Y29ycmVjdCBob3JzZQ"]
+    {
+        assert_eq!(vault.redact(text), text);
+        assert_eq!(vault.leak_in(text.as_bytes()), None);
+    }
+    assert_eq!(vault.redact("a correct horse battery\r\nb"), "a <redacted>\r\nb");
+}
+
+#[test]
+fn short_secrets_do_not_shred_texts() {
+    let vault = Vault::new();
+    for (name, value) in [("five", "hunt5"), ("six", "hunt66"), ("eleven", "hunt1111111"), ("twelve", "hunt22222222")] {
+        vault.keep(name, Secret::new(value));
+    }
+    assert_eq!(vault.redact("hunt5 hunt66 hunt1111111 hunt22222222"), "hunt5 <redacted> <redacted> <redacted>");
+    assert_eq!(vault.leak_in(b"hunt5 hunt66 hunt1111111"), None);
+    assert_eq!(vault.leak_in(b"hunt22222222").as_deref(), Some("twelve"));
+}
+
+#[test]
+fn long_lines_of_a_secret_are_secrets() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ";
+    let vault = Vault::new();
+    vault.keep("key", Secret::new(format!("-----BEGIN ENCRYPTED PRIVATE KEY-----\r\n{line}\r\nshort\r\n-----END")));
+    assert_eq!(vault.redact(&format!("  {line}  short")), "  <redacted>  short");
+    assert_eq!(vault.leak_in(STANDARD.encode(format!("\t{line}\n")).as_bytes()).as_deref(), Some("key"));
+    assert_eq!(vault.leak_in(b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nxyz"), None);
+}
+
+#[test]
+fn overlapping_and_nested_secrets_are_all_redacted() {
+    let vault = Vault::new();
+    vault.keep("long", Secret::new("abcdefghijkl"));
+    vault.keep("inner", Secret::new("cdefghi"));
+    vault.keep("overlap", Secret::new("ijklmnop"));
+    vault.keep("periodic", Secret::new("zazazaza"));
+    assert_eq!(vault.redact("-abcdefghijklmnop-cdefghi-zazazazazaz"), "-<redacted>-<redacted>-<redacted>z");
+}
+
+#[test]
+fn a_seal_is_opened_and_shown_by_name_only() {
+    let vault = Vault::new();
+    let seal = vault.seal("user.password", Secret::new("correct horse"), Layer::Job);
+    assert!(seal.len() == 40 && seal.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{seal}");
+    let sealed = vault.open(&seal).unwrap();
+    assert_eq!(
+        (sealed.name.as_str(), sealed.secret.reveal(), sealed.layer),
+        ("user.password", "correct horse", Layer::Job)
+    );
+    assert!(vault.open(&seal[1..]).is_none() && vault.open("").is_none());
+    assert_eq!(vault.redact(&format!("a {seal} {}", hex(&seal))), "a <sealed:user.password> <sealed:user.password>");
+    assert_eq!(vault.leak_in(b"correct horse").as_deref(), Some("user.password"));
+    assert_eq!(vault.leak_in(seal.as_bytes()), None);
+}
+
+#[test]
+fn the_same_name_and_value_have_the_same_seal_in_the_stricter_layer() {
+    let vault = Vault::new();
+    let seal = |name: &str, value: &str, layer| vault.seal(name, Secret::new(value), layer);
+    let first = seal("a", "value", Layer::Call);
+    assert_eq!(seal("a", "value", Layer::Job), first);
+    assert_eq!(seal("a", "value", Layer::Context), first);
+    assert_eq!(vault.open(&first).unwrap().layer, Layer::Job);
+    assert_ne!(seal("b", "value", Layer::Call), first);
+    assert_ne!(seal("a", "other", Layer::Call), first);
+}
+
+#[test]
+fn seals_are_found_where_they_occur() {
+    let vault = Vault::new();
+    assert_eq!(vault.seals_in(b"nothing yet"), Vec::<String>::new());
+    let a = vault.seal("a", Secret::new("x"), Layer::Call);
+    let b = vault.seal("b", Secret::new("y"), Layer::Call);
+    assert_eq!(vault.seals_in(format!("{b}{a}/{b}").as_bytes()), [b.clone(), a.clone()]);
+    assert_eq!(vault.seals_in(&a.as_bytes()[..39]), Vec::<String>::new());
+}
+
+#[test]
+fn a_transformed_seal_is_found_with_what_was_done_to_it() {
+    let vault = Vault::new();
+    let seal = vault.seal("agent", Secret::new("x"), Layer::Call);
+    let escape = |pattern: fn(u8) -> String| seal.bytes().map(pattern).collect::<String>();
+    let table = [
+        (seal.clone(), None),
+        (format!("%20{seal}\\n{seal}&amp;"), None),
+        (STANDARD.encode(&seal), Some("base64")),
+        (URL_SAFE_NO_PAD.encode(format!("ab{seal}cd")), Some("base64")),
+        (STANDARD.encode(format!("a{seal}")), Some("base64")),
+        (hex(&seal), Some("hex")),
+        (hex(&seal).to_uppercase(), Some("hex")),
+        (escape(|byte| format!("%{byte:02X}")), Some("percent-encoding")),
+        (escape(|byte| format!("\\u{byte:04x}")), Some("JSON escapes")),
+        (escape(|byte| format!("&#{byte};")), Some("XML entities")),
+        (format!("{seal} and {}", escape(|byte| format!("%{byte:02x}"))), Some("percent-encoding")),
+        (wrapped(&seal), Some("splitting")),
+        (format!("{} {}", &seal[..11], &seal[11..]), Some("splitting")),
+        (format!("{} {}", &seal[..31], &seal[31..]), Some("splitting")),
+        (seal.to_uppercase(), Some("changing its case")),
+    ];
+    for (text, expected) in table {
+        let found = vault.transformed_seal_in(format!("<{text}>").as_bytes());
+        assert_eq!(found, expected.map(|form| ("agent".to_owned(), form)), "{text}");
+    }
+}
+
+#[test]
+fn debug_shows_counts_only() {
+    let vault = Vault::new();
+    let seal = vault.seal("name", Secret::new("correct horse"), Layer::Job);
+    vault.keep("other", Secret::new("battery staple"));
+    assert_eq!(format!("{vault:?}"), "Vault(2 secrets, 1 seals)");
+    assert!(!format!("{:?}", vault.open(&seal)).contains("horse"));
+}
+
+proptest! {
+    #[test]
+    fn redaction_leaves_no_secret_in_any_encoding(
+        secrets in prop::collection::vec("[ -~\u{e4}\u{20ac}\u{1f511}]{0,4}[!-~]{12,24}", 1..4),
+        which in 0..3usize,
+        encoder in 0..ENCODERS.len(),
+        before in "[a-z \u{fc}\n]{0,9}",
+        after in "[a-z \u{fc}\n]{0,9}",
+    ) {
+        let vault = Vault::new();
+        for (index, secret) in secrets.iter().enumerate() {
+            vault.seal(&index.to_string(), Secret::new(secret.clone()), Layer::Call);
+        }
+        let secret = &secrets[which % secrets.len()];
+        let (name, encode) = ENCODERS[encoder];
+        let text = format!("{before} {} {after}", encode(secret));
+        prop_assert!(vault.leak_in(text.as_bytes()).is_some(), "{}: {}", name, text);
+        let redacted = vault.redact(&text);
+        prop_assert!(redacted.contains("<redacted>"));
+        prop_assert_eq!(vault.leak_in(redacted.as_bytes()), None, "{}: {}", name, redacted);
+        prop_assert_eq!(vault.redact(&redacted), redacted);
+    }
+
+    #[test]
+    fn no_text_makes_the_vault_panic(
+        text in prop_oneof!["\\PC{0,60}", "[\\\\u{}dDfF0-9%&#x;+\r\na\u{1f511}]{0,60}"],
+        bytes in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let vault = Vault::new();
+        vault.seal("a", Secret::new("aaaaaa"), Layer::Call);
+        vault.keep("b", Secret::new("\u{1f511}\u{1f511}"));
+        vault.redact(&text);
+        for bytes in [text.as_bytes(), &bytes] {
+            vault.leak_in(bytes);
+            vault.seals_in(bytes);
+            vault.transformed_seal_in(bytes);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The texts that a reader may take a text for.
+//!
+//! JSON escapes (nested up to three times), percent-encoding, XML entities and
+//! line breaks change single characters in more ways than could be listed, so
+//! they are undone before searching. Decoding is lenient: what is no escape
+//! stays as it is. A view can tell where in the original a finding lies.
+
+use std::ops::{ControlFlow, Range};
+
+use zeroize::Zeroizing;
+
+use super::needles::{PLAIN, SPLIT};
+
+/// JSON within JSON within JSON: as deep as settings are wrapped in practice.
+const MAX_NESTED: usize = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Track {
+    Yes,
+    No,
+}
+
+pub(super) struct View {
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    /// Where each byte came from, if that is wanted.
+    origins: Option<Vec<Range<usize>>>,
+}
+
+impl View {
+    /// The part of the original that became `span`; only for tracked views.
+    pub(super) fn origin(&self, span: Range<usize>) -> Range<usize> {
+        match self.origins.as_ref().and_then(|origins| origins.get(span.clone())) {
+            Some([first, .., last]) => first.start..last.end,
+            Some([only]) => only.clone(),
+            _ => span,
+        }
+    }
+
+    /// This view as `decoder` reads it; `None` if there is nothing to decode.
+    fn decode(&self, decoder: &Decoder) -> Option<View> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(self.bytes.len()));
+        let mut origins = self.origins.as_ref().map(|_| Vec::with_capacity(self.bytes.len()));
+        let mut decoded = false;
+        let mut at = 0;
+        while at < self.bytes.len() {
+            let rest = &self.bytes[at..];
+            // Whatever is no escape is copied in one go.
+            let plain = rest.iter().position(|byte| decoder.triggers.contains(byte)).unwrap_or(rest.len());
+            let (unit, length) = match (decoder.decode)(&rest[plain..]) {
+                Some(escape) => escape,
+                None => (Unit::NOTHING, 0),
+            };
+            // A trigger that begins no escape is plain, too.
+            let plain = if length == 0 { rest.len().min(plain + 1) } else { plain };
+            bytes.extend_from_slice(&rest[..plain]);
+            bytes.extend_from_slice(unit.as_slice());
+            if let Some(origins) = &mut origins {
+                origins.extend((at..at + plain).map(|at| self.origin(at..at + 1)));
+                let origin = self.origin(at + plain..at + plain + length);
+                origins.extend(unit.as_slice().iter().map(|_| origin.clone()));
+            }
+            decoded |= length > 0;
+            at += plain + length;
+        }
+        decoded.then_some(View { bytes, origins })
+    }
+}
+
+/// Visits the text as it is, then all its decodings, with their names.
+pub(super) fn each<B>(
+    bytes: &[u8],
+    track: Track,
+    visit: &mut dyn FnMut(&View, &'static str) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let origins = (track == Track::Yes).then(|| (0..bytes.len()).map(|at| at..at + 1).collect());
+    let mut level = View { bytes: Zeroizing::new(bytes.to_vec()), origins };
+    let mut name = PLAIN;
+    for _ in 0..=MAX_NESTED {
+        visit(&level, name)?;
+        for decoder in DECODERS {
+            if let Some(view) = level.decode(decoder) {
+                visit(&view, decoder.name)?;
+            }
+        }
+        let Some(next) = level.decode(&JSON) else { break };
+        (level, name) = (next, JSON.name);
+    }
+    ControlFlow::Continue(())
+}
+
+struct Decoder {
+    name: &'static str,
+    /// Bytes that may begin an escape.
+    triggers: &'static [u8],
+    /// What stands at the beginning of the bytes, and how long its escape is.
+    decode: fn(&[u8]) -> Option<(Unit, usize)>,
+}
+
+const JSON: Decoder = Decoder { name: "JSON escapes", triggers: b"\\", decode: json };
+
+const DECODERS: &[Decoder] = &[
+    Decoder { name: "percent-encoding", triggers: b"%", decode: percent },
+    Decoder { name: "percent-encoding", triggers: b"+%", decode: form },
+    Decoder { name: "XML entities", triggers: b"&", decode: entity },
+    Decoder { name: SPLIT, triggers: b"\r\n", decode: line_break },
+];
+
+/// Up to four bytes.
+struct Unit([u8; 4], usize);
+
+impl Unit {
+    const NOTHING: Unit = Unit([0; 4], 0);
+
+    fn byte(byte: u8) -> Unit {
+        Unit([byte, 0, 0, 0], 1)
+    }
+
+    fn char(c: char) -> Unit {
+        let mut bytes = [0; 4];
+        let length = c.encode_utf8(&mut bytes).len();
+        Unit(bytes, length)
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
+}
+
+/// Escapes of JSON, and those of other languages that look alike.
+fn json(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let byte = match bytes.get(1)? {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 8,
+        b'f' => 12,
+        b'0' => 0,
+        quoted @ (b'"' | b'\'' | b'\\' | b'/') => *quoted,
+        b'x' => u8::try_from(digits(bytes.get(2..4)?, 16)?).ok()?,
+        b'u' if bytes.get(2) == Some(&b'{') => {
+            let length = bytes[3..].iter().take(7).position(|byte| *byte == b'}')?;
+            return Some((Unit::char(char::from_u32(digits(&bytes[3..3 + length], 16)?)?), length + 4));
+        }
+        b'u' => return utf16(bytes),
+        _ => return None,
+    };
+    Some((Unit::byte(byte), if bytes[1] == b'x' { 4 } else { 2 }))
+}
+
+/// `\u` and four digits, twice for what is beyond 16 bits.
+fn utf16(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let first = digits(bytes.get(2..6)?, 16)?;
+    if let Some(c) = char::from_u32(first) {
+        return Some((Unit::char(c), 6));
+    }
+    let low = bytes.get(6..12).filter(|rest| rest.starts_with(b"\\u"))?;
+    let units = [first, digits(&low[2..], 16)?].map(|unit| u16::try_from(unit).unwrap_or_default());
+    let c = char::decode_utf16(units).next()?.ok()?;
+    Some((Unit::char(c), 12))
+}
+
+fn percent(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let escape = bytes.strip_prefix(b"%")?.get(..2)?;
+    Some((Unit::byte(u8::try_from(digits(escape, 16)?).ok()?), 3))
+}
+
+fn form(bytes: &[u8]) -> Option<(Unit, usize)> {
+    if bytes.starts_with(b"+") { Some((Unit::byte(b' '), 1)) } else { percent(bytes) }
+}
+
+fn entity(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let rest = bytes.strip_prefix(b"&")?;
+    let length = rest.iter().take(10).position(|byte| *byte == b';')?;
+    let c = match &rest[..length] {
+        b"amp" => '&',
+        b"lt" => '<',
+        b"gt" => '>',
+        b"quot" => '"',
+        b"apos" => '\'',
+        [b'#', b'x' | b'X', hex @ ..] => char::from_u32(digits(hex, 16)?)?,
+        [b'#', decimal @ ..] => char::from_u32(digits(decimal, 10)?)?,
+        _ => return None,
+    };
+    Some((Unit::char(c), length + 2))
+}
+
+/// Encoded texts are wrapped at some column: what follows is more of them, not
+/// the indentation of another line.
+fn line_break(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let length = bytes.iter().take(2).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let next = bytes.get(length)?;
+    let wrapped = next.is_ascii_alphanumeric() || b"+/-_=".contains(next);
+    wrapped.then_some((Unit::NOTHING, length))
+}
+
+fn digits(text: &[u8], radix: u32) -> Option<u32> {
+    if text.is_empty() || text.len() > 8 {
+        return None;
+    }
+    text.iter()
+        .try_fold(0u32, |number, byte| number.checked_mul(radix)?.checked_add(char::from(*byte).to_digit(radix)?))
+}

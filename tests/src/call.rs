@@ -1,0 +1,164 @@
+//! One call of a job, built and started exactly as the Director or the CLI
+//! does it.
+
+use crate::job::Job;
+use crate::process::{GUARD, SignalAt, run_with_signals};
+use crate::response::Response;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Client {
+    Director,
+    Cli,
+}
+
+/// Calls for which the Director says what stemcell a VM is made of.
+const WITH_STEMCELL: [&str; 4] = ["create_vm", "delete_vm", "attach_disk", "detach_disk"];
+
+#[must_use]
+pub struct Call<'a> {
+    job: &'a Job,
+    client: Client,
+    method: String,
+    arguments: Value,
+    /// Outer `None`: what the client sends; inner `None`: absent.
+    api_version: Option<Option<u32>>,
+    stemcell: Option<Option<u32>>,
+    context: Vec<(String, Value)>,
+    stdin: Option<Vec<u8>>,
+    user: Option<u32>,
+    config: Option<OsString>,
+    guard: Duration,
+    signals: Vec<SignalAt>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(job: &'a Job, method: &str, arguments: Value) -> Call<'a> {
+        Call {
+            job,
+            client: Client::Director,
+            method: method.to_owned(),
+            arguments,
+            api_version: None,
+            stemcell: None,
+            context: Vec::new(),
+            stdin: None,
+            user: None,
+            config: None,
+            guard: GUARD,
+            signals: Vec::new(),
+        }
+    }
+
+    pub(crate) fn raw(job: &'a Job, stdin: Vec<u8>) -> Call<'a> {
+        Call { stdin: Some(stdin), ..Call::new(job, "", Value::Null) }
+    }
+
+    pub fn director(self) -> Self {
+        Call { client: Client::Director, ..self }
+    }
+
+    pub fn cli(self) -> Self {
+        Call { client: Client::Cli, ..self }
+    }
+
+    pub fn api_version(self, version: impl Into<Option<u32>>) -> Self {
+        Call { api_version: Some(version.into()), ..self }
+    }
+
+    pub fn stemcell(self, version: impl Into<Option<u32>>) -> Self {
+        Call { stemcell: Some(version.into()), ..self }
+    }
+
+    /// A property of a cpi-config, or a key of the protocol that it overrides.
+    pub fn context(mut self, key: &str, value: Value) -> Self {
+        self.context.push((key.to_owned(), value));
+        self
+    }
+
+    /// Runs as this user and group; only root can.
+    pub fn user(self, id: u32) -> Self {
+        Call { user: Some(id), ..self }
+    }
+
+    /// Names another file than the job's as its config.
+    pub fn config(self, path: impl Into<OsString>) -> Self {
+        Call { config: Some(path.into()), ..self }
+    }
+
+    pub fn guard(self, guard: Duration) -> Self {
+        Call { guard, ..self }
+    }
+
+    /// Sends a signal as soon as stderr holds the text.
+    pub fn signal_at(mut self, text: &str, signal: Signal) -> Self {
+        self.signals.push(SignalAt { text: text.to_owned(), signal });
+        self
+    }
+
+    #[track_caller]
+    pub fn run(self) -> Response {
+        let stdin = self.stdin.clone().unwrap_or_else(|| self.request().into_bytes());
+        let cli_deletes_stemcell = self.client == Client::Cli && self.method == "delete_stemcell";
+        let finished = run_with_signals(&mut self.command(), &stdin, self.guard, self.signals.clone());
+        Response::checked(finished, cli_deletes_stemcell)
+    }
+
+    /// The process as the client starts it, for tests that handle its pipes themselves.
+    pub fn command(&self) -> Command {
+        let program = self.job.program();
+        let mut command = Command::new(program);
+        if program.ends_with("wasm-cpi") {
+            command.arg("run");
+        }
+        command.arg("--config").arg(self.config.clone().unwrap_or_else(|| self.job.config_file().into()));
+        match self.client {
+            Client::Director => {
+                command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/");
+            }
+            Client::Cli => {
+                command.env("BOSH_PACKAGES_DIR", "/packages").env("BOSH_JOBS_DIR", "/jobs");
+            }
+        }
+        if let Some(id) = self.user {
+            command.uid(id).gid(id);
+        }
+        command
+    }
+
+    /// One JSON document, no newline at its end.
+    pub fn request(&self) -> String {
+        let mut context = json!({"director_uuid": "5f0e7d9a-6f0c-4f9d-9d53-0c9a5c0b7a11"});
+        let (version, stemcell) = match self.client {
+            Client::Director => {
+                context["request_id"] = json!("cpi-123456");
+                let with_stemcell = WITH_STEMCELL.contains(&self.method.as_str());
+                ((self.method != "info").then_some(2), with_stemcell.then_some(2))
+            }
+            Client::Cli => (Some(if self.method == "info" { 1 } else { 2 }), Some(2)),
+        };
+        if let Some(stemcell) = self.stemcell.unwrap_or(stemcell) {
+            context["vm"] = json!({"stemcell": {"api_version": stemcell}});
+        }
+        for (key, value) in &self.context {
+            context[key] = value.clone();
+        }
+        let mut request = json!({"method": self.method, "arguments": self.arguments, "context": context});
+        if let Some(version) = self.api_version.unwrap_or(version) {
+            request["api_version"] = json!(version);
+        }
+        match self.client {
+            Client::Director => request.to_string(),
+            // Go's encoder is careful with what HTML means something by.
+            Client::Cli => {
+                let escaped = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
+                escaped.iter().fold(request.to_string(), |text, (plain, escaped)| text.replace(*plain, escaped))
+            }
+        }
+    }
+}

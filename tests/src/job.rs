@@ -1,0 +1,199 @@
+//! A CPI job in a temporary directory: `config/cpi.json`, `config/policy.json`
+//! and a cache. Every change is written at once, so that a test can tamper with
+//! the files between a change and a call.
+
+use crate::call::Call;
+use crate::dist;
+use crate::probe;
+use crate::response::CANARY;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+pub struct Job {
+    dir: TempDir,
+    config: Value,
+    policy: Value,
+    program: PathBuf,
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Job::new().shared_cache()
+    }
+}
+
+impl Job {
+    /// The probe with a cache of its own, empty; `Job::default()` has the
+    /// shared one, in which the probe is prepared.
+    pub fn new() -> Job {
+        let dir = tempfile::Builder::new().prefix("wasm-cpi-job-").tempdir();
+        let dir = dir.unwrap_or_else(|error| panic!("no temporary directory: {error}"));
+        make_dir(&dir.path().join("config"));
+        let config = json!({
+            "version": 1,
+            "guest": {"path": dist::probe(), "sha256": dist::probe_sha256()},
+            "properties": {"region": "here", "password": format!("{CANARY}-property")},
+            "agent": {"mbus": format!("nats://nats:{CANARY}-mbus@10.0.0.6:4222"), "ntp": ["10.0.0.7"]},
+            "cache": "../cache",
+        });
+        let policy = json!({"version": 1, "http": []});
+        let job = Job { dir, config, policy, program: dist::hot() };
+        job.save();
+        job
+    }
+
+    /// For calls that leave the cache alone.
+    #[must_use]
+    pub fn shared_cache(self) -> Job {
+        self.cache(dist::shared_cache())
+    }
+
+    /// A copy of the shared cache, to tamper with.
+    #[must_use]
+    pub fn prepared(self) -> Job {
+        make_dir(&self.cache_dir());
+        for entry in fs::read_dir(dist::shared_cache()).into_iter().flatten().flatten() {
+            let copied = fs::copy(entry.path(), self.cache_dir().join(entry.file_name()));
+            copied.unwrap_or_else(|error| panic!("{}: {error}", entry.path().display()));
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn cache(self, dir: &Path) -> Job {
+        self.configure(|config| config["cache"] = json!(dir))
+    }
+
+    #[must_use]
+    pub fn limits(self, limits: Value) -> Job {
+        self.configure(|config| config["limits"] = limits)
+    }
+
+    #[must_use]
+    pub fn properties(self, properties: Value) -> Job {
+        self.configure(|config| config["properties"] = properties)
+    }
+
+    #[must_use]
+    pub fn configure(mut self, change: impl FnOnce(&mut Value)) -> Job {
+        change(&mut self.config);
+        self.save();
+        self
+    }
+
+    #[must_use]
+    pub fn policy(mut self, policy: Value) -> Job {
+        self.policy = policy;
+        self.save();
+        self
+    }
+
+    /// Another guest, pinned to what it is now.
+    #[must_use]
+    pub fn guest(self, path: &Path) -> Job {
+        let sha256 = dist::sha256_of(path);
+        self.configure(|config| config["guest"] = json!({"path": path, "sha256": sha256}))
+    }
+
+    /// Another guest, written into the job's directory.
+    #[must_use]
+    pub fn guest_bytes(self, bytes: &[u8]) -> Job {
+        let path = self.path("guest.wasm");
+        write(&path, bytes);
+        self.guest(&path)
+    }
+
+    /// The binaries copied into the job's own directory, without the tool if
+    /// `tool` says so: what is prepared needs none.
+    #[must_use]
+    pub fn own_binaries(mut self, tool: bool) -> Job {
+        let bin = self.path("bin");
+        make_dir(&bin);
+        let tools = tool.then(dist::tool);
+        for from in std::iter::once(dist::hot()).chain(tools) {
+            let to = bin.join(from.file_name().unwrap_or_default());
+            fs::copy(&from, &to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
+        }
+        self.program = bin.join("wasm-cpi-run");
+        self
+    }
+
+    /// Runs calls with the tool's `run` instead of the hot binary.
+    #[must_use]
+    pub fn through_the_tool(mut self) -> Job {
+        self.program = dist::tool();
+        self
+    }
+
+    pub fn call(&self, method: &str, arguments: Value) -> Call<'_> {
+        Call::new(self, method, arguments)
+    }
+
+    /// A call with these bytes on stdin.
+    pub fn raw(&self, stdin: impl Into<Vec<u8>>) -> Call<'_> {
+        Call::raw(self, stdin.into())
+    }
+
+    /// `create_disk` with a script for the probe.
+    pub fn script(&self, operations: Value) -> Call<'_> {
+        self.call("create_disk", json!([1024, {"probe": operations}, null]))
+    }
+
+    /// Runs a script that must succeed: the outcome of each operation.
+    #[track_caller]
+    pub fn probe(&self, operations: Value) -> Vec<Value> {
+        let response = self.script(operations).run();
+        probe::outcomes(response.result())
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.path("config/cpi.json")
+    }
+
+    pub fn policy_file(&self) -> PathBuf {
+        self.path("config/policy.json")
+    }
+
+    /// The job's own cache, whether it is configured or not.
+    pub fn cache_dir(&self) -> PathBuf {
+        self.path("cache")
+    }
+
+    /// What lies in the job's own cache, by the end of its name.
+    pub fn cached(&self, suffix: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.cache_dir()).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.to_string_lossy().ends_with(suffix)).collect()
+    }
+
+    fn save(&self) {
+        for (path, value) in [(self.config_file(), &self.config), (self.policy_file(), &self.policy)] {
+            write(&path, value.to_string().as_bytes());
+            set_mode(&path, 0o600);
+        }
+    }
+}
+
+pub fn write(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+pub fn make_dir(path: &Path) {
+    fs::create_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    set_mode(path, 0o755);
+}
+
+pub fn set_mode(path: &Path, mode: u32) {
+    let set = fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    set.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}

@@ -1,0 +1,21 @@
+//! What the integration tests are made of: the built binaries, CPI jobs in
+//! temporary directories, calls as the real clients make them, and hostile
+//! guests.
+//!
+//! Every call through here is held to the clients' contract (`response`), so
+//! that each test is a test of it, whatever else it is about.
+
+pub mod call;
+pub mod dist;
+pub mod elf;
+pub mod hostile;
+pub mod job;
+pub mod probe;
+pub mod process;
+pub mod registry;
+pub mod response;
+pub mod users;
+
+pub use call::Call;
+pub use job::Job;
+pub use response::{CLOUD_ERROR, CPI_ERROR, NOT_IMPLEMENTED, NOT_SUPPORTED, Response};

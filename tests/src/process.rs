@@ -1,0 +1,98 @@
+//! Runs a program the way the Director does: the whole of stdin is written
+//! before a byte of its output is read. What deadlocks there, deadlocks here,
+//! and a guard ends it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+pub struct Finished {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub status: ExitStatus,
+    pub took: Duration,
+    /// Whether the program took all of its stdin.
+    pub fed: std::io::Result<()>,
+}
+
+/// A signal to send once a text stands on stderr: no race, no sleeping.
+#[derive(Clone)]
+pub struct SignalAt {
+    pub text: String,
+    pub signal: Signal,
+}
+
+/// Longer than anything should take; a call that hangs fails its test.
+pub const GUARD: Duration = Duration::from_secs(60);
+
+pub fn run(command: &mut Command, stdin: &[u8], guard: Duration) -> Finished {
+    run_with_signals(command, stdin, guard, Vec::new())
+}
+
+pub fn run_with_signals(command: &mut Command, stdin: &[u8], guard: Duration, signals: Vec<SignalAt>) -> Finished {
+    let started = Instant::now();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    let pid = Pid::from_child(&child);
+    let (done, watched) = channel::<()>();
+    let hung = Arc::new(AtomicBool::new(false));
+    let watchdog = std::thread::spawn({
+        let hung = Arc::clone(&hung);
+        move || {
+            if watched.recv_timeout(guard) == Err(RecvTimeoutError::Timeout) {
+                hung.store(true, Ordering::SeqCst);
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    });
+    let (mut to, mut out, err) = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+        (Some(to), Some(out), Some(err)) => (to, out, err),
+        _ => unreachable!("all three are piped"),
+    };
+    let fed = to.write_all(stdin);
+    drop(to);
+    let stderr = std::thread::spawn(move || read_watching(err, pid, signals));
+    let mut stdout = Vec::new();
+    let _ = out.read_to_end(&mut stdout);
+    let stderr = stderr.join().unwrap_or_default();
+    let status = child.wait().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    drop(done);
+    let _ = watchdog.join();
+    let took = started.elapsed();
+    assert!(
+        !hung.load(Ordering::SeqCst),
+        "{command:?} did not end within {guard:?}\nstdout: {}\nstderr: {}",
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr)
+    );
+    Finished { stdout, stderr, status, took, fed }
+}
+
+fn read_watching(mut stream: impl Read, pid: Pid, signals: Vec<SignalAt>) -> Vec<u8> {
+    let mut read = Vec::new();
+    let mut waiting = signals.into_iter().peekable();
+    let mut chunk = [0; 64 * 1024];
+    loop {
+        while let Some(next) = waiting.next_if(|next| contains(&read, next.text.as_bytes())) {
+            let _ = kill_process(pid, next.signal);
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) => return read,
+            Ok(count) => read.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return read,
+        }
+    }
+}
+
+pub fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}

@@ -1,0 +1,53 @@
+//! What only root can set up: other users, and small or read-only disks.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A user that owns nothing.
+pub const NOBODY: u32 = 65_534;
+
+/// Another one.
+pub const SOMEBODY: u32 = 65_533;
+
+/// Whether this is root; says what is left out where it is not.
+#[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
+pub fn is_root(for_what: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped, as only root can do it: {for_what}");
+    }
+    root
+}
+
+/// Gives a file or a whole directory to a user.
+pub fn give(path: &Path, user: u32) {
+    std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    if path.is_dir() && !path.is_symlink() {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            give(&entry.path(), user);
+        }
+    }
+}
+
+/// A file system in memory, gone when this is dropped.
+pub struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts at the directory, or answers `None` where this machine does not
+    /// let even root do that (some containers).
+    #[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
+    pub fn mount(at: &Path, options: &str) -> Option<SmallDisk> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(SmallDisk(at.to_owned()));
+        }
+        eprintln!("skipped, as this machine mounts nothing: tmpfs with {options}");
+        None
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}

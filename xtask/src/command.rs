@@ -1,0 +1,80 @@
+//! Running other programs: shown before they run, their output passed through.
+//!
+//! Nobody else decides what of our own environment a child gets: flags that a
+//! user's shell carries would quietly change what is built.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+/// What would change the result of a build, or belongs to the `cargo` that runs us.
+const NOT_INHERITED: [&str; 8] = [
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_BUILD_TARGET_DIR",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_TARGET_DIR",
+    "RUSTFLAGS",
+];
+
+pub(crate) fn new(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for name in NOT_INHERITED {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs it with its output on ours; an error unless it succeeds.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = shown(command);
+    eprintln!("    $ {line}");
+    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// Runs it quietly and returns what it wrote to stdout, trimmed.
+pub(crate) fn read(command: &mut Command) -> Result<String> {
+    let line = shown(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` could not be started"))?;
+    if !output.status.success() {
+        bail!("`{line}` failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout).with_context(|| format!("`{line}` wrote no text"))?.trim().to_owned())
+}
+
+/// The command as one would type it, without its environment.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_returned_trimmed() {
+        assert_eq!(read(new("sh").args(["-c", "echo ' a '"])).unwrap(), "a");
+    }
+
+    #[test]
+    fn a_failure_shows_the_command_its_status_and_what_it_said() {
+        let error = read(new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err().to_string();
+        for part in ["sh -c", "exit status: 3", "why"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn flags_of_the_users_shell_do_not_reach_a_build() {
+        let command = new("true");
+        let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        assert!(removed.contains(&OsStr::new("RUSTFLAGS")) && removed.contains(&OsStr::new("CARGO_TARGET_DIR")));
+    }
+}

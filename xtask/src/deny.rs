@@ -1,0 +1,104 @@
+//! cargo-deny: which crates, licenses and sources both workspaces may use.
+//!
+//! One pinned version, built once into `target/tools`. Advisories need a database
+//! from the network: where it cannot be fetched that one check is reported as not
+//! run, and never as passed.
+
+use crate::command;
+use crate::repo::Repo;
+use crate::steps::Done;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The newest that our compiler builds.
+const VERSION: &str = "0.20.2";
+
+/// How long the advisory database may take to arrive.
+const FETCH: Duration = Duration::from_secs(90);
+
+/// Finds or builds it.
+pub(crate) fn install(repo: &Repo) -> Result<PathBuf> {
+    let tools = repo.root.join("target/tools");
+    let own = tools.join("bin/cargo-deny");
+    for candidate in [own.clone(), PathBuf::from("cargo-deny")] {
+        let version = command::read(command::new(&candidate).arg("--version"));
+        if version.is_ok_and(|version| version == format!("cargo-deny {VERSION}")) {
+            return Ok(candidate);
+        }
+    }
+    eprintln!("    building cargo-deny {VERSION} once (about a minute)");
+    let mut cargo = repo.cargo("install");
+    // Unoptimised: it takes a third of the time to build and still checks in a second.
+    command::run(cargo.args(["cargo-deny", "--locked", "--debug", "--version", VERSION, "--root"]).arg(&tools))?;
+    Ok(own)
+}
+
+/// Everything but advisories.
+pub(crate) fn dependencies(repo: &Repo, deny: &Path, manifest: &str) -> Result<()> {
+    let mut check = checked(repo, deny, manifest);
+    command::run(check.args(["check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))
+}
+
+/// Known vulnerabilities of what we use.
+pub(crate) fn advisories(repo: &Repo, deny: &Path, manifests: &[&str]) -> Result<Done> {
+    if let Err(error) = fetch(repo, deny) {
+        return Ok(Done::NotRun(format!("{error:#}")));
+    }
+    for manifest in manifests {
+        command::run(checked(repo, deny, manifest).args(["--offline", "check", "advisories"]))?;
+    }
+    Ok(Done::Ran)
+}
+
+fn checked(repo: &Repo, deny: &Path, manifest: &str) -> Command {
+    let mut command = command::new(deny);
+    command.current_dir(&repo.root).args(["--config", "deny.toml", "--manifest-path", manifest]);
+    command
+}
+
+fn fetch(repo: &Repo, deny: &Path) -> Result<()> {
+    let mut fetch = checked(repo, deny, "Cargo.toml");
+    // git gives up by itself where nothing arrives, and asks nobody for a password.
+    fetch.env("GIT_TERMINAL_PROMPT", "0").env("GIT_HTTP_LOW_SPEED_LIMIT", "1000").env("GIT_HTTP_LOW_SPEED_TIME", "20");
+    finish_within(fetch.args(["fetch", "db"]), FETCH).context("the advisory database could not be fetched")
+}
+
+/// An error with the last line that it said, unless it succeeds in time.
+fn finish_within(command: &mut Command, time: Duration) -> Result<()> {
+    let begun = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    while child.try_wait()?.is_none() {
+        if begun.elapsed() > time {
+            child.kill()?;
+            child.wait()?;
+            bail!("no end within {} s", time.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{}", said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("without a word"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_fails_or_stalls_has_not_succeeded() {
+        for (script, problem) in [
+            ("true", None),
+            ("echo first >&2; echo last >&2; exit 1", Some("last")),
+            ("exit 1", Some("without a word")),
+            ("exec sleep 30", Some("no end within 1 s")),
+        ] {
+            let result = finish_within(Command::new("sh").args(["-c", script]), Duration::from_secs(1));
+            assert_eq!(result.err().map(|error| error.to_string()).as_deref(), problem, "{script}");
+        }
+    }
+}

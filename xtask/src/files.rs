@@ -1,0 +1,64 @@
+//! Writing files so that a reader sees the old or the new one, never half of it,
+//! and a program that is running can be replaced.
+
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
+    replace(to, mode, |new| fs::copy(from, new).map(drop))
+        .with_context(|| format!("{} could not be copied to {}", from.display(), to.display()))
+}
+
+pub(crate) fn write(to: &Path, text: &str, mode: u32) -> Result<()> {
+    replace(to, mode, |new| fs::write(new, text)).with_context(|| format!("{} could not be written", to.display()))
+}
+
+/// Creates it with its parents, and sets its mode even if it exists.
+pub(crate) fn directory(path: &Path, mode: u32) -> Result<()> {
+    let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode)));
+    made.with_context(|| format!("the directory {} could not be made", path.display()))
+}
+
+fn replace(to: &Path, mode: u32, fill: impl FnOnce(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
+    let mut name: OsString = to.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let fill = || {
+        // Made empty with its final mode first: what is written is never readable by more people than it should be.
+        fs::write(&new, "")?;
+        fs::set_permissions(&new, Permissions::from_mode(mode | 0o200))?;
+        fill(&new)?;
+        fs::set_permissions(&new, Permissions::from_mode(mode))?;
+        fs::rename(&new, to)
+    };
+    fill().inspect_err(|_| drop(fs::remove_file(&new)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_and_has_the_mode_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        write(&file, "old", 0o600).unwrap();
+        write(&file, "new", 0o640).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        copy(&file, &dir.path().join("g"), 0o755).unwrap();
+        assert_eq!(fs::metadata(dir.path().join("g")).unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing temporary stays");
+    }
+
+    #[test]
+    fn what_cannot_be_copied_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = copy(&dir.path().join("absent"), &dir.path().join("to"), 0o755).unwrap_err().to_string();
+        assert!(error.contains("absent"), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing temporary stays");
+    }
+}

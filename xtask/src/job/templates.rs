@@ -1,0 +1,39 @@
+//! The texts of a job: its script, its configuration, its policy.
+//!
+//! Nothing here names a path of the machine that lays the job out.
+
+use serde_json::{Value, json};
+
+/// `bin/cpi`. Must run with no arguments, no environment at all and any working
+/// directory; `readlink` is needed only where the script itself is linked to.
+pub(super) const SCRIPT: &str = r#"#!/bin/sh
+# Runs one CPI call: one request on stdin, one response on stdout.
+self=$0
+[ -h "$self" ] && self=$(PATH=/usr/bin:/bin readlink -f "$self")
+case $self in
+  */*) job=${self%/*}/.. ;;
+  *) job=.. ;;
+esac
+exec "$job/packages/wasm-cpi/wasm-cpi-run" --config "$job/config/cpi.json"
+"#;
+
+pub(super) fn guest(path: &str, sha256: &str) -> Value {
+    json!({ "path": path, "sha256": sha256 })
+}
+
+/// A configuration to begin with. Paths are relative to the file it is written to.
+pub(super) fn config(guest: Value) -> Value {
+    json!({
+        "version": 1,
+        "guest": guest,
+        "properties": {},
+        "agent": { "mbus": "nats://127.0.0.1:4222", "ntp": [] },
+        "policy": "policy.json",
+        "cache": "../cache",
+    })
+}
+
+/// Grants nothing.
+pub(super) fn policy() -> Value {
+    json!({ "version": 1, "http": [] })
+}

@@ -1,0 +1,128 @@
+use super::*;
+use serde_json::json;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Stands in for the binaries: says how it was called.
+const ECHO: &str = "#!/bin/sh\necho \"$0 $*\"\n";
+
+struct Job {
+    dir: TempDir,
+    out: PathBuf,
+}
+
+impl Job {
+    fn new() -> Job {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("dist")).unwrap();
+        for program in [HOT, TOOL] {
+            files::write(&dir.path().join("dist").join(program), ECHO, 0o755).unwrap();
+        }
+        fs::write(dir.path().join("dist/probe.wasm"), "wasm").unwrap();
+        let job = Job { out: dir.path().join("some where/job"), dir };
+        job.lay_out().unwrap();
+        job
+    }
+
+    fn lay_out(&self) -> Result<()> {
+        let dist = self.dir.path().join("dist");
+        write(&dist, &self.out, &dist.join("probe.wasm"))
+    }
+
+    fn read(&self, file: &str) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.out.join(file)).unwrap()).unwrap()
+    }
+}
+
+/// The configuration that a program started as `script` is given, as a canonical path.
+fn config_given_to(mut command: Command) -> PathBuf {
+    let output = command.env_clear().output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let (_, config) = said.trim().split_once(" --config ").unwrap_or_else(|| panic!("{said}{output:?}"));
+    fs::canonicalize(command.get_current_dir().unwrap_or(Path::new("/")).join(config)).unwrap()
+}
+
+#[test]
+fn the_script_finds_its_config_from_anywhere_with_an_empty_environment() {
+    let job = Job::new();
+    let config = fs::canonicalize(job.out.join("config/cpi.json")).unwrap();
+    let linked_job = job.dir.path().join("linked-job");
+    symlink(&job.out, &linked_job).unwrap();
+    let linked_script = job.dir.path().join("linked-script");
+    symlink(job.out.join("bin/cpi"), &linked_script).unwrap();
+
+    for script in [job.out.join("bin/cpi"), linked_job.join("bin/cpi"), linked_script] {
+        let mut command = Command::new(&script);
+        command.current_dir("/");
+        assert_eq!(config_given_to(command), config, "{}", script.display());
+    }
+    let mut beside = Command::new("/bin/sh");
+    beside.arg("cpi").current_dir(job.out.join("bin"));
+    assert_eq!(config_given_to(beside), config);
+}
+
+#[test]
+fn the_config_pins_the_guest_by_relative_path_and_digest() {
+    let job = Job::new();
+    let config = job.read("config/cpi.json");
+    assert_eq!(config["guest"]["path"], "../packages/guest/probe.wasm");
+    assert_eq!(config["guest"]["sha256"], "336154bf67f765f8f75d16a0accee61b5ee5f6a75b2a2905703df913bd550f3e");
+    assert_eq!(config["cache"], "../cache");
+    assert_eq!(job.read("config/policy.json"), json!({"version": 1, "http": []}));
+    assert!(job.out.join("config/../packages/guest/probe.wasm").is_file());
+}
+
+#[test]
+fn modes_are_those_that_the_runtime_demands() {
+    let job = Job::new();
+    for (path, mode) in [
+        ("bin/cpi", 0o755),
+        ("config", 0o755),
+        ("config/cpi.json", 0o600),
+        ("config/policy.json", 0o640),
+        ("packages/wasm-cpi/wasm-cpi", 0o755),
+        ("packages/wasm-cpi/wasm-cpi-run", 0o755),
+        ("packages/guest/probe.wasm", 0o644),
+        ("cache", 0o700),
+    ] {
+        let found = fs::metadata(job.out.join(path)).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(found, mode, "{path}: {found:o}");
+    }
+}
+
+#[test]
+fn a_job_that_exists_keeps_its_operators_words_and_gets_the_new_pin() {
+    let job = Job::new();
+    let old = job.read("config/cpi.json");
+    let mut edited = old.clone();
+    edited["properties"]["region"] = json!("here");
+    fs::write(job.out.join("config/cpi.json"), edited.to_string()).unwrap();
+    fs::write(job.out.join("config/policy.json"), r#"{"version":1,"http":[{}]}"#).unwrap();
+    fs::write(job.dir.path().join("dist/probe.wasm"), "other wasm").unwrap();
+
+    job.lay_out().unwrap();
+    let new = job.read("config/cpi.json");
+    assert_eq!(new["properties"], json!({"region": "here"}));
+    assert_ne!(new["guest"]["sha256"], old["guest"]["sha256"]);
+    assert_eq!(job.read("config/policy.json")["http"], json!([{}]));
+}
+
+#[test]
+fn a_broken_config_is_not_overwritten() {
+    let job = Job::new();
+    for text in ["{", "[]"] {
+        fs::write(job.out.join("config/cpi.json"), text).unwrap();
+        let error = job.lay_out().unwrap_err().to_string();
+        assert!(error.contains("cpi.json") && error.contains("mend or remove it"), "{error}");
+        assert_eq!(fs::read_to_string(job.out.join("config/cpi.json")).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_guest_that_is_not_there_is_named() {
+    let job = Job::new();
+    let absent = job.dir.path().join("absent.wasm");
+    let error = write(&job.dir.path().join("dist"), &job.out, &absent).unwrap_err().to_string();
+    assert!(error.contains("absent.wasm"), "{error}");
+}

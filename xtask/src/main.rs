@@ -1,0 +1,55 @@
+//! `cargo xtask`: sets up, builds, shows, packages and tests wasm-cpi.
+//!
+//! One module per subcommand; this file only chooses. Everything that the
+//! project runs by hand or in CI goes through here, so that there is one way to
+//! build the binaries. It must stay quick to compile: no wasmtime, no runtime.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
+#![allow(clippy::disallowed_methods, reason = "the list binds the runtime, not its build tool")]
+
+mod arguments;
+mod build;
+mod command;
+mod demo;
+mod deny;
+mod files;
+mod job;
+mod repo;
+mod setup;
+mod steps;
+mod suite;
+mod tidy;
+
+use anyhow::{Result, anyhow};
+use arguments::Task;
+use repo::Repo;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<()> {
+    let task = arguments::parse(words).map_err(|problem| anyhow!(problem))?;
+    if task == Task::Help {
+        print!("{}", arguments::HELP);
+        return Ok(());
+    }
+    let repo = Repo::find()?;
+    match task {
+        Task::Help => Ok(()),
+        Task::Setup => setup::run(&repo).map(drop),
+        Task::Build => build::run(&repo),
+        Task::Demo => demo::run(&repo),
+        Task::Job { out, guest } => job::run(&repo, &out, guest.as_deref()),
+        Task::Test { only, rest } => suite::run(&repo, only, &rest),
+        Task::Tidy => tidy::run(&repo.root),
+    }
+}

@@ -1,0 +1,140 @@
+//! Named steps with their times: a line when one begins, a line when it ends,
+//! and a table at the end.
+//!
+//! A step that others build on stops everything when it fails (`need`); the rest
+//! go on, so that one run shows every problem (`check`).
+
+use anyhow::{Result, bail};
+use std::time::{Duration, Instant};
+
+/// How a step ended that did not fail.
+pub(crate) enum Done {
+    Ran,
+    /// It could not be done here, and why.
+    NotRun(String),
+}
+
+enum Outcome {
+    Passed,
+    NotRun(String),
+    Failed(String),
+}
+
+struct Step {
+    name: String,
+    took: Duration,
+    outcome: Outcome,
+}
+
+pub(crate) struct Steps {
+    begun: Instant,
+    steps: Vec<Step>,
+}
+
+impl Steps {
+    pub(crate) fn new() -> Self {
+        Steps { begun: Instant::now(), steps: Vec::new() }
+    }
+
+    /// A step without which the following ones make no sense.
+    pub(crate) fn need<T>(&mut self, name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let begun = begin(name);
+        let result = work();
+        let outcome = match &result {
+            Ok(_) => Outcome::Passed,
+            Err(error) => Outcome::Failed(format!("{error:#}")),
+        };
+        self.end(name, begun, outcome);
+        result
+    }
+
+    /// A step whose failure is reported at the end.
+    pub(crate) fn check(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
+        self.check_if_possible(name, || work().map(|()| Done::Ran));
+    }
+
+    /// The same, for what may be impossible here through no fault of the code.
+    pub(crate) fn check_if_possible(&mut self, name: &str, work: impl FnOnce() -> Result<Done>) {
+        let begun = begin(name);
+        let outcome = match work() {
+            Ok(Done::Ran) => Outcome::Passed,
+            Ok(Done::NotRun(why)) => Outcome::NotRun(why),
+            Err(error) => Outcome::Failed(format!("{error:#}")),
+        };
+        self.end(name, begun, outcome);
+    }
+
+    fn end(&mut self, name: &str, begun: Instant, outcome: Outcome) {
+        let step = Step { name: name.to_owned(), took: begun.elapsed(), outcome };
+        match &step.outcome {
+            Outcome::Failed(why) => eprintln!("{}: {why}", line(&step)),
+            _ => eprintln!("{}", line(&step)),
+        }
+        self.steps.push(step);
+    }
+
+    /// Prints the table; an error if any step failed.
+    pub(crate) fn finish(self) -> Result<()> {
+        eprintln!("\n==> summary");
+        for step in &self.steps {
+            eprintln!("{}", line(step));
+        }
+        eprintln!("    {:>8}  in all", seconds(self.begun.elapsed()));
+        let failed = self.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
+        if failed > 0 {
+            bail!("{failed} of {} steps failed", self.steps.len());
+        }
+        Ok(())
+    }
+}
+
+fn begin(name: &str) -> Instant {
+    eprintln!("\n==> {name}");
+    Instant::now()
+}
+
+fn line(step: &Step) -> String {
+    let took = seconds(step.took);
+    match &step.outcome {
+        Outcome::Passed => format!("    {took:>8}  {}: ok", step.name),
+        Outcome::NotRun(why) => format!("    {took:>8}  {}: NOT RUN ({why})", step.name),
+        Outcome::Failed(_) => format!("    {took:>8}  {}: FAILED", step.name),
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_check_lets_the_rest_run_and_fails_the_whole() {
+        let mut steps = Steps::new();
+        let mut ran = false;
+        steps.check("bad", || bail!("no"));
+        steps.check("good", || {
+            ran = true;
+            Ok(())
+        });
+        assert!(ran);
+        assert_eq!(steps.finish().unwrap_err().to_string(), "1 of 2 steps failed");
+    }
+
+    #[test]
+    fn a_step_that_could_not_run_is_shown_with_its_reason_and_fails_nothing() {
+        let mut steps = Steps::new();
+        steps.check_if_possible("advisories", || Ok(Done::NotRun("offline".to_owned())));
+        assert!(line(&steps.steps[0]).contains("advisories: NOT RUN (offline)"));
+        steps.finish().unwrap();
+    }
+
+    #[test]
+    fn a_needed_step_passes_its_error_on() {
+        let mut steps = Steps::new();
+        assert!(steps.need("setup", || -> Result<()> { bail!("nothing there") }).is_err());
+        assert!(steps.finish().is_err());
+    }
+}

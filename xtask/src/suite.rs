@@ -1,0 +1,80 @@
+//! `cargo xtask test`: everything that must be green, in both workspaces.
+//!
+//! Set-up and build come first, for what needs them. After that a failure does
+//! not hide the next: every step runs, and the summary tells them all.
+
+use crate::arguments::Part;
+use crate::build;
+use crate::command;
+use crate::deny;
+use crate::repo::Repo;
+use crate::steps::Steps;
+use crate::tidy;
+use anyhow::Result;
+
+/// Where the integration tests find the binaries and guests.
+const DIST: &str = "WASM_CPI_DIST";
+
+pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()> {
+    let wanted = |part: Part| only.is_none_or(|only| only == part);
+    let mut steps = Steps::new();
+    if wanted(Part::Integration)
+        && let Err(error) = build::everything(repo, &mut steps)
+    {
+        steps.finish().err();
+        return Err(error);
+    }
+    if wanted(Part::Lint) {
+        lint(repo, &mut steps);
+    }
+    if wanted(Part::Unit) {
+        unit(repo, &mut steps, rest);
+    }
+    if wanted(Part::Guests) {
+        steps.check("unit tests: guests", || test(repo.cargo_guests("test").arg("--workspace"), rest));
+    }
+    if wanted(Part::Integration) {
+        steps.check("integration tests", || {
+            let mut cargo = repo.cargo_static("test");
+            test(cargo.args(["--release", "--package", "tests"]).env(DIST, repo.dist()), rest)
+        });
+    }
+    steps.finish()
+}
+
+fn lint(repo: &Repo, steps: &mut Steps) {
+    steps.check("tidy", || tidy::run(&repo.root));
+    steps.check("format: runtime", || command::run(command::new("cargo").current_dir(&repo.root).args(FORMAT)));
+    steps.check("format: guests", || command::run(command::new("cargo").current_dir(repo.guests()).args(FORMAT)));
+    steps.check("clippy: runtime", || {
+        let mut cargo = repo.cargo_static("clippy");
+        cargo.args(["--release", "--workspace", "--features", "wasm-cpi/compiler", "--all-targets"]);
+        command::run(cargo.args(DENY_WARNINGS))
+    });
+    steps.check("clippy: guests", || {
+        command::run(repo.cargo_guests("clippy").args(["--workspace", "--all-targets"]).args(DENY_WARNINGS))
+    });
+    let Ok(deny) = steps.need("cargo-deny", || deny::install(repo)) else {
+        return;
+    };
+    for (name, manifest) in MANIFESTS {
+        steps.check(&format!("dependencies: {name}"), || deny::dependencies(repo, &deny, manifest));
+    }
+    steps.check_if_possible("advisories", || deny::advisories(repo, &deny, &MANIFESTS.map(|(_, manifest)| manifest)));
+}
+
+fn unit(repo: &Repo, steps: &mut Steps, rest: &[String]) {
+    steps.check("unit tests: runtime", || {
+        let mut cargo = repo.cargo_static("test");
+        test(cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler"]), rest)
+    });
+    steps.check("unit tests: xtask", || test(repo.cargo("test").args(["--package", "xtask"]), rest));
+}
+
+fn test(cargo: &mut std::process::Command, rest: &[String]) -> Result<()> {
+    command::run(cargo.arg("--").args(rest))
+}
+
+const FORMAT: [&str; 3] = ["fmt", "--all", "--check"];
+const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
+const MANIFESTS: [(&str, &str); 2] = [("runtime", "Cargo.toml"), ("guests", "guests/Cargo.toml")];
