@@ -21,7 +21,8 @@ pub fn is_root(for_what: &str) -> bool {
 
 /// Gives a file or a whole directory to a user.
 pub fn give(path: &Path, user: u32) {
-    std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    std::os::unix::fs::lchown(path, Some(user), Some(user))
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if path.is_dir() && !path.is_symlink() {
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
             give(&entry.path(), user);

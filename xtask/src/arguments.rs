@@ -1,6 +1,6 @@
 //! The words after `cargo xtask`, and the help text.
 //!
-//! Parsed by hand: six subcommands do not pay for an argument parser that would
+//! Parsed by hand: a few subcommands do not pay for an argument parser that would
 //! have to be compiled before the first build can start.
 
 use std::path::PathBuf;
@@ -23,10 +23,18 @@ The two to begin with:
 On the way there:
   setup              Install what building guests needs, or say what is missing
   build              Build both binaries and all guests into target/dist
+  guest DIR          Build the guest crate in DIR, like one that `wasm-cpi new`
+                     wrote, and print the path of the .wasm file
   job OUT [OPTIONS]  Lay out a CPI job that a Director or the CLI can run as
                      OUT/bin/cpi. An existing job keeps its configuration; only
                      programs, guest and the guest's pin are renewed
       --guest FILE   The guest to run (default: the probe guest)
+      --policy FILE  Its policy, copied into the job (default: grants nothing)
+      --properties FILE|JSON
+                     The operator's properties: an object, or a file that holds
+                     one; secrets belong into a file
+      --allow-local  Let grants reach this machine itself: for tests
+      --no-build     Take the binaries from target/dist as they are
   tidy               Check sizes of files, words and paths that must not occur
 
   -h, --help         This text
@@ -41,13 +49,26 @@ pub(crate) enum Part {
     Integration,
 }
 
+/// The job to lay out, and with what.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) out: PathBuf,
+    pub(crate) guest: Option<PathBuf>,
+    pub(crate) policy: Option<PathBuf>,
+    /// A JSON object, or the path of a file.
+    pub(crate) properties: Option<String>,
+    pub(crate) allow_local: bool,
+    pub(crate) no_build: bool,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
     Setup,
     Build,
     Demo,
-    Job { out: PathBuf, guest: Option<PathBuf> },
+    Guest { directory: PathBuf },
+    Job(Job),
     Test { only: Option<Part>, rest: Vec<String> },
     Tidy,
 }
@@ -65,6 +86,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "build" => alone(Task::Build, command, rest),
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
+        "guest" => guest(rest),
         "job" => job(rest),
         "test" => test(rest),
         other => Err(format!("unknown command `{other}`; `cargo xtask --help` lists them")),
@@ -78,22 +100,35 @@ fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
     }
 }
 
+fn guest(words: &[String]) -> Result<Task, String> {
+    match words {
+        [directory] if !directory.starts_with('-') => Ok(Task::Guest { directory: directory.into() }),
+        [flag] => Err(format!("`guest` does not know `{flag}`")),
+        [] => Err("`guest` needs the directory of the guest's crate: cargo xtask guest DIR".to_owned()),
+        [_, more, ..] => Err(format!("`guest` takes one directory, got `{more}` as well")),
+    }
+}
+
 fn job(words: &[String]) -> Result<Task, String> {
-    let (mut out, mut guest) = (None, None);
+    let mut job = Job::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
+        let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
         match word.as_str() {
-            "--guest" => {
-                let file = words.next().ok_or("`--guest` needs the path of a .wasm file")?;
-                guest = Some(PathBuf::from(file));
-            }
+            "--guest" => job.guest = Some(value("the path of a .wasm file")?.into()),
+            "--policy" => job.policy = Some(value("the path of a policy.json")?.into()),
+            "--properties" => job.properties = Some(value("a JSON object or the path of a file")?.clone()),
+            "--allow-local" => job.allow_local = true,
+            "--no-build" => job.no_build = true,
             flag if flag.starts_with('-') => return Err(format!("`job` does not know `{flag}`")),
-            path if out.is_none() => out = Some(PathBuf::from(path)),
+            path if job.out.as_os_str().is_empty() => job.out = PathBuf::from(path),
             more => return Err(format!("`job` takes one directory, got `{more}` as well")),
         }
     }
-    let out = out.ok_or("`job` needs the directory to write to: cargo xtask job OUT")?;
-    Ok(Task::Job { out, guest })
+    if job.out.as_os_str().is_empty() {
+        return Err("`job` needs the directory to write to: cargo xtask job OUT".to_owned());
+    }
+    Ok(Task::Job(job))
 }
 
 fn test(words: &[String]) -> Result<Task, String> {
@@ -131,7 +166,17 @@ mod tests {
 
     #[test]
     fn every_form_is_understood() {
-        let job = |guest: Option<&str>| Task::Job { out: "out".into(), guest: guest.map(PathBuf::from) };
+        let job = |guest: Option<&str>| {
+            Task::Job(Job { out: "out".into(), guest: guest.map(PathBuf::from), ..Job::default() })
+        };
+        let full = Job {
+            out: "out".into(),
+            guest: Some("g.wasm".into()),
+            policy: Some("p.json".into()),
+            properties: Some("{}".to_owned()),
+            allow_local: true,
+            no_build: true,
+        };
         let test = |only, rest: &[&str]| Task::Test { only, rest: rest.iter().map(|&w| w.to_owned()).collect() };
         for (line, task) in [
             ("", Task::Help),
@@ -144,6 +189,9 @@ mod tests {
             ("job out", job(None)),
             ("job out --guest g.wasm", job(Some("g.wasm"))),
             ("job --guest g.wasm out", job(Some("g.wasm"))),
+            ("job out --guest g.wasm --policy p.json --properties {} --allow-local --no-build", Task::Job(full)),
+            ("guest ../mine", Task::Guest { directory: "../mine".into() }),
+            ("guest --help", Task::Help),
             ("test", test(None, &[])),
             ("test --only it", test(Some(Part::Integration), &[])),
             ("test --only unit -- policy --nocapture", test(Some(Part::Unit), &["policy", "--nocapture"])),
@@ -162,6 +210,11 @@ mod tests {
             ("job a b", "`b`"),
             ("job a --gest x", "--gest"),
             ("job a --guest", ".wasm"),
+            ("job a --policy", "policy.json"),
+            ("job a --properties", "JSON"),
+            ("guest", "DIR"),
+            ("guest --fast", "--fast"),
+            ("guest a b", "`b`"),
             ("test policy", "policy"),
             ("test --only", "lint"),
             ("test --only all", "all"),

@@ -6,14 +6,12 @@
 
 use crate::command;
 use crate::files;
+use crate::guest;
 use crate::repo::Repo;
-use crate::setup::{self, TARGET, Toolchain};
+use crate::setup::{self, Toolchain};
 use crate::steps::Steps;
-use anyhow::{Context, Result};
-use std::env;
-use std::ffi::OsString;
-use std::path::Path;
-use std::process::Command;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
 
 /// Crates of the guests' workspace that are guests; each becomes `target/dist/<name>.wasm`.
 pub(crate) const GUESTS: [&str; 1] = ["probe"];
@@ -42,60 +40,32 @@ pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
 fn tool(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler", "--bin", TOOL]))?;
-    publish(repo, &format!("target/{}/release/{TOOL}", repo.triple), TOOL, 0o755)
+    publish(repo, &built(repo, "release", TOOL), TOOL, 0o755)
 }
 
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--profile", "hot", "--package", "wasm-cpi", "--bin", HOT]))?;
-    publish(repo, &format!("target/{}/hot/{HOT}", repo.triple), HOT, 0o755)
+    publish(repo, &built(repo, "hot", HOT), HOT, 0o755)
+}
+
+fn built(repo: &Repo, profile: &str, program: &str) -> PathBuf {
+    repo.root.join("target").join(&repo.triple).join(profile).join(program)
 }
 
 fn guests(repo: &Repo, toolchain: &Toolchain) -> Result<()> {
-    let mut cargo = match toolchain {
-        Toolchain::Rustup => repo.cargo_guests("build"),
-        Toolchain::Debian { linkers } => debian_cargo(repo, linkers)?,
-    };
-    cargo.args(["--release", "--target", TARGET]);
+    let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
     for guest in GUESTS {
         cargo.args(["--package", guest]);
     }
     command::run(&mut cargo)?;
     for guest in GUESTS {
-        let built = format!("guests/target/{TARGET}/release/{}.wasm", guest.replace('-', "_"));
-        publish(repo, &built, &format!("{guest}.wasm"), 0o644)?;
+        publish(repo, &guest::built(repo, &guest.replace('-', "_")), &format!("{guest}.wasm"), 0o644)?;
     }
     Ok(())
 }
 
-/// Debian's compiler comes without std for the target: it is built once per
-/// target directory, and linked against Debian's WASI libc.
-fn debian_cargo(repo: &Repo, linkers: &Path) -> Result<Command> {
-    let mut cargo = command::new("/usr/bin/cargo");
-    cargo
-        .current_dir(repo.guests())
-        .args(["build", "-Zbuild-std=std,panic_abort", "--target-dir"])
-        .arg(repo.guests().join("target"))
-        .env("PATH", path_with(linkers)?)
-        .env("RUSTC", "/usr/bin/rustc")
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env(
-            "RUSTFLAGS",
-            "-L native=/usr/lib/wasm32-wasi -C link-self-contained=no -C link-arg=/usr/lib/wasm32-wasi/crt1-reactor.o",
-        )
-        // Both point into rustup's toolchain when cargo runs us.
-        .env_remove("LD_LIBRARY_PATH")
-        .env_remove("RUSTUP_TOOLCHAIN");
-    Ok(cargo)
-}
-
-fn path_with(first: &Path) -> Result<OsString> {
-    let inherited = env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(first.to_path_buf()).chain(env::split_paths(&inherited));
-    env::join_paths(all).context("the toolchain's path cannot be put into PATH")
-}
-
-fn publish(repo: &Repo, built: &str, name: &str, mode: u32) -> Result<()> {
+fn publish(repo: &Repo, built: &Path, name: &str, mode: u32) -> Result<()> {
     files::directory(&repo.dist(), 0o755)?;
-    files::copy(&repo.root.join(built), &repo.dist().join(name), mode)
+    files::copy(built, &repo.dist().join(name), mode)
 }

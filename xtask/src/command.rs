@@ -24,7 +24,17 @@ pub(crate) fn new(program: impl AsRef<OsStr>) -> Command {
     for name in NOT_INHERITED {
         command.env_remove(name);
     }
+    for (name, _) in std::env::vars_os() {
+        if is_flags_of_a_target(&name) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// `CARGO_TARGET_<TRIPLE>_RUSTFLAGS`: those of a target are the caller's to set.
+fn is_flags_of_a_target(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS"))
 }
 
 /// Runs it with its output on ours; an error unless it succeeds.
@@ -76,5 +86,7 @@ mod tests {
         let command = new("true");
         let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
         assert!(removed.contains(&OsStr::new("RUSTFLAGS")) && removed.contains(&OsStr::new("CARGO_TARGET_DIR")));
+        assert!(is_flags_of_a_target(OsStr::new("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS")));
+        assert!(!is_flags_of_a_target(OsStr::new("CARGO_TARGET_WASM32_WASIP2_LINKER")));
     }
 }

@@ -7,6 +7,7 @@
 mod answer;
 mod script;
 
+use crate::arguments::Job;
 use crate::build;
 use crate::files;
 use crate::job;
@@ -32,7 +33,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         if demo.exists() {
             fs::remove_dir_all(&demo).with_context(|| format!("{} could not be emptied", demo.display()))?;
         }
-        job::lay_out(repo, &demo.join("job"), None)?;
+        job::lay_out(repo, &Job { out: demo.join("job"), ..Job::default() })?;
         files::write(&demo.join("image"), "the image of a stemcell, for show\n", 0o644)
     })?;
     steps.check("calls, as the Director makes them", || calls(&demo));

@@ -2,48 +2,65 @@
 //!
 //! `OUT/bin/cpi` is all that a client needs to know. The rest lies beside it and
 //! is found from there, so that the directory can be moved or linked to. A job
-//! that exists keeps what its operator wrote; only programs, guest and the
-//! guest's pin are renewed.
+//! that exists keeps what its operator wrote, unless it is given anew; only
+//! programs, guest and the guest's pin are renewed.
 
 mod templates;
 
+use crate::arguments::Job;
 use crate::build::{self, HOT, TOOL};
 use crate::command;
 use crate::files;
 use crate::repo::Repo;
 use crate::steps::Steps;
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::Command;
 
-pub(crate) fn run(repo: &Repo, out: &Path, guest: Option<&Path>) -> Result<()> {
+/// Where a job's configuration lies in it.
+const CONFIG: &str = "config/cpi.json";
+
+pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
     let mut steps = Steps::new();
-    build::everything(repo, &mut steps)?;
-    steps.need("lay out the job", || lay_out(repo, out, guest))?;
-    eprintln!("\nThe job is ready: a Director or the CLI can be pointed at {}/bin/cpi", out.display());
-    eprintln!("Its configuration: {0}/config/cpi.json and {0}/config/policy.json", out.display());
+    if !job.no_build {
+        build::everything(repo, &mut steps)?;
+    }
+    steps.need("lay out the job", || lay_out(repo, job))?;
+    let out = job.out.display();
+    let checked = command::run(tool(&job.out, "check").arg("--config").arg(job.out.join(CONFIG)));
+    let state = if checked.is_ok() { "ready" } else { "laid out, and ready once these problems are solved" };
+    eprintln!("\nThe job is {state}: a Director or the CLI can be pointed at {out}/bin/cpi");
+    eprintln!("Its configuration: {out}/config/cpi.json and {out}/config/policy.json");
     let request = r#"{"method":"info","arguments":[],"context":{}}"#;
-    eprintln!("Try it: printf '{request}' | {}/bin/cpi", out.display());
+    eprintln!("Try it: printf '{request}' | {out}/bin/cpi");
     Ok(())
 }
 
 /// Lays the job out from what `build` left in `target/dist`, and prepares its guest.
-pub(crate) fn lay_out(repo: &Repo, out: &Path, guest: Option<&Path>) -> Result<()> {
-    let programs = repo.dist();
-    let guest = guest.map_or_else(|| programs.join("probe.wasm"), Path::to_path_buf);
-    write(&programs, out, &guest)?;
-    let tool = out.join("packages/wasm-cpi").join(TOOL);
-    command::run(command::new(&tool).arg("prepare").arg("--config").arg(out.join("config/cpi.json")))
+pub(crate) fn lay_out(repo: &Repo, job: &Job) -> Result<()> {
+    write(&repo.dist(), job)?;
+    command::run(tool(&job.out, "prepare").arg("--config").arg(job.out.join(CONFIG)))
         .context("the job is laid out, but its guest could not be prepared")
 }
 
-fn write(programs: &Path, out: &Path, guest: &Path) -> Result<()> {
-    let wasm = fs::read(guest).with_context(|| format!("the guest {} cannot be read", guest.display()))?;
+fn tool(out: &Path, subcommand: &str) -> Command {
+    let mut tool = command::new(out.join("packages/wasm-cpi").join(TOOL));
+    tool.arg(subcommand);
+    tool
+}
+
+fn write(programs: &Path, job: &Job) -> Result<()> {
+    let out = &job.out;
+    let guest = job.guest.clone().unwrap_or_else(|| programs.join("probe.wasm"));
+    let wasm = fs::read(&guest).with_context(|| format!("the guest {} cannot be read", guest.display()))?;
     let Some(name) = guest.file_name().and_then(|name| name.to_str()) else {
         bail!("the guest {} has no file name in UTF-8", guest.display());
     };
+    let given_policy = job.policy.as_deref().map(read).transpose()?;
+    let properties = job.properties.as_deref().map(properties).transpose()?;
     for (directory, mode) in [
         ("bin", 0o755),
         ("config", 0o755),
@@ -58,31 +75,51 @@ fn write(programs: &Path, out: &Path, guest: &Path) -> Result<()> {
     for program in [HOT, TOOL] {
         files::copy(&programs.join(program), &out.join("packages/wasm-cpi").join(program), 0o755)?;
     }
-    files::copy(guest, &out.join("packages/guest").join(name), 0o644)?;
+    files::copy(&guest, &out.join("packages/guest").join(name), 0o644)?;
     files::write(&out.join("bin/cpi"), templates::SCRIPT, 0o755)?;
     let policy = out.join("config/policy.json");
-    if !policy.exists() {
-        files::write(&policy, &pretty(&templates::policy())?, 0o640)?;
+    match given_policy {
+        Some(text) => files::write(&policy, &text, 0o640)?,
+        None if policy.exists() => {}
+        None => files::write(&policy, &pretty(&templates::policy())?, 0o640)?,
     }
-    let pin = templates::guest(&format!("../packages/guest/{name}"), &sha256(&wasm));
-    configure(out.join("config/cpi.json"), pin)
+    let mut config = config(&out.join(CONFIG))?;
+    config.insert("guest".to_owned(), templates::guest(&format!("../packages/guest/{name}"), &sha256(&wasm)));
+    if let Some(properties) = properties {
+        config.insert("properties".to_owned(), properties);
+    }
+    if job.allow_local {
+        config.insert("allow_local".to_owned(), true.into());
+    }
+    files::write(&out.join(CONFIG), &pretty(&Value::Object(config))?, 0o600)
 }
 
-fn configure(path: PathBuf, pin: Value) -> Result<()> {
-    let config = match fs::read_to_string(&path) {
-        Ok(text) => {
-            let mut config: Value = serde_json::from_str(&text)
-                .with_context(|| format!("{} is not JSON: mend or remove it", path.display()))?;
-            match config.as_object_mut() {
-                Some(keys) => keys.insert("guest".to_owned(), pin),
-                None => bail!("{} is not a JSON object: mend or remove it", path.display()),
-            };
-            config
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => templates::config(pin),
-        Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
-    };
-    files::write(&path, &pretty(&config)?, 0o600)
+/// The job's configuration as it is, or one to begin with.
+fn config(path: &Path) -> Result<Map<String, Value>> {
+    if !path.exists() {
+        return Ok(templates::config());
+    }
+    match serde_json::from_str(&read(path)?) {
+        Ok(Value::Object(config)) => Ok(config),
+        Ok(_) => bail!("{} is not a JSON object: mend or remove it", path.display()),
+        Err(error) => bail!("{} is not JSON ({error}): mend or remove it", path.display()),
+    }
+}
+
+/// The value of `--properties`: an object itself, or the file that holds it.
+fn properties(argument: &str) -> Result<Value> {
+    let inline = argument.trim_start().starts_with('{');
+    let text = if inline { argument.to_owned() } else { read(Path::new(argument))? };
+    // The text may hold secrets: the error says where it is wrong, and quotes nothing.
+    let parsed = serde_json::from_str(&text).ok().filter(Value::is_object);
+    parsed.with_context(|| match inline {
+        true => "`--properties` is not a JSON object".to_owned(),
+        false => format!("`--properties`: {argument} does not hold a JSON object"),
+    })
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
 fn pretty(value: &Value) -> Result<String> {

@@ -13,6 +13,7 @@ mod command;
 mod demo;
 mod deny;
 mod files;
+mod guest;
 mod job;
 mod repo;
 mod setup;
@@ -48,7 +49,8 @@ fn run(words: &[String]) -> Result<()> {
         Task::Setup => setup::run(&repo).map(drop),
         Task::Build => build::run(&repo),
         Task::Demo => demo::run(&repo),
-        Task::Job { out, guest } => job::run(&repo, &out, guest.as_deref()),
+        Task::Guest { directory } => guest::run(&repo, &directory),
+        Task::Job(job) => job::run(&repo, &job),
         Task::Test { only, rest } => suite::run(&repo, only, &rest),
         Task::Tidy => tidy::run(&repo.root),
     }

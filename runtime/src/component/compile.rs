@@ -9,6 +9,7 @@ use crate::bindings::CpiPre;
 use crate::component::cache::Description;
 use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::surface::{self, Surface};
+use crate::host;
 use crate::limits::Limits;
 use crate::rpc::method::{Method, Named};
 use crate::sandbox::ending::Ending;
@@ -55,7 +56,8 @@ fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let both = |limit: u64| Rlimit { current: Some(limit), maximum: Some(limit) };
     setrlimit(Resource::Core, both(0))?;
-    setrlimit(Resource::Fsize, both(0))?;
+    // The initial memory of a guest is a file in memory, so some there must be.
+    setrlimit(Resource::Fsize, both(compile_mib << 20))?;
     setrlimit(Resource::Cpu, both(compile_seconds.saturating_mul(2)))?;
     setrlimit(Resource::As, both(compile_mib << 20))?;
     if rustix::process::geteuid().is_root() {
@@ -96,7 +98,8 @@ fn describe(engine: &Engine, component: &Component, surface: Surface, limits: &L
     let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
     let mut linker = Linker::new(engine);
     wasi::link(&mut linker, component).map_err(failed)?;
-    linker.define_unknown_imports_as_traps(component).map_err(failed)?;
+    // Without a host behind them, our own interfaces deny everything.
+    host::link(&mut linker).map_err(failed)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(failed)?).map_err(failed)?;
     ticker::start(engine.clone(), Arc::clone(&ending)).map_err(|error| refusal(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| refusal(error.to_string()))?;

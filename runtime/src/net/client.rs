@@ -13,8 +13,8 @@ use crate::net::tls::{self, TlsSettings};
 use crate::secret::Secret;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::time::Instant;
 use zeroize::Zeroizing;
 
@@ -46,7 +46,8 @@ impl HostClient {
     ) -> Result<(u16, Vec<u8>), HttpError> {
         let unusable = |what: &str| HttpError::new(HttpErrorKind::InvalidRequest, format!("config: {what}"));
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable("no such HTTP method"))?;
-        let destination = Destination::parse(url, MAX_URL).map_err(|error| unusable(&format!("of a configured endpoint, {error}")))?;
+        let destination = Destination::parse(url, MAX_URL)
+            .map_err(|error| unusable(&format!("of a configured endpoint, {error}")))?;
         let addresses = match destination.host() {
             Host::Ip(address) => vec![*address],
             Host::Name(name) => self.resolver.resolve(name, deadline).await?,
@@ -72,8 +73,9 @@ impl HostClient {
 pub(super) fn basic_auth(user: &str, password: &Secret) -> Result<HeaderValue, HttpError> {
     let pair = Zeroizing::new(format!("{user}:{}", password.reveal()));
     let value = Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())));
-    let mut value = HeaderValue::from_str(&value)
-        .map_err(|_| HttpError::new(HttpErrorKind::InvalidRequest, "config: the user name cannot be sent as basic auth"))?;
+    let mut value = HeaderValue::from_str(&value).map_err(|_| {
+        HttpError::new(HttpErrorKind::InvalidRequest, "config: the user name cannot be sent as basic auth")
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }

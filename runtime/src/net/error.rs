@@ -77,6 +77,11 @@ impl HttpError {
 /// A peer's words as part of a message: one line, no control characters, short.
 pub(super) fn quoted(text: &str) -> String {
     const MAX: usize = 300;
-    let printable = |c: char| !c.is_control() && !('\u{200b}'..='\u{200f}').contains(&c) && !('\u{202a}'..='\u{202e}').contains(&c) && !('\u{2066}'..='\u{2069}').contains(&c);
+    let printable = |c: char| {
+        !c.is_control()
+            && !('\u{200b}'..='\u{200f}').contains(&c)
+            && !('\u{202a}'..='\u{202e}').contains(&c)
+            && !('\u{2066}'..='\u{2069}').contains(&c)
+    };
     text.chars().map(|c| if printable(c) { c } else { ' ' }).take(MAX).collect()
 }

@@ -68,10 +68,12 @@ pub struct Received {
 
 impl Caps {
     pub fn of(limits: &Limits) -> Self {
+        // Whatever was configured, adding it to a time must not overflow.
+        let seconds = |seconds: u64| Duration::from_secs(seconds.min(24 * 3600));
         Caps {
-            connect: Duration::from_secs(limits.connect_seconds),
-            first_byte: Duration::from_secs(limits.first_byte_seconds),
-            idle: Duration::from_secs(limits.idle_seconds),
+            connect: seconds(limits.connect_seconds),
+            first_byte: seconds(limits.first_byte_seconds),
+            idle: seconds(limits.idle_seconds),
             body: limits.http_response_mib.saturating_mul(1024 * 1024),
             body_limit: ("http_response_mib", limits.http_response_mib),
             headers: usize::try_from(limits.http_headers).unwrap_or(usize::MAX),
@@ -103,7 +105,7 @@ impl Exchange {
         }
         let client = client(&destination, addresses, tls, &caps, left).map_err(|error| trouble.setup(&error))?;
 
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         if let Some(length) = body.announced(&method) {
             headers.insert(CONTENT_LENGTH, length.into());
         }
@@ -118,6 +120,7 @@ impl Exchange {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one place where a client is made, with all of that off")]
 fn client(
     destination: &Destination,
     addresses: Vec<IpAddr>,

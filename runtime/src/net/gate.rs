@@ -7,7 +7,7 @@
 
 mod auth;
 
-pub use crate::net::record::NetUsage;
+pub use crate::net::record::{HttpEvent, NetUsage};
 
 use crate::failure::Failure;
 use crate::image::{Image, ImagePart};
@@ -57,33 +57,6 @@ pub struct InboundResponse {
     pub body: Vec<u8>,
 }
 
-/// One request for logs: no query, no header, no body, no secret.
-#[derive(Clone, Debug)]
-pub struct HttpEvent {
-    pub method: String,
-    /// Origin and path; empty if the URL was none.
-    pub target: String,
-    /// The grant that allowed it.
-    pub grant: Option<String>,
-    pub outcome: Result<u16, HttpErrorKind>,
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
-    pub elapsed: Duration,
-}
-
-impl fmt::Display for HttpEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.method, self.target)?;
-        match &self.outcome {
-            Ok(status) => write!(f, "{status}")?,
-            Err(kind) => write!(f, "{kind}")?,
-        }
-        let grant = self.grant.as_deref().unwrap_or("no grant");
-        let ms = self.elapsed.as_secs_f64() * 1000.0;
-        write!(f, " ({grant}; {} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)
-    }
-}
-
 type Watch = Box<dyn Fn(&HttpEvent) + Send + Sync>;
 
 pub struct Gate {
@@ -129,22 +102,26 @@ impl Gate {
         self
     }
 
+    #[cfg(test)]
+    pub(super) fn with_resolver(mut self, resolver: crate::net::resolve::Resolver) -> Self {
+        self.reach.resolver = resolver;
+        self
+    }
+
     pub async fn send(&self, request: OutboundRequest, deadline: Instant) -> Result<InboundResponse, HttpError> {
         let started = Instant::now();
         let mut trace =
             Trace { method: String::new(), target: String::new(), grant: None, bytes_sent: 0, bytes_received: 0 };
         let result = self.pass(request, deadline, &mut trace).await.map_err(|error| self.redacted(error));
-        if let Some(watch) = &self.watch {
-            watch(&HttpEvent {
-                method: trace.method,
-                target: trace.target,
-                grant: trace.grant,
-                outcome: result.as_ref().map(|response| response.status).map_err(|error| error.kind),
-                bytes_sent: trace.bytes_sent,
-                bytes_received: trace.bytes_received,
-                elapsed: started.elapsed(),
-            });
-        }
+        self.tell(&HttpEvent {
+            method: trace.method,
+            target: trace.target,
+            grant: trace.grant,
+            outcome: result.as_ref().map(|response| response.status).map_err(|error| error.kind),
+            bytes_sent: trace.bytes_sent,
+            bytes_received: trace.bytes_received,
+            elapsed: started.elapsed(),
+        });
         result
     }
 
@@ -186,23 +163,34 @@ impl Gate {
         trace.target = self.vault.redact(&destination.to_string());
         let own = request.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
         let deadline = own.map_or(deadline, |own| own.min(deadline));
+        if deadline <= Instant::now() {
+            return Err(HttpError::new(HttpErrorKind::Cancelled, "runtime: the call has no time left for requests"));
+        }
 
         let mut headers = request.headers;
         let (mut body, part) = self.body(request.body)?;
         let message = Message { headers: &headers, body: &body };
         let grant = match self.policy.judge(&destination, method.as_str(), &message) {
             Verdict::Allowed(grant) => grant,
-            Verdict::Denied(denial) => return Err(HttpError::denied(denial.reason, format!("policy: {}", denial.message))),
+            Verdict::Denied(denial) => {
+                return Err(HttpError::denied(denial.reason, format!("policy: {}", denial.message)));
+            }
         };
         trace.grant = Some(grant.id.clone());
-        headers::check_credentials(&headers, destination.query(), &self.rules(grant, &method, &destination), &self.vault)?;
+        headers::check_credentials(
+            &headers,
+            destination.query(),
+            &self.rules(grant, &method, &destination),
+            &self.vault,
+        )?;
         let url = destination.to_url();
         let (text, path) = (method.as_str(), destination.path());
         let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
         let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing)
             .map_err(|error| HttpError::denied(DenialReason::Slot, error.message))?;
 
-        let ready = Ready { grant, method: &method, destination: &destination, headers: &headers, body: body.into(), part };
+        let ready =
+            Ready { grant, method: &method, destination: &destination, headers: &headers, body: body.into(), part };
         let received = self.exchange(&ready, deadline, trace).await?;
         if (200..300).contains(&received.status) {
             let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
@@ -210,6 +198,12 @@ impl Gate {
             self.record.succeeded(change, filled.names);
         }
         self.screen(grant, &method, &destination, received).map_err(HttpError::after_sending)
+    }
+
+    fn tell(&self, event: &HttpEvent) {
+        if let Some(watch) = &self.watch {
+            watch(event);
+        }
     }
 
     fn begin(&self) -> Result<(), HttpError> {
@@ -250,7 +244,8 @@ impl Gate {
             let mut head = headers::to_map(ready.headers)?;
             head.extend(header);
             let (body, length) = self.outgoing(ready).await.map_err(later)?;
-            let parcel = Parcel { method: ready.method.clone(), destination: ready.destination.clone(), headers: head, body };
+            let parcel =
+                Parcel { method: ready.method.clone(), destination: ready.destination.clone(), headers: head, body };
             let result = self.reach.send(&way, addresses.clone(), parcel, self.caps(), deadline).await.map_err(later);
             if result.as_ref().err().is_none_or(|error| error.sent) {
                 self.record.sent(length, ready.part.is_none());
@@ -260,7 +255,9 @@ impl Gate {
             self.record.received(received.body.len() as u64);
             trace.bytes_received += received.body.len() as u64;
             match token {
-                Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => refused = Some(token),
+                Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => {
+                    refused = Some(token)
+                }
                 Some(_) if received.status == 401 => {
                     self.forget(grant).await;
                     return Ok(received);
@@ -283,7 +280,11 @@ impl Gate {
 
     fn caps(&self) -> Caps {
         let (caps, left) = (self.reach.caps(), self.record.left(&self.limits));
-        if left < caps.body { Caps { body: left, body_limit: ("http_total_mib", self.limits.http_total_mib), ..caps } } else { caps }
+        if left < caps.body {
+            Caps { body: left, body_limit: ("http_total_mib", self.limits.http_total_mib), ..caps }
+        } else {
+            caps
+        }
     }
 
     fn screen(
@@ -337,9 +338,9 @@ fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
     })
 }
 
-impl std::fmt::Debug for OutboundRequest {
+impl fmt::Debug for OutboundRequest {
     /// URL, headers and body are the guest's, and may hold anything.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OutboundRequest({})", quoted(&self.method))
     }
 }

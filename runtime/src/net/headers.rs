@@ -52,7 +52,9 @@ pub(super) struct Rules<'a> {
 /// Upper case, one of those that make sense here.
 pub(super) fn method(text: &str) -> Result<Method, HttpError> {
     let known = METHODS.iter().find(|method| method.as_str() == text);
-    known.cloned().ok_or_else(|| HttpError::invalid("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS in upper case"))
+    known.cloned().ok_or_else(|| {
+        HttpError::invalid("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS in upper case")
+    })
 }
 
 /// Shape, size and framing: what holds for every request.
@@ -66,11 +68,15 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
     }
     for (name, value) in headers {
         let Ok(lower) = HeaderName::from_bytes(name.as_bytes()) else {
-            return Err(HttpError::invalid("a header's name holds other characters than letters, digits and `-_.`, or none"));
+            return Err(HttpError::invalid(
+                "a header's name holds other characters than letters, digits and `-_.`, or none",
+            ));
         };
         let lower = lower.as_str();
         if FRAMING.contains(&lower) || lower.starts_with("proxy-") {
-            return Err(HttpError::invalid(format_args!("the header `{lower}` is set by the host alone; leave it out")));
+            return Err(HttpError::invalid(format_args!(
+                "the header `{lower}` is set by the host alone; leave it out"
+            )));
         }
         // Header values are text here: what HTTP allows besides, servers read in different ways.
         if value.chars().any(|c| c.is_control() && c != '\t') {
@@ -91,7 +97,10 @@ pub(super) fn check_credentials(
         let name = name.to_ascii_lowercase();
         let name = name.as_str();
         if rules.auth == Some(name) {
-            return Err(denied(format_args!("the header `{name}` is set by the auth of the grant `{}`; leave it out", rules.grant)));
+            return Err(denied(format_args!(
+                "the header `{name}` is set by the auth of the grant `{}`; leave it out",
+                rules.grant
+            )));
         }
         if rules.slots.contains(&name) {
             if vault.seals_in(value.as_bytes()).is_empty() {
@@ -107,11 +116,17 @@ pub(super) fn check_credentials(
             CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         if rules.secrets && (credential || DISGUISES.contains(&name)) {
             let what = "is refused where a grant sends secrets";
-            return Err(denied(format_args!("the header `{name}` {what}, as the grant `{}` does; leave it out", rules.grant)));
+            return Err(denied(format_args!(
+                "the header `{name}` {what}, as the grant `{}` does; leave it out",
+                rules.grant
+            )));
         }
     }
     if let Some(name) = query.filter(|_| rules.secrets).and_then(credential_in_query) {
-        let what = format!("the query's `{name}` is a credential, and the grant `{}` sends its own; leave it out", rules.grant);
+        let what = format!(
+            "the query's `{name}` is a credential, and the grant `{}` sends its own; leave it out",
+            rules.grant
+        );
         return Err(denied(what));
     }
     Ok(())
@@ -134,7 +149,8 @@ fn denied(what: impl std::fmt::Display) -> HttpError {
 pub(super) fn to_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| HttpError::invalid("a header's name is none"))?;
+        let name =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| HttpError::invalid("a header's name is none"))?;
         let value = secret_value(value, name.as_str())?;
         map.append(name, value);
     }
@@ -144,7 +160,8 @@ pub(super) fn to_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpErro
 /// A value that debug output does not show.
 pub(super) fn secret_value(value: &str, name: &str) -> Result<HeaderValue, HttpError> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
-        let what = format!("config: the value for the header `{name}` cannot be sent as one; it holds control characters");
+        let what =
+            format!("config: the value for the header `{name}` cannot be sent as one; it holds control characters");
         HttpError::new(HttpErrorKind::InvalidRequest, what)
     })?;
     value.set_sensitive(true);

@@ -11,6 +11,7 @@ use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
 use crate::net::reach::{Parcel, Reach, Way};
+use crate::net::record::HttpEvent;
 use crate::place::Message;
 use crate::policy::{DenialReason, Expires, Login, LoginBody};
 use crate::secret::Secret;
@@ -31,7 +32,16 @@ pub(super) struct Session {
 
 /// By the name of the login.
 #[derive(Default)]
-pub(super) struct Sessions(Mutex<HashMap<String, Session>>);
+pub(super) struct Sessions(Mutex<HashMap<String, Known>>);
+
+#[derive(Default)]
+struct Known {
+    session: Option<Session>,
+    logins: u32,
+}
+
+/// A server that takes none of the tokens must not make this go on forever.
+const MAX_LOGINS: u32 = 100;
 
 impl Sessions {
     /// The session of a login; `refused` is a token that a server did not take.
@@ -41,29 +51,39 @@ impl Sessions {
         refused: Option<&Secret>,
         reach: &Reach,
         vault: &Vault,
+        tell: &(dyn Fn(&HttpEvent) + Sync),
         deadline: Instant,
     ) -> Result<Session, HttpError> {
         let mut sessions = self.0.lock().await;
+        let known = sessions.entry(login.name.clone()).or_default();
         let usable = |session: &&Session| {
             session.ends.is_none_or(|ends| ends > Instant::now()) && refused != Some(&session.token)
         };
-        if let Some(session) = sessions.get(&login.name).filter(usable) {
+        if let Some(session) = known.session.as_ref().filter(usable) {
             return Ok(session.clone());
         }
-        sessions.remove(&login.name);
-        let received = request(login, reach, deadline).await?;
-        let session = Session::read(login, &received, vault)?;
-        sessions.insert(login.name.clone(), session.clone());
+        known.session = None;
+        known.logins += 1;
+        if known.logins > MAX_LOGINS {
+            let what = format!(
+                "login `{}` was done {MAX_LOGINS} times in this call, and its tokens are not taken",
+                login.name
+            );
+            return Err(HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the servers' logs")));
+        }
+        let session = Session::start(login, reach, vault, tell, deadline).await?;
+        known.session = Some(session.clone());
         Ok(session)
     }
 
     pub(super) async fn drop_token(&self, login: &str) {
-        self.0.lock().await.remove(login);
+        if let Some(known) = self.0.lock().await.get_mut(login) {
+            known.session = None;
+        }
     }
 }
 
 async fn request(login: &Login, reach: &Reach, deadline: Instant) -> Result<Received, HttpError> {
-    let of = |error: HttpError| HttpError { message: format!("login `{}`: {}", login.name, error.message), sent: false, ..error };
     let way = Way { name: format!("login `{}`", login.name), addresses: &login.addresses, tls: &login.tls };
     let addresses = reach.find(&way, &login.destination, deadline).await?;
     let (body, kind) = match &login.body {
@@ -80,12 +100,13 @@ async fn request(login: &Login, reach: &Reach, deadline: Instant) -> Result<Rece
     let mut head = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
     head.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
     for (name, value) in &login.headers {
-        let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| of(HttpError::invalid("a header's name is none")))?;
-        head.insert(known, headers::secret_value(value.secret.reveal(), name).map_err(of)?);
+        let known =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| HttpError::invalid("a header's name is none"))?;
+        head.insert(known, headers::secret_value(value.secret.reveal(), name)?);
     }
-    let method = headers::method(&login.method).map_err(of)?;
+    let method = headers::method(&login.method)?;
     let parcel = Parcel { method, destination: login.destination.clone(), headers: head, body };
-    reach.send(&way, addresses, parcel, reach.caps(), deadline).await.map_err(of)
+    reach.send(&way, addresses, parcel, reach.caps(), deadline).await
 }
 
 fn bytes(text: &str) -> SendBody {
@@ -93,6 +114,32 @@ fn bytes(text: &str) -> SendBody {
 }
 
 impl Session {
+    async fn start(
+        login: &Login,
+        reach: &Reach,
+        vault: &Vault,
+        tell: &(dyn Fn(&HttpEvent) + Sync),
+        deadline: Instant,
+    ) -> Result<Session, HttpError> {
+        let started = Instant::now();
+        let result = request(login, reach, deadline).await;
+        tell(&HttpEvent {
+            method: login.method.clone(),
+            target: login.destination.to_string(),
+            grant: Some(format!("login {}", login.name)),
+            outcome: result.as_ref().map(|received| received.status).map_err(|error| error.kind),
+            bytes_sent: 0,
+            bytes_received: result.as_ref().map_or(0, |received| received.body.len() as u64),
+            elapsed: started.elapsed(),
+        });
+        // The guest's own request has not been sent, which is what counts for it.
+        let received = result.map_err(|error| {
+            let (who, what) = error.message.split_once(": ").unwrap_or(("iaas", &error.message));
+            HttpError { message: format!("{who}: login `{}`: {what}", login.name), sent: false, ..error }
+        })?;
+        Session::read(login, &received, vault)
+    }
+
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
         let Login { name, method, destination, .. } = login;
         let status = received.status;
@@ -103,7 +150,9 @@ impl Session {
                 let remedy = "check the properties that it takes its credentials from";
                 return Err(HttpError::denied(DenialReason::Credential, format!("iaas: {what}; {remedy}")));
             }
-            _ => return Err(HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the server's log"))),
+            _ => {
+                return Err(HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the server's log")));
+            }
         }
         let message = Message { headers: &received.headers, body: &received.body };
         let unusable = |why: String| HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}, {why}"));
@@ -122,7 +171,8 @@ impl Session {
         let mut shown = Map::new();
         for (name, place) in &login.show {
             let value = place.read_value(&message);
-            let value = value.map_err(|error| unusable(format!("and what the login shows as `{name}` cannot be read: {error}")))?;
+            let value = value
+                .map_err(|error| unusable(format!("and what the login shows as `{name}` cannot be read: {error}")))?;
             shown.insert(name.clone(), value.unwrap_or(Value::Null));
         }
         let ends = lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime));

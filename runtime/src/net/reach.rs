@@ -22,6 +22,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+/// Connecting shares its time among the addresses: many would get too little.
+const MAX_ADDRESSES: usize = 8;
+
 pub(super) struct Reach {
     policy: Arc<Policy>,
     allow_local: bool,
@@ -95,6 +98,7 @@ impl Reach {
             let message = format!("policy: {} does not reach {destination}: {why}", way.name);
             return Err(HttpError::denied(DenialReason::Address, message));
         }
+        allowed.truncate(MAX_ADDRESSES);
         Ok(allowed)
     }
 

@@ -3,8 +3,10 @@
 
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
-use crate::net::error::HttpError;
+use crate::net::error::{HttpError, HttpErrorKind};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// More than that say no more to anybody.
 const MAX_CHANGES: usize = 200;
@@ -17,6 +19,33 @@ pub struct NetUsage {
     pub requests: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
+}
+
+/// One request for logs: no query, no header, no body, no secret.
+#[derive(Clone, Debug)]
+pub struct HttpEvent {
+    pub method: String,
+    /// Origin and path; empty if the URL was none.
+    pub target: String,
+    /// The grant that allowed it, or `login NAME`.
+    pub grant: Option<String>,
+    pub outcome: Result<u16, HttpErrorKind>,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for HttpEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.method, self.target)?;
+        match &self.outcome {
+            Ok(status) => write!(f, "{status}")?,
+            Err(kind) => write!(f, "{kind}")?,
+        }
+        let grant = self.grant.as_deref().unwrap_or("no grant");
+        let ms = self.elapsed.as_secs_f64() * 1000.0;
+        write!(f, " ({grant}; {} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)
+    }
 }
 
 #[derive(Default)]
@@ -40,7 +69,11 @@ impl Record {
     pub(super) fn begin(&self, limits: &Limits) -> Result<(), HttpError> {
         let mut state = self.lock();
         if state.usage.requests >= limits.http_requests {
-            return Err(HttpError::limit("http_requests", limits.http_requests, "the number of HTTP requests of the call"));
+            return Err(HttpError::limit(
+                "http_requests",
+                limits.http_requests,
+                "the number of HTTP requests of the call",
+            ));
         }
         state.usage.requests += 1;
         Ok(())
@@ -86,7 +119,8 @@ impl Record {
         let state = self.lock();
         (state.leaks >= MAX_LEAKS).then(|| {
             let (leaks, name) = (state.leaks, &state.leaked);
-            let what = format!("{leaks} answers held secrets (last `{name}`), so that the guest may be fishing for them");
+            let what =
+                format!("{leaks} answers held secrets (last `{name}`), so that the guest may be fishing for them");
             Failure::new(Who::Policy, format!("{what}; the call was ended: look at what the guest asked for"))
         })
     }

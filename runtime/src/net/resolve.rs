@@ -52,6 +52,11 @@ impl Resolver {
         Resolver { hosts: "/etc/hosts".into(), conf: "/etc/resolv.conf".into(), port: 53 }
     }
 
+    #[cfg(test)]
+    pub(super) fn with_files(hosts: PathBuf, conf: PathBuf, port: u16) -> Self {
+        Resolver { hosts, conf, port }
+    }
+
     /// The addresses of a host: IPv4 first, as clouds' endpoints without a
     /// working IPv6 route are far commoner than the opposite.
     pub async fn resolve(&self, host: &str, deadline: Instant) -> Result<Vec<IpAddr>, HttpError> {
@@ -103,7 +108,12 @@ impl Resolver {
     }
 }
 
-async fn ask(server: SocketAddr, tcp_only: bool, name: &Name<Vec<u8>>, patience: Duration) -> Result<Vec<IpAddr>, Miss> {
+async fn ask(
+    server: SocketAddr,
+    tcp_only: bool,
+    name: &Name<Vec<u8>>,
+    patience: Duration,
+) -> Result<Vec<IpAddr>, Miss> {
     let transport = if tcp_only { Transport::Tcp } else { Transport::UdpTcp };
     let stub = StubResolver::from_conf(ResolvConf {
         servers: vec![ServerConf::new(server, transport)],
@@ -187,6 +197,8 @@ fn read(path: &PathBuf) -> String {
 fn failed(host: &str, why: &str) -> HttpError {
     HttpError::new(
         HttpErrorKind::Dns,
-        format!("iaas: the name `{host}` was not resolved: {why}; check the name, and the name servers in /etc/resolv.conf"),
+        format!(
+            "iaas: the name `{host}` was not resolved: {why}; check the name, and the name servers in /etc/resolv.conf"
+        ),
     )
 }

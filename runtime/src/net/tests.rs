@@ -1,7 +1,14 @@
 //! The whole path against servers on loopback that behave, or do not.
 
+#![allow(clippy::disallowed_methods, reason = "tests play the other side")]
+
+mod clients;
 mod exchanges;
+mod fixture;
+mod gates;
 mod handshakes;
+mod images;
+mod logins;
 mod server;
 
 use std::future::Future;

@@ -85,8 +85,11 @@ impl RegistryClient {
         // Settings come as JSON within JSON: escaping can double them.
         let max_body = self.max_kib * 1024 * 2 + 1024;
         self.http.request(method, &url, basic, body, deadline, max_body).await.map_err(|error| match error.kind {
-            HttpErrorKind::Limit(_) => self.too_large(id),
-            _ => self.failure(&format!("did not answer {method} for `{id}`: {error}; check that it runs and that `registry` in the CPI's config is right")),
+            HttpErrorKind::Limit("registry_kib") => self.too_large(id),
+            _ => self.failure(&format!(
+                "did not answer {method} for `{id}`: {error}; check that it runs and that `registry` in the CPI's \
+                 config is right"
+            )),
         })
     }
 
@@ -95,7 +98,10 @@ impl RegistryClient {
             .ok()
             .and_then(|answer| Some(answer.get("settings")?.as_str()?.to_owned()));
         let text = text.ok_or_else(|| {
-            self.failure(&format!("answered GET for `{id}` with something else than settings; check that `registry.endpoint` is a BOSH registry"))
+            self.failure(&format!(
+                "answered GET for `{id}` with something else than settings; check that `registry.endpoint` is a BOSH \
+                 registry"
+            ))
         })?;
         if text.len() as u64 > self.max_kib * 1024 {
             return Err(self.too_large(id));

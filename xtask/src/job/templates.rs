@@ -2,7 +2,7 @@
 //!
 //! Nothing here names a path of the machine that lays the job out.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// `bin/cpi`. Must run with no arguments, no environment at all and any working
 /// directory; `readlink` is needed only where the script itself is linked to.
@@ -21,16 +21,18 @@ pub(super) fn guest(path: &str, sha256: &str) -> Value {
     json!({ "path": path, "sha256": sha256 })
 }
 
-/// A configuration to begin with. Paths are relative to the file it is written to.
-pub(super) fn config(guest: Value) -> Value {
-    json!({
-        "version": 1,
-        "guest": guest,
-        "properties": {},
-        "agent": { "mbus": "nats://127.0.0.1:4222", "ntp": [] },
-        "policy": "policy.json",
-        "cache": "../cache",
-    })
+/// A configuration to begin with, but for the guest. Paths are relative to the
+/// file it is written to.
+pub(super) fn config() -> Map<String, Value> {
+    let keys = [
+        ("version", json!(1)),
+        ("guest", json!(null)),
+        ("properties", json!({})),
+        ("agent", json!({ "mbus": "nats://127.0.0.1:4222", "ntp": [] })),
+        ("policy", json!("policy.json")),
+        ("cache", json!("../cache")),
+    ];
+    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Grants nothing.

@@ -1,33 +1,36 @@
 use super::*;
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Command;
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// Stands in for the binaries: says how it was called.
 const ECHO: &str = "#!/bin/sh\necho \"$0 $*\"\n";
 
-struct Job {
+struct Laid {
     dir: TempDir,
     out: PathBuf,
 }
 
-impl Job {
-    fn new() -> Job {
+impl Laid {
+    fn new() -> Laid {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("dist")).unwrap();
         for program in [HOT, TOOL] {
             files::write(&dir.path().join("dist").join(program), ECHO, 0o755).unwrap();
         }
         fs::write(dir.path().join("dist/probe.wasm"), "wasm").unwrap();
-        let job = Job { out: dir.path().join("some where/job"), dir };
+        let job = Laid { out: dir.path().join("some where/job"), dir };
         job.lay_out().unwrap();
         job
     }
 
     fn lay_out(&self) -> Result<()> {
-        let dist = self.dir.path().join("dist");
-        write(&dist, &self.out, &dist.join("probe.wasm"))
+        self.lay_out_with(Job::default())
+    }
+
+    fn lay_out_with(&self, job: Job) -> Result<()> {
+        write(&self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job })
     }
 
     fn read(&self, file: &str) -> Value {
@@ -45,7 +48,7 @@ fn config_given_to(mut command: Command) -> PathBuf {
 
 #[test]
 fn the_script_finds_its_config_from_anywhere_with_an_empty_environment() {
-    let job = Job::new();
+    let job = Laid::new();
     let config = fs::canonicalize(job.out.join("config/cpi.json")).unwrap();
     let linked_job = job.dir.path().join("linked-job");
     symlink(&job.out, &linked_job).unwrap();
@@ -64,7 +67,7 @@ fn the_script_finds_its_config_from_anywhere_with_an_empty_environment() {
 
 #[test]
 fn the_config_pins_the_guest_by_relative_path_and_digest() {
-    let job = Job::new();
+    let job = Laid::new();
     let config = job.read("config/cpi.json");
     assert_eq!(config["guest"]["path"], "../packages/guest/probe.wasm");
     assert_eq!(config["guest"]["sha256"], "336154bf67f765f8f75d16a0accee61b5ee5f6a75b2a2905703df913bd550f3e");
@@ -75,7 +78,7 @@ fn the_config_pins_the_guest_by_relative_path_and_digest() {
 
 #[test]
 fn modes_are_those_that_the_runtime_demands() {
-    let job = Job::new();
+    let job = Laid::new();
     for (path, mode) in [
         ("bin/cpi", 0o755),
         ("config", 0o755),
@@ -93,7 +96,7 @@ fn modes_are_those_that_the_runtime_demands() {
 
 #[test]
 fn a_job_that_exists_keeps_its_operators_words_and_gets_the_new_pin() {
-    let job = Job::new();
+    let job = Laid::new();
     let old = job.read("config/cpi.json");
     let mut edited = old.clone();
     edited["properties"]["region"] = json!("here");
@@ -110,7 +113,7 @@ fn a_job_that_exists_keeps_its_operators_words_and_gets_the_new_pin() {
 
 #[test]
 fn a_broken_config_is_not_overwritten() {
-    let job = Job::new();
+    let job = Laid::new();
     for text in ["{", "[]"] {
         fs::write(job.out.join("config/cpi.json"), text).unwrap();
         let error = job.lay_out().unwrap_err().to_string();
@@ -121,8 +124,41 @@ fn a_broken_config_is_not_overwritten() {
 
 #[test]
 fn a_guest_that_is_not_there_is_named() {
-    let job = Job::new();
-    let absent = job.dir.path().join("absent.wasm");
-    let error = write(&job.dir.path().join("dist"), &job.out, &absent).unwrap_err().to_string();
+    let job = Laid::new();
+    let absent = Some(job.dir.path().join("absent.wasm"));
+    let error = job.lay_out_with(Job { guest: absent, ..Job::default() }).unwrap_err().to_string();
     assert!(error.contains("absent.wasm"), "{error}");
+}
+
+#[test]
+fn policy_and_properties_that_are_given_replace_those_that_are_there() {
+    let job = Laid::new();
+    let policy = job.dir.path().join("given.json");
+    fs::write(&policy, r#"{"version":1,"expose":["endpoint"]}"#).unwrap();
+    let file = job.dir.path().join("properties.json");
+    fs::write(&file, r#"{"endpoint":"https://b.example"}"#).unwrap();
+    let text = r#" {"endpoint":"https://a.example"}"#.to_owned();
+
+    for (properties, endpoint) in [(text, "https://a.example"), (file.display().to_string(), "https://b.example")] {
+        let given = Job { policy: Some(policy.clone()), properties: Some(properties), ..Job::default() };
+        job.lay_out_with(Job { allow_local: true, ..given }).unwrap();
+        let config = job.read(CONFIG);
+        assert_eq!((&config["properties"], &config["allow_local"]), (&json!({"endpoint": endpoint}), &json!(true)));
+        assert_eq!(job.read("config/policy.json"), json!({"version": 1, "expose": ["endpoint"]}));
+    }
+    job.lay_out().unwrap();
+    assert_eq!(job.read(CONFIG)["properties"], json!({"endpoint": "https://b.example"}), "kept");
+}
+
+#[test]
+fn properties_that_are_no_object_are_refused_unquoted_and_nothing_is_written() {
+    let job = Laid::new();
+    let file = job.dir.path().join("list.json");
+    fs::write(&file, r#"["hunter2"]"#).unwrap();
+    for argument in [r#"{"a":"hunter2""#, &file.display().to_string(), "absent.json"] {
+        let given = Job { properties: Some(argument.to_owned()), allow_local: true, ..Job::default() };
+        let error = format!("{:#}", job.lay_out_with(given).unwrap_err());
+        assert!(!error.contains("hunter2") && (error.contains("--properties") || error.contains("absent")), "{error}");
+        assert_eq!(job.read(CONFIG)["allow_local"], Value::Null);
+    }
 }

@@ -19,10 +19,7 @@ const A_DAY: Duration = Duration::from_secs(24 * 3600);
 pub enum SendBody {
     None,
     Bytes(Bytes),
-    Stream {
-        length: u64,
-        pieces: BoxStream<'static, io::Result<Bytes>>,
-    },
+    Stream { length: u64, pieces: BoxStream<'static, io::Result<Bytes>> },
 }
 
 impl SendBody {

@@ -56,7 +56,8 @@ impl Trouble {
 
     pub(super) fn stalled(&self, progress: &Progress) -> HttpError {
         let (limit, allowed) = progress.limit();
-        let what = if limit == "idle_seconds" { "the server took none of the body" } else { "the server sent no answer" };
+        let what =
+            if limit == "idle_seconds" { "the server took none of the body" } else { "the server sent no answer" };
         self.too_slow(what, limit, allowed)
     }
 
@@ -65,7 +66,11 @@ impl Trouble {
     }
 
     pub(super) fn protocol(&self, what: impl fmt::Display) -> HttpError {
-        self.error(HttpErrorKind::Protocol, "iaas", format_args!("the answer is not the HTTP/1.1 that was asked for: {what}"))
+        self.error(
+            HttpErrorKind::Protocol,
+            "iaas",
+            format_args!("the answer is not the HTTP/1.1 that was asked for: {what}"),
+        )
     }
 
     /// Before the response's head was complete.
@@ -107,7 +112,8 @@ impl Trouble {
         if self.https && io_error(error).is_some_and(|kind| breaks.contains(&kind)) {
             return self.tls("the server ended the connection during the handshake");
         }
-        let what = format!("no connection: {}; check that the server runs and can be reached from here", innermost(error));
+        let what =
+            format!("no connection: {}; check that the server runs and can be reached from here", innermost(error));
         self.error(HttpErrorKind::Connect, "iaas", what)
     }
 

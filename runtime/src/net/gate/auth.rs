@@ -1,11 +1,12 @@
 //! The credential that a grant sends: added last, after all checks, and to
 //! nobody but the grant's origin.
 
-use super::Gate;
+use super::{Gate, HttpEvent};
 use crate::net::client::basic_auth;
 use crate::net::destination::Destination;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::headers::{Rules, secret_value};
+use crate::net::login::Session;
 use crate::place::Place;
 use crate::policy::{Auth, DenialReason, Grant, Login};
 use crate::secret::Secret;
@@ -34,7 +35,8 @@ impl Gate {
             Some(Auth::Header { name, .. }) => Some(name.as_str()),
             Some(Auth::Login(name)) => self.policy.logins.get(name).map(|login| login.send.header.as_str()),
         };
-        let here = grant.slots.iter().filter(|slot| slot.method == method.as_str() && slot.path.matches(destination.path()));
+        let here =
+            grant.slots.iter().filter(|slot| slot.method == method.as_str() && slot.path.matches(destination.path()));
         let slots = here.filter_map(|slot| match &slot.place {
             Place::Header(name) => Some(name.as_str()),
             Place::Cookie(_) => Some("cookie"),
@@ -59,12 +61,22 @@ impl Gate {
             Some(Auth::Header { name, value }) => (header(name)?, secret_value(value.secret.reveal(), name)?, None),
             Some(Auth::Login(name)) => {
                 let login = self.login(name)?;
-                let session = self.sessions.get(login, refused, &self.reach, &self.vault, deadline).await?;
+                let session = self.logged_in(login, refused, deadline).await?;
                 let value = prefixed(&login.send.prefix, &session.token, &login.send.header)?;
                 (header(&login.send.header)?, value, Some(session.token))
             }
         };
         Ok(Authorized { header: Some((name, value)), token })
+    }
+
+    async fn logged_in(
+        &self,
+        login: &Login,
+        refused: Option<&Secret>,
+        deadline: Instant,
+    ) -> Result<Session, HttpError> {
+        let tell = |event: &HttpEvent| self.tell(event);
+        self.sessions.get(login, refused, &self.reach, &self.vault, &tell, deadline).await
     }
 
     /// Drops the token, for the next request to get a new one.
@@ -77,7 +89,7 @@ impl Gate {
     pub(super) async fn session_of(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         self.begin()?;
         let login = self.login(name)?;
-        let session = self.sessions.get(login, None, &self.reach, &self.vault, deadline).await?;
+        let session = self.logged_in(login, None, deadline).await?;
         match self.vault.leak_in(session.shown.as_bytes()) {
             None => Ok(session.shown),
             Some(secret) => {

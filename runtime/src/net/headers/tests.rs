@@ -50,7 +50,8 @@ fn framing_and_broken_headers_are_invalid() {
         assert_eq!((error.kind, error.sent), (HttpErrorKind::InvalidRequest, false), "{name:?}: {value:?}");
         assert!(error.message.starts_with("guest: ") && !error.message.contains("evil"), "{error}");
     }
-    for (name, value) in [("X-A", "b c\td"), ("Content-Type", "text/plain; charset=utf-8"), ("x", ""), ("X", "\u{e9}")] {
+    for (name, value) in [("X-A", "b c\td"), ("Content-Type", "text/plain; charset=utf-8"), ("x", ""), ("X", "\u{e9}")]
+    {
         check(&one(name, value), &Limits::default()).unwrap();
         assert_eq!(to_map(&one(name, value)).unwrap().len(), 1);
     }
@@ -73,14 +74,17 @@ fn rules(secrets: bool) -> Rules<'static> {
 fn credentials_of_the_guest_are_denied_where_the_grant_has_its_own() {
     let vault = Vault::new();
     let seal = vault.seal("password", Secret::new("correct horse battery"), Layer::Job);
-    let denied = |header: (&str, &str), query: Option<&str>, secrets: bool| {
-        match check_credentials(&one(header.0, header.1), query, &rules(secrets), &vault) {
-            Ok(()) => false,
-            Err(error) => {
-                assert_eq!(error.kind, HttpErrorKind::Denied(DenialReason::Header));
-                assert!(error.message.starts_with("policy: ") && !error.message.contains("hunter2"), "{error}");
-                true
-            }
+    let denied = |header: (&str, &str), query: Option<&str>, secrets: bool| match check_credentials(
+        &one(header.0, header.1),
+        query,
+        &rules(secrets),
+        &vault,
+    ) {
+        Ok(()) => false,
+        Err(error) => {
+            assert_eq!(error.kind, HttpErrorKind::Denied(DenialReason::Header));
+            assert!(error.message.starts_with("policy: ") && !error.message.contains("hunter2"), "{error}");
+            true
         }
     };
     // Header, denied without secrets in the grant, denied with them.

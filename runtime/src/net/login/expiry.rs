@@ -33,7 +33,8 @@ fn unix_seconds(text: &str) -> Option<i64> {
         digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<i64>().ok())?
     };
     let separator = |at: usize, allowed: &[u8]| text.as_bytes().get(at).is_some_and(|byte| allowed.contains(byte));
-    let separated = separator(4, b"-") && separator(7, b"-") && separator(10, b"Tt ") && separator(13, b":") && separator(16, b":");
+    let separated =
+        separator(4, b"-") && separator(7, b"-") && separator(10, b"Tt ") && separator(13, b":") && separator(16, b":");
     if !separated {
         return None;
     }

@@ -1,5 +1,7 @@
 //! Against name servers on loopback that answer as they are told.
 
+#![allow(clippy::disallowed_methods, reason = "tests play the other side")]
+
 use super::*;
 use std::collections::HashMap;
 use std::io::Write;
@@ -32,9 +34,14 @@ impl NameServer {
     fn start(address: &str, port: u16, table: &[(&str, Reply)]) -> NameServer {
         let table: Arc<HashMap<String, Reply>> =
             Arc::new(table.iter().map(|(name, reply)| ((*name).to_owned(), reply.clone())).collect());
-        let udp = UdpSocket::bind((address, port)).unwrap();
+        // A port that is free for UDP need not be free for TCP.
+        let both = |_| {
+            let udp = UdpSocket::bind((address, port)).ok()?;
+            let tcp = TcpListener::bind((address, udp.local_addr().ok()?.port())).ok()?;
+            Some((udp, tcp))
+        };
+        let (udp, tcp) = (0..20).find_map(both).unwrap();
         let port = udp.local_addr().unwrap().port();
-        let tcp = TcpListener::bind((address, port)).unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
         let (count, for_tcp) = (asked.clone(), table.clone());
         std::thread::spawn(move || {
@@ -193,8 +200,8 @@ fn a_second_server_answers_for_a_first_that_does_not() {
     // Nobody listens, then somebody who says nothing, then somebody who cannot.
     let (_dir, dead) = resolver(&["127.0.0.3", "127.0.0.2"], second.port, "");
     assert_eq!(resolve(&dead, "a.test").unwrap(), ["10.0.0.1"]);
-    NameServer::start("127.0.0.1", second.port, &[("a.test", Reply::Silence)]);
-    let (_dir, silent) = resolver(&["127.0.0.1", "127.0.0.2"], second.port, "");
+    NameServer::start("127.0.0.5", second.port, &[("a.test", Reply::Silence)]);
+    let (_dir, silent) = resolver(&["127.0.0.5", "127.0.0.2"], second.port, "");
     assert_eq!(resolve(&silent, "a.test").unwrap(), ["10.0.0.1"]);
     NameServer::start("127.0.0.4", second.port, &[("a.test", Reply::Code(2))]);
     let (_dir, failing) = resolver(&["127.0.0.4", "127.0.0.2"], second.port, "");
@@ -216,5 +223,7 @@ fn silence_ends_with_the_deadline() {
 #[test]
 fn missing_files_are_no_panic() {
     let resolver = Resolver { hosts: "/nonexistent/hosts".into(), conf: "/nonexistent/conf".into(), port: 1 };
-    assert_eq!(resolve(&resolver, "a.test").unwrap_err().kind, HttpErrorKind::Dns);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let error = runtime.block_on(resolver.resolve("a.test", Instant::now() + Duration::from_millis(200))).unwrap_err();
+    assert_eq!(error.kind, HttpErrorKind::Dns);
 }

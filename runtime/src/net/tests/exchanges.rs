@@ -59,7 +59,8 @@ fn a_plain_answer_comes_back_whole() {
     let server = Server::answering(answer("201 Created", "X-A: 1\r\nx-b: \u{e9}\r\nX-A: 2\r\n", "hello"));
     let received = get(&server).ok().unwrap();
     assert_eq!((received.status, received.body.as_slice()), (201, b"hello".as_slice()));
-    let of = |name: &str| received.headers.iter().filter(|(n, _)| n == name).map(|(_, v)| v.as_str()).collect::<Vec<_>>();
+    let of =
+        |name: &str| received.headers.iter().filter(|(n, _)| n == name).map(|(_, v)| v.as_str()).collect::<Vec<_>>();
     assert_eq!((of("x-a"), of("x-b")), (vec!["1", "2"], vec!["\u{e9}"]));
 }
 
@@ -160,6 +161,15 @@ fn sloppy_but_clear_answers_pass() {
     ] {
         assert_eq!(String::from_utf8(get(&Server::answering(answer)).ok().unwrap().body).unwrap(), body);
     }
+}
+
+#[test]
+fn the_length_in_an_answer_to_head_is_no_body() {
+    let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n");
+    let head = Exchange { method: Method::HEAD, ..exchange(&server.url("/"), SendBody::None) };
+    let received = run(head.run()).ok().unwrap();
+    assert!(received.body.is_empty());
+    assert!(received.headers.contains(&("content-length".into(), "1073741824".into())));
 }
 
 #[test]
@@ -305,7 +315,9 @@ fn proxies_and_key_logs_in_the_environment_are_ignored() {
     }
     let proxy = Server::answering(answer("502 Bad Gateway", "", ""));
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    again.args(["--exact", "net::tests::exchanges::proxies_and_key_logs_in_the_environment_are_ignored"]).env(INNER, "1");
+    again
+        .args(["--exact", "net::tests::exchanges::proxies_and_key_logs_in_the_environment_are_ignored"])
+        .env(INNER, "1");
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
         again.env(name, proxy.url(""));
     }

@@ -72,7 +72,8 @@ fn hello(config: Arc<ServerConfig>) -> Server {
 fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Received, HttpError> {
     let exchange = Exchange {
         method: Method::GET,
-        destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192).unwrap(),
+        destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
+            .unwrap(),
         headers: HeaderMap::new(),
         body: SendBody::None,
         addresses: vec![Ipv4Addr::LOCALHOST.into()],

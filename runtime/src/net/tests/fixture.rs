@@ -1,0 +1,127 @@
+//! A gate for tests: a policy and properties as JSON, and a watch on what it does.
+
+use super::run;
+use crate::image::Image;
+use crate::limits::Limits;
+use crate::net::error::HttpError;
+use crate::net::gate::{Gate, HttpEvent, InboundResponse, OutboundBody, OutboundRequest};
+use crate::net::resolve::Resolver;
+use crate::policy::{Endpoint, Policy, PolicyFile, Properties};
+use crate::secret::{Layer, Secret};
+use crate::vault::Vault;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+pub(super) struct Fixture {
+    pub policy: Value,
+    pub properties: Value,
+    pub limits: Limits,
+    pub allow_local: bool,
+    pub forbidden: Vec<Endpoint>,
+    pub image: Option<Arc<Image>>,
+    /// A hosts file.
+    pub hosts: String,
+}
+
+pub(super) struct Running {
+    pub gate: Gate,
+    pub vault: Arc<Vault>,
+    pub events: Arc<Mutex<Vec<HttpEvent>>>,
+    /// What the guest sees of the properties.
+    pub visible: Value,
+    pub files: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// Grants, each with loopback among its addresses, no logins.
+    pub(super) fn new(grants: Value) -> Self {
+        Fixture::with(json!({"http": grants}))
+    }
+
+    pub(super) fn with(mut policy: Value) -> Self {
+        policy["version"] = 1.into();
+        policy["trust_undeclared"] = true.into();
+        let logins =
+            policy["logins"].as_object().map(|logins| logins.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        for login in logins {
+            near(&mut policy["logins"][login]);
+        }
+        policy["http"].as_array_mut().unwrap().iter_mut().for_each(near);
+        let limits = Limits { connect_seconds: 1, first_byte_seconds: 1, idle_seconds: 1, ..Limits::default() };
+        Fixture {
+            policy,
+            properties: json!({}),
+            limits,
+            allow_local: true,
+            forbidden: Vec::new(),
+            image: None,
+            hosts: "127.0.0.1 api.test id.test\n".into(),
+        }
+    }
+
+    pub(super) fn start(self) -> Running {
+        let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
+        let properties = Properties::merge(object(&self.properties), object(&json!({})));
+        let file = PolicyFile::parse(&self.policy.to_string()).unwrap_or_else(|p| panic!("{p:?}"));
+        let policy = Policy::resolve(&file, &properties, None, &self.forbidden, self.allow_local);
+        let policy = Arc::new(policy.unwrap_or_else(|p| panic!("{p:?}")));
+        let vault = Arc::new(Vault::new());
+        let visible = properties
+            .visible(&policy.expose, None, |name, value, layer: Layer| vault.seal(name, Secret::new(value), layer));
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let seen = events.clone();
+        let watch = Box::new(move |event: &HttpEvent| seen.lock().unwrap().push(event.clone()));
+        let files = tempfile::tempdir().unwrap();
+        let (hosts, conf) = (files.path().join("hosts"), files.path().join("resolv.conf"));
+        std::fs::write(&hosts, self.hosts).unwrap();
+        std::fs::write(&conf, "nameserver 127.0.0.1\n").unwrap();
+        let gate = Gate::new(policy, vault.clone(), &self.limits, self.allow_local, self.image, Some(watch))
+            .with_files_in(files.path())
+            .with_resolver(Resolver::with_files(hosts, conf, 1));
+        Running { gate, vault, events, visible, files }
+    }
+}
+
+fn near(part: &mut Value) {
+    if part.get("addresses").is_none() {
+        part["addresses"] = json!(["127.0.0.0/8"]);
+    }
+    if part["to"].as_str().is_some_and(|to| to.starts_with("http://")) {
+        part["plain_http"] = true.into();
+    }
+}
+
+pub(super) fn request(method: &str, url: impl Into<String>) -> OutboundRequest {
+    OutboundRequest {
+        method: method.into(),
+        url: url.into(),
+        headers: Vec::new(),
+        body: OutboundBody::None,
+        timeout_ms: None,
+    }
+}
+
+pub(super) fn post(url: impl Into<String>, json: &Value) -> OutboundRequest {
+    let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+    let body = OutboundBody::Bytes(json.to_string().into_bytes());
+    OutboundRequest { headers, body, ..request("POST", url) }
+}
+
+impl Running {
+    pub(super) fn send(&self, request: OutboundRequest) -> Result<InboundResponse, HttpError> {
+        run(self.gate.send(request, Instant::now() + Duration::from_secs(10)))
+    }
+
+    pub(super) fn get(&self, url: impl Into<String>) -> Result<InboundResponse, HttpError> {
+        self.send(request("GET", url))
+    }
+
+    pub(super) fn session(&self, name: &str) -> Result<String, HttpError> {
+        run(self.gate.session(name, Instant::now() + Duration::from_secs(10)))
+    }
+
+    pub(super) fn events(&self) -> Vec<HttpEvent> {
+        self.events.lock().unwrap().clone()
+    }
+}

@@ -1,0 +1,316 @@
+use super::fixture::{Fixture, Running, post, request};
+use super::handshakes::{Authority, trusted};
+use super::run;
+use super::server::{Server, answer};
+use crate::limits::Limits;
+use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::gate::{Gate, InboundResponse, OutboundBody, OutboundRequest};
+use crate::policy::{DenialReason, Endpoint};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const PASSWORD: &str = "correct horse battery staple";
+
+fn hello() -> Server {
+    Server::answering(answer("200 OK", "", "hello"))
+}
+
+fn grant(server: &Server, auth: Option<Value>) -> Value {
+    let mut grant = json!({"id": "api", "to": server.url(""), "methods": ["GET", "POST"], "paths": ["/v1/**"]});
+    if let Some(auth) = auth {
+        grant["auth"] = auth;
+    }
+    grant
+}
+
+fn with_password(fixture: Fixture) -> Fixture {
+    Fixture { properties: json!({"user": "admin", "password": PASSWORD}), ..fixture }
+}
+
+fn refusal(result: Result<InboundResponse, HttpError>) -> HttpError {
+    let error = result.expect_err("a refusal");
+    assert!(!error.message.contains(PASSWORD) && !error.message.contains("hunter2"), "{error}");
+    error
+}
+
+fn basic() -> Value {
+    json!({"basic": {"user": "${user}", "password": "${password}"}})
+}
+
+#[test]
+fn futures_of_the_gate_may_move_between_threads() {
+    fn moves<T: Send>(_: T) {}
+    let gate = Fixture::new(json!([])).start().gate;
+    moves(Gate::send(&gate, request("GET", "http://a.test/"), Instant::now()));
+    moves(Gate::session(&gate, "x", Instant::now()));
+}
+
+#[test]
+fn the_grants_credential_is_added_and_nothing_else() {
+    for (auth, header, value) in [
+        (basic(), "authorization", "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ=="),
+        (json!({"bearer": "${password}"}), "authorization", "Bearer correct horse battery staple"),
+        (json!({"header": {"name": "X-Key", "value": "key ${password}"}}), "x-key", "key correct horse battery staple"),
+    ] {
+        let server = hello();
+        let running = with_password(Fixture::new(json!([grant(&server, Some(auth))]))).start();
+        let response = running.get(server.url("/v1/x?q=1")).unwrap();
+        assert_eq!((response.status, response.body.as_slice()), (200, b"hello".as_slice()));
+        let seen = &server.requests()[0];
+        assert_eq!((seen.line(), seen.header(header)), ("GET /v1/x?q=1 HTTP/1.1", Some(value)));
+    }
+    let server = hello();
+    let running = with_password(Fixture::new(json!([grant(&server, None)]))).start();
+    running.get(server.url("/v1/x")).unwrap();
+    assert_eq!(server.requests()[0].header("authorization"), None);
+}
+
+#[test]
+fn what_is_refused_is_never_sent() {
+    let (server, other) = (hello(), hello());
+    let limits = Limits { url_bytes: 200, http_headers: 4, header_kib: 1, http_request_mib: 1, ..Limits::default() };
+    let running = with_password(Fixture { limits, ..Fixture::new(json!([grant(&server, Some(basic()))])) }).start();
+    let denied = HttpErrorKind::Denied;
+    let url = server.url("/v1/x?token=hunter2");
+    let header = |name: &str, value: &str| OutboundRequest {
+        headers: vec![(name.to_owned(), value.to_owned())],
+        ..request("GET", server.url("/v1/x"))
+    };
+    let seal = running.visible["password"].as_str().unwrap().to_owned();
+    let port = server.address.port();
+    let cases = vec![
+        ("a method", request("get", server.url("/v1/x")), HttpErrorKind::InvalidRequest),
+        ("CONNECT", request("CONNECT", server.url("/v1/x")), HttpErrorKind::InvalidRequest),
+        ("another method", request("DELETE", server.url("/v1/x")), denied(DenialReason::Method)),
+        ("another path", request("GET", server.url("/v2/x?p=hunter2")), denied(DenialReason::Path)),
+        ("a way around", request("GET", server.url("/v1/../v2")), denied(DenialReason::Path)),
+        ("another port", request("GET", other.url("/v1/x")), denied(DenialReason::Port)),
+        ("another host", request("GET", format!("http://api.test:{port}/v1/x")), denied(DenialReason::Host)),
+        ("TLS", request("GET", format!("https://127.0.0.1:{port}/v1/x")), denied(DenialReason::Scheme)),
+        ("a file", request("GET", "file:///etc/passwd"), denied(DenialReason::Scheme)),
+        ("userinfo", request("GET", format!("http://u:hunter2@127.0.0.1:{port}/v1/")), HttpErrorKind::InvalidRequest),
+        ("no URL", request("GET", "//127.0.0.1/v1"), HttpErrorKind::InvalidRequest),
+        (
+            "a long URL",
+            request("GET", server.url(&format!("/v1/{}", "a".repeat(200)))),
+            HttpErrorKind::Limit("url_bytes"),
+        ),
+        ("a token", request("GET", url), denied(DenialReason::Header)),
+        ("a Host", header("Host", "evil.test"), HttpErrorKind::InvalidRequest),
+        ("a length", header("Content-Length", "5"), HttpErrorKind::InvalidRequest),
+        ("an Authorization", header("Authorization", "Basic hunter2"), denied(DenialReason::Header)),
+        ("an encoding", header("Accept-Encoding", "gzip"), denied(DenialReason::Header)),
+        ("a long header", header("X", &"a".repeat(2000)), HttpErrorKind::Limit("header_kib")),
+        ("a seal in a header", header("X", &seal), denied(DenialReason::Slot)),
+        ("a seal in the URL", request("GET", server.url(&format!("/v1/{seal}"))), denied(DenialReason::Slot)),
+        ("a seal in the body", post(server.url("/v1/x"), &json!({"name": seal})), denied(DenialReason::Slot)),
+        (
+            "a large body",
+            OutboundRequest { body: OutboundBody::Bytes(vec![0; 2 << 20]), ..request("POST", server.url("/v1/x")) },
+            HttpErrorKind::Limit("http_request_mib"),
+        ),
+        (
+            "many headers",
+            OutboundRequest { headers: vec![("x".into(), "1".into()); 5], ..request("GET", server.url("/v1/x")) },
+            HttpErrorKind::Limit("http_headers"),
+        ),
+    ];
+    let count = cases.len();
+    for (name, request, kind) in cases {
+        let error = refusal(running.send(request));
+        assert_eq!((error.kind, error.sent), (kind, false), "{name}: {error}");
+        let who = error.message.split(':').next().unwrap().to_owned();
+        assert!(["policy", "guest", "limit"].contains(&who.as_str()), "{name}: {error}");
+        assert!(!error.message.contains(&seal), "{name}: {error}");
+    }
+    assert_eq!((server.connections(), other.connections()), (0, 0));
+    let events = running.events();
+    assert_eq!(events.len(), count);
+    assert!(!format!("{events:?}").contains("hunter2") && !format!("{events:?}").contains(&seal));
+    assert!(running.gate.changes().is_empty());
+}
+
+#[test]
+fn the_address_rule_is_about_what_is_connected_to() {
+    let server = hello();
+    let port = server.address.port();
+    let to = |host: &str| json!([{"id": "api", "to": format!("http://{host}:{port}"), "methods": ["GET"], "paths": ["/**"]}]);
+    let public = |mut grants: Value| {
+        grants[0]["addresses"] = "public".into();
+        grants
+    };
+    let forbidden = vec![Endpoint::from_url("the registry", &server.url("")).unwrap()];
+    let cases: Vec<(&str, Fixture, &str, &str)> = vec![
+        ("a literal", Fixture { allow_local: false, ..Fixture::new(to("127.0.0.1")) }, "127.0.0.1", "allow_local"),
+        ("a name", Fixture { allow_local: false, ..Fixture::new(to("api.test")) }, "api.test", "allow_local"),
+        ("localhost", Fixture { allow_local: false, ..Fixture::new(to("localhost")) }, "localhost", "allow_local"),
+        ("public", Fixture::new(public(to("api.test"))), "api.test", "list it in the grant's `addresses`"),
+        (
+            "metadata",
+            Fixture { hosts: "169.254.169.254 api.test".into(), ..Fixture::new(to("api.test")) },
+            "api.test",
+            "link-local",
+        ),
+        (
+            "private",
+            Fixture { hosts: "10.0.0.1 api.test".into(), ..Fixture::new(to("api.test")) },
+            "api.test",
+            "none of the CIDRs",
+        ),
+        ("the registry", Fixture { forbidden, ..Fixture::new(to("api.test")) }, "api.test", "the registry"),
+    ];
+    for (name, fixture, host, said) in cases {
+        let error = refusal(fixture.start().get(format!("http://{host}:{port}/x?p=hunter2")));
+        assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Address), false), "{name}: {error}");
+        assert!(error.message.starts_with("policy: grant `api` does not reach http://"), "{name}: {error}");
+        assert!(error.message.contains(said), "{name}: {error}");
+    }
+    assert_eq!(server.connections(), 0);
+
+    // Of several addresses, those that are allowed are connected to.
+    let hosts = "10.0.0.1 api.test\n169.254.169.254 api.test\n127.0.0.1 api.test\n";
+    let running = Fixture { hosts: hosts.into(), ..Fixture::new(to("api.test")) }.start();
+    assert_eq!(running.get(format!("http://api.test:{port}/")).unwrap().status, 200);
+    let unknown = Fixture { hosts: String::new(), ..Fixture::new(to("api.test")) }.start();
+    let error = refusal(run(unknown
+        .gate
+        .send(request("GET", format!("http://api.test:{port}/")), Instant::now() + Duration::from_millis(500))));
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Dns, false));
+}
+
+#[test]
+fn tls_is_as_the_grant_says_and_files_lie_beside_the_policy() {
+    let authority = Authority::new();
+    let server = trusted(&authority, "api.test", |_, wire| wire.write_all(&answer("200 OK", "", "hi")).unwrap());
+    let url = format!("https://api.test:{}", server.address.port());
+    let start = |tls: Value| {
+        let grants = json!([{"id": "api", "to": url, "methods": ["GET"], "paths": ["/**"], "tls": tls}]);
+        Fixture::new(grants).start()
+    };
+    assert_eq!(start(json!({"ca": authority.pem()})).get(&url).unwrap().body, b"hi");
+    let running = start(json!({"ca": "certs/ca.pem"}));
+    let error = refusal(running.get(&url));
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Tls, false));
+    assert!(error.message.starts_with("config: grant `api` cannot use TLS") && error.message.contains("certs/ca.pem"));
+    std::fs::create_dir(running.files.path().join("certs")).unwrap();
+    std::fs::write(running.files.path().join("certs/ca.pem"), authority.pem()).unwrap();
+    assert_eq!(running.get(&url).unwrap().status, 200);
+    assert_eq!(refusal(start(json!({})).get(&url)).kind, HttpErrorKind::Tls);
+}
+
+#[test]
+fn a_slot_takes_its_seal_and_the_record_says_so() {
+    let server = Server::answering(answer("202 Accepted", "", "{}"));
+    let mut granted = grant(&server, Some(basic()));
+    granted["slots"] =
+        json!([{"method": "POST", "path": "/v1/servers", "place": "json:/server/data", "takes": ["password"]}]);
+    let running = with_password(Fixture::new(json!([granted]))).start();
+    let seal = running.visible["password"].as_str().unwrap();
+    let wanted = json!({"server": {"data": seal, "name": "a"}});
+    assert_eq!(
+        refusal(running.send(post(server.url("/v1/other"), &wanted))).kind,
+        HttpErrorKind::Denied(DenialReason::Slot)
+    );
+    assert!(running.gate.sent().is_empty() && running.gate.changes().is_empty());
+    running.send(post(server.url("/v1/servers?x=hunter2"), &wanted)).unwrap();
+    let seen: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+    assert_eq!(seen, json!({"server": {"data": PASSWORD, "name": "a"}}));
+    assert_eq!(running.gate.sent(), ["password"]);
+    assert_eq!(running.gate.changes(), [format!("POST {} -> 202", server.url("/v1/servers"))]);
+    assert_eq!(running.events()[1].outcome, Ok(202));
+    assert_eq!(running.events()[1].grant.as_deref(), Some("api"));
+    let usage = running.gate.usage();
+    assert_eq!((usage.requests, usage.bytes_received), (2, 2));
+    assert_eq!(usage.bytes_sent, server.requests()[0].body.len() as u64);
+}
+
+#[test]
+fn an_answer_with_a_secret_is_withheld_and_the_second_ends_the_call() {
+    let echo = Server::plain(|seen, wire| {
+        let header = seen.header("authorization").unwrap_or_default().to_owned();
+        let (headers, body) = if seen.line().contains("/body") {
+            (String::new(), header)
+        } else {
+            (format!("X-Echo: {header}\r\n"), String::new())
+        };
+        wire.write_all(&answer("200 OK", &headers, &body)).unwrap();
+    });
+    let running = with_password(Fixture::new(json!([grant(&echo, Some(basic()))]))).start();
+    for (path, ended) in [("/v1/body", false), ("/v1/header", true)] {
+        let error = refusal(running.get(echo.url(path)));
+        assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Leak), true), "{error}");
+        assert_eq!(running.gate.ended().is_some(), ended, "{path}");
+    }
+    let failure = running.gate.ended().unwrap();
+    assert!(failure.to_string().contains("password") && !failure.to_string().contains(PASSWORD), "{failure}");
+    let error = refusal(running.get(echo.url("/v1/x")));
+    assert_eq!((error.kind, error.sent, echo.connections()), (HttpErrorKind::Cancelled, false, 2));
+}
+
+#[test]
+fn captured_values_and_credentials_do_not_reach_the_guest() {
+    let headers = "Content-Type: application/json\r\nSet-Cookie: sid=very-secret-cookie\r\nX-Subject-Token: very-secret-token\r\n";
+    let server = Server::answering(answer("200 OK", headers, r#"{"access_token":"very-secret-access","n":1}"#));
+    let mut granted = grant(&server, None);
+    granted["captures"] =
+        json!([{"method": "POST", "path": "/v1/tokens", "place": "json:/access_token", "as": "token"}]);
+    let running = Fixture::new(json!([granted])).start();
+    let response = running.send(post(server.url("/v1/tokens"), &json!({}))).unwrap();
+    assert!(!format!("{response:?}").contains("very-secret"));
+    let body: Value = serde_json::from_slice(&response.body).unwrap();
+    let sealed = running.vault.open(body["access_token"].as_str().unwrap()).unwrap();
+    assert_eq!((sealed.name.as_str(), sealed.secret.reveal()), ("token", "very-secret-access"));
+    let length = response.headers.iter().find(|(name, _)| name == "content-length").unwrap();
+    assert_eq!(length.1, response.body.len().to_string());
+}
+
+#[test]
+fn counts_and_sums_reach_their_limits() {
+    let server = hello();
+    let started = |limits: Limits| Fixture { limits, ..Fixture::new(json!([grant(&server, None)])) }.start();
+    let running = started(Limits { http_requests: 2, ..Limits::default() });
+    running.get(server.url("/v1/x")).unwrap();
+    refusal(running.get(server.url("/v2/x")));
+    assert_eq!(refusal(running.get(server.url("/v1/x"))).kind, HttpErrorKind::Limit("http_requests"));
+
+    let body = || OutboundBody::Bytes(vec![0; 600 << 10]);
+    let send =
+        |running: &Running| running.send(OutboundRequest { body: body(), ..request("POST", server.url("/v1/x")) });
+    let running = started(Limits { http_total_mib: 1, ..Limits::default() });
+    send(&running).unwrap();
+    let error = refusal(send(&running));
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Limit("http_total_mib"), false));
+
+    let large = Server::answering(answer("200 OK", "", &"a".repeat(600 << 10)));
+    let fixture = Fixture::new(json!([grant(&large, None)]));
+    let running = Fixture { limits: Limits { http_total_mib: 1, ..Limits::default() }, ..fixture }.start();
+    running.get(large.url("/v1/x")).unwrap();
+    let error = refusal(running.get(large.url("/v1/x")));
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Limit("http_total_mib"), true));
+}
+
+#[test]
+fn time_is_bounded_by_the_request_the_call_and_the_limits() {
+    let silent = Server::plain(|_, _| std::thread::sleep(Duration::from_secs(4)));
+    let running = Fixture::new(json!([grant(&silent, None)])).start();
+    for (timeout, at_most) in [(Some(0), 500), (Some(300), 800), (Some(u32::MAX), 2800)] {
+        let start = Instant::now();
+        let error =
+            refusal(running.send(OutboundRequest { timeout_ms: timeout, ..request("GET", silent.url("/v1/x")) }));
+        assert_eq!(error.kind, HttpErrorKind::Timeout, "{timeout:?}: {error}");
+        assert!(start.elapsed() < Duration::from_millis(at_most), "{timeout:?} took {:?}", start.elapsed());
+    }
+    let connections = silent.connections();
+    let error = refusal(run(running.gate.send(request("GET", silent.url("/v1/x")), Instant::now())));
+    assert_eq!((error.kind, error.sent, silent.connections()), (HttpErrorKind::Cancelled, false, connections));
+}
+
+#[test]
+fn a_secret_in_a_path_is_redacted_wherever_it_would_show() {
+    let server = Server::answering(answer("200 OK", "Content-Length: 6\r\n", ""));
+    let fixture = Fixture { properties: json!({"key": "abcdefabcdef"}), ..Fixture::new(json!([grant(&server, None)])) };
+    let running = fixture.start();
+    let error = refusal(running.send(post(server.url("/v1/abcdefabcdef"), &json!({}))));
+    assert!(error.kind == HttpErrorKind::Protocol && error.message.contains("/v1/<redacted>"), "{error}");
+    assert!(running.events()[0].target.ends_with("/v1/<redacted>"));
+}

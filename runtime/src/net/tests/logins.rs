@@ -1,0 +1,230 @@
+use super::fixture::{Fixture, Running, request};
+use super::server::{Seen, Server, Wire, answer};
+use crate::image::{Image, ImagePart};
+use crate::net::error::HttpErrorKind;
+use crate::net::gate::{OutboundBody, OutboundRequest};
+use crate::policy::DenialReason;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const PASSWORD: &str = "correct horse battery staple";
+
+/// Gives out tokens `token-number-1`, `-2` and so on, which end after `lifetime`.
+fn identity(lifetime: &'static str) -> Server {
+    let count = AtomicUsize::new(0);
+    Server::plain(move |_, wire| {
+        let n = count.fetch_add(1, Ordering::SeqCst) + 1;
+        let headers = format!("Content-Type: application/json\r\nX-Subject-Token: token-number-{n}\r\n");
+        let body = json!({"expires_in": lifetime.parse::<f64>().unwrap_or(3600.0), "catalog": [{"url": "http://api"}], "n": n});
+        wire.write_all(&answer("201 Created", &headers, &body.to_string())).unwrap();
+    })
+}
+
+/// Takes the given tokens, says 401 to all others.
+fn api(accepted: &'static [&'static str]) -> Server {
+    Server::plain(move |seen: &Seen, wire: &mut dyn Wire| {
+        let known = seen.header("x-auth-token").is_some_and(|token| accepted.contains(&token));
+        let status = if known { "200 OK" } else { "401 Unauthorized" };
+        wire.write_all(&answer(status, "", "done")).unwrap();
+    })
+}
+
+fn policy(identity: &Server, api: &Server) -> Value {
+    json!({
+        "logins": {"main": {
+            "to": identity.url(""), "path": "/v3/tokens", "headers": {"X-App": "${user}"},
+            "body": {"auth": {"user": "${user}", "password": "${password}", "n": 1}},
+            "token": "header:x-subject-token", "expires": {"in_seconds": "json:/expires_in"},
+            "send": {"header": "X-Auth-Token"}, "show": {"catalog": "json:/catalog", "gone": "json:/gone"},
+        }},
+        "http": [{"id": "api", "to": api.url(""), "methods": ["GET", "POST", "PUT"], "paths": ["/**"], "auth": {"login": "main"}}],
+    })
+}
+
+fn fixture(identity: &Server, api: &Server) -> Fixture {
+    let properties = json!({"user": "admin-of-all", "password": PASSWORD});
+    Fixture { properties, ..Fixture::with(policy(identity, api)) }
+}
+
+fn start(identity: &Server, api: &Server) -> Running {
+    fixture(identity, api).start()
+}
+
+#[test]
+fn a_login_happens_once_and_its_token_goes_where_the_grant_says() {
+    let (identity, api) = (identity("3600"), api(&["token-number-1"]));
+    let running = start(&identity, &api);
+    assert_eq!(identity.connections(), 0);
+    for _ in 0..3 {
+        assert_eq!(running.get(api.url("/x")).unwrap().status, 200);
+    }
+    let shown: Value = serde_json::from_str(&running.session("main").unwrap()).unwrap();
+    assert_eq!(shown, json!({"catalog": [{"url": "http://api"}], "gone": null}));
+    let seen = identity.requests();
+    assert_eq!(seen.len(), 1);
+    assert_eq!((seen[0].line(), seen[0].header("x-app")), ("POST /v3/tokens HTTP/1.1", Some("admin-of-all")));
+    assert_eq!(seen[0].header("content-type"), Some("application/json"));
+    let body: Value = serde_json::from_slice(&seen[0].body).unwrap();
+    assert_eq!(body, json!({"auth": {"user": "admin-of-all", "password": PASSWORD, "n": 1}}));
+    assert_eq!(running.vault.leak_in(b"see token-number-1"), Some("token of login main".to_owned()));
+}
+
+#[test]
+fn a_session_logs_in_by_itself_and_unknown_names_are_denied() {
+    let (identity, api) = (identity("3600"), api(&[]));
+    let running = start(&identity, &api);
+    running.session("main").unwrap();
+    assert_eq!((identity.requests().len(), api.connections()), (1, 0));
+    let error = running.session("other").unwrap_err();
+    assert_eq!(error.kind, HttpErrorKind::Denied(DenialReason::Undeclared));
+    assert!(error.message.contains("there are: main"), "{error}");
+}
+
+#[test]
+fn a_401_logs_in_once_more_and_repeats_the_request() {
+    let (identity, api) = (identity("3600"), api(&["token-number-2"]));
+    let running = start(&identity, &api);
+    let body = OutboundBody::Bytes(b"payload".to_vec());
+    let response = running.send(OutboundRequest { body, ..request("POST", api.url("/x")) }).unwrap();
+    assert_eq!((response.status, identity.requests().len()), (200, 2));
+    let seen = api.requests();
+    assert!(seen.len() == 2 && seen.iter().all(|seen| seen.body == b"payload"));
+    assert_eq!(running.gate.changes().len(), 1);
+    assert_eq!(running.get(api.url("/x")).unwrap().status, 200);
+    assert_eq!(identity.requests().len(), 2);
+}
+
+#[test]
+fn a_second_401_is_the_guests_to_handle() {
+    let (identity, api) = (identity("3600"), api(&[]));
+    let running = start(&identity, &api);
+    assert_eq!(running.get(api.url("/x")).unwrap().status, 401);
+    assert_eq!((identity.requests().len(), api.requests().len()), (2, 2));
+    let events: Vec<_> = running.events().iter().map(|event| (event.grant.clone().unwrap(), event.outcome)).collect();
+    assert_eq!(
+        events,
+        [("login main".to_owned(), Ok(201)), ("login main".to_owned(), Ok(201)), ("api".to_owned(), Ok(401))]
+    );
+}
+
+#[test]
+fn servers_that_take_no_token_do_not_make_it_go_on_forever() {
+    let (identity, api) = (identity("3600"), api(&[]));
+    let running = start(&identity, &api);
+    let error = (0..200).find_map(|_| running.get(api.url("/x")).err()).unwrap();
+    assert!(error.kind == HttpErrorKind::Protocol && error.message.contains("100 times"), "{error}");
+    assert_eq!(identity.requests().len(), 100);
+}
+
+#[test]
+fn an_image_is_not_sent_twice_by_itself() {
+    let (identity, api) = (identity("3600"), api(&["token-number-2"]));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image");
+    std::fs::write(&path, b"image").unwrap();
+    let image = Some(Arc::new(Image::open(&path, &[]).unwrap()));
+    let running = Fixture { image, ..fixture(&identity, &api) }.start();
+    let upload = || OutboundRequest { body: OutboundBody::Image(ImagePart::Whole), ..request("PUT", api.url("/i")) };
+    assert_eq!(running.send(upload()).unwrap().status, 401);
+    assert_eq!((identity.requests().len(), api.requests().len()), (1, 1));
+    // But the token is gone, so that the guest's own repetition has a new one.
+    assert_eq!(running.send(upload()).unwrap().status, 200);
+}
+
+#[test]
+fn a_token_that_ended_is_not_sent_any_more() {
+    let (identity, api) = (identity("1"), api(&["token-number-1", "token-number-2"]));
+    let running = start(&identity, &api);
+    running.get(api.url("/x")).unwrap();
+    std::thread::sleep(Duration::from_millis(900));
+    running.get(api.url("/x")).unwrap();
+    let tokens: Vec<String> =
+        api.requests().iter().map(|seen| seen.header("x-auth-token").unwrap().to_owned()).collect();
+    assert_eq!(tokens, ["token-number-1", "token-number-2"]);
+}
+
+#[test]
+fn forms_prefixes_and_tokens_in_json_work_as_well() {
+    let headers = "Content-Type: application/json\r\n";
+    let body = json!({"access_token": "abc/def+ghi=jkl", "expires_at": "2999-01-01T00:00:00Z"}).to_string();
+    let identity = Server::answering(answer("200 OK", headers, &body));
+    let api = Server::answering(answer("200 OK", "", ""));
+    let mut policy = policy(&identity, &api);
+    policy["logins"]["main"] = json!({
+        "to": identity.url(""), "path": "/oauth/token", "form": {"grant_type": "client_credentials", "secret": "${password}"},
+        "token": "json:/access_token", "expires": {"at": "json:/expires_at"}, "send": {"header": "Authorization", "prefix": "Bearer "},
+    });
+    let properties = json!({"password": "a&b=c d\u{e9}"});
+    let running = Fixture { properties, ..Fixture::with(policy) }.start();
+    running.get(api.url("/x")).unwrap();
+    let seen = &identity.requests()[0];
+    assert_eq!(seen.header("content-type"), Some("application/x-www-form-urlencoded"));
+    assert_eq!(String::from_utf8_lossy(&seen.body), "grant_type=client_credentials&secret=a%26b%3Dc+d%C3%A9");
+    assert_eq!(api.requests()[0].header("authorization"), Some("Bearer abc/def+ghi=jkl"));
+    assert_eq!(running.session("main").unwrap(), "{}");
+}
+
+#[test]
+fn logins_that_fail_say_which_and_how_and_nothing_secret() {
+    let json = "Content-Type: application/json\r\n";
+    let echo = format!("{{\"error\": \"{PASSWORD}\"}}");
+    let credential = HttpErrorKind::Denied(DenialReason::Credential);
+    for (name, answer, kind, said) in [
+        ("401", answer("401 Unauthorized", json, &echo), credential, "HTTP 401"),
+        ("403", answer("403 Forbidden", "", ""), credential, "HTTP 403"),
+        ("500", answer("500 Oops", "", &echo), HttpErrorKind::Protocol, "HTTP 500"),
+        ("302", answer("302 Found", "Location: http://127.0.0.1:1/\r\n", ""), HttpErrorKind::Protocol, "HTTP 302"),
+        (
+            "no token",
+            answer("200 OK", json, "{}"),
+            HttpErrorKind::Protocol,
+            "without a token in `header:x-subject-token`",
+        ),
+        ("no JSON", answer("200 OK", "X-Subject-Token: t\r\n", "<a>"), HttpErrorKind::Protocol, "`catalog`"),
+        ("silence", b"".to_vec(), HttpErrorKind::Protocol, "the connection ended"),
+    ] {
+        let (identity, api) = (Server::answering(answer), api(&[]));
+        let running = start(&identity, &api);
+        let errors = [running.get(api.url("/x")).unwrap_err(), running.session("main").unwrap_err()];
+        for error in errors {
+            assert_eq!((error.kind, error.sent), (kind, false), "{name}: {error}");
+            assert!(
+                error.message.starts_with("iaas: login `main`: POST http://") && error.message.contains(said),
+                "{name}: {error}"
+            );
+            assert!(!error.message.contains(PASSWORD), "{name}: {error}");
+        }
+        assert_eq!(api.connections(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_login_goes_only_where_its_own_addresses_allow() {
+    let (identity, api) = (identity("3600"), api(&[]));
+    let mut policy = policy(&identity, &api);
+    policy["logins"]["main"]["addresses"] = "public".into();
+    let properties = json!({"user": "admin-of-all", "password": PASSWORD});
+    let running = Fixture { properties, ..Fixture::with(policy) }.start();
+    let error = running.get(api.url("/x")).unwrap_err();
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Address), false));
+    assert!(error.message.contains("login `main` does not reach"), "{error}");
+    assert_eq!((identity.connections(), api.connections()), (0, 0));
+}
+
+#[test]
+fn a_guest_cannot_set_or_see_the_token() {
+    let identity = identity("3600");
+    let echo = Server::plain(|seen, wire| {
+        let token = seen.header("x-auth-token").unwrap_or_default().to_owned();
+        wire.write_all(&answer("200 OK", "", &token)).unwrap();
+    });
+    let running = start(&identity, &echo);
+    let own =
+        OutboundRequest { headers: vec![("X-Auth-Token".into(), "mine".into())], ..request("GET", echo.url("/x")) };
+    assert_eq!(running.send(own).unwrap_err().kind, HttpErrorKind::Denied(DenialReason::Header));
+    let error = running.get(echo.url("/x")).unwrap_err();
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Leak), true));
+    assert!(!error.message.contains("token-number"), "{error}");
+}

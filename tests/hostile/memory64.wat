@@ -1,0 +1,2 @@
+;; Addresses beyond 4 GiB.
+(component (core module (memory i64 1)))

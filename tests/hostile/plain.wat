@@ -1,0 +1,2 @@
+;; Nothing but what every guest has: each method traps.
+(module)

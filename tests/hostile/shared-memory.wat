@@ -1,0 +1,2 @@
+;; A memory shared between threads.
+(component (core module (memory 1 1 shared)))

@@ -1,0 +1,469 @@
+//! Prepared guests: what is in the cache is used if nobody else can have
+//! written it, and made anew if there is any doubt.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use tests::job::{make_dir, set_mode, write};
+use tests::process::contains;
+use tests::users::{NOBODY, SOMEBODY, SmallDisk, give, is_root};
+use tests::{CPI_ERROR, Job, Response, dist, elf};
+
+fn info(job: &Job) -> Response {
+    job.call("info", json!([])).run()
+}
+
+fn has_vm(job: &Job) -> Response {
+    job.call("has_vm", json!(["vm-1"])).run()
+}
+
+fn artifact(job: &Job) -> PathBuf {
+    let mut found = job.cached(".cwasm");
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+fn manifest(job: &Job) -> PathBuf {
+    let mut found = job.cached(".json");
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+/// Works, and says why the guest was prepared anew; the next call says nothing.
+#[track_caller]
+fn is_prepared_anew(job: &Job, said: &str) {
+    let first = has_vm(job);
+    assert_eq!(*first.result(), true);
+    assert!(first.stderr.contains("wasm-cpi warn: ") && first.stderr.contains(said), "no `{said}` in {}", first.stderr);
+    assert!(first.stderr.contains("; the guest is prepared anew\n"), "{}", first.stderr);
+    let second = has_vm(job);
+    assert_eq!((second.result(), second.stderr.as_str()), (&json!(true), ""));
+}
+
+/// Works without what lies there, every time, and says why.
+#[track_caller]
+fn is_not_used(job: &Job, said: &str) {
+    for _ in 0..2 {
+        let response = has_vm(job);
+        assert_eq!(*response.result(), true);
+        assert!(response.stderr.contains(said), "no `{said}` in {}", response.stderr);
+        assert!(response.stderr.contains("it is not used\n"), "{}", response.stderr);
+        assert!(response.stderr.contains("every call compiles it again"), "{}", response.stderr);
+    }
+}
+
+#[test]
+fn the_first_call_prepares_and_the_next_ones_need_no_compiler() {
+    let job = Job::new().own_binaries(true);
+    let first = has_vm(&job);
+    assert_eq!((first.result(), first.stderr.as_str()), (&json!(true), ""));
+    assert_eq!(job.cached("").len(), 2, "one artifact, one manifest, nothing temporary: {:?}", job.cached(""));
+    fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
+    assert_eq!(*has_vm(&job).result(), true);
+    info(&job).result();
+}
+
+#[test]
+fn info_is_answered_from_the_manifest_alone() {
+    let job = Job::new().prepared().own_binaries(false);
+    fs::remove_file(artifact(&job)).unwrap();
+    let response = info(&job);
+    assert_eq!(response.result()["stemcell_formats"], json!(["probe-raw"]));
+    assert_eq!(response.stderr, "");
+    // Whereas a call needs the code, and says what it misses.
+    has_vm(&job).fails(CPI_ERROR, &["wasm-cpi: not there, but needed to prepare the guest; install it beside"]);
+}
+
+#[test]
+fn an_artifact_that_is_gone_is_made_anew() {
+    let job = Job::new().prepared();
+    fs::remove_file(artifact(&job)).unwrap();
+    is_prepared_anew(&job, "the artifact is gone from the cache");
+}
+
+#[test]
+fn a_damaged_artifact_is_made_anew_wherever_the_damage_is() {
+    let whole = fs::read(artifact(&Job::new().prepared())).unwrap();
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    for bytes in [
+        flipped(0),
+        flipped(whole.len() / 2),
+        flipped(whole.len() - 1),
+        whole[..whole.len() - 1].to_vec(),
+        whole[..100].to_vec(),
+        Vec::new(),
+        [whole.as_slice(), b"\0"].concat(),
+    ] {
+        let job = Job::new().prepared();
+        write(&artifact(&job), &bytes);
+        is_prepared_anew(&job, ".cwasm in the cache is damaged");
+    }
+}
+
+#[test]
+fn an_artifact_of_another_wasmtime_is_made_anew() {
+    let job = Job::new().prepared();
+    let (old, manifest) = (artifact(&job), manifest(&job));
+    let mut bytes = fs::read(&old).unwrap();
+    let version = b"48.0.8";
+    let places: Vec<usize> = (0..bytes.len() - version.len()).filter(|at| bytes[*at..].starts_with(version)).collect();
+    assert!(!places.is_empty(), "the artifact does not hold wasmtime's version");
+    for at in places {
+        bytes[at..at + 2].copy_from_slice(b"47");
+    }
+    let name = format!("{}.cwasm", blake3::hash(&bytes).to_hex());
+    write(&job.cache_dir().join(&name), &bytes);
+    let text = fs::read_to_string(&manifest).unwrap();
+    write(&manifest, text.replace(old.file_name().unwrap().to_str().unwrap(), &name).as_bytes());
+    fs::remove_file(&old).unwrap();
+    is_prepared_anew(&job, "the prepared guest was made by another runtime");
+}
+
+#[test]
+fn a_damaged_manifest_is_made_anew() {
+    let text = fs::read_to_string(manifest(&Job::new().prepared())).unwrap();
+    let changed = |key: &str, value: Value| {
+        let mut manifest: Value = serde_json::from_str(&text).unwrap();
+        manifest[key] = value;
+        manifest.to_string()
+    };
+    for (text, said) in [
+        (String::new(), "is damaged"),
+        ("null".into(), "is damaged"),
+        (text[..text.len() / 2].to_owned(), "is damaged"),
+        (format!("{text}{}", " ".repeat(2 << 20)), "is damaged"),
+        (changed("description", json!({"name": 7})), "is damaged"),
+        (changed("format", json!(0)), "is of another version"),
+        (changed("format", json!(999)), "is of another version"),
+        (changed("wasm_sha256", json!("0".repeat(64))), "is of another version"),
+        (changed("artifact", json!("../../guest.cwasm")), "names no artifact"),
+        (changed("artifact", json!(format!("{}.so", "0".repeat(64)))), "names no artifact"),
+        (changed("artifact", json!(format!("{}.cwasm", "0".repeat(64)))), "the artifact is gone"),
+    ] {
+        let job = Job::new().prepared();
+        write(&manifest(&job), text.as_bytes());
+        let response = has_vm(&job);
+        assert_eq!(*response.result(), true);
+        assert!(response.stderr.contains(said), "no `{said}` in {}", response.stderr);
+        assert_eq!(has_vm(&job).stderr, "");
+    }
+}
+
+#[test]
+fn what_an_older_runtime_prepared_lies_there_unused() {
+    let job = Job::new().prepared();
+    let current = manifest(&job);
+    let name = current.file_name().unwrap().to_str().unwrap();
+    let (sha256, _) = name.split_once('-').unwrap();
+    fs::rename(&current, job.cache_dir().join(format!("{sha256}-0.0.9.json"))).unwrap();
+    let response = has_vm(&job);
+    assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
+    assert!(current.exists());
+}
+
+#[test]
+fn what_others_can_write_is_not_trusted() {
+    for mode in [0o664, 0o646, 0o666] {
+        let job = Job::new().prepared();
+        set_mode(&artifact(&job), mode);
+        is_prepared_anew(&job, &format!("is writable by group or others (mode {mode:o})"));
+        set_mode(&manifest(&job), mode);
+        is_prepared_anew(&job, &format!("is writable by group or others (mode {mode:o})"));
+    }
+    for mode in [0o775, 0o757, 0o777, 0o1777] {
+        let job = Job::new().prepared();
+        set_mode(&job.cache_dir(), mode);
+        is_not_used(&job, "is writable by group or others (mode ");
+    }
+}
+
+#[test]
+fn what_belongs_to_others_is_not_trusted() {
+    if !is_root("files of other users") {
+        return;
+    }
+    for part in [artifact, manifest] {
+        let job = Job::new().prepared();
+        give(&part(&job), NOBODY);
+        is_prepared_anew(&job, "belongs to user 65534, neither to this user (0) nor to root");
+    }
+    let job = Job::new().prepared();
+    give(&job.cache_dir(), NOBODY);
+    is_not_used(&job, "belongs to user 65534");
+    let job = Job::new().prepared().own_binaries(true);
+    set_mode(&job.path(""), 0o755);
+    give(&job.path("config"), NOBODY);
+    give(&job.cache_dir(), SOMEBODY);
+    let response = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
+    assert_eq!(*response.result(), true);
+    assert!(
+        response.stderr.contains("belongs to user 65533, neither to this user (65534) nor to root"),
+        "{}",
+        response.stderr
+    );
+}
+
+#[test]
+fn links_are_not_followed() {
+    for part in [artifact, manifest] {
+        let job = Job::new().prepared();
+        let (path, elsewhere) = (part(&job), job.path("elsewhere"));
+        fs::rename(&path, &elsewhere).unwrap();
+        symlink(&elsewhere, &path).unwrap();
+        is_prepared_anew(&job, " in the cache: ");
+        assert!(elsewhere.exists() && !path.is_symlink(), "the link was replaced, its target left alone");
+    }
+    let job = Job::new().prepared();
+    fs::rename(job.cache_dir(), job.path("elsewhere")).unwrap();
+    symlink(job.path("elsewhere"), job.cache_dir()).unwrap();
+    is_not_used(&job, "cache: ");
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    for part in [artifact, manifest] {
+        let job = Job::new().prepared();
+        let path = part(&job);
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        is_prepared_anew(&job, "is no regular file");
+        fs::remove_file(&path).unwrap();
+        make_dir(&path);
+        let response = has_vm(&job);
+        assert_eq!(*response.result(), true);
+        assert!(response.stderr.contains("is no regular file"), "{}", response.stderr);
+    }
+    let job = Job::new();
+    write(&job.cache_dir(), b"a file where a directory should be");
+    is_not_used(&job, "cache: ");
+}
+
+#[test]
+fn a_cache_without_a_parent_only_costs_speed() {
+    let job = Job::new().configure(|config| config["cache"] = json!("../no/such/dir"));
+    for _ in 0..2 {
+        let response = has_vm(&job);
+        assert_eq!(*response.result(), true);
+        assert!(
+            response.stderr.contains("the prepared guest cannot be kept, every call compiles it again"),
+            "{}",
+            response.stderr
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_only_costs_speed() {
+    if !is_root("a small disk") {
+        return;
+    }
+    let job = Job::new();
+    make_dir(&job.cache_dir());
+    let Some(disk) = SmallDisk::mount(&job.cache_dir(), "size=64k,mode=755") else { return };
+    for _ in 0..2 {
+        let response = has_vm(&job);
+        assert_eq!(*response.result(), true);
+        assert!(response.stderr.contains("cannot be kept, every call compiles it again: "), "{}", response.stderr);
+        assert!(response.stderr.contains("No space left"), "{}", response.stderr);
+        let left: Vec<PathBuf> = job.cached("");
+        assert!(left.is_empty(), "{left:?}");
+    }
+    drop(disk);
+}
+
+#[test]
+fn a_read_only_disk_only_costs_speed() {
+    if !is_root("a read-only disk") {
+        return;
+    }
+    let job = Job::new();
+    make_dir(&job.cache_dir());
+    let Some(disk) = SmallDisk::mount(&job.cache_dir(), "ro,mode=755") else { return };
+    let response = has_vm(&job);
+    assert_eq!(*response.result(), true);
+    assert!(response.stderr.contains("Read-only file system"), "{}", response.stderr);
+    drop(disk);
+}
+
+#[test]
+fn a_directory_that_this_user_may_not_write_only_costs_speed() {
+    if !is_root("another user") {
+        return;
+    }
+    let job = Job::new().own_binaries(true);
+    make_dir(&job.cache_dir());
+    set_mode(&job.path(""), 0o755);
+    give(&job.path("config"), NOBODY);
+    let response = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
+    assert_eq!(*response.result(), true);
+    assert!(
+        response.stderr.contains("cannot be kept") && response.stderr.contains("ermission denied"),
+        "{}",
+        response.stderr
+    );
+}
+
+#[test]
+fn twenty_calls_that_race_are_all_answered() {
+    let job = Job::new();
+    std::thread::scope(|scope| {
+        for racer in 0..20 {
+            let job = &job;
+            scope.spawn(move || {
+                let response = if racer % 2 == 0 { has_vm(job) } else { info(job) };
+                response.result();
+                assert_eq!(response.stderr, "");
+            });
+        }
+    });
+    assert_eq!(job.cached(".json").len(), 1);
+    assert_eq!(job.cached(".tmp"), Vec::<PathBuf>::new());
+    let after = has_vm(&job);
+    assert_eq!((after.result(), after.stderr.as_str()), (&json!(true), ""));
+}
+
+#[test]
+fn what_root_prepared_another_user_runs() {
+    if !is_root("another user") {
+        return;
+    }
+    let job = Job::new().own_binaries(true);
+    set_mode(&job.path(""), 0o755);
+    assert_eq!(has_vm(&job).stderr, "");
+    fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
+    give(&job.path("config"), NOBODY);
+    let response = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
+    assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
+}
+
+fn prepare(arguments: &[&Path]) -> std::process::Output {
+    let mut command = std::process::Command::new(dist::tool());
+    let output = command.arg("prepare").args(arguments).env_clear().current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{} {said}", String::from_utf8_lossy(&output.stdout));
+    output
+}
+
+#[test]
+fn prepare_fills_the_cache_once() {
+    let job = Job::new();
+    prepare(&[Path::new("--config"), &job.config_file()]);
+    let stamp = |path: &Path| fs::metadata(path).map(|metadata| (metadata.ino(), metadata.mtime_nsec())).unwrap();
+    let before = [artifact(&job), manifest(&job)].map(|path| stamp(&path));
+    prepare(&[Path::new("--config"), &job.config_file()]);
+    assert_eq!([artifact(&job), manifest(&job)].map(|path| stamp(&path)), before);
+    let job = job.own_binaries(false);
+    assert_eq!(has_vm(&job).stderr, "");
+}
+
+#[test]
+fn prepare_takes_a_cache_and_a_guest_as_well() {
+    let job = Job::new().own_binaries(false);
+    make_dir(&job.cache_dir());
+    prepare(&[Path::new("--cache"), &job.cache_dir(), &dist::probe()]);
+    assert_eq!(has_vm(&job).stderr, "");
+}
+
+#[test]
+fn prepare_becomes_the_user_whose_cache_it_is() {
+    if !is_root("another user") {
+        return;
+    }
+    let job = Job::new().own_binaries(false);
+    make_dir(&job.cache_dir());
+    set_mode(&job.path(""), 0o755);
+    for path in ["config", "cache"] {
+        give(&job.path(path), NOBODY);
+    }
+    prepare(&[Path::new("--config"), &job.config_file()]);
+    for path in job.cached("") {
+        assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY, "{}", path.display());
+    }
+    let response = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
+    assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
+}
+
+/// A job with a prepared copy of the probe and no compiler.
+fn with_own_guest() -> Job {
+    let job = Job::new().own_binaries(true);
+    let guest = job.path("guest.wasm");
+    fs::copy(dist::probe(), &guest).unwrap();
+    let job = job.guest(&guest);
+    assert_eq!(has_vm(&job).stderr, "");
+    fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
+    job
+}
+
+#[test]
+fn a_guest_that_was_touched_is_hashed_again_and_not_compiled() {
+    let job = with_own_guest();
+    let guest = job.path("guest.wasm");
+    let bytes = fs::read(&guest).unwrap();
+    let before = fs::read(manifest(&job)).unwrap();
+    write(&guest, &bytes);
+    for _ in 0..2 {
+        let response = has_vm(&job);
+        assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
+    }
+    assert_ne!(fs::read(manifest(&job)).unwrap(), before, "the new stamp is remembered");
+}
+
+#[test]
+fn a_guest_that_was_replaced_is_refused_although_it_is_prepared() {
+    let job = with_own_guest();
+    let guest = job.path("guest.wasm");
+    let mut bytes = fs::read(&guest).unwrap();
+    let modified = fs::metadata(&guest).unwrap().modified().unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    write(&guest, &bytes);
+    // Same size, same time of change: as close as one can forge it.
+    fs::File::options().write(true).open(&guest).unwrap().set_modified(modified).unwrap();
+    for response in [info(&job), has_vm(&job)] {
+        response.fails(CPI_ERROR, &["guest.wasm: its sha256 is ", "but `guest.sha256` pins "]);
+    }
+}
+
+#[test]
+fn a_guest_that_is_gone_is_refused_although_it_is_prepared() {
+    let job = with_own_guest();
+    fs::remove_file(job.path("guest.wasm")).unwrap();
+    for response in [info(&job), has_vm(&job)] {
+        response.fails(CPI_ERROR, &["guest.wasm: cannot be read", "No such file", "check `guest.path`"]);
+    }
+}
+
+#[test]
+fn one_cache_serves_many_guests() {
+    let job = with_own_guest();
+    let other = Job::new().cache(&job.cache_dir()).guest_bytes(&tests::hostile::guest("plain"));
+    assert_eq!(info(&other).result()["stemcell_formats"], json!(["hostile-raw"]));
+    assert_eq!(info(&job).result()["stemcell_formats"], json!(["probe-raw"]));
+    assert_eq!(job.cached(".json").len(), 2);
+}
+
+#[test]
+fn the_hot_binary_holds_no_compiler_and_the_tool_does() {
+    let (hot, tool) = (fs::read(dist::hot()).unwrap(), fs::read(dist::tool()).unwrap());
+    for needle in ["cranelift_codegen", "cranelift-codegen", "regalloc2"] {
+        assert!(!contains(&hot, needle.as_bytes()), "{needle} in wasm-cpi-run");
+    }
+    assert!(
+        contains(&tool, b"cranelift-codegen") && contains(&tool, b"regalloc2"),
+        "the check would find nothing at all"
+    );
+    assert!(hot.len() * 2 < tool.len(), "{} and {} bytes", hot.len(), tool.len());
+}
+
+#[test]
+fn both_binaries_are_static() {
+    for path in [dist::hot(), dist::tool()] {
+        assert!(!elf::wants_a_loader(&fs::read(&path).unwrap()), "{} is linked dynamically", path.display());
+    }
+}

@@ -1,0 +1,147 @@
+//! `cargo xtask guest DIR`: builds the guest in DIR, wherever it lies, and
+//! prints where the result is; and how any guest is built.
+//!
+//! All guests share the target directory of `guests/`: where std is built from
+//! source, it is built once, as long as their profiles agree.
+
+use crate::command;
+use crate::files;
+use crate::repo::Repo;
+use crate::setup::{self, TARGET, Toolchain};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(crate) fn run(repo: &Repo, directory: &Path) -> Result<()> {
+    let guest = Guest::find(directory)?;
+    let toolchain = setup::run(repo)?;
+    command::run(&mut cargo_build(repo, &toolchain, directory)?)?;
+    files::directory(&guest.target_directory, 0o755)?;
+    let published = guest.target_directory.join(format!("{}.wasm", guest.package));
+    files::copy(&built(repo, &guest.library), &published, 0o644)?;
+    println!("{}", published.display());
+    Ok(())
+}
+
+/// `cargo build` of guests, in the directory of a guest or of a workspace of guests.
+pub(crate) fn cargo_build(repo: &Repo, toolchain: &Toolchain, directory: &Path) -> Result<Command> {
+    let mut cargo = match toolchain {
+        Toolchain::Rustup => command::new("cargo"),
+        Toolchain::Debian { linkers } => debian_cargo(linkers)?,
+    };
+    cargo.current_dir(directory).arg("build");
+    if let Toolchain::Debian { .. } = toolchain {
+        cargo.arg("-Zbuild-std=std,panic_abort");
+    }
+    cargo.args(["--release", "--target", TARGET, "--target-dir"]).arg(repo.guests().join("target"));
+    Ok(cargo)
+}
+
+/// Where `cargo_build` leaves the component that a library became.
+pub(crate) fn built(repo: &Repo, library: &str) -> PathBuf {
+    repo.guests().join("target").join(TARGET).join("release").join(format!("{library}.wasm"))
+}
+
+/// Debian's compiler comes without std for the target: it is built once per
+/// target directory, and linked against Debian's WASI libc.
+fn debian_cargo(linkers: &Path) -> Result<Command> {
+    let mut cargo = command::new("/usr/bin/cargo");
+    cargo
+        .env("PATH", path_with(linkers)?)
+        .env("RUSTC", "/usr/bin/rustc")
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env(
+            "RUSTFLAGS",
+            "-L native=/usr/lib/wasm32-wasi -C link-self-contained=no -C link-arg=/usr/lib/wasm32-wasi/crt1-reactor.o",
+        )
+        // Both point into rustup's toolchain when cargo runs us.
+        .env_remove("LD_LIBRARY_PATH")
+        .env_remove("RUSTUP_TOOLCHAIN");
+    Ok(cargo)
+}
+
+fn path_with(first: &Path) -> Result<OsString> {
+    let inherited = env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(first.to_path_buf()).chain(env::split_paths(&inherited));
+    env::join_paths(all).context("the toolchain's path cannot be put into PATH")
+}
+
+/// A crate that becomes a component.
+#[derive(Debug, PartialEq, Eq)]
+struct Guest {
+    package: String,
+    library: String,
+    /// The crate's own, for the result alone.
+    target_directory: PathBuf,
+}
+
+impl Guest {
+    fn find(directory: &Path) -> Result<Guest> {
+        let manifest = directory.join("Cargo.toml");
+        let manifest = fs::canonicalize(&manifest)
+            .with_context(|| format!("{} has no Cargo.toml: name the directory of a guest", directory.display()))?;
+        let mut cargo = command::new("cargo");
+        cargo.current_dir(directory).args(["metadata", "--no-deps", "--format-version", "1"]);
+        let metadata = serde_json::from_str(&command::read(&mut cargo)?).context("`cargo metadata` wrote no JSON")?;
+        Guest::read(&metadata, &manifest)
+    }
+
+    fn read(metadata: &Value, manifest: &Path) -> Result<Guest> {
+        let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let own = |package: &&Value| package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest);
+        let Some(package) = packages.iter().find(own) else {
+            bail!("{} is a workspace of crates: name the directory of one guest", manifest.display());
+        };
+        let targets = package["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let component =
+            |target: &&Value| target["crate_types"].as_array().is_some_and(|all| all.contains(&"cdylib".into()));
+        let Some(library) = targets.iter().find(component) else {
+            bail!("{} is no guest: it needs a [lib] with crate-type = [\"cdylib\"]", manifest.display());
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned).context("`cargo metadata` left a name out");
+        Ok(Guest {
+            package: text(&package["name"])?,
+            library: text(&library["name"])?.replace('-', "_"),
+            target_directory: text(&metadata["target_directory"])?.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(metadata: &Value) -> Result<Guest> {
+        Guest::read(metadata, Path::new("/g/Cargo.toml"))
+    }
+
+    #[test]
+    fn a_guest_is_the_library_of_its_own_directory() {
+        let lib = |name: &str, kind: &str| json!({"name": name, "crate_types": [kind]});
+        let metadata = json!({"target_directory": "/g/target", "packages": [
+            {"name": "other", "manifest_path": "/g/other/Cargo.toml", "targets": [lib("other", "cdylib")]},
+            {"name": "my-cloud", "manifest_path": "/g/Cargo.toml", "targets": [lib("example", "bin"), lib("my_cloud", "cdylib")]},
+        ]});
+        let target_directory = "/g/target".into();
+        let guest = Guest { package: "my-cloud".to_owned(), library: "my_cloud".to_owned(), target_directory };
+        assert_eq!(read(&metadata).unwrap(), guest);
+    }
+
+    #[test]
+    fn what_is_no_guest_is_told_what_it_lacks() {
+        let bin =
+            json!({"name": "g", "manifest_path": "/g/Cargo.toml", "targets": [{"name": "g", "crate_types": ["bin"]}]});
+        for (packages, lacks) in [(json!([]), "one guest"), (json!([bin]), "cdylib")] {
+            let error = read(&json!({"target_directory": "/g/target", "packages": packages})).unwrap_err().to_string();
+            assert!(error.contains(lacks) && error.contains("/g/Cargo.toml"), "{error}");
+        }
+        let empty = tempfile::tempdir().unwrap();
+        let error = Guest::find(empty.path()).unwrap_err().to_string();
+        assert!(error.contains("has no Cargo.toml"), "{error}");
+    }
+}
