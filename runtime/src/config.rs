@@ -132,7 +132,8 @@ impl Config {
         if let Some(guest) = &guest
             && !is_sha256(&guest.sha256)
         {
-            sections.problem("`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them");
+            sections
+                .problem("`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them");
         }
         let mut advice = agent.warnings();
         advice.extend(registry.iter().flat_map(RegistryConfig::warnings));
@@ -182,11 +183,10 @@ pub fn several(path: &Path, problems: &[String]) -> Failure {
 /// Reads a file that decides about trust: only its owner may be able to write it.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
     let failed = |what: &str| Failure::config(format!("{}: {what}", path.display()));
-    let mut file = File::options()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)
-        .map_err(|error| failed(&format!("cannot be read ({error}); check the path and that this user may read it")))?;
+    let mut file =
+        File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed()).open(path).map_err(
+            |error| failed(&format!("cannot be read ({error}); check the path and that this user may read it")),
+        )?;
     let metadata = file.metadata().map_err(|error| failed(&format!("cannot be read ({error})")))?;
     if !metadata.is_file() {
         return Err(failed("is not a regular file"));
@@ -203,7 +203,8 @@ pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
     }
     let mut warnings = Vec::new();
     if metadata.mode() & 0o004 != 0 {
-        warnings.push(format!("{} is readable by everybody; run `chmod o-r` on it if it holds secrets", path.display()));
+        warnings
+            .push(format!("{} is readable by everybody; run `chmod o-r` on it if it holds secrets", path.display()));
     }
     Ok((text, warnings))
 }
@@ -285,7 +286,9 @@ mod tests {
         .err()
         .unwrap();
         let all = problems.join("\n");
-        for said in ["`version` must be 1", "`guest.sha256`", "memory_mib", "`polcy`", "`allow_local`", "api_version", "`log`"] {
+        for said in
+            ["`version` must be 1", "`guest.sha256`", "memory_mib", "`polcy`", "`allow_local`", "api_version", "`log`"]
+        {
             assert!(all.contains(said), "{said} in {all}");
         }
         assert!(!all.contains("hunter2"), "{all}");

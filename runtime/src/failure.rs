@@ -67,7 +67,9 @@ impl Failure {
     pub fn limit(name: &str, value: impl fmt::Display, what: impl fmt::Display) -> Self {
         Failure::new(
             Who::Limit,
-            format!("{what} reached `{name}` ({value}); if that is legitimate, raise `limits.{name}` in the CPI's config"),
+            format!(
+                "{what} reached `{name}` ({value}); if that is legitimate, raise `limits.{name}` in the CPI's config"
+            ),
         )
     }
 

@@ -41,6 +41,9 @@ pub enum Format {
 /// What the response's `log` may hold: the Director reads it byte by byte.
 const STORY_MAX: usize = 16 * 1024;
 
+/// Enough of a panic's message for an error's.
+const LAST_ERROR_MAX: usize = 1000;
+
 pub struct Log {
     level: Level,
     format: Format,
@@ -101,6 +104,8 @@ pub struct GuestLog {
     guest: String,
     line_bytes: usize,
     left: Mutex<Left>,
+    /// The newest error: what a guest that traps said before.
+    last_error: Mutex<Option<String>>,
 }
 
 struct Left {
@@ -117,10 +122,15 @@ impl GuestLog {
             guest: escape(guest, 64),
             line_bytes: usize::try_from(limits.line_bytes).unwrap_or(usize::MAX),
             left: Mutex::new(Left { lines: limits.log_lines, bytes: limits.log_kib * 1024, dropped: 0, limit: "" }),
+            last_error: Mutex::default(),
         }
     }
 
     pub fn write(&self, level: Level, message: &str) {
+        if level == Level::Error {
+            let message = escape(&self.log.vault.redact(message), LAST_ERROR_MAX);
+            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
+        }
         {
             let mut left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let bytes = message.len().min(self.line_bytes) as u64;
@@ -133,6 +143,10 @@ impl GuestLog {
             left.bytes -= bytes;
         }
         self.log.line(level, &self.guest, message, self.line_bytes);
+    }
+
+    pub fn last_error(&self) -> Option<String> {
+        self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     /// Says what was left out.
@@ -148,20 +162,33 @@ impl GuestLog {
 /// One printable line: control, bidi and other invisible characters escaped, cut
 /// at a character boundary. A long line says how much is missing.
 pub fn escape(text: &str, max: usize) -> String {
+    printable(text, max, "; limits.line_bytes", |_| false)
+}
+
+/// The same for a text of several lines.
+pub fn escape_text(text: &str, max: usize) -> String {
+    printable(text, max, "", |c| c == '\n')
+}
+
+fn printable(text: &str, max: usize, why_cut: &str, keep: impl Fn(char) -> bool) -> String {
     let mut escaped = String::with_capacity(text.len().min(max) + 16);
     for (at, c) in text.char_indices() {
         if escaped.len() >= max {
-            let _ = write!(escaped, "… ({} more bytes; limits.line_bytes)", text.len() - at);
+            let _ = write!(escaped, "… ({} more bytes{why_cut})", text.len() - at);
             break;
         }
-        let invisible = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-        if c.is_control() || invisible {
+        if (c.is_control() || is_invisible(c)) && !keep(c) {
             escaped.extend(c.escape_default());
         } else {
             escaped.push(c);
         }
     }
     escaped
+}
+
+/// Characters that hide text or turn it around.
+pub fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -171,6 +198,12 @@ mod tests {
     #[test]
     fn text_cannot_move_the_cursor_or_hide() {
         assert_eq!(escape("a\u{1b}[2Jb\nc\u{202e}d\u{200b}", 100), "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{200b}");
+    }
+
+    #[test]
+    fn a_text_keeps_its_lines_and_nothing_else() {
+        assert_eq!(escape_text("a\nb\r\u{1b}c", 100), "a\nb\\r\\u{1b}c");
+        assert_eq!(escape_text("aaaa", 3), "aaa… (1 more bytes)");
     }
 
     #[test]

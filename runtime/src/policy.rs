@@ -135,6 +135,11 @@ impl Policy {
         let host = Host::Ip(ip.to_canonical());
         self.forbidden.iter().find(|endpoint| endpoint.is(&host, port)).map(|endpoint| endpoint.what.as_str())
     }
+
+    /// Names of such endpoints on a port, each with what it is.
+    pub fn forbidden_names(&self, port: u16) -> impl Iterator<Item = (&str, &str)> {
+        self.forbidden.iter().filter_map(move |endpoint| Some((endpoint.name_on(port)?, endpoint.what.as_str())))
+    }
 }
 
 fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: &Problems) {

@@ -72,10 +72,18 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
     let creates = method == Method::CreateVm;
     let registry = Arc::new(RegistrySession::new(client, policy.registry.clone(), call.ids(), creates));
-    let agent = AgentSession::new(mode, config.agent.clone(), vm_spec(call), config.registry.clone(), Arc::clone(&registry), Arc::clone(vault));
+    let agent = AgentSession::new(
+        mode,
+        config.agent.clone(),
+        vm_spec(call),
+        config.registry.clone(),
+        Arc::clone(&registry),
+        Arc::clone(vault),
+    );
     let agent = Arc::new(agent);
     let watch = logged(Arc::clone(log), watch);
-    let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
+    let gate =
+        Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
     let files = config.policy.parent().unwrap_or(Path::new("."));
     let gate = Arc::new(gate.with_files_in(files));
     let seal = |name: &str, value: &str, layer| vault.seal(name, Secret::new(value), layer);
@@ -94,7 +102,8 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         image,
         log: Arc::new(GuestLog::new(Arc::clone(log), &prepared.description.name, limits)),
     };
-    let engine = engine::engine(limits).map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
+    let engine =
+        engine::engine(limits).map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
     let component = prepared.component(&engine, config.wanted(), log)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -113,7 +122,9 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         }
     }
     let from_director = request.request_id.is_some();
-    let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| shape::guest_error(error, method, from_director));
+    let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| {
+        shape::guest_error(error, method, from_director)
+    });
     Ok(Ran { result, usage: outcome.state.meter.usage() })
 }
 
@@ -133,7 +144,11 @@ pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
     let parse = |text: &String| {
         Needs::parse(text.as_bytes()).map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            Failure::config(format!("the needs that {} declares are not right: {}", description.name, problems.join("; ")))
+            Failure::config(format!(
+                "the needs that {} declares are not right: {}",
+                description.name,
+                problems.join("; ")
+            ))
         })
     };
     description.needs.as_ref().map(parse).transpose()
@@ -182,11 +197,21 @@ fn returned_vm(result: &Value) -> Option<&str> {
 /// A VM whose user-data was made but never sent has an Agent that nobody will
 /// hear of. Where the policy has no slot for it, there was nowhere to send it.
 fn reachable(vm: Value, agent: &AgentSession, gate: &Gate, policy: &Policy) -> Result<Value, Ended> {
-    let has_slot = policy.http.iter().any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == crate::policy::AGENT)));
+    let has_slot = policy
+        .http
+        .iter()
+        .any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == crate::policy::AGENT)));
     let sent = gate.sent().iter().any(|name| name == crate::policy::AGENT);
     if has_slot && !sent {
-        let how = if agent.bootstraps().is_empty() { "without calling `agent.bootstrap`" } else { "without sending the user-data of `agent.bootstrap`" };
-        return Err(Failure::guest(format!("create_vm succeeded {how}: nobody could reach that VM; a bug in the guest")).into());
+        let how = if agent.bootstraps().is_empty() {
+            "without calling `agent.bootstrap`"
+        } else {
+            "without sending the user-data of `agent.bootstrap`"
+        };
+        return Err(Failure::guest(format!(
+            "create_vm succeeded {how}: nobody could reach that VM; a bug in the guest"
+        ))
+        .into());
     }
     Ok(vm)
 }
@@ -210,10 +235,16 @@ fn concluded(
         }
         (Err(Ended::Error(error)), Some(why)) => {
             let failure = why.failure();
-            Failure { message: format!("{}; the guest ended in time and said: {}", failure.message, error.message), ..failure }
+            Failure {
+                message: format!("{}; the guest ended in time and said: {}", failure.message, error.message),
+                ..failure
+            }
         }
         (Err(Ended::Failure(failure)), Some(why)) if matches!(failure.who, Who::Limit | Who::Runtime) => Failure {
-            message: format!("{}; the guest did not end by itself within cleanup_seconds ({cleanup_seconds})", why.failure().message),
+            message: format!(
+                "{}; the guest did not end by itself within cleanup_seconds ({cleanup_seconds})",
+                why.failure().message
+            ),
             ..failure
         },
         (Err(Ended::Failure(failure)), _) => failure,

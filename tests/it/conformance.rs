@@ -13,7 +13,7 @@ use tests::{Call, Job, dist, job, probe};
 
 const TABLE: &str = include_str!("../cases/conformance.json");
 
-/// Of CONTRACT: all that a Director may call, and what it no longer does.
+/// All that a Director may call, and what it no longer does.
 const METHODS: [&str; 25] = [
     "info",
     "create_stemcell",
@@ -69,6 +69,7 @@ fn check_rows(caller: &str) {
     let mut wrong = Vec::new();
     for row in rows("methods").iter().filter(|row| callers(row).contains(&caller.to_owned())) {
         for version in row["api_versions"].as_array().unwrap() {
+            registry.clear();
             registry.put("vm-1", &json!({"agent_id": "agent-1", "disks": {"system": "/dev/sda", "persistent": {}}}));
             let capped = row
                 .get("api_cap")
@@ -290,7 +291,10 @@ const INTRODUCTION: &str = "\
 
 Rendered from `tests/cases/conformance.json`; every row is executed for every
 version and caller that it names, with the guest `probe` behind it.
-`UPDATE_EXPECT=1 cargo test -p tests` writes this file. `…` stands for any text.
+`UPDATE_EXPECT=1 cargo test -p tests` writes this file. `…` stands for any text,
+and names with `$` for values that `tests/it/conformance.rs` makes: a file, the
+networks that a Director sends and the same with the addresses that the cloud
+chose, and the ID of a disk with a hint of several fields.
 
 | method | arguments | api_version | callers | outcome | |
 |---|---|---|---|---|---|

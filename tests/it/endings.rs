@@ -30,7 +30,7 @@ fn cleaned_up(response: &Response, why: &str) {
     );
     assert!(response.stderr.contains("probe info: cleaning up\n"), "{}", response.stderr);
     let outcomes = probe::outcomes_in(message);
-    assert_eq!(outcomes.len(), 7, "{message}");
+    assert_eq!(outcomes.len(), 8, "{message}");
     assert_eq!(outcomes[1]["error"], json!({"kind": "cancelled", "message": why}));
     assert_eq!(outcomes[3]["ok"], why);
     // Once the call is ending, nothing waits and nothing new begins.

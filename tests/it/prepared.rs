@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tests::job::{make_dir, set_mode, write};
 use tests::process::contains;
 use tests::users::{NOBODY, SOMEBODY, SmallDisk, give, is_root};
-use tests::{CPI_ERROR, Job, Response, dist, elf};
+use tests::{CPI_ERROR, Job, Response, dist, elf, hostile};
 
 fn info(job: &Job) -> Response {
     job.call("info", json!([])).run()
@@ -16,6 +16,18 @@ fn info(job: &Job) -> Response {
 
 fn has_vm(job: &Job) -> Response {
     job.call("has_vm", json!(["vm-1"])).run()
+}
+
+/// A guest that compiles fast, as most of this prepares again and again.
+fn small() -> Job {
+    Job::new().guest_bytes(&hostile::guest("small"))
+}
+
+/// The same, prepared.
+fn prepared() -> Job {
+    let job = small();
+    assert_eq!((has_vm(&job).result(), has_vm(&job).stderr.as_str()), (&json!(true), ""));
+    job
 }
 
 fn artifact(job: &Job) -> PathBuf {
@@ -55,7 +67,7 @@ fn is_not_used(job: &Job, said: &str) {
 
 #[test]
 fn the_first_call_prepares_and_the_next_ones_need_no_compiler() {
-    let job = Job::new().own_binaries(true);
+    let job = small().own_binaries(true);
     let first = has_vm(&job);
     assert_eq!((first.result(), first.stderr.as_str()), (&json!(true), ""));
     assert_eq!(job.cached("").len(), 2, "one artifact, one manifest, nothing temporary: {:?}", job.cached(""));
@@ -66,10 +78,10 @@ fn the_first_call_prepares_and_the_next_ones_need_no_compiler() {
 
 #[test]
 fn info_is_answered_from_the_manifest_alone() {
-    let job = Job::new().prepared().own_binaries(false);
+    let job = prepared().own_binaries(false);
     fs::remove_file(artifact(&job)).unwrap();
     let response = info(&job);
-    assert_eq!(response.result()["stemcell_formats"], json!(["probe-raw"]));
+    assert_eq!(response.result()["stemcell_formats"], json!(["hostile-raw"]));
     assert_eq!(response.stderr, "");
     // Whereas a call needs the code, and says what it misses.
     has_vm(&job).fails(CPI_ERROR, &["wasm-cpi: not there, but needed to prepare the guest; install it beside"]);
@@ -77,14 +89,14 @@ fn info_is_answered_from_the_manifest_alone() {
 
 #[test]
 fn an_artifact_that_is_gone_is_made_anew() {
-    let job = Job::new().prepared();
+    let job = prepared();
     fs::remove_file(artifact(&job)).unwrap();
     is_prepared_anew(&job, "the artifact is gone from the cache");
 }
 
 #[test]
 fn a_damaged_artifact_is_made_anew_wherever_the_damage_is() {
-    let whole = fs::read(artifact(&Job::new().prepared())).unwrap();
+    let whole = fs::read(artifact(&prepared())).unwrap();
     let flipped = |at: usize| {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
@@ -99,7 +111,7 @@ fn a_damaged_artifact_is_made_anew_wherever_the_damage_is() {
         Vec::new(),
         [whole.as_slice(), b"\0"].concat(),
     ] {
-        let job = Job::new().prepared();
+        let job = prepared();
         write(&artifact(&job), &bytes);
         is_prepared_anew(&job, ".cwasm in the cache is damaged");
     }
@@ -107,15 +119,14 @@ fn a_damaged_artifact_is_made_anew_wherever_the_damage_is() {
 
 #[test]
 fn an_artifact_of_another_wasmtime_is_made_anew() {
-    let job = Job::new().prepared();
+    let job = prepared();
     let (old, manifest) = (artifact(&job), manifest(&job));
     let mut bytes = fs::read(&old).unwrap();
-    let version = b"48.0.8";
-    let places: Vec<usize> = (0..bytes.len() - version.len()).filter(|at| bytes[*at..].starts_with(version)).collect();
-    assert!(!places.is_empty(), "the artifact does not hold wasmtime's version");
-    for at in places {
-        bytes[at..at + 2].copy_from_slice(b"47");
-    }
+    // The section `.wasmtime.engine` begins with a format, the version's length and the version.
+    let major = wasmtime_version();
+    let engine = [&[0, u8::try_from(major.len()).unwrap()], major.as_bytes()].concat();
+    let at = (0..bytes.len() - engine.len()).find(|at| bytes[*at..].starts_with(&engine));
+    bytes[at.expect("the artifact holds wasmtime's version") + 2] ^= 1;
     let name = format!("{}.cwasm", blake3::hash(&bytes).to_hex());
     write(&job.cache_dir().join(&name), &bytes);
     let text = fs::read_to_string(&manifest).unwrap();
@@ -124,9 +135,16 @@ fn an_artifact_of_another_wasmtime_is_made_anew() {
     is_prepared_anew(&job, "the prepared guest was made by another runtime");
 }
 
+/// The major version, as the root workspace's lock file has it.
+fn wasmtime_version() -> String {
+    let lock = fs::read_to_string(dist::root().join("Cargo.lock")).unwrap();
+    let (_, rest) = lock.split_once("name = \"wasmtime\"\nversion = \"").unwrap();
+    rest.split('.').next().unwrap().to_owned()
+}
+
 #[test]
 fn a_damaged_manifest_is_made_anew() {
-    let text = fs::read_to_string(manifest(&Job::new().prepared())).unwrap();
+    let text = fs::read_to_string(manifest(&prepared())).unwrap();
     let changed = |key: &str, value: Value| {
         let mut manifest: Value = serde_json::from_str(&text).unwrap();
         manifest[key] = value;
@@ -136,7 +154,7 @@ fn a_damaged_manifest_is_made_anew() {
         (String::new(), "is damaged"),
         ("null".into(), "is damaged"),
         (text[..text.len() / 2].to_owned(), "is damaged"),
-        (format!("{text}{}", " ".repeat(2 << 20)), "is damaged"),
+        (format!("{}{text}", " ".repeat(2 << 20)), "is damaged"),
         (changed("description", json!({"name": 7})), "is damaged"),
         (changed("format", json!(0)), "is of another version"),
         (changed("format", json!(999)), "is of another version"),
@@ -145,7 +163,7 @@ fn a_damaged_manifest_is_made_anew() {
         (changed("artifact", json!(format!("{}.so", "0".repeat(64)))), "names no artifact"),
         (changed("artifact", json!(format!("{}.cwasm", "0".repeat(64)))), "the artifact is gone"),
     ] {
-        let job = Job::new().prepared();
+        let job = prepared();
         write(&manifest(&job), text.as_bytes());
         let response = has_vm(&job);
         assert_eq!(*response.result(), true);
@@ -156,7 +174,7 @@ fn a_damaged_manifest_is_made_anew() {
 
 #[test]
 fn what_an_older_runtime_prepared_lies_there_unused() {
-    let job = Job::new().prepared();
+    let job = prepared();
     let current = manifest(&job);
     let name = current.file_name().unwrap().to_str().unwrap();
     let (sha256, _) = name.split_once('-').unwrap();
@@ -169,14 +187,14 @@ fn what_an_older_runtime_prepared_lies_there_unused() {
 #[test]
 fn what_others_can_write_is_not_trusted() {
     for mode in [0o664, 0o646, 0o666] {
-        let job = Job::new().prepared();
+        let job = prepared();
         set_mode(&artifact(&job), mode);
         is_prepared_anew(&job, &format!("is writable by group or others (mode {mode:o})"));
         set_mode(&manifest(&job), mode);
         is_prepared_anew(&job, &format!("is writable by group or others (mode {mode:o})"));
     }
     for mode in [0o775, 0o757, 0o777, 0o1777] {
-        let job = Job::new().prepared();
+        let job = prepared();
         set_mode(&job.cache_dir(), mode);
         is_not_used(&job, "is writable by group or others (mode ");
     }
@@ -188,14 +206,14 @@ fn what_belongs_to_others_is_not_trusted() {
         return;
     }
     for part in [artifact, manifest] {
-        let job = Job::new().prepared();
+        let job = prepared();
         give(&part(&job), NOBODY);
         is_prepared_anew(&job, "belongs to user 65534, neither to this user (0) nor to root");
     }
-    let job = Job::new().prepared();
+    let job = prepared();
     give(&job.cache_dir(), NOBODY);
     is_not_used(&job, "belongs to user 65534");
-    let job = Job::new().prepared().own_binaries(true);
+    let job = prepared().own_binaries(true);
     set_mode(&job.path(""), 0o755);
     give(&job.path("config"), NOBODY);
     give(&job.cache_dir(), SOMEBODY);
@@ -211,14 +229,14 @@ fn what_belongs_to_others_is_not_trusted() {
 #[test]
 fn links_are_not_followed() {
     for part in [artifact, manifest] {
-        let job = Job::new().prepared();
+        let job = prepared();
         let (path, elsewhere) = (part(&job), job.path("elsewhere"));
         fs::rename(&path, &elsewhere).unwrap();
         symlink(&elsewhere, &path).unwrap();
         is_prepared_anew(&job, " in the cache: ");
         assert!(elsewhere.exists() && !path.is_symlink(), "the link was replaced, its target left alone");
     }
-    let job = Job::new().prepared();
+    let job = prepared();
     fs::rename(job.cache_dir(), job.path("elsewhere")).unwrap();
     symlink(job.path("elsewhere"), job.cache_dir()).unwrap();
     is_not_used(&job, "cache: ");
@@ -227,7 +245,7 @@ fn links_are_not_followed() {
 #[test]
 fn what_is_no_file_is_not_waited_for() {
     for part in [artifact, manifest] {
-        let job = Job::new().prepared();
+        let job = prepared();
         let path = part(&job);
         fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status();
@@ -239,14 +257,14 @@ fn what_is_no_file_is_not_waited_for() {
         assert_eq!(*response.result(), true);
         assert!(response.stderr.contains("is no regular file"), "{}", response.stderr);
     }
-    let job = Job::new();
+    let job = small();
     write(&job.cache_dir(), b"a file where a directory should be");
     is_not_used(&job, "cache: ");
 }
 
 #[test]
 fn a_cache_without_a_parent_only_costs_speed() {
-    let job = Job::new().configure(|config| config["cache"] = json!("../no/such/dir"));
+    let job = small().configure(|config| config["cache"] = json!("../no/such/dir"));
     for _ in 0..2 {
         let response = has_vm(&job);
         assert_eq!(*response.result(), true);
@@ -263,9 +281,9 @@ fn a_full_disk_only_costs_speed() {
     if !is_root("a small disk") {
         return;
     }
-    let job = Job::new();
+    let job = small();
     make_dir(&job.cache_dir());
-    let Some(disk) = SmallDisk::mount(&job.cache_dir(), "size=64k,mode=755") else { return };
+    let Some(disk) = SmallDisk::mount(&job.cache_dir(), "size=8k,mode=755") else { return };
     for _ in 0..2 {
         let response = has_vm(&job);
         assert_eq!(*response.result(), true);
@@ -282,7 +300,7 @@ fn a_read_only_disk_only_costs_speed() {
     if !is_root("a read-only disk") {
         return;
     }
-    let job = Job::new();
+    let job = small();
     make_dir(&job.cache_dir());
     let Some(disk) = SmallDisk::mount(&job.cache_dir(), "ro,mode=755") else { return };
     let response = has_vm(&job);
@@ -296,7 +314,7 @@ fn a_directory_that_this_user_may_not_write_only_costs_speed() {
     if !is_root("another user") {
         return;
     }
-    let job = Job::new().own_binaries(true);
+    let job = small().own_binaries(true);
     make_dir(&job.cache_dir());
     set_mode(&job.path(""), 0o755);
     give(&job.path("config"), NOBODY);
@@ -311,7 +329,7 @@ fn a_directory_that_this_user_may_not_write_only_costs_speed() {
 
 #[test]
 fn twenty_calls_that_race_are_all_answered() {
-    let job = Job::new();
+    let job = small();
     std::thread::scope(|scope| {
         for racer in 0..20 {
             let job = &job;
@@ -333,7 +351,7 @@ fn what_root_prepared_another_user_runs() {
     if !is_root("another user") {
         return;
     }
-    let job = Job::new().own_binaries(true);
+    let job = small().own_binaries(true);
     set_mode(&job.path(""), 0o755);
     assert_eq!(has_vm(&job).stderr, "");
     fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
@@ -352,7 +370,7 @@ fn prepare(arguments: &[&Path]) -> std::process::Output {
 
 #[test]
 fn prepare_fills_the_cache_once() {
-    let job = Job::new();
+    let job = small();
     prepare(&[Path::new("--config"), &job.config_file()]);
     let stamp = |path: &Path| fs::metadata(path).map(|metadata| (metadata.ino(), metadata.mtime_nsec())).unwrap();
     let before = [artifact(&job), manifest(&job)].map(|path| stamp(&path));
@@ -364,9 +382,9 @@ fn prepare_fills_the_cache_once() {
 
 #[test]
 fn prepare_takes_a_cache_and_a_guest_as_well() {
-    let job = Job::new().own_binaries(false);
+    let job = small().own_binaries(false);
     make_dir(&job.cache_dir());
-    prepare(&[Path::new("--cache"), &job.cache_dir(), &dist::probe()]);
+    prepare(&[Path::new("--cache"), &job.cache_dir(), &job.path("guest.wasm")]);
     assert_eq!(has_vm(&job).stderr, "");
 }
 
@@ -375,7 +393,7 @@ fn prepare_becomes_the_user_whose_cache_it_is() {
     if !is_root("another user") {
         return;
     }
-    let job = Job::new().own_binaries(false);
+    let job = small().own_binaries(false);
     make_dir(&job.cache_dir());
     set_mode(&job.path(""), 0o755);
     for path in ["config", "cache"] {
@@ -389,12 +407,9 @@ fn prepare_becomes_the_user_whose_cache_it_is() {
     assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
 }
 
-/// A job with a prepared copy of the probe and no compiler.
-fn with_own_guest() -> Job {
-    let job = Job::new().own_binaries(true);
-    let guest = job.path("guest.wasm");
-    fs::copy(dist::probe(), &guest).unwrap();
-    let job = job.guest(&guest);
+/// A prepared guest, and no compiler.
+fn without_compiler() -> Job {
+    let job = small().own_binaries(true);
     assert_eq!(has_vm(&job).stderr, "");
     fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
     job
@@ -402,7 +417,7 @@ fn with_own_guest() -> Job {
 
 #[test]
 fn a_guest_that_was_touched_is_hashed_again_and_not_compiled() {
-    let job = with_own_guest();
+    let job = without_compiler();
     let guest = job.path("guest.wasm");
     let bytes = fs::read(&guest).unwrap();
     let before = fs::read(manifest(&job)).unwrap();
@@ -416,7 +431,7 @@ fn a_guest_that_was_touched_is_hashed_again_and_not_compiled() {
 
 #[test]
 fn a_guest_that_was_replaced_is_refused_although_it_is_prepared() {
-    let job = with_own_guest();
+    let job = without_compiler();
     let guest = job.path("guest.wasm");
     let mut bytes = fs::read(&guest).unwrap();
     let modified = fs::metadata(&guest).unwrap().modified().unwrap();
@@ -432,7 +447,7 @@ fn a_guest_that_was_replaced_is_refused_although_it_is_prepared() {
 
 #[test]
 fn a_guest_that_is_gone_is_refused_although_it_is_prepared() {
-    let job = with_own_guest();
+    let job = without_compiler();
     fs::remove_file(job.path("guest.wasm")).unwrap();
     for response in [info(&job), has_vm(&job)] {
         response.fails(CPI_ERROR, &["guest.wasm: cannot be read", "No such file", "check `guest.path`"]);
@@ -441,10 +456,12 @@ fn a_guest_that_is_gone_is_refused_although_it_is_prepared() {
 
 #[test]
 fn one_cache_serves_many_guests() {
-    let job = with_own_guest();
-    let other = Job::new().cache(&job.cache_dir()).guest_bytes(&tests::hostile::guest("plain"));
-    assert_eq!(info(&other).result()["stemcell_formats"], json!(["hostile-raw"]));
-    assert_eq!(info(&job).result()["stemcell_formats"], json!(["probe-raw"]));
+    let job = prepared();
+    let other = Job::new().cache(&job.cache_dir()).guest_bytes(&hostile::describing("o", "1", &["other-raw"], &[]));
+    for _ in 0..2 {
+        assert_eq!(info(&other).result()["stemcell_formats"], json!(["other-raw"]));
+        assert_eq!(info(&job).result()["stemcell_formats"], json!(["hostile-raw"]));
+    }
     assert_eq!(job.cached(".json").len(), 2);
 }
 

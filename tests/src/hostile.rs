@@ -41,7 +41,8 @@ const EXPORTS: [(&str, &str); 21] = [
     ("networks@0.1.0#delete-network", "pp"),
 ];
 
-/// Where the default `describe` keeps its answer.
+/// Where the default `describe` keeps its answer; a `describe` of a file's own
+/// can answer it, too.
 const DESCRIPTION_AT: u32 = 0x1000;
 
 pub fn directory() -> PathBuf {
@@ -97,11 +98,10 @@ fn completed(text: &str) -> String {
         added.push_str(ALLOCATOR);
     }
     if !text.contains("describe@0.1.0#describe") {
-        let _ = writeln!(
-            added,
-            "(func (export \"bosh:cpi/describe@0.1.0#describe\") (result i32) (i32.const {DESCRIPTION_AT}))\n{}",
-            description("hostile", "1.0.0", &["hostile-raw"], &METHODS)
-        );
+        added.push_str("(func (export \"bosh:cpi/describe@0.1.0#describe\") (result i32) (i32.const 0x1000))\n");
+    }
+    if !text.contains("(data (i32.const 0x1000)") {
+        added.push_str(&description("hostile", "1.0.0", &["hostile-raw"], &METHODS));
     }
     for (name, parameters) in EXPORTS.iter().filter(|(name, _)| !text.contains(name)) {
         let parameters = parameters.replace('p', "i32 ").replace('l', "i64 ");
@@ -142,15 +142,12 @@ fn description(name: &str, version: &str, formats: &[&str], methods: &[&str]) ->
     for byte in bytes.chain(strings.bytes()) {
         let _ = write!(data, "\\{byte:02x}");
     }
-    format!("(data (i32.const {DESCRIPTION_AT}) \"{data}\")")
+    format!("(data (i32.const 0x1000) \"{data}\")\n")
 }
 
 /// A guest that says this about itself.
 pub fn describing(name: &str, version: &str, formats: &[&str], methods: &[&str]) -> Vec<u8> {
-    let text = format!(
-        "(module (func (export \"bosh:cpi/describe@0.1.0#describe\") (result i32) (i32.const {DESCRIPTION_AT})) {})",
-        description(name, version, formats, methods)
-    );
+    let text = format!("(module {})", description(name, version, formats, methods));
     component(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

@@ -51,17 +51,6 @@ impl Job {
         self.cache(dist::shared_cache())
     }
 
-    /// A copy of the shared cache, to tamper with.
-    #[must_use]
-    pub fn prepared(self) -> Job {
-        make_dir(&self.cache_dir());
-        for entry in fs::read_dir(dist::shared_cache()).into_iter().flatten().flatten() {
-            let copied = fs::copy(entry.path(), self.cache_dir().join(entry.file_name()));
-            copied.unwrap_or_else(|error| panic!("{}: {error}", entry.path().display()));
-        }
-        self
-    }
-
     #[must_use]
     pub fn cache(self, dir: &Path) -> Job {
         self.configure(|config| config["cache"] = json!(dir))

@@ -6,6 +6,7 @@
 //! that each test is a test of it, whatever else it is about.
 
 pub mod call;
+pub mod cloud;
 pub mod dist;
 pub mod elf;
 pub mod hostile;
@@ -14,6 +15,7 @@ pub mod probe;
 pub mod process;
 pub mod registry;
 pub mod response;
+pub mod servers;
 pub mod users;
 
 pub use call::Call;

@@ -41,6 +41,10 @@ impl Registry {
         self.lock().insert(id.to_owned(), settings.to_string());
     }
 
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
     pub fn get(&self, id: &str) -> Option<Value> {
         self.lock().get(id).and_then(|text| serde_json::from_str(text).ok())
     }

@@ -40,17 +40,17 @@ pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
 fn tool(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler", "--bin", TOOL]))?;
-    publish(repo, &built(repo, "release", TOOL), TOOL, 0o755)
+    publish(repo, &built(repo, TOOL), TOOL, 0o755)
 }
 
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
-    command::run(cargo.args(["--profile", "hot", "--package", "wasm-cpi", "--bin", HOT]))?;
-    publish(repo, &built(repo, "hot", HOT), HOT, 0o755)
+    command::run(cargo.args(["--release", "--package", "wasm-cpi", "--bin", HOT]))?;
+    publish(repo, &built(repo, HOT), HOT, 0o755)
 }
 
-fn built(repo: &Repo, profile: &str, program: &str) -> PathBuf {
-    repo.root.join("target").join(&repo.triple).join(profile).join(program)
+fn built(repo: &Repo, program: &str) -> PathBuf {
+    repo.root.join("target").join(&repo.triple).join("release").join(program)
 }
 
 fn guests(repo: &Repo, toolchain: &Toolchain) -> Result<()> {

@@ -9,7 +9,10 @@ fn main() -> ExitCode {
         [flag, config] if flag == "--config" => wasm_cpi::commands::run::run(Path::new(config)),
         _ => {
             use std::io::Write as _;
-            let _ = writeln!(std::io::stderr(), "usage: wasm-cpi-run --config CPI.json < REQUEST.json\nSee `wasm-cpi --help` for the commands for people.");
+            let _ = writeln!(
+                std::io::stderr(),
+                "usage: wasm-cpi-run --config CPI.json < REQUEST.json\nSee `wasm-cpi --help` for the commands for people."
+            );
             ExitCode::from(2)
         }
     }

@@ -53,12 +53,22 @@ pub fn call(options: &Options) -> Result<Report, Failure> {
     let prepared = prepared::prepared(config.wanted(), &log)?;
     if method == crate::rpc::method::Method::Info {
         let formats = &prepared.description.stemcell_formats;
-        return Ok(Report::good(format!("{:#}\n", json!({"api_version": config.api_version, "stemcell_formats": formats}))));
+        return Ok(Report::good(format!(
+            "{:#}\n",
+            json!({"api_version": config.api_version, "stemcell_formats": formats})
+        )));
     }
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&events);
     let watch = move |event: &HttpEvent| seen.lock().unwrap_or_else(PoisonError::into_inner).push(event.to_string());
-    let session = Session { config: &config, request: &request, call: &call, vault: &vault, log: &log, watch: Some(Box::new(watch)) };
+    let session = Session {
+        config: &config,
+        request: &request,
+        call: &call,
+        vault: &vault,
+        log: &log,
+        watch: Some(Box::new(watch)),
+    };
     let started = Instant::now();
     let ran = session::run(session, prepared)?;
     let wall = started.elapsed();
@@ -97,7 +107,8 @@ fn request(options: &Options, max_api_version: u32) -> Result<Request, Failure> 
     context.entry("director_uuid").or_insert_with(|| json!("wasm-cpi-call"));
     context.entry("vm").or_insert_with(|| json!({"stemcell": {"api_version": options.stemcell_api_version}}));
     let api_version = options.api_version.min(max_api_version);
-    let document = json!({"method": options.method, "arguments": arguments, "context": context, "api_version": api_version});
+    let document =
+        json!({"method": options.method, "arguments": arguments, "context": context, "api_version": api_version});
     Request::parse(document.to_string().as_bytes(), max_api_version)
 }
 
@@ -107,7 +118,12 @@ fn usage(usage: &Usage, wall: Duration, limits: &Limits) -> String {
     for (what, used, name, limit) in [
         ("wall", ms(wall), "wall_seconds", format!("{} s", limits.wall_seconds)),
         ("cpu", ms(usage.cpu), "cpu_seconds", format!("{} s", limits.cpu_seconds)),
-        ("memory", format!("{:.1} MiB", usage.peak_memory as f64 / f64::from(1 << 20)), "memory_mib", format!("{} MiB", limits.memory_mib)),
+        (
+            "memory",
+            format!("{:.1} MiB", usage.peak_memory as f64 / f64::from(1 << 20)),
+            "memory_mib",
+            format!("{} MiB", limits.memory_mib),
+        ),
         ("host calls", usage.host_calls.to_string(), "host_calls", limits.host_calls.to_string()),
     ] {
         let _ = writeln!(text, "used     {what}: {used} of {limit} ({name})");

@@ -71,7 +71,9 @@ impl Findings {
             self.warnings.push(format!("guest {file} has no name section: its backtraces will not name functions"));
         }
         let Some(text) = surface.needs else {
-            self.warnings.push(format!("guest {file} declares no needs: it gets nothing unless `trust_undeclared` is set in the policy"));
+            self.warnings.push(format!(
+                "guest {file} declares no needs: it gets nothing unless `trust_undeclared` is set in the policy"
+            ));
             return None;
         };
         match Needs::parse(text.as_bytes()) {
@@ -93,8 +95,9 @@ impl Findings {
             Err(failure) => return self.failed(&failure),
         };
         let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-        let resolved = PolicyFile::parse(&text)
-            .and_then(|file| Policy::resolve(&file, &properties, needs, &session::forbidden(config), config.allow_local));
+        let resolved = PolicyFile::parse(&text).and_then(|file| {
+            Policy::resolve(&file, &properties, needs, &session::forbidden(config), config.allow_local)
+        });
         match resolved {
             Ok(policy) => {
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
@@ -108,9 +111,13 @@ impl Findings {
         match Cache::open(&config.cache) {
             Ok(cache) => match cache.lookup(&config.guest.sha256) {
                 Ok(_) => self.good.push(format!("{}: the guest is prepared", config.cache.display())),
-                Err(_) => self.warnings.push("the guest is not prepared: the first call compiles it, or run `wasm-cpi prepare`".into()),
+                Err(_) => self
+                    .warnings
+                    .push("the guest is not prepared: the first call compiles it, or run `wasm-cpi prepare`".into()),
             },
-            Err(what) => self.warnings.push(format!("{what}: calls will compile the guest each time if they cannot make it")),
+            Err(what) => {
+                self.warnings.push(format!("{what}: calls will compile the guest each time if they cannot make it"))
+            }
         }
     }
 

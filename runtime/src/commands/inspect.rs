@@ -53,7 +53,8 @@ pub fn inspect(options: &Options) -> Result<Report, Failure> {
         }
         _ => None,
     };
-    let findings = Findings { file, bytes, sha256: source.sha256, imports: surface.imports, description, needs, comparison };
+    let findings =
+        Findings { file, bytes, sha256: source.sha256, imports: surface.imports, description, needs, comparison };
     let text = if options.json { format!("{:#}\n", findings.to_json()) } else { findings.to_text() };
     Ok(Report::good(text))
 }
@@ -89,14 +90,16 @@ impl Findings {
         let _ = writeln!(out, "formats   {}", list(&description.stemcell_formats));
         let _ = writeln!(out, "methods   {}", list(&description.methods));
         let wasi = self.imports.iter().filter(|import| import.starts_with("wasi:")).count();
-        let ours: Vec<String> = self.imports.iter().filter_map(|import| import.strip_prefix("bosh:cpi/")).map(str::to_owned).collect();
+        let ours: Vec<String> =
+            self.imports.iter().filter_map(|import| import.strip_prefix("bosh:cpi/")).map(str::to_owned).collect();
         let _ = writeln!(out, "imports   {} and {wasi} of WASI, without files or sockets", list(&ours));
         if !description.has_names {
             let _ = writeln!(out, "warning   no name section: backtraces will not name functions");
         }
         match &self.needs {
             None => {
-                let _ = writeln!(out, "needs     not declared: it gets nothing unless the policy sets `trust_undeclared`");
+                let _ =
+                    writeln!(out, "needs     not declared: it gets nothing unless the policy sets `trust_undeclared`");
             }
             Some(needs) => needs_text(out, needs, description),
         }
@@ -113,7 +116,8 @@ fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
         return;
     }
     // As declared, since that is what the operator judges.
-    let declared: Value = description.needs.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let declared: Value =
+        description.needs.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     for need in declared.get("http").and_then(Value::as_array).into_iter().flatten() {
         let _ = writeln!(out, "needs     {need}");
     }

@@ -72,6 +72,7 @@ fn become_owner(cache: &Path) -> Result<(), Failure> {
     if metadata.uid() == 0 {
         return Ok(());
     }
-    drop_to(metadata.uid(), metadata.gid())
-        .map_err(|error| Failure::config(format!("cannot become user {}, who owns {}: {error}", metadata.uid(), cache.display())))
+    drop_to(metadata.uid(), metadata.gid()).map_err(|error| {
+        Failure::config(format!("cannot become user {}, who owns {}: {error}", metadata.uid(), cache.display()))
+    })
 }

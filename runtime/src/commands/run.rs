@@ -9,7 +9,7 @@ use crate::component::prepared;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::log::{Format, Level, Log};
+use crate::log::{self, Format, Level, Log};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, Named};
 use crate::rpc::request::Request;
@@ -22,6 +22,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// Of an error's message: guests write those, and the Director reads them byte
+/// by byte.
+const MESSAGE_MAX: usize = 64 * 1024;
 
 /// Never panics, never leaves the caller without a response.
 pub fn run(config: &Path) -> ExitCode {
@@ -47,14 +51,17 @@ fn answer(config: &Path) -> String {
     let vault = Arc::new(Vault::new());
     let max_api_version = config.as_ref().map_or(crate::rpc::API_VERSION, |config| config.api_version);
     let request = bytes.and_then(|bytes| Request::parse(&bytes, max_api_version));
-    let (level, format) = config.as_ref().map_or((Level::Info, Format::Text), |config| (config.log_level, config.log_format));
+    let (level, format) =
+        config.as_ref().map_or((Level::Info, Format::Text), |config| (config.log_level, config.log_format));
     let request_id = request.as_ref().ok().and_then(|request| request.request_id.as_deref());
     let log = Arc::new(Log::new(level, format, request_id, Arc::clone(&vault)));
-    let result = request.map_err(|failure| wire(&failure, &log)).and_then(|request| serve(config, request, &vault, &log));
+    let result =
+        request.map_err(|failure| wire(&failure, &log)).and_then(|request| serve(config, request, &vault, &log));
     match result {
         Ok(result) => response::write(Ok(redacted(result, &vault)), ""),
         Err(error) => {
-            let error = WireError { message: vault.redact(&error.message), ..error };
+            let message = log::escape_text(&vault.redact(&error.message), MESSAGE_MAX);
+            let error = WireError { message, ..error };
             response::write(Err(error), &log.story())
         }
     }
@@ -70,12 +77,20 @@ fn read_request(limits: &Limits) -> Result<Vec<u8>, Failure> {
     if bytes.len() as u64 > max {
         // A caller that still writes would get EPIPE instead of an answer.
         std::io::copy(&mut stdin, &mut std::io::sink()).map_err(unreadable)?;
-        return Err(Failure { who: crate::failure::Who::Request, ..Failure::limit("request_mib", limits.request_mib, "the request's size") });
+        return Err(Failure {
+            who: crate::failure::Who::Request,
+            ..Failure::limit("request_mib", limits.request_mib, "the request's size")
+        });
     }
     Ok(bytes)
 }
 
-fn serve(config: Result<Config, Failure>, request: Request, vault: &Arc<Vault>, log: &Arc<Log>) -> Result<Value, WireError> {
+fn serve(
+    config: Result<Config, Failure>,
+    request: Request,
+    vault: &Arc<Vault>,
+    log: &Arc<Log>,
+) -> Result<Value, WireError> {
     let method = match Named::from_name(&request.method) {
         Named::Known(method) => method,
         Named::ConfigureNetworks => {
@@ -97,7 +112,12 @@ fn serve(config: Result<Config, Failure>, request: Request, vault: &Arc<Vault>, 
         }));
     }
     if !prepared.description.methods.iter().any(|name| name == method.name()) {
-        let message = format!("guest: {} {} does not implement {}", prepared.description.name, prepared.description.version, method.name());
+        let message = format!(
+            "guest: {} {} does not implement {}",
+            prepared.description.name,
+            prepared.description.version,
+            method.name()
+        );
         return Err(WireError::new(ErrorType::NotImplemented, message));
     }
     let session = Session { config: &config, request: &request, call: &call, vault, log, watch: None };

@@ -113,7 +113,13 @@ impl Cache {
     }
 
     /// Stores atomically; the last of two racing writers wins, and both are right.
-    pub fn store(&self, wasm_sha256: &str, stamp: &Stamp, description: &Description, artifact: &[u8]) -> Result<(), String> {
+    pub fn store(
+        &self,
+        wasm_sha256: &str,
+        stamp: &Stamp,
+        description: &Description,
+        artifact: &[u8],
+    ) -> Result<(), String> {
         let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
         self.write(&name, artifact)?;
         self.write_manifest(wasm_sha256, stamp, description, &name)
@@ -124,7 +130,13 @@ impl Cache {
         self.write_manifest(wasm_sha256, stamp, &entry.description, &entry.artifact)
     }
 
-    fn write_manifest(&self, wasm_sha256: &str, stamp: &Stamp, description: &Description, artifact: &str) -> Result<(), String> {
+    fn write_manifest(
+        &self,
+        wasm_sha256: &str,
+        stamp: &Stamp,
+        description: &Description,
+        artifact: &str,
+    ) -> Result<(), String> {
         let manifest = Manifest {
             format: FORMAT,
             wasm_sha256: wasm_sha256.to_owned(),

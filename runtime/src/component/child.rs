@@ -49,6 +49,7 @@ const DESCRIPTION_MAX: u64 = 1 << 20;
 pub fn compile(wasm: Vec<u8>, limits: &Limits) -> Result<Compiled, Failure> {
     let tool = tool()?;
     let artifact_max = (wasm.len() as u64 * ARTIFACT_FACTOR).max(ARTIFACT_MIN);
+    #[expect(clippy::disallowed_methods, reason = "the one child there is; nothing of ours reaches it but its pipes")]
     let mut child = Command::new(&tool)
         .arg(SUBCOMMAND)
         .args([limits.compile_mib, limits.compile_seconds, limits.memory_mib].map(|limit| limit.to_string()))
@@ -59,7 +60,9 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits) -> Result<Compiled, Failure> {
         // Nothing of ours may outlive us on the Director's pipes.
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| Failure::config(format!("{}: cannot be started to compile the guest ({error})", tool.display())))?;
+        .map_err(|error| {
+            Failure::config(format!("{}: cannot be started to compile the guest ({error})", tool.display()))
+        })?;
     let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(Failure::runtime("the compiling child has no pipes"));
     };
@@ -85,13 +88,17 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits) -> Result<Compiled, Failure> {
     match answer {
         Ok(answer) => answer,
         Err(_) if timed_out => Err(Failure::limit("compile_seconds", limits.compile_seconds, "compiling the guest")),
-        Err(error) => Err(Failure::limit("compile_mib", limits.compile_mib, "compiling the guest failed and most likely").with_detail(error)),
+        Err(error) => {
+            Err(Failure::limit("compile_mib", limits.compile_mib, "compiling the guest failed and most likely")
+                .with_detail(error))
+        }
     }
 }
 
 /// The tool lies beside this program, or is this program.
 fn tool() -> Result<std::path::PathBuf, Failure> {
-    let here = std::env::current_exe().map_err(|error| Failure::runtime(format!("cannot find this program: {error}")))?;
+    let here =
+        std::env::current_exe().map_err(|error| Failure::runtime(format!("cannot find this program: {error}")))?;
     let tool = here.with_file_name("wasm-cpi");
     if tool.is_file() {
         return Ok(tool);

@@ -81,8 +81,10 @@ fn refusal(message: String) -> Refusal {
 }
 
 fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), Refusal> {
-    let surface = surface::inspect(wasm)
-        .map_err(|problems| Refusal { detail: problems.join("\n"), ..refusal(format!("the module {}", problems.join("; it "))) })?;
+    let surface = surface::inspect(wasm).map_err(|problems| Refusal {
+        detail: problems.join("\n"),
+        ..refusal(format!("the module {}", problems.join("; it ")))
+    })?;
     let failed = |error: wasmtime::Error| refusal(format!("the module cannot be compiled: {error:#}"));
     let engine = engine::engine(limits).map_err(failed)?;
     let artifact = engine.precompile_component(wasm).map_err(failed)?;
@@ -102,7 +104,10 @@ fn describe(engine: &Engine, component: &Component, surface: Surface, limits: &L
     host::link(&mut linker).map_err(failed)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(failed)?).map_err(failed)?;
     ticker::start(engine.clone(), Arc::clone(&ending)).map_err(|error| refusal(error.to_string()))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| refusal(error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| refusal(error.to_string()))?;
     let described = runtime.block_on(async {
         tokio::select! {
             described = call_describe(&pre, &mut store) => described,
@@ -133,7 +138,8 @@ async fn call_describe(
 
 /// A description becomes file content, log prefix and `info`: keep it plain.
 fn checked(description: Description) -> Result<Description, Refusal> {
-    let plain = |text: &str, max: usize| !text.is_empty() && text.len() <= max && text.chars().all(|c| c.is_ascii_graphic());
+    let plain =
+        |text: &str, max: usize| !text.is_empty() && text.len() <= max && text.chars().all(|c| c.is_ascii_graphic());
     let guest_at_fault = |message: String| Refusal { guest: true, message, detail: String::new() };
     let name_is_plain = plain(&description.name, 64)
         && description.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
@@ -141,14 +147,19 @@ fn checked(description: Description) -> Result<Description, Refusal> {
         return Err(guest_at_fault("`describe` answers a name that does not match [a-z0-9-]{1,64}".into()));
     }
     if !plain(&description.version, 64) {
-        return Err(guest_at_fault("`describe` answers a version that is not 1 to 64 printable ASCII characters".into()));
+        return Err(guest_at_fault(
+            "`describe` answers a version that is not 1 to 64 printable ASCII characters".into(),
+        ));
     }
-    if description.stemcell_formats.len() > 100 || !description.stemcell_formats.iter().all(|format| plain(format, 100)) {
+    if description.stemcell_formats.len() > 100 || !description.stemcell_formats.iter().all(|format| plain(format, 100))
+    {
         return Err(guest_at_fault("`describe` answers stemcell formats that are not short printable ASCII".into()));
     }
     let unknown = description.methods.iter().find(|method| !matches!(Named::from_name(method), Named::Known(_)));
     if let Some(method) = unknown {
-        return Err(guest_at_fault(format!("`describe` lists the method {method:?}, which the contract does not have")));
+        return Err(guest_at_fault(format!(
+            "`describe` lists the method {method:?}, which the contract does not have"
+        )));
     }
     Ok(description)
 }

@@ -1,8 +1,8 @@
 //! A guest that is ready to run, from the cache or made ready now.
 
 use crate::component::cache::{Cache, Description, Entry, Miss};
-use crate::component::source::{self, Stamp};
 use crate::component::child;
+use crate::component::source::{self, Stamp};
 use crate::config::GuestConfig;
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -17,7 +17,7 @@ pub struct Prepared {
 }
 
 enum Code {
-    Cached(Cache, Entry),
+    Cached(Box<(Cache, Entry)>),
     Fresh(Vec<u8>),
 }
 
@@ -60,7 +60,7 @@ pub fn prepare(wanted: Wanted<'_>, doubt: impl Fn(&str)) -> Result<(Prepared, St
         match cache.lookup(&guest.sha256) {
             Ok(entry) if Stamp::of(&guest.path).as_ref() == Some(&entry.stamp) => {
                 let description = entry.description.clone();
-                return Ok((Prepared { description, code: Code::Cached(cache, entry) }, Stored::Already));
+                return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, Stored::Already));
             }
             // The file was touched: it has to be hashed again, not compiled.
             Ok(entry) => {
@@ -68,7 +68,7 @@ pub fn prepare(wanted: Wanted<'_>, doubt: impl Fn(&str)) -> Result<(Prepared, St
                 let restamped = cache.restamp(&guest.sha256, &source.stamp, &entry);
                 let stored = restamped.map_or_else(Stored::Not, |()| Stored::Already);
                 let description = entry.description.clone();
-                return Ok((Prepared { description, code: Code::Cached(cache, entry) }, stored));
+                return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, stored));
             }
             Err(Miss::Absent) => {}
             Err(Miss::Doubt(what)) => doubt(&format!("{what}; the guest is prepared anew")),
@@ -81,8 +81,10 @@ pub fn prepare(wanted: Wanted<'_>, doubt: impl Fn(&str)) -> Result<(Prepared, St
 /// Compiles and stores, whatever the cache holds.
 fn compile(wanted: Wanted<'_>, cache: Option<&Cache>) -> Result<(Prepared, Stored), Failure> {
     let source = source::read_pinned(wanted.guest, wanted.limits)?;
-    let compiled = child::compile(source.bytes, wanted.limits)
-        .map_err(|failure| Failure { message: format!("{}: {}", wanted.guest.path.display(), failure.message), ..failure })?;
+    let compiled = child::compile(source.bytes, wanted.limits).map_err(|failure| Failure {
+        message: format!("{}: {}", wanted.guest.path.display(), failure.message),
+        ..failure
+    })?;
     let stored = match cache {
         None => Stored::Not(format!("{} cannot be used", wanted.cache.display())),
         Some(cache) => match cache.store(&source.sha256, &source.stamp, &compiled.description, &compiled.artifact) {
@@ -98,7 +100,7 @@ impl Prepared {
     pub fn component(self, engine: &Engine, wanted: Wanted<'_>, log: &Log) -> Result<Component, Failure> {
         let (cache, entry) = match &self.code {
             Code::Fresh(bytes) => return deserialize(engine, bytes),
-            Code::Cached(cache, entry) => (cache, entry),
+            Code::Cached(cached) => (&cached.0, &cached.1),
         };
         let what = match cache.artifact(entry) {
             Ok(path) => {
@@ -127,6 +129,9 @@ fn deserialize(engine: &Engine, bytes: &[u8]) -> Result<Component, Failure> {
     // SAFETY: the bytes came through a pipe from a child that compiled them before
     // any code of the guest ran.
     #[allow(unsafe_code)]
-    unsafe { Component::deserialize(engine, bytes) }
-        .map_err(|error| Failure::runtime(format!("wasm-cpi and wasm-cpi-run do not fit together: {error}; install both from one release")))
+    unsafe { Component::deserialize(engine, bytes) }.map_err(|error| {
+        Failure::runtime(format!(
+            "wasm-cpi and wasm-cpi-run do not fit together: {error}; install both from one release"
+        ))
+    })
 }

@@ -46,11 +46,15 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
                     }
                 }
             }
-            Payload::CustomSection(section) if section.name() == NEEDS_SECTION => match std::str::from_utf8(section.data()) {
-                Ok(_) if surface.needs.is_some() => problems.push(format!("declares its needs twice (section {NEEDS_SECTION})")),
-                Ok(text) => surface.needs = Some(text.to_owned()),
-                Err(_) => problems.push(format!("declares needs that are not UTF-8 (section {NEEDS_SECTION})")),
-            },
+            Payload::CustomSection(section) if section.name() == NEEDS_SECTION => {
+                match std::str::from_utf8(section.data()) {
+                    Ok(_) if surface.needs.is_some() => {
+                        problems.push(format!("declares its needs twice (section {NEEDS_SECTION})"))
+                    }
+                    Ok(text) => surface.needs = Some(text.to_owned()),
+                    Err(_) => problems.push(format!("declares needs that are not UTF-8 (section {NEEDS_SECTION})")),
+                }
+            }
             Payload::CustomSection(section) if section.name() == "name" => surface.has_names = true,
             _ => {}
         }
@@ -64,7 +68,9 @@ fn refusal(import: &str) -> Option<String> {
     if let Some(ours) = import.strip_prefix("bosh:cpi/") {
         let (interface, version) = ours.split_once('@').unwrap_or((ours, ""));
         if version != WORLD_VERSION {
-            return Some(format!("wants bosh:cpi@{version}, but this runtime offers {WORLD_VERSION}: build it with that version's SDK"));
+            return Some(format!(
+                "wants bosh:cpi@{version}, but this runtime offers {WORLD_VERSION}: build it with that version's SDK"
+            ));
         }
         if !INTERFACES.contains(&interface) {
             return Some(format!("imports {import}, which bosh:cpi does not have"));

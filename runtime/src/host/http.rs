@@ -10,7 +10,11 @@ use std::sync::Arc;
 impl State {
     fn gate(&self) -> Result<Arc<Gate>, Error> {
         let gate = self.host.as_ref().map(|host| Arc::clone(&host.gate));
-        gate.ok_or_else(|| Error { kind: ErrorKind::Denied(Denial::Undeclared), message: "there is no network here".into(), sent: false })
+        gate.ok_or_else(|| Error {
+            kind: ErrorKind::Denied(Denial::Undeclared),
+            message: "there is no network here".into(),
+            sent: false,
+        })
     }
 
     /// A guest that was caught twice with a secret may only clean up.

@@ -13,7 +13,6 @@ impl State {
         let image = self.host.as_ref().and_then(|host| host.image.clone());
         image.ok_or_else(|| Error::Denied("there is an image in create_stemcell only".into()))
     }
-
 }
 
 /// Reading gigabytes takes a while: an ending call does not wait for it.

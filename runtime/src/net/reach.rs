@@ -20,10 +20,12 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Connecting shares its time among the addresses: many would get too little.
 const MAX_ADDRESSES: usize = 8;
+/// For looking up the name of an endpoint that nobody asked for.
+const FORBIDDEN_NAMES: Duration = Duration::from_secs(1);
 
 pub(super) struct Reach {
     policy: Arc<Policy>,
@@ -34,6 +36,8 @@ pub(super) struct Reach {
     pub(super) files: PathBuf,
     /// By what asked for it: authorities and keys are read once.
     tls: Mutex<HashMap<String, ClientConfig>>,
+    /// Addresses of endpoints that no grant can open, by their names.
+    forbidden: Mutex<HashMap<String, Vec<IpAddr>>>,
 }
 
 /// What a grant or a login says about the way.
@@ -60,6 +64,7 @@ impl Reach {
             resolver: Resolver::system(),
             files: PathBuf::new(),
             tls: Mutex::default(),
+            forbidden: Mutex::default(),
         }
     }
 
@@ -78,28 +83,54 @@ impl Reach {
             Host::Ip(address) => vec![*address],
             Host::Name(name) => self.resolver.resolve(name, deadline).await?,
         };
-        let own = own::among(&found);
-        let judge = |address: &IpAddr| {
-            if let Some(what) = self.policy.forbids(*address, destination.port()) {
-                return Err(format!("{address} is {what}, which no grant can open to a guest"));
-            }
-            addresses::judge(*address, way.addresses, self.allow_local, &own)
+        let denied = |why: String| {
+            let message = format!("policy: {} does not reach {destination}: {why}", way.name);
+            HttpError::denied(DenialReason::Address, message)
         };
+        // With one address of a forbidden endpoint, the others are suspect, too.
+        if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+            return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
+        }
+        let own = own::among(&found);
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in found {
-            match judge(&address) {
+            match addresses::judge(address, way.addresses, self.allow_local, &own) {
                 Ok(()) => allowed.push(address),
                 Err(why) => refused = refused.or(Some(why)),
             }
         }
         if allowed.is_empty() {
-            let why = refused.unwrap_or_else(|| "it has no address".to_owned());
-            let message = format!("policy: {} does not reach {destination}: {why}", way.name);
-            return Err(HttpError::denied(DenialReason::Address, message));
+            return Err(denied(refused.unwrap_or_else(|| "it has no address".to_owned())));
         }
         allowed.truncate(MAX_ADDRESSES);
         Ok(allowed)
+    }
+
+    /// The first address that is an endpoint which no grant can open.
+    async fn forbidden(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<(IpAddr, &str)> {
+        let literal = |address: &IpAddr| Some((*address, self.policy.forbids(*address, port)?));
+        if let Some(hit) = found.iter().find_map(literal) {
+            return Some(hit);
+        }
+        for (name, what) in self.policy.forbidden_names(port) {
+            let theirs = self.addresses_of(name, deadline.min(Instant::now() + FORBIDDEN_NAMES)).await;
+            if let Some(address) = found.iter().find(|address| theirs.contains(address)) {
+                return Some((*address, what));
+            }
+        }
+        None
+    }
+
+    /// Of a forbidden endpoint's name, asked for once; none if there is no answer.
+    async fn addresses_of(&self, name: &str, deadline: Instant) -> Vec<IpAddr> {
+        let known = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let found = self.resolver.resolve(name, deadline).await.unwrap_or_default();
+        self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
+        found
     }
 
     pub(super) async fn send(

@@ -34,7 +34,22 @@ impl Endpoint {
     }
 
     pub(super) fn is(&self, host: &Host, port: u16) -> bool {
-        self.host == *host && self.port.is_none_or(|own| own == port)
+        // A server of this machine may listen on all of its addresses.
+        let same = self.host == *host || (is_loopback(&self.host) && is_loopback(host));
+        same && self.is_on(port)
+    }
+
+    fn is_on(&self, port: u16) -> bool {
+        self.port.is_none_or(|own| own == port)
+    }
+
+    /// Its name, if it may listen on the port and has one: whether another name
+    /// or address is the same server shows only once both are resolved.
+    pub(super) fn name_on(&self, port: u16) -> Option<&str> {
+        match &self.host {
+            Host::Name(name) if self.is_on(port) => Some(name),
+            _ => None,
+        }
     }
 
     pub(super) fn is_origin(&self, origin: &Origin) -> bool {
@@ -42,9 +57,34 @@ impl Endpoint {
     }
 }
 
+fn is_loopback(host: &Host) -> bool {
+    match host {
+        Host::Ip(ip) => ip.is_loopback(),
+        Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_machine_is_one_host_whatever_it_is_called() {
+        let endpoint = |url| Endpoint::from_url("x", url).unwrap();
+        let host = |text: &str| text.parse().map_or_else(|_| Host::Name(text.into()), Host::Ip);
+        for (own, other, same) in [
+            ("http://127.0.0.1:1", "::1", true),
+            ("http://[::1]:1", "127.0.0.9", true),
+            ("http://localhost:1", "127.0.0.1", true),
+            ("http://127.0.0.1:1", "a.localhost", true),
+            ("http://127.0.0.1:1", "10.0.0.1", false),
+            ("http://10.0.0.1:1", "::1", false),
+            ("http://localhost:1", "localhost.test", false),
+        ] {
+            assert_eq!(endpoint(own).is(&host(other), 1), same, "{own} {other}");
+            assert!(!endpoint(own).is(&host(other), 2), "{own} {other}");
+        }
+    }
 
     #[test]
     fn endpoints_are_read_from_urls_of_any_scheme() {

@@ -13,27 +13,88 @@ pub type Object = Map<String, Value>;
 #[derive(Clone, PartialEq)]
 pub enum Call {
     Info,
-    CreateStemcell { image_path: String, cloud_properties: Object, tags: Object },
-    DeleteStemcell { stemcell: String },
-    CreateVm { agent_id: String, stemcell: String, cloud_properties: Object, networks: Object, disks: Vec<String>, env: Object },
-    DeleteVm { vm: String },
-    HasVm { vm: String },
-    RebootVm { vm: String },
-    SetVmMetadata { vm: String, metadata: Object },
-    CalculateVmCloudProperties { ram: u64, cpu: u32, ephemeral_disk_size: u64 },
-    CreateDisk { size: u64, cloud_properties: Object, vm: Option<String> },
-    DeleteDisk { disk: String },
-    HasDisk { disk: String },
-    AttachDisk { vm: String, disk: String },
-    DetachDisk { vm: String, disk: String },
-    SetDiskMetadata { disk: String, metadata: Object },
-    GetDisks { vm: String },
-    ResizeDisk { disk: String, size: u64 },
-    UpdateDisk { disk: String, size: u64, cloud_properties: Object },
-    SnapshotDisk { disk: String, metadata: Object },
-    DeleteSnapshot { snapshot: String },
-    CreateNetwork { spec: Object },
-    DeleteNetwork { network: String },
+    CreateStemcell {
+        image_path: String,
+        cloud_properties: Object,
+        tags: Object,
+    },
+    DeleteStemcell {
+        stemcell: String,
+    },
+    CreateVm {
+        agent_id: String,
+        stemcell: String,
+        cloud_properties: Object,
+        networks: Object,
+        disks: Vec<String>,
+        env: Object,
+    },
+    DeleteVm {
+        vm: String,
+    },
+    HasVm {
+        vm: String,
+    },
+    RebootVm {
+        vm: String,
+    },
+    SetVmMetadata {
+        vm: String,
+        metadata: Object,
+    },
+    CalculateVmCloudProperties {
+        ram: u64,
+        cpu: u32,
+        ephemeral_disk_size: u64,
+    },
+    CreateDisk {
+        size: u64,
+        cloud_properties: Object,
+        vm: Option<String>,
+    },
+    DeleteDisk {
+        disk: String,
+    },
+    HasDisk {
+        disk: String,
+    },
+    AttachDisk {
+        vm: String,
+        disk: String,
+    },
+    DetachDisk {
+        vm: String,
+        disk: String,
+    },
+    SetDiskMetadata {
+        disk: String,
+        metadata: Object,
+    },
+    GetDisks {
+        vm: String,
+    },
+    ResizeDisk {
+        disk: String,
+        size: u64,
+    },
+    UpdateDisk {
+        disk: String,
+        size: u64,
+        cloud_properties: Object,
+    },
+    SnapshotDisk {
+        disk: String,
+        metadata: Object,
+    },
+    DeleteSnapshot {
+        snapshot: String,
+    },
+    CreateNetwork {
+        spec: Object,
+    },
+    DeleteNetwork {
+        network: String,
+    },
 }
 
 impl Call {
@@ -42,7 +103,8 @@ impl Call {
         let call = match method {
             Method::Info => Call::Info,
             Method::CreateStemcell => {
-                let (image_path, cloud_properties) = (args.text("image_path")?, args.object_or_null("cloud_properties")?);
+                let (image_path, cloud_properties) =
+                    (args.text("image_path")?, args.object_or_null("cloud_properties")?);
                 let options = if api_version >= 3 { args.optional_object("options")? } else { Object::new() };
                 let tags = match options.get("tags") {
                     None | Some(Value::Null) => Object::new(),
@@ -63,10 +125,13 @@ impl Call {
             Method::DeleteVm => Call::DeleteVm { vm: args.text("vm_cid")? },
             Method::HasVm => Call::HasVm { vm: args.text("vm_cid")? },
             Method::RebootVm => Call::RebootVm { vm: args.text("vm_cid")? },
-            Method::SetVmMetadata => Call::SetVmMetadata { vm: args.text("vm_cid")?, metadata: args.object("metadata")? },
+            Method::SetVmMetadata => {
+                Call::SetVmMetadata { vm: args.text("vm_cid")?, metadata: args.object("metadata")? }
+            }
             Method::CalculateVmCloudProperties => {
                 let size = args.object("desired_instance_size")?;
-                let field = |key: &str| whole(size.get(key)).ok_or_else(|| args.wrong(key, "a whole number, not negative"));
+                let field =
+                    |key: &str| whole(size.get(key)).ok_or_else(|| args.wrong(key, "a whole number, not negative"));
                 Call::CalculateVmCloudProperties {
                     ram: field("ram")?,
                     cpu: u32::try_from(field("cpu")?).map_err(|_| args.wrong("cpu", "a whole number below 2^32"))?,
@@ -134,8 +199,12 @@ impl Call {
     /// asked about in this call.
     pub fn ids(&self) -> Vec<String> {
         match self {
-            Call::DeleteVm { vm } | Call::HasVm { vm } | Call::RebootVm { vm } | Call::GetDisks { vm } => vec![vm.clone()],
-            Call::SetVmMetadata { vm, .. } | Call::AttachDisk { vm, .. } | Call::DetachDisk { vm, .. } => vec![vm.clone()],
+            Call::DeleteVm { vm } | Call::HasVm { vm } | Call::RebootVm { vm } | Call::GetDisks { vm } => {
+                vec![vm.clone()]
+            }
+            Call::SetVmMetadata { vm, .. } | Call::AttachDisk { vm, .. } | Call::DetachDisk { vm, .. } => {
+                vec![vm.clone()]
+            }
             _ => Vec::new(),
         }
     }
@@ -179,11 +248,7 @@ impl Arguments {
     }
 
     fn wrong(&self, name: &str, expected: &str) -> Failure {
-        Failure::request(format!(
-            "`{}`: argument {} (`{name}`) must be {expected}",
-            self.method.name(),
-            self.position
-        ))
+        Failure::request(format!("`{}`: argument {} (`{name}`) must be {expected}", self.method.name(), self.position))
     }
 
     fn text(&mut self, name: &str) -> Result<String, Failure> {

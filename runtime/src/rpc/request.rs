@@ -54,7 +54,9 @@ impl Request {
         };
         let api_version = match fields.remove("api_version") {
             None | Some(Value::Null) => 1,
-            Some(value) => version(&value).ok_or_else(|| Failure::request("`api_version` must be a whole number from 1"))?,
+            Some(value) => {
+                version(&value).ok_or_else(|| Failure::request("`api_version` must be a whole number from 1"))?
+            }
         };
         if api_version > max_api_version {
             return Err(Failure::request(format!(

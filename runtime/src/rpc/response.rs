@@ -57,7 +57,8 @@ impl WireError {
 
 /// A method name as part of a message: bounded, printable.
 fn shown(name: &str) -> String {
-    name.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect()
+    let start: String = name.chars().take(64).collect();
+    crate::log::escape(&start, usize::MAX)
 }
 
 impl From<&Failure> for WireError {
@@ -93,7 +94,7 @@ mod tests {
         let error = WireError::unknown_method("pi\nng");
         assert_eq!(
             write(Err(error), "l"),
-            r#"{"result":null,"error":{"type":"Bosh::Clouds::NotImplemented","message":"Method is not known, got: pi?ng","ok_to_retry":false},"log":"l"}"#
+            r#"{"result":null,"error":{"type":"Bosh::Clouds::NotImplemented","message":"Method is not known, got: pi\\nng","ok_to_retry":false},"log":"l"}"#
         );
     }
 

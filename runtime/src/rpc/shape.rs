@@ -4,8 +4,10 @@
 //! take the shape that the caller's API version wants. Nothing a caller sent is
 //! lost: network keys that the contract does not name travel in `extra`.
 
+use crate::agent;
 use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
 use crate::failure::Failure;
+use crate::log::is_invisible;
 use crate::rpc::arguments::Object;
 use crate::rpc::method::Method;
 use crate::rpc::response::{ErrorType, WireError};
@@ -82,6 +84,9 @@ pub fn networks_for_caller(networks: Vec<Network>) -> Result<Value, Failure> {
         for (key, value) in object_from_guest(&network.extra, "a network's extra")? {
             fields.entry(key).or_insert(value);
         }
+        if object.contains_key(&network.name) {
+            return Err(Failure::guest(format!("returned the network `{}` twice; a bug in the guest", network.name)));
+        }
         object.insert(network.name, Value::Object(fields));
     }
     Ok(Value::Object(object))
@@ -101,6 +106,10 @@ pub fn cid_from_guest(cid: String) -> Result<Value, Failure> {
     if cid.is_empty() {
         return Err(Failure::guest("returned an empty cloud ID; a bug in the guest"));
     }
+    // The Director's database takes no NUL, and logs and terminals show IDs.
+    if cid.chars().any(|c| c.is_control() || is_invisible(c)) {
+        return Err(Failure::guest("returned a cloud ID with control characters in it; a bug in the guest"));
+    }
     Ok(Value::String(cid))
 }
 
@@ -114,14 +123,17 @@ pub fn metadata_for_guest(metadata: &Object) -> Vec<(String, String)> {
 
 /// A hint as the Agent reads it: all values are strings, none is empty.
 pub fn hint_for_caller(hint: DiskHint) -> Result<Value, Failure> {
-    let value = match hint {
-        DiskHint::Text(text) if !text.is_empty() => Value::String(text),
-        DiskHint::Fields(fields) if !fields.is_empty() => {
-            Value::Object(fields.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
+    let hint = agent::DiskHint::from(hint).to_json();
+    let plain = |text: &str| !text.chars().any(char::is_control);
+    match hint {
+        Ok(Value::String(text)) if !plain(&text) => {
+            Err(Failure::guest("returned a disk hint with control characters in it; a bug in the guest"))
         }
-        _ => return Err(Failure::guest("returned an empty disk hint; a bug in the guest")),
-    };
-    Ok(value)
+        Ok(hint) => Ok(hint),
+        Err(what) => {
+            Err(Failure::guest(format!("returned a disk hint that no Agent can use: {what}; a bug in the guest")))
+        }
+    }
 }
 
 /// The part of a VM's `env` that the Director itself writes to its logs.
@@ -153,7 +165,11 @@ pub fn guest_error(error: Error, method: Method, from_director: bool) -> Option<
         ErrorKind::StemcellNotFound | ErrorKind::Cloud => (ErrorType::CloudError, false),
         ErrorKind::Cpi => (ErrorType::CpiError, false),
     };
-    let message = if error.message.is_empty() { format!("guest: {} failed without saying why", method.name()) } else { error.message };
+    let message = if error.message.is_empty() {
+        format!("guest: {} failed without saying why", method.name())
+    } else {
+        error.message
+    };
     Some(WireError { kind, message, ok_to_retry })
 }
 
@@ -190,7 +206,20 @@ mod tests {
         assert!(hint_for_caller(DiskHint::Text(String::new())).is_err());
         assert!(hint_for_caller(DiskHint::Fields(vec![])).is_err());
         assert_eq!(hint_for_caller(DiskHint::Fields(vec![("lun".into(), "0".into())])).unwrap(), json!({"lun": "0"}));
-        assert!(cid_from_guest(String::new()).is_err());
+        let twice = vec![("path".into(), "a".into()), ("path".into(), "b".into())];
+        assert!(hint_for_caller(DiskHint::Fields(twice)).is_err());
+        assert!(hint_for_caller(DiskHint::Text("/dev/\n".into())).is_err());
+        for cid in ["", "vm-\0", "vm-\u{1b}[2J", "vm-\u{202e}"] {
+            assert!(cid_from_guest(cid.into()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_network_that_is_there_twice_is_refused() {
+        let networks = json!({"n": {"type": "manual", "cloud_properties": {}}});
+        let mut guest = networks_for_guest(networks.as_object().unwrap());
+        guest.extend(guest.clone());
+        assert!(networks_for_caller(guest).unwrap_err().message.contains("`n` twice"));
     }
 
     #[test]

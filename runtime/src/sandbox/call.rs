@@ -1,10 +1,10 @@
 //! One method of one guest: instantiate, call, explain.
 
+use crate::bindings::bosh::cpi::types::Error;
 use crate::bindings::exports::bosh::cpi::networks::NetworkSpec;
 use crate::bindings::exports::bosh::cpi::vms::{VmRequest, VmSize};
 use crate::bindings::{Cpi, CpiPre};
-use crate::bindings::bosh::cpi::types::Error;
-use crate::failure::Failure;
+use crate::failure::{Failure, Who};
 use crate::host;
 use crate::limits::Limits;
 use crate::rpc::arguments::{Call, Object};
@@ -48,13 +48,16 @@ pub fn run(
     call: &Call,
     api_version: u32,
 ) -> Result<Outcome, Failure> {
-    let unfit = |error: wasmtime::Error| Failure::config(format!("the guest does not fit this runtime: {error:#}; prepare it again"));
+    let unfit = |error: wasmtime::Error| {
+        Failure::config(format!("the guest does not fit this runtime: {error:#}; prepare it again"))
+    };
     let mut linker = Linker::new(engine);
     host::link(&mut linker).map_err(unfit)?;
     wasi::link(&mut linker, component).map_err(unfit)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(unfit)?).map_err(unfit)?;
     let ending = Arc::clone(&state.ending);
-    ticker::start(engine.clone(), Arc::clone(&ending)).map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
+    ticker::start(engine.clone(), Arc::clone(&ending))
+        .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let mut store = state.into_store(engine, limits);
     let ended = runtime.block_on(async {
         tokio::select! {
@@ -64,7 +67,10 @@ pub fn run(
     });
     let result = match ended {
         Some(Ok(result)) => result.and_then(|value| bounded(value, limits).map_err(Unsuccessful::from)),
-        Some(Err(error)) => Err(Unsuccessful::Failure(trap::explain(error, ending.why(), call.method().name(), limits))),
+        Some(Err(error)) => {
+            let failure = trap::explain(error, ending.why(), call.method().name(), limits);
+            Err(Unsuccessful::Failure(with_last_words(failure, store.data())))
+        }
         None => Err(Unsuccessful::Failure(match ending.why() {
             Some(why) => why.failure(),
             None => Failure::runtime("the call ended without a reason"),
@@ -75,9 +81,24 @@ pub fn run(
     Ok(Outcome { result, state })
 }
 
+/// A panic is only a trap to the engine; the guest's log has what it was about.
+fn with_last_words(failure: Failure, state: &State) -> Failure {
+    match state.host.as_ref().and_then(|host| host.log.last_error()) {
+        Some(said) if failure.who == Who::Guest => {
+            Failure { message: format!("{}; it said: {said}", failure.message), ..failure }
+        }
+        _ => failure,
+    }
+}
+
 type Answer = Result<Value, Unsuccessful>;
 
-async fn dispatch(pre: &CpiPre<State>, store: &mut Store<State>, call: &Call, api_version: u32) -> wasmtime::Result<Answer> {
+async fn dispatch(
+    pre: &CpiPre<State>,
+    store: &mut Store<State>,
+    call: &Call,
+    api_version: u32,
+) -> wasmtime::Result<Answer> {
     let guest = pre.instantiate_async(&mut *store).await?;
     invoke(&guest, store, call, api_version).await
 }
@@ -159,7 +180,8 @@ async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call, api_version:
             };
             networks.call_create_network(store, &spec).await?.map_err(Unsuccessful::Error).and_then(|created| {
                 let cid = shape::cid_from_guest(created.network)?;
-                let addresses = json!({"range": created.range, "gateway": created.gateway, "reserved": created.reserved});
+                let addresses =
+                    json!({"range": created.range, "gateway": created.gateway, "reserved": created.reserved});
                 let properties = shape::object_from_guest(&created.cloud_properties, "cloud_properties")?;
                 Ok(json!([cid, addresses, properties]))
             })

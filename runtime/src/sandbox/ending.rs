@@ -15,7 +15,10 @@ use tokio::sync::Notify;
 /// Why a call ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    Limit { name: &'static str, value: u64 },
+    Limit {
+        name: &'static str,
+        value: u64,
+    },
     Signal(&'static str),
     /// The guest did something after which it may not go on.
     Abort(Failure),

@@ -39,7 +39,11 @@ fn cause(error: &wasmtime::Error, why: Option<Why>, method: &str, limits: &Limit
         Some(Trap::MemoryOutOfBounds) => Failure::guest(format!(
             "trapped in {method}: out of bounds memory access; a bug in the guest (endless recursion ends so, too)"
         )),
-        Some(trap) => Failure::guest(format!("trapped in {method}: {trap}; a bug in the guest, see the log for where")),
+        Some(trap) => {
+            let trap = trap.to_string();
+            let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
+            Failure::guest(format!("trapped in {method}: {trap}; a bug in the guest, see the log for where"))
+        }
         None => Failure::guest(format!("failed in {method}: {}", error.root_cause())),
     }
 }

@@ -6,12 +6,12 @@
 //! an error and open nothing. Everything else is refused before compilation.
 
 use crate::sandbox::state::State;
-use wasmtime::component::types::{ComponentItem, ComponentInstance, Type};
+use wasmtime::component::types::{ComponentInstance, ComponentItem, Type};
 use wasmtime::component::{Component, HasData, Linker, ResourceTable, ResourceType, Val};
 use wasmtime_wasi::WasiView;
 use wasmtime_wasi::cli::WasiCli;
-use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::cli::WasiCliView;
+use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, random};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi_io::bindings::wasi::io;
@@ -38,16 +38,28 @@ const OFFERED: &[(&str, Offer)] = &[
     ("wasi:cli/terminal-stderr", Offer::Real(|l| cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, State::cli))),
     ("wasi:cli/terminal-stdin", Offer::Real(|l| cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, State::cli))),
     ("wasi:cli/terminal-stdout", Offer::Real(|l| cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:clocks/monotonic-clock", Offer::Real(|l| clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks))),
+    (
+        "wasi:clocks/monotonic-clock",
+        Offer::Real(|l| clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)),
+    ),
     ("wasi:clocks/wall-clock", Offer::Real(|l| clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks))),
     ("wasi:filesystem/preopens", Offer::Stub),
     ("wasi:filesystem/types", Offer::Stub),
     ("wasi:io/error", Offer::Real(|l| io::error::add_to_linker::<_, Table>(l, |state| state.ctx().table))),
     ("wasi:io/poll", Offer::Real(|l| io::poll::add_to_linker::<_, Table>(l, |state| state.ctx().table))),
     ("wasi:io/streams", Offer::Real(|l| io::streams::add_to_linker::<_, Table>(l, |state| state.ctx().table))),
-    ("wasi:random/insecure", Offer::Real(|l| random::insecure::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random()))),
-    ("wasi:random/insecure-seed", Offer::Real(|l| random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random()))),
-    ("wasi:random/random", Offer::Real(|l| random::random::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random()))),
+    (
+        "wasi:random/insecure",
+        Offer::Real(|l| random::insecure::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
+    ),
+    (
+        "wasi:random/insecure-seed",
+        Offer::Real(|l| random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
+    ),
+    (
+        "wasi:random/random",
+        Offer::Real(|l| random::random::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
+    ),
     ("wasi:sockets/instance-network", Offer::Stub),
     ("wasi:sockets/ip-name-lookup", Offer::Stub),
     ("wasi:sockets/network", Offer::Stub),

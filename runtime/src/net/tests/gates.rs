@@ -139,7 +139,10 @@ fn the_address_rule_is_about_what_is_connected_to() {
         grants[0]["addresses"] = "public".into();
         grants
     };
-    let forbidden = vec![Endpoint::from_url("the registry", &server.url("")).unwrap()];
+    let forbidden = |url: String| vec![Endpoint::from_url("the registry", &url).unwrap()];
+    let (literal, named) = (forbidden(server.url("")), forbidden(format!("http://registry.test:{port}")));
+    let hosts: String = "127.0.0.1 api.test\n127.0.0.1 registry.test\n".into();
+    let two: String = "10.0.0.1 api.test\n127.0.0.1 api.test\n".into();
     let cases: Vec<(&str, Fixture, &str, &str)> = vec![
         ("a literal", Fixture { allow_local: false, ..Fixture::new(to("127.0.0.1")) }, "127.0.0.1", "allow_local"),
         ("a name", Fixture { allow_local: false, ..Fixture::new(to("api.test")) }, "api.test", "allow_local"),
@@ -157,7 +160,24 @@ fn the_address_rule_is_about_what_is_connected_to() {
             "api.test",
             "none of the CIDRs",
         ),
-        ("the registry", Fixture { forbidden, ..Fixture::new(to("api.test")) }, "api.test", "the registry"),
+        (
+            "the registry",
+            Fixture { forbidden: literal.clone(), ..Fixture::new(to("api.test")) },
+            "api.test",
+            "the registry",
+        ),
+        (
+            "the registry's name",
+            Fixture { forbidden: named, hosts, ..Fixture::new(to("api.test")) },
+            "api.test",
+            "the registry",
+        ),
+        (
+            "the registry among others",
+            Fixture { forbidden: literal, hosts: two, ..Fixture::new(to("api.test")) },
+            "api.test",
+            "the registry",
+        ),
     ];
     for (name, fixture, host, said) in cases {
         let error = refusal(fixture.start().get(format!("http://{host}:{port}/x?p=hunter2")));

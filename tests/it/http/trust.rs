@@ -1,0 +1,155 @@
+//! TLS: whom the runtime speaks to, and with what certificate of its own.
+//! Nothing of a request is sent to anybody else.
+
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use tests::cloud::{answered, failed, get, job, outcome};
+use tests::servers::{Answer, Authority, Identity, Server, Validity, grant, with};
+use tests::{CPI_ERROR, Job, job as files};
+
+const NAMES: [&str; 3] = ["127.0.0.1", "api.localhost", "localhost"];
+
+fn hello(identity: &Identity) -> Server {
+    Server::tls(identity.server(None), |_| Answer::ok("hello"))
+}
+
+fn trusting(server: &Server, tls: Value) -> Job {
+    job(json!([with(server.grant("api"), json!({"tls": tls}))]))
+}
+
+/// The server saw no request, and the guest is told what is wrong.
+#[track_caller]
+fn refused(server: &Server, job: &Job, said: &str) {
+    let outcome = outcome(job, get(&server.url("/v1?q=hunter2")));
+    failed(&outcome, "tls", false, &["iaas: GET https://127.0.0.1:", "/v1: TLS failed: ", said]);
+    assert!(!outcome.to_string().contains("hunter2"), "{outcome}");
+    assert_eq!(server.requests().len(), 0, "{said}");
+}
+
+#[test]
+fn a_server_with_the_right_certificate_is_spoken_to() {
+    let authority = Authority::new();
+    let server = hello(&authority.issue(&NAMES, Validity::Now));
+    let inline = trusting(&server, json!({"ca": authority.pem()}));
+    assert_eq!(answered(&outcome(&inline, get(&server.url("/"))), 200)["body"], "hello");
+    // The file lies beside the policy.
+    let by_file = trusting(&server, json!({"ca": "authority.pem"}));
+    files::write(&by_file.path("config/authority.pem"), authority.pem().as_bytes());
+    answered(&outcome(&by_file, get(&server.url("/"))), 200);
+    let origin = format!("https://api.localhost:{}", server.port());
+    let named = job(json!([with(grant("api", &origin), json!({"tls": {"ca": authority.pem()}}))]));
+    answered(&outcome(&named, get(&format!("{origin}/"))), 200);
+    let hosts: Vec<String> = server.requests().iter().map(|seen| seen.header("host").unwrap().to_owned()).collect();
+    assert_eq!(hosts[2], format!("api.localhost:{}", server.port()));
+}
+
+#[test]
+fn every_other_certificate_is_refused() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let ca = json!({"ca": authority.pem()});
+    let others = [
+        (authority.issue(&["api.localhost"], Validity::Now), "not valid for name"),
+        (authority.issue(&["127.0.0.2"], Validity::Now), "not valid for name"),
+        (authority.issue(&NAMES, Validity::Expired), "expired"),
+        (authority.issue(&NAMES, Validity::NotYet), "not valid yet"),
+        (stranger.issue(&NAMES, Validity::Now), "UnknownIssuer"),
+        (Identity::self_signed(&NAMES), "UnknownIssuer"),
+    ];
+    for (identity, said) in &others {
+        let server = hello(identity);
+        refused(&server, &trusting(&server, ca.clone()), said);
+    }
+    // Without an authority of its own a grant trusts the public ones, and with
+    // one it trusts no other.
+    let server = hello(&authority.issue(&NAMES, Validity::Now));
+    refused(&server, &trusting(&server, json!({})), "UnknownIssuer");
+    refused(&server, &trusting(&server, json!({"ca": stranger.pem()})), "");
+}
+
+#[test]
+fn pins_narrow_what_an_authority_vouches_for() {
+    let authority = Authority::new();
+    let identity = authority.issue(&NAMES, Validity::Now);
+    let server = hello(&identity);
+    let other = "0".repeat(64);
+    refused(&server, &trusting(&server, json!({"ca": authority.pem(), "pin_sha256": [other]})), "`pin_sha256`");
+    let pinned = trusting(&server, json!({"ca": authority.pem(), "pin_sha256": [other, identity.pin]}));
+    answered(&outcome(&pinned, get(&server.url("/"))), 200);
+    let unknown = trusting(&server, json!({"pin_sha256": [identity.pin]}));
+    failed(&outcome(&unknown, get(&server.url("/"))), "tls", false, &["UnknownIssuer"]);
+}
+
+#[test]
+fn a_client_certificate_is_shown_where_the_grant_has_one() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let identity = authority.issue(&NAMES, Validity::Now);
+    let server = Server::tls(identity.server(Some(&clients)), |_| Answer::ok("known"));
+    let own = clients.issue(&["cpi"], Validity::Now);
+    let with_client =
+        |cert: &str, key: &str| trusting(&server, json!({"ca": authority.pem(), "client": {"cert": cert, "key": key}}));
+
+    let by_property = with_client("${cert}", "${key}").properties(json!({"cert": own.certificate, "key": own.key}));
+    assert_eq!(answered(&outcome(&by_property, get(&server.url("/"))), 200)["body"], "known");
+    let by_file = with_client("own.pem", "own.key");
+    files::write(&by_file.path("config/own.pem"), own.certificate.as_bytes());
+    files::write(&by_file.path("config/own.key"), own.key.as_bytes());
+    answered(&outcome(&by_file, get(&server.url("/"))), 200);
+    assert_eq!(server.requests().len(), 2);
+
+    let stranger = Authority::new().issue(&["cpi"], Validity::Now);
+    let foreign =
+        with_client("${cert}", "${key}").properties(json!({"cert": stranger.certificate, "key": stranger.key}));
+    for job in [trusting(&server, json!({"ca": authority.pem()})), foreign] {
+        let outcome = outcome(&job, get(&server.url("/")));
+        assert_eq!(outcome["error"]["kind"], "tls", "{outcome}");
+    }
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn files_and_properties_that_are_no_certificates_are_named_and_not_quoted() {
+    let authority = Authority::new();
+    let own = authority.issue(&["cpi"], Validity::Now);
+    let server = hello(&authority.issue(&NAMES, Validity::Now));
+    let broken = "-----BEGIN PRIVATE KEY-----\nhunter2hunter2\n-----END PRIVATE KEY-----";
+    for (tls, said) in [
+        (json!({"ca": "missing.pem"}), "missing.pem cannot be read"),
+        (json!({"ca": "policy.json"}), "policy.json holds no PEM"),
+        (json!({"ca": "-----BEGIN CERTIFICATE-----\nhunter2"}), "`tls.ca` holds"),
+        (json!({"ca": authority.pem(), "client": {"cert": own.certificate, "key": broken}}), "`tls.client.key` holds"),
+        (
+            json!({"ca": authority.pem(), "client": {"cert": own.key, "key": own.key}}),
+            "`tls.client.cert` holds no certificate",
+        ),
+    ] {
+        let outcome = outcome(&trusting(&server, tls), get(&server.url("/")));
+        failed(&outcome, "tls", false, &["config: grant `api` cannot use TLS as the policy says: ", said]);
+        assert!(!outcome.to_string().contains("hunter2"), "{outcome}");
+    }
+    let not_pem = trusting(&server, json!({"client": {"cert": "${cert}", "key": "${key}"}}))
+        .properties(json!({"cert": "/etc/passwd", "key": "hunter2hunter2"}));
+    let response = not_pem.script(json!([])).run();
+    response.fails(CPI_ERROR, &["policy.json", "`http[0].tls.client.cert`", "the property `cert` holds no PEM"]);
+    assert!(!response.json.to_string().contains("hunter2"));
+    let insecure = trusting(&server, json!({"insecure": true})).script(json!([])).run();
+    insecure.fails(CPI_ERROR, &["`http[0].tls.insecure`"]);
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn a_server_without_tls_gets_no_request() {
+    let plain = Server::connected("https", |mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    refused(&plain, &job(json!([plain.grant("api")])), "");
+    let closing = Server::connected("https", drop);
+    refused(&closing, &job(json!([closing.grant("api")])), "during the handshake");
+    let old = Server::connected("https", |mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        // A hello of TLS 1.0.
+        let _ = stream.write_all(&[&[22, 3, 1, 0, 42, 2, 0, 0, 38, 3, 1][..], &[7; 32], &[0, 0, 47, 0]].concat());
+        let _ = stream.read(&mut [0; 4096]);
+    });
+    refused(&old, &job(json!([old.grant("api")])), "");
+}

@@ -1,0 +1,107 @@
+//! The way to a server: names, addresses, and an environment that has no say.
+
+use serde_json::{Value, json};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+use tests::cloud::{answered, failed, get, job, outcome, outcomes};
+use tests::servers::{Answer, Authority, Server, Validity, grant, with};
+use tests::{probe, process};
+
+#[test]
+fn names_and_both_families_lead_to_a_server() {
+    let server = Server::answering(Answer::ok(""));
+    let six = Server::at(Ipv6Addr::LOCALHOST.into(), |_| Answer::ok(""));
+    let named = format!("http://some.localhost:{}", server.port());
+    let named_six = format!("http://localhost:{}", six.port());
+    let grants = json!([grant("named", &named), grant("six", &six.origin()), grant("named-six", &named_six)]);
+    let script = json!([
+        get(&format!("{named}/")),
+        get(&format!("{}/", named.to_uppercase())),
+        get(&six.url("/")),
+        get(&format!("{named_six}/"))
+    ]);
+    for outcome in outcomes(&job(grants), &script) {
+        answered(&outcome, 200);
+    }
+    assert_eq!((server.requests().len(), six.requests().len()), (2, 2));
+    assert_eq!(server.requests()[1].header("host"), Some(&named["http://".len()..]));
+    assert_eq!(six.requests()[0].header("host"), Some(format!("[::1]:{}", six.port()).as_str()));
+}
+
+#[test]
+fn only_addresses_of_the_grant_are_connected_to() {
+    let six = Server::at(Ipv6Addr::LOCALHOST.into(), |_| Answer::ok(""));
+    let origin = format!("http://localhost:{}", six.port());
+    // The name has two addresses; the server listens on the one that is not granted.
+    let grants = json!([with(grant("four", &origin), json!({"addresses": ["127.0.0.0/8"]}))]);
+    failed(&outcome(&job(grants), get(&format!("{origin}/"))), "connect", false, &["check that the server runs"]);
+    assert_eq!(six.connections(), 0);
+}
+
+#[test]
+fn a_name_that_cannot_be_resolved_fails_soon() {
+    let origin = "https://nothing-here.invalid";
+    let job = job(json!([grant("nowhere", origin)]));
+    let response = tests::cloud::call(
+        &job,
+        &json!([get(&format!("{origin}/")), with(get(&format!("{origin}/")), json!({"timeout_ms": 100}))]),
+    );
+    let outcomes = probe::outcomes_in(response.within(12.0).message());
+    failed(&outcomes[0], "dns", false, &["iaas: the name `nothing-here.invalid` was not resolved", "/etc/resolv.conf"]);
+    failed(&outcomes[1], "dns", false, &[]);
+}
+
+#[test]
+fn proxies_authorities_and_key_logs_of_the_environment_are_ignored() {
+    let proxy = Server::answering(Answer::ok("from the proxy"));
+    let server = Server::answering(Answer::ok("from the server"));
+    let authority = Authority::new();
+    let secure = Server::tls(authority.issue(&["127.0.0.1"], Validity::Now).server(None), |_| Answer::ok("secure"));
+    let job = job(json!([
+        server.grant("plain"),
+        secure.grant("strange"),
+        with(secure.grant("secure"), json!({"tls": {"ca": authority.pem()}, "paths": ["/trusted"]}))
+    ]));
+    let (ca, keys) = (job.path("ca.pem"), job.path("keys.log"));
+    tests::job::write(&ca, authority.pem().as_bytes());
+    let script = json!([get(&server.url("/")), get(&secure.url("/trusted")), get(&secure.url("/"))]);
+    let call = job.script(script);
+    let mut command = call.command();
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        command.env(name, proxy.origin());
+    }
+    command.env("NO_PROXY", "").env("no_proxy", "").env("SSL_CERT_FILE", &ca).env("SSL_CERT_DIR", job.path("config"));
+    command
+        .env("SSLKEYLOGFILE", &keys)
+        .env("HOSTALIASES", &ca)
+        .env("RES_OPTIONS", "debug")
+        .env("LOCALDOMAIN", "evil.test");
+    let finished = process::run(&mut command, call.request().as_bytes(), Duration::from_secs(20));
+    let response: Value = serde_json::from_slice(&finished.stdout).unwrap();
+    let outcomes = probe::outcomes(&response["result"]);
+    assert_eq!(answered(&outcomes[0], 200)["body"], "from the server");
+    assert_eq!(answered(&outcomes[1], 200)["body"], "secure");
+    failed(&outcomes[2], "tls", false, &["UnknownIssuer"]);
+    assert_eq!(proxy.connections(), 0);
+    assert!(!keys.exists());
+}
+
+#[test]
+fn the_most_specific_grant_decides() {
+    let server = Server::answering(Answer::ok(""));
+    let grants = json!([
+        server.grant("wide"),
+        with(
+            server.grant("narrow"),
+            json!({"paths": ["/v1/things/*"], "auth": {"header": {"name": "X-Key", "value": "${password}"}}, "plain_http": true})
+        ),
+        with(server.grant("narrowest"), json!({"paths": ["/v1/things/public"]})),
+    ]);
+    let paths = ["/v1", "/v1/things/7", "/v1/things/public", "/v1/things/7/x"];
+    let script: Vec<Value> = paths.iter().map(|path| get(&server.url(path))).collect();
+    for outcome in outcomes(&job(grants), &json!(script)) {
+        answered(&outcome, 200);
+    }
+    let keyed: Vec<bool> = server.requests().iter().map(|seen| seen.header("x-key").is_some()).collect();
+    assert_eq!(keyed, [false, true, false, false]);
+}

@@ -1,0 +1,133 @@
+//! Secrets in responses, and what becomes of those that a guest learned.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
+use serde_json::{Value, json};
+use tests::cloud::{answered, call, failed, get, job, outcomes};
+use tests::servers::{Answer, Server};
+use tests::{CLOUD_ERROR, Job};
+
+const SECRET: &str = "s3cr3t/of+the \"job\" & more";
+
+fn echoing(answer: Answer) -> (Server, Job) {
+    let server = Server::answering(answer);
+    let job = job(json!([server.grant("api")])).properties(json!({"auth": {"password": SECRET}, "pin": "4711-0815"}));
+    (server, job)
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_response_that_holds_a_secret_in_any_encoding_is_withheld() {
+    let percent: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let entities = SECRET.replace('&', "&amp;").replace('"', "&quot;");
+    let within = json!({"settings": json!({"a": {"password": SECRET}}).to_string()}).to_string();
+    let wrapped = STANDARD.encode(format!("user-data: {SECRET} and more of it")).as_bytes().chunks(20).map(|line| String::from_utf8_lossy(line) + "\n").collect::<String>();
+    for (name, body) in [
+        ("raw", format!("it is {SECRET}.")),
+        ("in JSON", json!({"a": [SECRET]}).to_string()),
+        ("in JSON in JSON", within),
+        ("escaped", format!("{{\"a\": \"{escaped}\"}}")),
+        ("percent-encoded", format!("q={percent}")),
+        ("as form data", format!("q={}", SECRET.replace('/', "%2F").replace('+', "%2B").replace('"', "%22").replace('&', "%26").replace(' ', "+"))),
+        ("XML", format!("<a>{entities}</a>")),
+        ("hex", hex(SECRET)),
+        ("HEX", hex(SECRET).to_uppercase()),
+        ("base64", STANDARD.encode(SECRET)),
+        ("base64 after one byte", STANDARD.encode(format!("x{SECRET}"))),
+        ("base64 after two bytes", STANDARD.encode(format!("xy{SECRET}z"))),
+        ("base64url", URL_SAFE.encode(SECRET)),
+        ("base64 without padding", STANDARD_NO_PAD.encode(format!("a:{SECRET}"))),
+        ("base64 in lines", wrapped),
+        ("base64 of JSON", STANDARD.encode(json!({"password": SECRET}).to_string())),
+    ] {
+        let (server, job) = echoing(Answer::ok(body));
+        let outcome = outcomes(&job, &json!([get(&server.url("/"))])).remove(0);
+        assert_eq!(outcome["error"]["reason"], "leak", "{name}: {outcome}");
+        failed(&outcome, "denied", true, &["the response to GET / was withheld: it holds the secret `auth.password`"]);
+    }
+    for answer in [
+        Answer::ok("").header("X-Echo", SECRET),
+        Answer::ok("").header("Location", "http://x.test/?p=s3cr3t%2Fof%2Bthe%20%22job%22%20%26%20more"),
+        Answer::new(500, format!("wrong password {SECRET}")),
+    ] {
+        let (server, job) = echoing(answer);
+        let outcome = outcomes(&job, &json!([get(&server.url("/"))])).remove(0);
+        assert_eq!(outcome["error"]["reason"], "leak", "{outcome}");
+    }
+}
+
+#[test]
+fn what_is_exposed_or_short_is_no_leak() {
+    let server = Server::answering(Answer::ok("region-of-this-cloud 4711-0815"));
+    let job = tests::cloud::with_policy(json!({"http": [server.grant("api")], "expose": ["region"]}))
+        .properties(json!({"region": "region-of-this-cloud", "pin": "4711-0815"}));
+    let outcome = outcomes(&job, &json!([get(&server.url("/"))])).remove(0);
+    // The short one is redacted in what the call answers.
+    assert_eq!(answered(&outcome, 200)["body"], "region-of-this-cloud <redacted>");
+}
+
+#[test]
+fn the_second_leak_ends_the_call() {
+    let (server, job) = echoing(Answer::ok(SECRET));
+    let undo = json!({"op": "http", "method": "DELETE", "url": server.url("/undo")});
+    let script = json!([
+        get(&server.url("/1")), get(&server.url("/2")), get(&server.url("/3")),
+        {"op": "clock.sleep", "ms": 60_000, "on_cancel": [undo, {"op": "log", "message": "cleaned up"}]},
+    ]);
+    let response = call(&job, &script);
+    response.within(5.0).fails(CLOUD_ERROR, &["policy: 2 answers held secrets (last `auth.password`)", "look at what the guest asked for"]);
+    assert!(response.stderr.contains("cleaned up"), "{}", response.stderr);
+    assert_eq!(server.requests().len(), 2);
+    // Even a guest that goes on as if nothing had happened.
+    let heedless = json!([get(&server.url("/1")), get(&server.url("/2")), {"op": "result", "json": true}]);
+    call(&job, &heedless).fails(CLOUD_ERROR, &["policy: 2 answers held secrets"]);
+}
+
+/// A secret too short for the tripwire comes to the guest, which tries to pass
+/// it on in every way it has.
+#[test]
+fn what_a_guest_learned_comes_out_nowhere() {
+    let server = Server::answering(Answer::json(200, &json!({"p": "4711-0815"})));
+    let job = job(json!([server.grant("api")])).properties(json!({"pin": "4711-0815"}));
+    let learn = json!({"op": "http", "url": server.url("/"), "keep": 100});
+    let learned = "{{0.ok.body.p}}";
+    let forms = ["", "|base64", "|base64url", "|hex", "|percent", "|json", "|hex|upper"];
+    let said = |op: &str, key: &str| -> Vec<Value> {
+        forms.iter().map(|form| json!({"op": op, key: format!("it is {}", learned.replace("}}", &format!("{form}}}}}")))})).collect()
+    };
+    let secrets = ["4711-0815".to_owned(), hex("4711-0815"), hex("4711-0815").to_uppercase(), STANDARD_NO_PAD.encode("4711-0815")];
+    let clean = |text: &str| {
+        for secret in &secrets {
+            assert!(!text.contains(secret.as_str()), "{secret} in {text}");
+        }
+    };
+    let mut script = vec![learn.clone()];
+    script.extend(said("log", "message"));
+    script.extend(said("print", "text"));
+    let told = call(&job, &json!(script));
+    clean(&told.json.to_string());
+    clean(&told.stderr);
+    assert!(told.stderr.contains("it is <redacted>"), "{}", told.stderr);
+    for form in forms {
+        let value = format!("x {} y", learned.replace("}}", &format!("{form}}}}}")));
+        for end in [
+            json!({"op": "error", "kind": "cloud", "message": value}),
+            json!({"op": "error", "kind": "vm-creation-failed", "message": value}),
+            json!({"op": "panic", "message": value}),
+            json!({"op": "result", "json": value}),
+        ] {
+            let response = job.script(json!([learn, end])).run();
+            clean(&response.json.to_string());
+            clean(&response.stderr);
+            assert!(response.json.to_string().contains("<redacted>") || response.stderr.contains("<redacted>"), "{}", response.json);
+        }
+    }
+    let vm = json!({"op": "result", "json": {"vm": format!("vm-{learned}"), "networks": [{"name": "net", "ip": learned, "extra": {learned: [learned]}, "cloud_properties": {"p": learned}}]}});
+    let response = tests::cloud::create_vm(&job, &json!([learn, vm])).run();
+    clean(&response.json.to_string());
+    assert_eq!(response.result()[0], "vm-<redacted>");
+}

@@ -1,0 +1,90 @@
+//! What a server says, well-behaved or not.
+
+use super::{PATIENCE, Wire};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+#[derive(Clone)]
+pub enum Answer {
+    /// With the length of its body.
+    Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
+    /// These bytes, then the end of the connection.
+    Bytes(Vec<u8>),
+    /// These bytes, and then nothing more on an open connection.
+    Stall(Vec<u8>),
+    /// The first bytes, then the second over and over until the client goes.
+    Flood(Vec<u8>, Vec<u8>),
+    /// One byte at a time, with a pause after each.
+    Drip(Vec<u8>, Duration),
+}
+
+impl Answer {
+    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Answer {
+        Answer::Whole { status, headers: Vec::new(), body: body.into() }
+    }
+
+    pub fn ok(body: impl Into<Vec<u8>>) -> Answer {
+        Answer::new(200, body)
+    }
+
+    pub fn json(status: u16, body: &Value) -> Answer {
+        Answer::new(status, body.to_string()).header("Content-Type", "application/json")
+    }
+
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Answer {
+        Answer::Bytes(bytes.into())
+    }
+
+    pub fn stall(bytes: impl Into<Vec<u8>>) -> Answer {
+        Answer::Stall(bytes.into())
+    }
+
+    pub fn flood(head: impl Into<Vec<u8>>, rest: impl Into<Vec<u8>>) -> Answer {
+        Answer::Flood(head.into(), rest.into())
+    }
+
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Answer {
+        if let Answer::Whole { headers, .. } = &mut self {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
+    /// Whether a client still listens is not the server's to say.
+    pub(super) fn write(self, stream: &mut impl Wire) {
+        let _ = match self {
+            Answer::Whole { status, headers, body } => {
+                let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+                let head = format!("HTTP/1.1 {status} It is\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+                stream.write_all(&[head.as_bytes(), &body].concat())
+            }
+            Answer::Bytes(bytes) => stream.write_all(&bytes),
+            Answer::Stall(bytes) => stream.write_all(&bytes).and_then(|()| stream.flush()).map(|()| {
+                // Ends with the client, or by the read timeout.
+                let _ = stream.read(&mut [0]);
+            }),
+            Answer::Flood(head, rest) => flood(stream, &head, &rest),
+            Answer::Drip(bytes, pause) => drip(stream, &bytes, pause),
+        };
+        let _ = stream.flush();
+    }
+}
+
+fn flood(stream: &mut impl Wire, head: &[u8], rest: &[u8]) -> std::io::Result<()> {
+    stream.write_all(head)?;
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        stream.write_all(rest)?;
+    }
+    Ok(())
+}
+
+fn drip(stream: &mut impl Wire, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
+    for byte in bytes {
+        stream.write_all(&[*byte])?;
+        stream.flush()?;
+        std::thread::sleep(pause);
+    }
+    Ok(())
+}

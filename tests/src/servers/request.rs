@@ -1,0 +1,79 @@
+//! A request as it came.
+
+use serde_json::Value;
+use std::io::Read;
+
+/// Of longer bodies only length and digest are kept.
+const KEPT: usize = 4 << 20;
+const MAX_HEAD: usize = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The request line.
+    pub line: String,
+    /// As they came, in their order.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    pub length: u64,
+    /// BLAKE3 of the body.
+    pub digest: String,
+    /// Head and body, every byte.
+    pub raw: Vec<u8>,
+}
+
+impl Seen {
+    pub fn method(&self) -> &str {
+        self.line.split(' ').next().unwrap_or_default()
+    }
+
+    /// Path and query.
+    pub fn target(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap_or_default()
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{}: {error}", self.text()))
+    }
+}
+
+/// None if the client went before its request was complete.
+pub(super) fn read(stream: &mut impl Read) -> Option<Seen> {
+    let mut raw = Vec::new();
+    let mut byte = [0];
+    while !raw.ends_with(b"\r\n\r\n") {
+        if raw.len() > MAX_HEAD || stream.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        raw.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&raw).into_owned();
+    let mut lines = head.lines();
+    let line = lines.next()?.to_owned();
+    let pair = |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+    let headers = lines.filter_map(pair).collect();
+    let mut seen = Seen { line, headers, body: Vec::new(), length: 0, digest: String::new(), raw };
+    let announced: u64 = seen.header("content-length").map_or(Some(0), |length| length.parse().ok())?;
+    let mut digest = blake3::Hasher::new();
+    let mut chunk = vec![0; 256 * 1024];
+    while seen.length < announced {
+        let most = usize::try_from(announced - seen.length).unwrap_or(usize::MAX).min(chunk.len());
+        let count = stream.read(&mut chunk[..most]).ok().filter(|count| *count > 0)?;
+        digest.update(&chunk[..count]);
+        if seen.body.len() < KEPT {
+            seen.body.extend_from_slice(&chunk[..count]);
+        }
+        seen.length += count as u64;
+    }
+    seen.digest = digest.finalize().to_string();
+    seen.raw.extend_from_slice(&seen.body);
+    Some(seen)
+}
