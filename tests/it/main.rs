@@ -1,5 +1,7 @@
 //! Black-box tests of the built binaries, one module per subject.
 
+mod agent;
+mod archives;
 mod author;
 mod configs;
 mod conformance;
@@ -8,7 +10,9 @@ mod endings;
 mod http;
 mod images;
 mod limits;
+mod play;
 mod prepared;
+mod registry;
 mod requests;
 mod secrets;
 mod traps;

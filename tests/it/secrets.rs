@@ -44,11 +44,20 @@ fn every_property_is_sealed_unless_it_is_exposed() {
     };
     assert_eq!(
         exposed(json!(["region", "count", "on", "zones", "url", "not.there"])),
-        over(&[("/region", json!("here")), ("/count", json!(7)), ("/on", json!(true)), ("/zones", json!(["z1", "z2"])), ("/url", json!("https://cloud.test"))])
+        over(&[
+            ("/region", json!("here")),
+            ("/count", json!(7)),
+            ("/on", json!(true)),
+            ("/zones", json!(["z1", "z2"])),
+            ("/url", json!("https://cloud.test"))
+        ])
     );
     // Below a parent, what looks like a credential has to be named itself.
     assert_eq!(exposed(json!(["auth"])), over(&[("/auth/user", json!("admin")), ("/auth/deep/name", json!("n"))]));
-    assert_eq!(exposed(json!(["auth.password", "api_key"])), over(&[("/auth/password", json!("hunter2hunter2")), ("/api_key", json!("k-e-y"))]));
+    assert_eq!(
+        exposed(json!(["auth.password", "api_key"])),
+        over(&[("/auth/password", json!("hunter2hunter2")), ("/api_key", json!("k-e-y"))])
+    );
     assert_eq!(exposed(json!("declared")), sealed);
 }
 
@@ -66,14 +75,20 @@ fn what_the_module_declares_is_exposed_if_the_operator_says_so_and_never_a_crede
         assert!(seen.pointer(pointer).unwrap().as_str().unwrap().starts_with("<sealed:"), "{pointer}: {seen}");
     }
     let listed = job.policy(json!({"version": 1, "http": [], "expose": ["zones"]}));
-    assert_eq!((&visible(&listed)["region"], &visible(&listed)["zones"]), (&json!("<sealed:region>"), &json!(["z1", "z2"])));
+    assert_eq!(
+        (&visible(&listed)["region"], &visible(&listed)["zones"]),
+        (&json!("<sealed:region>"), &json!(["z1", "z2"]))
+    );
 }
 
 #[test]
 fn the_context_lies_over_the_properties_and_is_sealed_like_them() {
     let job = with_policy(json!({"http": [], "expose": ["region", "auth.user"]})).properties(properties());
     let script = tests::probe::cid(&json!([{"op": "config"}, {"op": "call"}]));
-    let call = job.call("has_vm", json!([script])).context("region", json!("there")).context("new", json!({"token": "hunter2hunter2"}));
+    let call = job
+        .call("has_vm", json!([script]))
+        .context("region", json!("there"))
+        .context("new", json!({"token": "hunter2hunter2"}));
     let response = call.context("auth", json!({"user": "other"})).run();
     let outcomes = tests::probe::outcomes_in(response.message());
     let seen = &outcomes[0]["ok"];

@@ -65,7 +65,8 @@ pub fn vm_outcomes(response: &Response) -> Vec<Value> {
 
 /// The probe with other needs, written over its own.
 pub fn needing(needs: &Value) -> Vec<u8> {
-    let file = |path: &std::path::Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let file =
+        |path: &std::path::Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let (own, mut guest) = (file(&dist::root().join("guests/probe/needs.json")), file(&dist::probe()));
     let needs = format!("{:width$}", needs.to_string(), width = own.len());
     assert_eq!(needs.len(), own.len(), "these needs are too long: {needs}");

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 pub struct Job {
@@ -104,7 +105,10 @@ impl Job {
         let tools = tool.then(dist::tool);
         for from in std::iter::once(dist::hot()).chain(tools) {
             let to = bin.join(from.file_name().unwrap_or_default());
-            fs::copy(&from, &to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
+            // Not `fs::copy`: a process that another test forks meanwhile would hold the
+            // new file open for writing, and such a file cannot be executed.
+            let copied = Command::new("cp").args([&from, &to]).status();
+            assert!(copied.is_ok_and(|status| status.success()), "{}: cannot be copied", to.display());
         }
         self.program = bin.join("wasm-cpi-run");
         self

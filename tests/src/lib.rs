@@ -6,6 +6,7 @@
 //! that each test is a test of it, whatever else it is about.
 
 pub mod call;
+pub mod client;
 pub mod cloud;
 pub mod dist;
 pub mod elf;
@@ -14,6 +15,7 @@ pub mod job;
 pub mod probe;
 pub mod process;
 pub mod registry;
+pub mod registry_server;
 pub mod response;
 pub mod servers;
 pub mod users;

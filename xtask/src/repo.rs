@@ -5,7 +5,8 @@
 
 use crate::command;
 use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
+use std::env;
+use std::path::PathBuf;
 use std::process::Command;
 
 pub(crate) struct Repo {
@@ -16,7 +17,8 @@ pub(crate) struct Repo {
 
 impl Repo {
     pub(crate) fn find() -> Result<Repo> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        // Asked at run time first: this program may have been compiled before the repository was moved or copied.
+        let here = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
         let root = here.parent().context("the xtask crate has no parent directory")?.to_path_buf();
         let version = command::read(command::new("rustc").arg("-vV"))?;
         let triple = host_triple(&version).context("`rustc -vV` has no line `host:`")?.to_owned();

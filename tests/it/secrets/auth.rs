@@ -17,11 +17,23 @@ fn with_auth(server: &Server, auth: Value) -> Job {
 #[test]
 fn each_kind_of_auth_arrives_as_its_standard_says() {
     for (auth, name, value) in [
-        (json!({"basic": {"user": "${user}", "password": "${auth.password}"}}), "authorization", "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ==".to_owned()),
-        (json!({"basic": {"user": "fixed", "password": "${auth.password}"}}), "authorization", "Basic Zml4ZWQ6Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ==".to_owned()),
+        (
+            json!({"basic": {"user": "${user}", "password": "${auth.password}"}}),
+            "authorization",
+            "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ==".to_owned(),
+        ),
+        (
+            json!({"basic": {"user": "fixed", "password": "${auth.password}"}}),
+            "authorization",
+            "Basic Zml4ZWQ6Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ==".to_owned(),
+        ),
         (json!({"bearer": "${auth.password}"}), "authorization", format!("Bearer {PASSWORD}")),
         (json!({"header": {"name": "X-Api-Key", "value": "${auth.password}"}}), "x-api-key", PASSWORD.to_owned()),
-        (json!({"header": {"name": "X-Api-Key", "value": "Key ${user}:${auth.password}"}}), "x-api-key", format!("Key admin:{PASSWORD}")),
+        (
+            json!({"header": {"name": "X-Api-Key", "value": "Key ${user}:${auth.password}"}}),
+            "x-api-key",
+            format!("Key admin:{PASSWORD}"),
+        ),
     ] {
         let server = Server::answering(Answer::ok("in"));
         let script = json!([get(&server.url("/guarded/x")), get(&server.url("/open/x")), {"op": "find", "reversed": "elpats yrettab"}]);
@@ -39,7 +51,9 @@ fn each_kind_of_auth_arrives_as_its_standard_says() {
 #[test]
 fn a_server_that_echoes_the_credential_is_not_heard() {
     let server = Server::start(|seen| Answer::ok(seen.header("authorization").unwrap_or_default()));
-    for auth in [json!({"bearer": "${auth.password}"}), json!({"basic": {"user": "${user}", "password": "${auth.password}"}})] {
+    for auth in
+        [json!({"bearer": "${auth.password}"}), json!({"basic": {"user": "${user}", "password": "${auth.password}"}})]
+    {
         let outcome = outcome(&with_auth(&server, auth), get(&server.url("/guarded/x")));
         assert_eq!(outcome["error"]["reason"], "leak", "{outcome}");
         failed(&outcome, "denied", true, &["`auth.password`"]);
@@ -51,7 +65,8 @@ fn a_property_that_is_not_set_or_cannot_be_sent_is_named() {
     let server = Server::answering(Answer::ok(""));
     let missing = with_auth(&server, json!({"bearer": "${auth.nothing}"})).script(json!([])).run();
     missing.fails(tests::CPI_ERROR, &["policy.json", "`http[0].auth.bearer`", "`auth.nothing`"]);
-    let job = with_auth(&server, json!({"bearer": "${auth.password}"})).properties(json!({"auth": {"password": "hunter2\r\nhunter2"}}));
+    let job = with_auth(&server, json!({"bearer": "${auth.password}"}))
+        .properties(json!({"auth": {"password": "hunter2\r\nhunter2"}}));
     let response = tests::cloud::call(&job, &json!([get(&server.url("/guarded/x"))]));
     assert!(!response.json.to_string().contains("hunter2") && !response.stderr.contains("hunter2"));
     let message = response.message();

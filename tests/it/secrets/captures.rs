@@ -19,16 +19,24 @@ fn capture(place: &str) -> Value {
 #[test]
 fn a_captured_value_is_a_seal_that_travels_in_its_slot() {
     for (place, answer, seen) in [
-        ("json:/access/token", Answer::json(200, &json!({"access": {"token": TOKEN, "id": 7}})), "{{0.ok.body.access.token}}"),
+        (
+            "json:/access/token",
+            Answer::json(200, &json!({"access": {"token": TOKEN, "id": 7}})),
+            "{{0.ok.body.access.token}}",
+        ),
         ("header:X-Subject-Token", Answer::ok("").header("X-Subject-Token", TOKEN), "{{0.ok.headers.x-subject-token}}"),
         ("xml:Token", Answer::ok(format!("<A><Token>{TOKEN}</Token></A>")).header("Content-Type", "text/xml"), ""),
         ("cookie:session", Answer::ok("").header("Set-Cookie", &format!("session={TOKEN}; Path=/; HttpOnly")), ""),
         ("body", Answer::ok(TOKEN), "{{0.ok.body}}"),
     ] {
-        let server = Server::start(move |request| if request.target() == "/login" { answer.clone() } else { Answer::ok("in") });
+        let server =
+            Server::start(move |request| if request.target() == "/login" { answer.clone() } else { Answer::ok("in") });
         let slots = json!([{"method": "GET", "path": "/use", "place": "header:X-Token", "takes": ["token"]}]);
         let job = job(&server, json!({"captures": capture(place), "slots": slots}));
-        let mut script = vec![json!({"op": "http", "method": "POST", "url": server.url("/login")}), json!({"op": "find", "reversed": "duolc-eht-fo-nek0t"})];
+        let mut script = vec![
+            json!({"op": "http", "method": "POST", "url": server.url("/login")}),
+            json!({"op": "find", "reversed": "duolc-eht-fo-nek0t"}),
+        ];
         if !seen.is_empty() {
             script.push(with(get(&server.url("/use")), json!({"headers": {"X-Token": seen}})));
         }
@@ -50,7 +58,10 @@ fn a_captured_value_is_a_seal_that_travels_in_its_slot() {
 fn a_captured_value_that_comes_again_is_a_leak() {
     let server = Server::start(|_| Answer::json(200, &json!({"token": TOKEN})));
     let job = job(&server, json!({"captures": capture("json:/token")}));
-    let outcomes = outcomes(&job, &json!([{"op": "http", "method": "POST", "url": server.url("/login")}, get(&server.url("/elsewhere"))]));
+    let outcomes = outcomes(
+        &job,
+        &json!([{"op": "http", "method": "POST", "url": server.url("/login")}, get(&server.url("/elsewhere"))]),
+    );
     answered(&outcomes[0], 200);
     assert_eq!(outcomes[1]["error"]["reason"], "leak", "{}", outcomes[1]);
     failed(&outcomes[1], "denied", true, &["it holds the secret `token`"]);
@@ -59,7 +70,11 @@ fn a_captured_value_that_comes_again_is_a_leak() {
 #[test]
 fn a_value_that_cannot_be_told_apart_withholds_the_response() {
     for (answer, withheld) in [
-        (Answer::new(200, format!("{{\"token\":\"{TOKEN}\",\"token\":\"{TOKEN}\"}}")).header("Content-Type", "application/json"), true),
+        (
+            Answer::new(200, format!("{{\"token\":\"{TOKEN}\",\"token\":\"{TOKEN}\"}}"))
+                .header("Content-Type", "application/json"),
+            true,
+        ),
         (Answer::new(200, format!("{{\"token\":\"{TOKEN}\"")).header("Content-Type", "application/json"), true),
         (Answer::new(200, TOKEN).header("Content-Type", "text/plain"), true),
         (Answer::ok("\x1f\u{8b}").header("Content-Encoding", "gzip").header("Content-Type", "application/json"), true),
@@ -83,9 +98,16 @@ fn credentials_that_nobody_captures_are_dropped() {
     let server = Server::start(|seen| match seen.target() {
         "/headers" => ["Set-Cookie", "X-Subject-Token", "X-Auth-Token", "Authorization", "Proxy-Authenticate"]
             .iter()
-            .fold(Answer::ok("").header("X-Kept", "yes").header("WWW-Authenticate", "Basic"), |answer, name| answer.header(name, "s=ecret-of-the-cloud")),
-        "/json" => Answer::json(200, &json!({"server": {"id": 7, "adminPass": "ecret", "user_data": {"a": ["ecret", 1]}, "OS-EXT:admin_password": "ecret", "key": {"private_key": "ecret"}, "userData": ""}})),
-        "/escaped" => Answer::new(200, r#"{"admin\u0050ass": "ecret", "x": 1}"#).header("Content-Type", "application/json"),
+            .fold(Answer::ok("").header("X-Kept", "yes").header("WWW-Authenticate", "Basic"), |answer, name| {
+                answer.header(name, "s=ecret-of-the-cloud")
+            }),
+        "/json" => Answer::json(
+            200,
+            &json!({"server": {"id": 7, "adminPass": "ecret", "user_data": {"a": ["ecret", 1]}, "OS-EXT:admin_password": "ecret", "key": {"private_key": "ecret"}, "userData": ""}}),
+        ),
+        "/escaped" => {
+            Answer::new(200, r#"{"admin\u0050ass": "ecret", "x": 1}"#).header("Content-Type", "application/json")
+        }
         "/xml" => Answer::new(200, "<a><ns:userData>ecret</ns:userData><privateKey>ecret</privateKey><id>7</id></a>"),
         _ => Answer::new(404, ""),
     });
@@ -95,9 +117,15 @@ fn credentials_that_nobody_captures_are_dropped() {
     for (path, outcome) in paths.iter().zip(&outcomes) {
         assert!(!answered(outcome, 200).to_string().contains("ecret"), "{path}: {outcome}");
     }
-    assert_eq!(outcomes[0]["ok"]["headers"], json!({"x-kept": "yes", "www-authenticate": "Basic", "content-length": "0"}));
+    assert_eq!(
+        outcomes[0]["ok"]["headers"],
+        json!({"x-kept": "yes", "www-authenticate": "Basic", "content-length": "0"})
+    );
     let body: Value = serde_json::from_str(outcomes[1]["ok"]["body"].as_str().unwrap()).unwrap();
-    assert_eq!(body, json!({"server": {"id": 7, "adminPass": null, "user_data": {"a": [null, null]}, "OS-EXT:admin_password": null, "key": {"private_key": null}, "userData": null}}));
+    assert_eq!(
+        body,
+        json!({"server": {"id": 7, "adminPass": null, "user_data": {"a": [null, null]}, "OS-EXT:admin_password": null, "key": {"private_key": null}, "userData": null}})
+    );
     assert_eq!(outcomes[1]["ok"]["headers"]["content-length"], outcomes[1]["ok"]["bytes"].to_string());
     assert!(outcomes[3]["ok"]["body"].as_str().unwrap().contains("<id>7</id>"));
 }
@@ -107,10 +135,19 @@ fn a_slot_takes_only_what_exists() {
     let server = Server::answering(Answer::ok(""));
     let slots = json!([{"method": "GET", "path": "/use", "place": "header:X-Token", "takes": ["token"]}]);
     let response = job(&server, json!({"slots": slots})).script(json!([])).run();
-    response.fails(CPI_ERROR, &["`http[0].slots[0].takes`", "names `token`, which is neither a capture nor a property that is set"]);
+    response.fails(
+        CPI_ERROR,
+        &["`http[0].slots[0].takes`", "names `token`, which is neither a capture nor a property that is set"],
+    );
     // A property that is not the captured one does not fit either.
     let captured = job(&server, json!({"slots": slots, "captures": capture("json:/token")}));
-    let outcome = outcomes(&captured, &json!([with(get(&server.url("/use")), json!({"headers": {"X-Token": "{{props.password}}"}})), post(&server.url("/login"), &json!({}))]));
+    let outcome = outcomes(
+        &captured,
+        &json!([
+            with(get(&server.url("/use")), json!({"headers": {"X-Token": "{{props.password}}"}})),
+            post(&server.url("/login"), &json!({}))
+        ]),
+    );
     tests::cloud::denied(&outcome[0], "slot", &["whose slot takes `token` only"]);
     answered(&outcome[1], 200);
 }

@@ -42,7 +42,9 @@ fn auth_of_the_job_does_not_go_to_an_origin_of_the_context() {
         answered(&probe::outcomes_in(call(&job, &script(&trusted)).run().message())[0], 200);
         refused(&call(&job, &script(&evil)).context("cloud_url", json!(evil.origin())).run(), key);
         // The context's own secret may go there, and to the job's origin as well.
-        let both = call(&job, &script(&evil)).context("cloud_url", json!(evil.origin())).context("password", json!("theirs, of the context"));
+        let both = call(&job, &script(&evil))
+            .context("cloud_url", json!(evil.origin()))
+            .context("password", json!("theirs, of the context"));
         answered(&probe::outcomes_in(both.run().message())[0], 200);
         let back = call(&job, &script(&trusted)).context("password", json!("theirs, of the context"));
         answered(&probe::outcomes_in(back.run().message())[0], 200);
@@ -62,7 +64,8 @@ fn slots_do_not_send_the_jobs_secrets_to_an_origin_of_the_context() {
     let script = json!([post(&evil.url("/vms"), &json!({"password": "{{props.password}}"}))]);
     let there = || call(&job, &script).context("cloud_url", json!(evil.origin()));
     refused(&there().run(), "`http[0].slots[0].takes`");
-    let response = there().context("password", json!("theirs, of the context")).context("key", json!("theirs as well")).run();
+    let response =
+        there().context("password", json!("theirs, of the context")).context("key", json!("theirs as well")).run();
     answered(&probe::outcomes_in(response.message())[0], 200);
     assert_eq!(evil.request().json(), json!({"password": "theirs, of the context"}));
 }
@@ -87,17 +90,23 @@ fn logins_send_neither_credentials_nor_tokens_of_the_job_to_an_origin_of_the_con
     refused(&call(&job_b, &script).context("cloud_url", json!(api.origin())).run(), "`http[0].auth.login`");
     assert_eq!((identity.connections(), api.connections()), (0, 0));
     // All of it from the context.
-    let all = call(&job_b, &script).context("cloud_url", json!(api.origin())).context("password", json!("theirs, of the context"));
+    let all = call(&job_b, &script)
+        .context("cloud_url", json!(api.origin()))
+        .context("password", json!("theirs, of the context"));
     answered(&probe::outcomes_in(all.run().message())[0], 200);
     assert_eq!(identity.request().json(), json!({"password": "theirs, of the context"}));
 }
 
 #[test]
 fn a_client_certificate_of_the_job_is_not_shown_to_an_origin_of_the_context() {
-    let secure = |keys: Value| with(json!({"id": "api", "to": "${cloud_url}", "methods": ["GET"], "paths": ["/**"]}), keys);
+    let secure =
+        |keys: Value| with(json!({"id": "api", "to": "${cloud_url}", "methods": ["GET"], "paths": ["/**"]}), keys);
     for client in [json!({"cert": "${password}", "key": "${key}"}), json!({"cert": "own.pem", "key": "own.key"})] {
         let job = job(json!({"http": [secure(json!({"tls": {"client": client}}))]}), "https://127.0.0.1:1");
-        refused(&call(&job, &json!([])).context("cloud_url", json!("https://127.0.0.1:2")).run(), "`http[0].tls.client");
+        refused(
+            &call(&job, &json!([])).context("cloud_url", json!("https://127.0.0.1:2")).run(),
+            "`http[0].tls.client",
+        );
     }
 }
 
@@ -111,7 +120,8 @@ fn a_label_from_the_context_makes_the_origin_the_contexts() {
     answered(&probe::outcomes_in(call(&job, &to("one")).run().message())[0], 200);
     refused(&call(&job, &to("two")).context("region", json!("two")).run(), "`http[0].auth.bearer`");
     for region in ["a.b", "x:1", "evil.test/", "u@evil", "", "*", "a b", "-"] {
-        let response = call(&job, &to("one")).context("region", json!(region)).context("password", json!("of the context")).run();
+        let response =
+            call(&job, &to("one")).context("region", json!(region)).context("password", json!("of the context")).run();
         response.fails(CPI_ERROR, &["policy.json", "`http[0].to`"]);
     }
     assert_eq!(server.connections(), 1);

@@ -39,16 +39,29 @@ fn login(identity: &Server, keys: Value) -> Value {
 
 fn job(api: &Server, login: Value) -> Job {
     let grant = with(api.grant("api"), json!({"auth": {"login": "main"}, "plain_http": true}));
-    with_policy(json!({"logins": {"main": login}, "http": [grant]})).properties(json!({"user": "admin", "password": PASSWORD}))
+    with_policy(json!({"logins": {"main": login}, "http": [grant]}))
+        .properties(json!({"user": "admin", "password": PASSWORD}))
 }
 
 #[test]
 fn a_login_is_done_once_and_its_token_goes_where_the_grant_says() {
     let shapes = [
         (json!({}), "x-auth-token", "token-number-1"),
-        (json!({"token": "json:/access/token", "send": {"header": "Authorization", "prefix": "Bearer "}}), "authorization", "Bearer token-number-1"),
-        (json!({"body": null, "form": {"grant_type": "client_credentials", "secret": "${password}"}, "token": "json:/access/token"}), "x-auth-token", "token-number-1"),
-        (json!({"body": null, "method": "GET", "headers": {"X-User": "${user}", "X-Password": "${password}"}}), "x-auth-token", "token-number-1"),
+        (
+            json!({"token": "json:/access/token", "send": {"header": "Authorization", "prefix": "Bearer "}}),
+            "authorization",
+            "Bearer token-number-1",
+        ),
+        (
+            json!({"body": null, "form": {"grant_type": "client_credentials", "secret": "${password}"}, "token": "json:/access/token"}),
+            "x-auth-token",
+            "token-number-1",
+        ),
+        (
+            json!({"body": null, "method": "GET", "headers": {"X-User": "${user}", "X-Password": "${password}"}}),
+            "x-auth-token",
+            "token-number-1",
+        ),
     ];
     for (keys, header, sent) in shapes {
         let (identity, api) = (identity(json!("2999-01-01T00:00:00Z")), api(header, &["token-number-1"]));
@@ -63,8 +76,13 @@ fn a_login_is_done_once_and_its_token_goes_where_the_grant_says() {
         let seen = identity.request();
         let text = seen.text();
         match seen.method() {
-            "GET" => assert_eq!((seen.header("x-user"), seen.header("x-password"), text), (Some("admin"), Some(PASSWORD), "")),
-            _ if text.starts_with('{') => assert_eq!(seen.json(), json!({"auth": {"name": "admin", "password": PASSWORD, "scope": {"n": 1}}})),
+            "GET" => assert_eq!(
+                (seen.header("x-user"), seen.header("x-password"), text),
+                (Some("admin"), Some(PASSWORD), "")
+            ),
+            _ if text.starts_with('{') => {
+                assert_eq!(seen.json(), json!({"auth": {"name": "admin", "password": PASSWORD, "scope": {"n": 1}}}))
+            }
             _ => assert_eq!(text, "grant_type=client_credentials&secret=correct+horse+battery+staple"),
         }
         assert_eq!(seen.target(), "/v3/tokens");
@@ -127,8 +145,13 @@ fn a_session_shows_what_the_operator_lets_it() {
 fn a_session_never_shows_the_token() {
     let (identity, api) = (identity(Value::Null), api("x-auth-token", &[]));
     // By the policy's own words, it would.
-    for (token, shown) in [("json:/access/token", "json:/access"), ("json:/access/token", "body"), ("header:X-Subject-Token", "header:x-subject-token")] {
-        let response = job(&api, login(&identity, json!({"token": token, "show": {"all": shown}}))).script(json!([])).run();
+    for (token, shown) in [
+        ("json:/access/token", "json:/access"),
+        ("json:/access/token", "body"),
+        ("header:X-Subject-Token", "header:x-subject-token"),
+    ] {
+        let response =
+            job(&api, login(&identity, json!({"token": token, "show": {"all": shown}}))).script(json!([])).run();
         response.fails(CPI_ERROR, &["`logins.main.show.all`", "would show the token to the guest"]);
     }
     // By what the server answered, it would.
@@ -141,7 +164,11 @@ fn a_session_never_shows_the_token() {
 #[test]
 fn a_login_that_fails_says_so_and_nothing_of_the_guests_is_sent() {
     let cases = [
-        (Answer::new(401, "no"), "denied", "was answered with HTTP 401; check the properties that it takes its credentials from"),
+        (
+            Answer::new(401, "no"),
+            "denied",
+            "was answered with HTTP 401; check the properties that it takes its credentials from",
+        ),
         (Answer::new(400, "no"), "denied", "HTTP 400"),
         (Answer::new(500, "oops"), "protocol", "HTTP 500; look at the server's log"),
         (Answer::new(302, "").header("Location", "/elsewhere"), "protocol", "HTTP 302"),
@@ -163,9 +190,18 @@ fn a_login_that_fails_says_so_and_nothing_of_the_guests_is_sent() {
     }
     let api = api("x-auth-token", &[]);
     let gone = json!({"to": "http://127.0.0.1:1"});
-    failed(&outcomes(&job(&api, login(&api, gone)), &json!([get(&api.url("/"))]))[0], "connect", false, &["login `main`"]);
+    failed(
+        &outcomes(&job(&api, login(&api, gone)), &json!([get(&api.url("/"))]))[0],
+        "connect",
+        false,
+        &["login `main`"],
+    );
     let elsewhere = json!({"addresses": ["10.0.0.0/8"]});
-    denied(&outcomes(&job(&api, login(&api, elsewhere)), &json!([get(&api.url("/"))]))[0], "address", &["login `main`"]);
+    denied(
+        &outcomes(&job(&api, login(&api, elsewhere)), &json!([get(&api.url("/"))]))[0],
+        "address",
+        &["login `main`"],
+    );
 }
 
 #[test]
@@ -180,10 +216,13 @@ fn an_api_that_echoes_the_token_is_not_heard() {
 #[test]
 fn the_guest_cannot_log_in_with_requests_of_its_own() {
     let (identity, api) = (identity(Value::Null), api("x-auth-token", &["-1"]));
-    let outcomes = outcomes(&job(&api, login(&identity, json!({}))), &json!([
-        post(&identity.url("/v3/tokens"), &json!({"password": "{{props.password}}"})),
-        with(get(&api.url("/")), json!({"headers": {"X-Auth-Token": "mine"}})),
-    ]));
+    let outcomes = outcomes(
+        &job(&api, login(&identity, json!({}))),
+        &json!([
+            post(&identity.url("/v3/tokens"), &json!({"password": "{{props.password}}"})),
+            with(get(&api.url("/")), json!({"headers": {"X-Auth-Token": "mine"}})),
+        ]),
+    );
     denied(&outcomes[0], "port", &[]);
     denied(&outcomes[1], "header", &["is set by the auth of the grant `api`"]);
     assert_eq!((identity.connections(), api.connections()), (0, 0));

@@ -79,7 +79,10 @@ fn scene() -> Scene {
         "slots": [{"method": "POST", "path": "/vms", "place": "json:/user_data"}],
         "captures": [{"method": "POST", "path": "/capture", "place": "json:/key", "as": "key"}],
     });
-    let basic = with(cloud.grant("basic"), json!({"paths": ["/basic"], "plain_http": true, "auth": {"basic": {"user": "${user}", "password": "${nested.list.password}"}}}));
+    let basic = with(
+        cloud.grant("basic"),
+        json!({"paths": ["/basic"], "plain_http": true, "auth": {"basic": {"user": "${user}", "password": "${nested.list.password}"}}}),
+    );
     let job = with_policy(json!({
         "logins": {"main": {
             "to": cloud.origin(), "path": "/tokens", "addresses": ["127.0.0.0/8"], "plain_http": true, "token": "json:/token",

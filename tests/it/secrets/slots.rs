@@ -43,7 +43,15 @@ fn agent_settings_arrive_in_every_encoding_that_is_asked_for() {
         _ => String::from_utf8(URL_SAFE.decode(text).unwrap()).unwrap(),
     };
     let mut all = Vec::new();
-    for encodings in [&[][..], &["json-string"], &["base64"], &["base64url"], &["base64", "json-string"], &["json-string", "base64"], &["base64", "base64url"]] {
+    for encodings in [
+        &[][..],
+        &["json-string"],
+        &["base64"],
+        &["base64url"],
+        &["base64", "json-string"],
+        &["json-string", "base64"],
+        &["base64", "base64url"],
+    ] {
         let request = json!({"headers": {"Content-Type": "application/json"}, "body": {"server": {"name": "vm-1", "user_data": "{{0.ok}}", "n": 1.50}}});
         let seen = sent(&server, "json:/server/user_data", json!(encodings), request);
         let body = seen.json();
@@ -59,13 +67,23 @@ fn agent_settings_arrive_in_every_kind_of_place() {
     let server = Server::answering(Answer::ok(""));
     let typed = |kind: &str, body: &str| json!({"headers": {"Content-Type": kind}, "body": body});
 
-    let seen = sent(&server, "form:UserData", json!([]), typed("application/x-www-form-urlencoded", "A=b%26&UserData={{0.ok}}&C="));
+    let seen = sent(
+        &server,
+        "form:UserData",
+        json!([]),
+        typed("application/x-www-form-urlencoded", "A=b%26&UserData={{0.ok}}&C="),
+    );
     let fields: Vec<(&str, &str)> = seen.text().split('&').filter_map(|field| field.split_once('=')).collect();
     assert_eq!((fields.len(), fields[0], fields[2]), (3, ("A", "b%26"), ("C", "")));
     let plain = percent_decoded(fields[1].1);
     settings(&plain);
 
-    let seen = sent(&server, "xml:UserData", json!([]), typed("application/xml", "<Run a='1'><Name>n &amp; m</Name><UserData>{{0.ok}}</UserData></Run>"));
+    let seen = sent(
+        &server,
+        "xml:UserData",
+        json!([]),
+        typed("application/xml", "<Run a='1'><Name>n &amp; m</Name><UserData>{{0.ok}}</UserData></Run>"),
+    );
     let (before, rest) = seen.text().split_once("<UserData>").unwrap();
     let (data, after) = rest.split_once("</UserData>").unwrap();
     assert!(before.contains("n &amp; m") && after == "</Run>", "{}", seen.text());
@@ -81,7 +99,12 @@ fn agent_settings_arrive_in_every_kind_of_place() {
 
     let seen = sent(&server, "body", json!([]), typed("text/plain", "{{0.ok}}"));
     settings(seen.text());
-    let seen = sent(&server, "header:X-User-Data", json!(["base64"]), json!({"headers": {"X-User-Data": "{{0.ok}}"}, "body": "x"}));
+    let seen = sent(
+        &server,
+        "header:X-User-Data",
+        json!(["base64"]),
+        json!({"headers": {"X-User-Data": "{{0.ok}}"}, "body": "x"}),
+    );
     let data = STANDARD.decode(seen.header("x-user-data").unwrap()).unwrap();
     settings(std::str::from_utf8(&data).unwrap());
     assert_eq!(seen.text(), "x");
@@ -117,7 +140,10 @@ fn a_property_arrives_in_a_slot_that_takes_it_encoded_for_its_place() {
     assert_eq!(seen.text(), "p=pa%24%24+%3C%26%22word");
     let seen = run("xml:p", typed("text/xml", "<p>{{props.password}}</p>"));
     assert!(seen.text().contains("pa$$ &lt;&amp;") && !seen.text().contains("<&"), "{}", seen.text());
-    let seen = run("header:x-p", with(post(&server.url("/vms"), &json!({})), json!({"headers": {"X-P": "{{props.password}}"}})));
+    let seen = run(
+        "header:x-p",
+        with(post(&server.url("/vms"), &json!({})), json!({"headers": {"X-P": "{{props.password}}"}})),
+    );
     assert_eq!(seen.header("x-p"), Some(PASSWORD));
 }
 
@@ -129,38 +155,79 @@ fn a_seal_anywhere_else_is_refused_unsent() {
     let with_body = |body: Value| post(&url, &body);
     let raw = |body: &str| json!({"op": "http", "method": "POST", "url": url, "headers": {"Content-Type": "application/json"}, "body": body});
     let typed = |kind: &str, body: &str| json!({"op": "http", "method": "POST", "url": url, "headers": {"Content-Type": kind}, "body": body});
-    let headed = |name: &str, value: &str| with(with_body(json!({})), json!({"headers": {"Content-Type": "application/json", name: value}}));
+    let headed = |name: &str, value: &str| {
+        with(with_body(json!({})), json!({"headers": {"Content-Type": "application/json", name: value}}))
+    };
     let cases = [
         ("in the query", json!({"op": "http", "url": format!("{url}?q={{{{props.password}}}}")}), "stands in the URL"),
         ("in the path", json!({"op": "http", "url": format!("{url}/{{{{props.password}}}}")}), "stands in the URL"),
-        ("in the query, base64", json!({"op": "http", "url": format!("{url}?q={{{{props.password|base64url}}}}")}), "stands in the URL"),
-        ("in the query, in upper case", json!({"op": "http", "url": format!("{url}?q={{{{props.password|upper}}}}")}), "stands in the URL"),
-        ("in the query, half of it", json!({"op": "http", "url": format!("{url}?q={{{{props.password|first}}}}")}), "stands in the URL"),
+        (
+            "in the query, base64",
+            json!({"op": "http", "url": format!("{url}?q={{{{props.password|base64url}}}}")}),
+            "stands in the URL",
+        ),
+        (
+            "in the query, in upper case",
+            json!({"op": "http", "url": format!("{url}?q={{{{props.password|upper}}}}")}),
+            "stands in the URL",
+        ),
+        (
+            "in the query, half of it",
+            json!({"op": "http", "url": format!("{url}?q={{{{props.password|first}}}}")}),
+            "stands in the URL",
+        ),
         ("in a header", headed("X-Any", "{{props.password}}"), "`header:x-any`"),
         ("in a header's name", headed("{{props.password}}", "x"), "the name of a header"),
         ("in a header, base64", headed("X-Any", "{{props.password|base64}}"), "was changed by base64"),
-        ("in another field", with_body(json!({"other": "{{props.password}}"})), "`json:/other`, where the grant has no slot"),
+        (
+            "in another field",
+            with_body(json!({"other": "{{props.password}}"})),
+            "`json:/other`, where the grant has no slot",
+        ),
         ("deeper", with_body(json!({"data": {"data": "{{props.password}}"}})), "`json:/data/data`"),
         ("in a list", with_body(json!({"data": ["{{props.password}}"]})), "`json:/data/0`"),
         ("as a key", with_body(json!({"{{props.password}}": 1})), "a key of the JSON body"),
-        ("in the slot and elsewhere", with_body(json!({"data": "{{props.password}}", "name": "{{props.password}}"})), "`json:/name`"),
+        (
+            "in the slot and elsewhere",
+            with_body(json!({"data": "{{props.password}}", "name": "{{props.password}}"})),
+            "`json:/name`",
+        ),
         ("within a text", with_body(json!({"data": "x{{props.password}}"})), "within a longer text"),
         ("with a space", with_body(json!({"data": "{{props.password}} "})), "within a longer text"),
         ("base64", with_body(json!({"data": "{{props.password|base64}}"})), "was changed by base64"),
         ("base64 of base64url", with_body(json!({"data": "{{props.password|base64url}}"})), "was changed by base64"),
         ("hex", with_body(json!({"data": "{{props.password|hex}}"})), "was changed by hex"),
         ("upper case", with_body(json!({"data": "{{props.password|upper}}"})), "was changed by changing its case"),
-        ("split", with_body(json!({"data": "{{props.password|first}}", "b": "{{props.password|second}}"})), "was changed by splitting"),
+        (
+            "split",
+            with_body(json!({"data": "{{props.password|first}}", "b": "{{props.password|second}}"})),
+            "was changed by splitting",
+        ),
         ("half", with_body(json!({"x": "{{props.password|second}}"})), "was changed by splitting"),
         ("a text within JSON", with_body(json!({"data": "{{props.password|json}}"})), "`json:/data`"),
         ("twice in one key", raw(r#"{"data":"{{props.password}}","data":"x"}"#), "cannot be used"),
         ("in what is no JSON", raw(r#"{"data":"{{props.password}}""#), "cannot be used"),
         ("in what says it is something else", typed("text/plain", r#"{"data":"{{props.password}}"}"#), ""),
         ("in a form", typed("application/x-www-form-urlencoded", "data={{props.password}}"), "`form:data`"),
-        ("in a part", typed("multipart/form-data; boundary=X", "--X\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{{props.password}}\r\n--X--\r\n"), ""),
-        ("by another method", json!({"op": "http", "method": "PUT", "url": url, "headers": {"Content-Type": "application/json"}, "body": {"data": "{{props.password}}"}}), "no slot"),
+        (
+            "in a part",
+            typed(
+                "multipart/form-data; boundary=X",
+                "--X\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{{props.password}}\r\n--X--\r\n",
+            ),
+            "",
+        ),
+        (
+            "by another method",
+            json!({"op": "http", "method": "PUT", "url": url, "headers": {"Content-Type": "application/json"}, "body": {"data": "{{props.password}}"}}),
+            "no slot",
+        ),
         ("to another path", post(&server.url("/vms/1"), &json!({"data": "{{props.password}}"})), "no slot"),
-        ("another secret in the slot", with_body(json!({"data": "{{props.other}}"})), "whose slot takes `password` only"),
+        (
+            "another secret in the slot",
+            with_body(json!({"data": "{{props.other}}"})),
+            "whose slot takes `password` only",
+        ),
     ];
     let script: Vec<Value> = cases.iter().map(|(_, request, _)| request.clone()).collect();
     for ((name, _, said), outcome) in cases.iter().zip(outcomes(&job, &json!(script))) {
@@ -182,7 +249,11 @@ fn agent_settings_go_into_no_slot_that_is_not_for_them_and_not_in_pieces() {
     assert!(run(json!(["password"]), json!({"data": "{{0.ok}}"})).contains("whose slot takes `password` only"));
     assert!(run(json!(["agent"]), json!({"name": "{{0.ok}}"})).contains("where the grant has no slot"));
     let encoded = run(json!(["agent"]), json!({"data": "{{0.ok|base64}}"}));
-    assert!(encoded.contains("was changed by base64") && encoded.contains("name the encoding it wants when it asks for agent settings"), "{encoded}");
+    assert!(
+        encoded.contains("was changed by base64")
+            && encoded.contains("name the encoding it wants when it asks for agent settings"),
+        "{encoded}"
+    );
     assert_eq!(server.connections(), 0);
 }
 

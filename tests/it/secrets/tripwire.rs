@@ -25,14 +25,30 @@ fn a_response_that_holds_a_secret_in_any_encoding_is_withheld() {
     let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
     let entities = SECRET.replace('&', "&amp;").replace('"', "&quot;");
     let within = json!({"settings": json!({"a": {"password": SECRET}}).to_string()}).to_string();
-    let wrapped = STANDARD.encode(format!("user-data: {SECRET} and more of it")).as_bytes().chunks(20).map(|line| String::from_utf8_lossy(line) + "\n").collect::<String>();
+    let wrapped = STANDARD
+        .encode(format!("user-data: {SECRET} and more of it"))
+        .as_bytes()
+        .chunks(20)
+        .map(|line| String::from_utf8_lossy(line) + "\n")
+        .collect::<String>();
     for (name, body) in [
         ("raw", format!("it is {SECRET}.")),
         ("in JSON", json!({"a": [SECRET]}).to_string()),
         ("in JSON in JSON", within),
         ("escaped", format!("{{\"a\": \"{escaped}\"}}")),
         ("percent-encoded", format!("q={percent}")),
-        ("as form data", format!("q={}", SECRET.replace('/', "%2F").replace('+', "%2B").replace('"', "%22").replace('&', "%26").replace(' ', "+"))),
+        (
+            "as form data",
+            format!(
+                "q={}",
+                SECRET
+                    .replace('/', "%2F")
+                    .replace('+', "%2B")
+                    .replace('"', "%22")
+                    .replace('&', "%26")
+                    .replace(' ', "+")
+            ),
+        ),
         ("XML", format!("<a>{entities}</a>")),
         ("hex", hex(SECRET)),
         ("HEX", hex(SECRET).to_uppercase()),
@@ -79,7 +95,10 @@ fn the_second_leak_ends_the_call() {
         {"op": "clock.sleep", "ms": 60_000, "on_cancel": [undo, {"op": "log", "message": "cleaned up"}]},
     ]);
     let response = call(&job, &script);
-    response.within(5.0).fails(CLOUD_ERROR, &["policy: 2 answers held secrets (last `auth.password`)", "look at what the guest asked for"]);
+    response.within(5.0).fails(
+        CLOUD_ERROR,
+        &["policy: 2 answers held secrets (last `auth.password`)", "look at what the guest asked for"],
+    );
     assert!(response.stderr.contains("cleaned up"), "{}", response.stderr);
     assert_eq!(server.requests().len(), 2);
     // Even a guest that goes on as if nothing had happened.
@@ -97,9 +116,17 @@ fn what_a_guest_learned_comes_out_nowhere() {
     let learned = "{{0.ok.body.p}}";
     let forms = ["", "|base64", "|base64url", "|hex", "|percent", "|json", "|hex|upper"];
     let said = |op: &str, key: &str| -> Vec<Value> {
-        forms.iter().map(|form| json!({"op": op, key: format!("it is {}", learned.replace("}}", &format!("{form}}}}}")))})).collect()
+        forms
+            .iter()
+            .map(|form| json!({"op": op, key: format!("it is {}", learned.replace("}}", &format!("{form}}}}}")))}))
+            .collect()
     };
-    let secrets = ["4711-0815".to_owned(), hex("4711-0815"), hex("4711-0815").to_uppercase(), STANDARD_NO_PAD.encode("4711-0815")];
+    let secrets = [
+        "4711-0815".to_owned(),
+        hex("4711-0815"),
+        hex("4711-0815").to_uppercase(),
+        STANDARD_NO_PAD.encode("4711-0815"),
+    ];
     let clean = |text: &str| {
         for secret in &secrets {
             assert!(!text.contains(secret.as_str()), "{secret} in {text}");
@@ -123,7 +150,11 @@ fn what_a_guest_learned_comes_out_nowhere() {
             let response = job.script(json!([learn, end])).run();
             clean(&response.json.to_string());
             clean(&response.stderr);
-            assert!(response.json.to_string().contains("<redacted>") || response.stderr.contains("<redacted>"), "{}", response.json);
+            assert!(
+                response.json.to_string().contains("<redacted>") || response.stderr.contains("<redacted>"),
+                "{}",
+                response.json
+            );
         }
     }
     let vm = json!({"op": "result", "json": {"vm": format!("vm-{learned}"), "networks": [{"name": "net", "ip": learned, "extra": {learned: [learned]}, "cloud_properties": {"p": learned}}]}});
