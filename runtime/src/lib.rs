@@ -28,5 +28,6 @@ pub mod rpc;
 pub mod sandbox;
 pub mod secret;
 pub mod session;
+pub mod signals;
 pub mod strict_json;
 pub mod vault;

@@ -41,6 +41,9 @@ pub enum Format {
 /// What the response's `log` may hold: the Director reads it byte by byte.
 const STORY_MAX: usize = 16 * 1024;
 
+/// Longer than any secret that a line could show a part of.
+const CUT_MARGIN: usize = 32 * 1024;
+
 /// Enough of a panic's message for an error's.
 const LAST_ERROR_MAX: usize = 1000;
 
@@ -65,7 +68,10 @@ impl Log {
     }
 
     fn line(&self, level: Level, source: &str, message: &str, max: usize) {
-        let message = escape(&self.vault.redact(message), max);
+        if level < self.level.min(Level::Warn) {
+            return;
+        }
+        let message = self.clean(message, max);
         if level >= Level::Warn {
             self.tell(&format!("{source} {}: {message}", level.word()));
         }
@@ -81,6 +87,24 @@ impl Log {
         };
         // Nobody can be told that stderr is gone.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    /// One line without secrets. Looking for secrets takes time, so of a huge text
+    /// only the beginning is looked at; a secret that the cut went through is
+    /// within the margin, which is not shown.
+    fn clean(&self, message: &str, max: usize) -> String {
+        let end = message.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
+        let mut redacted = self.vault.redact(&message[..end]);
+        if end < message.len() {
+            redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
+        }
+        let left_out = message.len() - end;
+        let line = escape(&redacted, max);
+        if left_out > 0 && redacted.len() <= max {
+            format!("{line}… ({left_out} more bytes; limits.line_bytes)")
+        } else {
+            line
+        }
     }
 
     /// Adds to the story that the response carries if the call fails.
@@ -128,7 +152,7 @@ impl GuestLog {
 
     pub fn write(&self, level: Level, message: &str) {
         if level == Level::Error {
-            let message = escape(&self.log.vault.redact(message), LAST_ERROR_MAX);
+            let message = self.log.clean(message, LAST_ERROR_MAX);
             *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
         }
         {

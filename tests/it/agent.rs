@@ -375,3 +375,23 @@ fn a_vm_of_the_registry_form_needs_its_settings_written() {
     create_vm(&missing.job, &script).run().result();
     assert_eq!(missing.cloud.requests().len(), 3);
 }
+
+#[test]
+fn a_create_vm_that_is_stopped_leaves_nothing_in_the_registry_either() {
+    let mut scene = scene();
+    scene.job = scene.job.limits(json!({"wall_seconds": 1, "cleanup_seconds": 1}));
+    let sleep = json!({"op": "clock.sleep", "ms": 60_000});
+    // One that listens, and one that has to be stopped.
+    for (index, end) in [sleep, json!({"op": "loop"})].into_iter().enumerate() {
+        let key = format!("key-{index}");
+        let script = scene.script(vec![
+            bootstrap(),
+            json!({"op": "agent.created", "vm": "vm-1", "key": key}),
+            end,
+            json!({"op": "error", "kind": "cloud"}),
+        ]);
+        let response = create_vm(&scene.job, &script).stemcell(1).run();
+        response.reaches("wall_seconds").within(15.0);
+        assert_eq!(scene.registry.get(&key), None, "{}", response.json);
+    }
+}

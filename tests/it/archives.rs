@@ -50,7 +50,8 @@ fn members_of_an_archive_are_found_and_lies_in_it_are_not_believed() {
     lying[512 + 148..512 + 156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     for bytes in [archive[..1030].to_vec(), lying] {
         job::write(&image, &bytes);
-        let response = run(&json!([{"op": "image.members"}, {"op": "image.read_member", "name": "root.img", "length": 100}]));
+        let response =
+            run(&json!([{"op": "image.members"}, {"op": "image.read_member", "name": "root.img", "length": 100}]));
         let outcomes = probe::outcomes(response.within(5.0).result());
         assert!(outcomes[0]["error"].is_object(), "{}", outcomes[0]);
     }

@@ -9,6 +9,7 @@ mod peers;
 mod trust;
 mod ways;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::cloud::{answered, failed, get, job, outcome, outcomes, post};
@@ -72,13 +73,14 @@ fn every_method_is_sent_as_asked_and_bodies_of_all_kinds_come_through() {
         "/chunked" => {
             Answer::bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
         }
+        "/any" if seen.method() == "HEAD" => Answer::bytes("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"),
         "/until-the-end" => Answer::bytes("HTTP/1.1 200 OK\r\n\r\nall of it"),
         "/binary" => Answer::ok(&b"\0\xff\xfe\0"[..]),
         "/odd-header" => Answer::bytes(&b"HTTP/1.1 200 OK\r\nX-Odd: a\xffb\r\nContent-Length: 0\r\n\r\n"[..]),
         "/compressed" => Answer::ok(&b"\x1f\x8b not unpacked"[..]).header("Content-Encoding", "gzip"),
         "/informed" => Answer::bytes("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
         "/error" => Answer::new(503, "later"),
-        _ => Answer::ok(if seen.method() == "HEAD" { "" } else { "ok" }),
+        _ => Answer::ok("ok"),
     });
     let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let paths = ["none", "chunked", "until-the-end", "binary", "odd-header", "compressed", "informed", "error"];
@@ -323,4 +325,45 @@ fn a_request_ends_with_its_own_time_or_the_calls() {
     assert_eq!(outcomes[3]["error"]["kind"], "cancelled");
     // There is time left to clean up, over the network too.
     assert_eq!(answered(&outcomes[4], 200)["body"], "undone");
+}
+
+#[test]
+fn a_call_that_is_stopped_says_what_may_have_been_changed() {
+    let server = Server::start(|seen| match seen.target() {
+        "/made?q=hunter2" => Answer::new(201, ""),
+        "/refused" => Answer::new(409, ""),
+        "/gateway" => Answer::new(504, ""),
+        "/lost" => Answer::bytes(""),
+        "/silent" => Answer::stall(""),
+        _ => Answer::ok(""),
+    });
+    let send = |method: &str, path: &str| json!({"op": "http", "method": method, "url": server.url(path)});
+    let before = json!([
+        send("POST", "/made?q=hunter2"), send("POST", "/refused"), send("PUT", "/gateway"), send("POST", "/lost"), send("GET", "/read"),
+        {"op": "http", "method": "DELETE", "url": "http://127.0.0.1:1/denied"},
+    ]);
+    let told = |path: &str, what: &str| format!("{} {what}", server.url(path));
+    let listed = [
+        format!("POST {}", told("/made", "-> 201")),
+        format!("PUT {}", told("/gateway", "-> 504")),
+        format!("POST {}", told("/lost", "without an answer")),
+    ];
+    let job = limited(&server, json!({"cleanup_seconds": 1}));
+    let ends = [
+        (json!({"op": "trap"}), None),
+        (json!({"op": "exit", "code": 1}), None),
+        (send("PATCH", "/silent"), Some(format!("PATCH {}", told("/silent", "without an answer")))),
+    ];
+    for (end, on_its_way) in ends {
+        let mut script = before.as_array().cloned().unwrap();
+        script.push(json!({"op": "log", "message": "stop"}));
+        script.push(end);
+        let call = job.script(json!(script));
+        let response = if on_its_way.is_some() { call.signal_at("stop", Signal::TERM) } else { call }.run();
+        let expected = listed.iter().cloned().chain(on_its_way).collect::<Vec<_>>().join(", ");
+        response.within(15.0).fails(CLOUD_ERROR, &[&expected]);
+        for not in ["/refused", "/read", "/denied", "hunter2"] {
+            assert!(!response.message().contains(not), "{not} in {}", response.message());
+        }
+    }
 }

@@ -10,7 +10,6 @@ mod endings;
 mod http;
 mod images;
 mod limits;
-mod play;
 mod prepared;
 mod registry;
 mod requests;

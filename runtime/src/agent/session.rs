@@ -13,7 +13,10 @@ use crate::registry::{RegistryConfig, RegistrySession, SessionError};
 use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// For deleting what a call wrote that came to nothing, at least.
+const UNDOING: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
@@ -136,7 +139,8 @@ impl AgentSession {
         if self.spec.is_none() {
             return Ok(Vec::new());
         }
-        let left = self.registry.undo(returned, deadline).await;
+        // A guest that had to be stopped has used up all the time there was.
+        let left = self.registry.undo(returned, deadline.max(Instant::now() + UNDOING)).await;
         match (self.mode, returned) {
             (Mode::Registry, Some(vm)) if !self.registry.has_settings_for(vm) => Err(Failure::guest(format!(
                 "`create_vm` returned `{vm}` without `agent.created` for it: its Agent would find no settings in the \

@@ -12,6 +12,7 @@ use crate::rpc::method::Named;
 use crate::rpc::request::Request;
 use crate::sandbox::limits::Usage;
 use crate::session::{self, Session, Unsuccessful};
+use crate::signals;
 use crate::vault::Vault;
 use clap::Args;
 use serde_json::{Value, json};
@@ -69,6 +70,7 @@ pub fn call(options: &Options) -> Result<Report, Failure> {
         log: &log,
         watch: Some(Box::new(watch)),
     };
+    signals::watch();
     let started = Instant::now();
     let ran = session::run(session, prepared)?;
     let wall = started.elapsed();

@@ -7,6 +7,7 @@ use crate::component::source;
 use crate::config::{Config, GuestConfig};
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::log::Level;
 use clap::Args;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
@@ -47,7 +48,11 @@ fn one(wanted: Wanted<'_>, text: &mut String) -> Result<bool, Failure> {
     let mut doubts = Vec::new();
     let (prepared, stored) = {
         let doubts = std::cell::RefCell::new(&mut doubts);
-        prepared::prepare(wanted, |doubt| doubts.borrow_mut().push(doubt.to_owned()))?
+        prepared::prepare(wanted, |level, message| {
+            if level >= Level::Warn {
+                doubts.borrow_mut().push(message.to_owned());
+            }
+        })?
     };
     for doubt in doubts {
         let _ = writeln!(text, "warning: {doubt}");

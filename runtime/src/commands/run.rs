@@ -15,6 +15,7 @@ use crate::rpc::method::{Method, Named};
 use crate::rpc::request::Request;
 use crate::rpc::response::{self, ErrorType, WireError};
 use crate::session::{self, Session};
+use crate::signals;
 use crate::vault::Vault;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -48,6 +49,7 @@ fn answer(config: &Path) -> String {
     let defaults = Limits::default();
     let limits = config.as_ref().map_or(&defaults, |config| &config.limits);
     let bytes = read_request(limits);
+    signals::watch();
     let vault = Arc::new(Vault::new());
     let max_api_version = config.as_ref().map_or(crate::rpc::API_VERSION, |config| config.api_version);
     let request = bytes.and_then(|bytes| Request::parse(&bytes, max_api_version));

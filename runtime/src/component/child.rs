@@ -9,12 +9,13 @@
 use crate::component::cache::Description;
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::signals;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::process::{ChildStdout, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// The hidden subcommand of the tool.
 pub const SUBCOMMAND: &str = "compile-guest";
@@ -66,33 +67,57 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits) -> Result<Compiled, Failure> {
     let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(Failure::runtime("the compiling child has no pipes"));
     };
-    let (finished, deadline) = channel::<()>();
+    let (finished, done) = channel::<()>();
     let pid = Pid::from_child(&child);
     let seconds = limits.compile_seconds;
     let watchdog = std::thread::spawn(move || {
-        let timed_out = deadline.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout);
-        if timed_out {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        timed_out
+        let why = watch(&done, Duration::from_secs(seconds))?;
+        let _ = kill_process(pid, Signal::KILL);
+        Some(why)
     });
     // A child that refuses early closes its end; its frame says why.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&wasm)));
     let answer = read_answer(&mut stdout, artifact_max);
     drop(finished);
-    let timed_out = watchdog.join().unwrap_or(false);
+    let stopped = watchdog.join().unwrap_or(None);
     drop(stdout);
     let _ = kill_process(pid, Signal::KILL);
     let _ = child.wait();
     let _ = writer.join();
     match answer {
         Ok(answer) => answer,
-        Err(_) if timed_out => Err(Failure::limit("compile_seconds", limits.compile_seconds, "compiling the guest")),
-        Err(error) => {
-            Err(Failure::limit("compile_mib", limits.compile_mib, "compiling the guest failed and most likely")
-                .with_detail(error))
+        Err(error) => match stopped {
+            Some(Stopped::Late) => Err(Failure::limit("compile_seconds", seconds, "compiling the guest")),
+            Some(Stopped::Signal(name)) => {
+                Err(Failure::runtime(format!("{name} ended the call while the guest was compiled")))
+            }
+            None => {
+                let what = "compiling the guest failed and most likely";
+                Err(Failure::limit("compile_mib", limits.compile_mib, what).with_detail(error))
+            }
+        },
+    }
+}
+
+/// Why the child was stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    Late,
+    Signal(&'static str),
+}
+
+/// Waits until the answer is there, or for a reason to wait no longer.
+fn watch(done: &Receiver<()>, limit: Duration) -> Option<Stopped> {
+    let deadline = Instant::now() + limit;
+    while done.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+        if Instant::now() >= deadline {
+            return Some(Stopped::Late);
+        }
+        if let Some(name) = signals::arrived() {
+            return Some(Stopped::Signal(name));
         }
     }
+    None
 }
 
 /// The tool lies beside this program, or is this program.

@@ -39,20 +39,21 @@ pub struct Wanted<'a> {
 
 /// The guest, prepared now if it was not.
 pub fn prepared(wanted: Wanted<'_>, log: &Log) -> Result<Prepared, Failure> {
-    let (prepared, stored) = prepare(wanted, |message| log.write(Level::Warn, message))?;
+    let (prepared, stored) = prepare(wanted, |level, message| log.write(level, message))?;
     if let Stored::Not(why) = stored {
         log.write(Level::Warn, &format!("the prepared guest cannot be kept, every call compiles it again: {why}"));
     }
     Ok(prepared)
 }
 
-pub fn prepare(wanted: Wanted<'_>, doubt: impl Fn(&str)) -> Result<(Prepared, Stored), Failure> {
+/// Tells of doubts, and of what takes a while.
+pub fn prepare(wanted: Wanted<'_>, tell: impl Fn(Level, &str)) -> Result<(Prepared, Stored), Failure> {
     let guest = wanted.guest;
     let cache = match Cache::open(wanted.cache) {
         Ok(cache) => Some(cache),
         Err(_) if !wanted.cache.exists() => Cache::create(wanted.cache).ok(),
         Err(what) => {
-            doubt(&format!("{what}; it is not used"));
+            tell(Level::Warn, &format!("{what}; it is not used"));
             None
         }
     };
@@ -71,12 +72,16 @@ pub fn prepare(wanted: Wanted<'_>, doubt: impl Fn(&str)) -> Result<(Prepared, St
                 return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, stored));
             }
             Err(Miss::Absent) => {}
-            Err(Miss::Doubt(what)) => doubt(&format!("{what}; the guest is prepared anew")),
+            Err(Miss::Doubt(what)) => tell(Level::Warn, &format!("{what}; the guest is prepared anew")),
         }
+        tell(Level::Info, COMPILING);
         return compile(wanted, Some(&cache));
     }
+    tell(Level::Info, COMPILING);
     compile(wanted, None)
 }
+
+const COMPILING: &str = "the guest is not prepared: compiling it";
 
 /// Compiles and stores, whatever the cache holds.
 fn compile(wanted: Wanted<'_>, cache: Option<&Cache>) -> Result<(Prepared, Stored), Failure> {

@@ -61,7 +61,8 @@ pub fn screen(
         message: format!("iaas: the response to {method} {path} was withheld: {why}"),
     };
     if (guarded || !captures.is_empty()) && !body.is_empty() && is_encoded(headers) {
-        let why = "it has a Content-Encoding, which is refused where secrets are sent; the server must answer plainly";
+        let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused where secrets are sent; the \
+                   server must answer plainly";
         return Err(withheld(Reason::Encoded, why.to_owned()));
     }
 
@@ -99,9 +100,13 @@ pub fn screen(
 }
 
 fn is_encoded(headers: &[(String, String)]) -> bool {
-    let encodings = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
+    let encodes =
+        |name: &str| ["content-encoding", "transfer-encoding"].iter().any(|one| name.eq_ignore_ascii_case(one));
+    let encodings = headers.iter().filter(|(name, _)| encodes(name));
     let mut words = encodings.flat_map(|(_, value)| value.split(',')).map(str::trim);
-    words.any(|word| !word.is_empty() && !word.eq_ignore_ascii_case("identity"))
+    // Chunks are put together before the body comes here.
+    let plain = |word: &str| ["", "identity", "chunked"].iter().any(|one| word.eq_ignore_ascii_case(one));
+    words.any(|word| !plain(word))
 }
 
 /// Headers that hand out credentials. `WWW-Authenticate` only asks for them.

@@ -19,7 +19,7 @@ use crate::net::exchange::{Caps, Received, SendBody};
 use crate::net::headers;
 use crate::net::login::Sessions;
 use crate::net::reach::{Parcel, Reach, Way};
-use crate::net::record::Record;
+use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
 use crate::place::Message;
 use crate::policy::{DenialReason, Grant, Policy, Verdict};
@@ -135,7 +135,7 @@ impl Gate {
         self.record.ended()
     }
 
-    /// Requests that changed something, as far as is known.
+    /// Requests that changed something, or may have.
     pub fn changes(&self) -> Vec<String> {
         self.record.changes()
     }
@@ -191,11 +191,21 @@ impl Gate {
 
         let ready =
             Ready { grant, method: &method, destination: &destination, headers: &headers, body: body.into(), part };
-        let received = self.exchange(&ready, deadline, trace).await?;
+        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
+        // Noted before it is sent: the call may end while it is on its way.
+        let change = (!safe).then(|| self.record.changing(format!("{method} {}", trace.target)));
+        let received = self.exchange(&ready, deadline, trace).await;
+        if let Some(number) = change {
+            let outcome = match &received {
+                Ok(received) => Outcome::Answered(received.status),
+                Err(error) if error.sent => Outcome::Unanswered,
+                Err(_) => Outcome::NotSent,
+            };
+            self.record.changed(number, outcome);
+        }
+        let received = received?;
         if (200..300).contains(&received.status) {
-            let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
-            let change = (!safe).then(|| format!("{method} {} -> {}", trace.target, received.status));
-            self.record.succeeded(change, filled.names);
+            self.record.accepted(filled.names);
         }
         self.screen(grant, &method, &destination, received).map_err(HttpError::after_sending)
     }
@@ -304,6 +314,11 @@ impl Gate {
                 return Err(HttpError::denied(DenialReason::Leak, message));
             }
             Err(Withheld { message, .. }) => return Err(HttpError::new(HttpErrorKind::Protocol, message)),
+        }
+        // What is taken out of a field leaves `null`, which may be longer.
+        if body.len() > length && body.len() as u64 > self.reach.caps().body {
+            let (name, value) = self.reach.caps().body_limit;
+            return Err(HttpError::limit(name, value, "a response without its credentials"));
         }
         if body.len() != length {
             let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");

@@ -56,12 +56,39 @@ struct State {
     usage: NetUsage,
     /// Bytes of bodies that count against `http_total_mib`.
     total: u64,
-    changes: Vec<String>,
+    changes: Vec<Change>,
     /// Names of secrets that arrived in a slot.
     filled: Vec<String>,
     leaks: u32,
     /// Of the last secret that was found in an answer.
     leaked: String,
+}
+
+/// A request that may change something.
+struct Change {
+    request: String,
+    outcome: Outcome,
+}
+
+/// What is known of such a request.
+pub(super) enum Outcome {
+    /// On its way, or never answered: it may have arrived.
+    Unanswered,
+    Answered(u16),
+    NotSent,
+}
+
+impl Change {
+    /// None if nothing can have come of it.
+    fn told(&self) -> Option<String> {
+        let request = &self.request;
+        match self.outcome {
+            Outcome::Unanswered => Some(format!("{request} without an answer")),
+            // A gateway that gave up does not know what became of it either.
+            Outcome::Answered(status @ (200..=299 | 500..=599)) => Some(format!("{request} -> {status}")),
+            Outcome::Answered(_) | Outcome::NotSent => None,
+        }
+    }
 }
 
 impl Record {
@@ -96,12 +123,25 @@ impl Record {
         state.total = state.total.saturating_add(bytes);
     }
 
-    /// A request was answered with 2xx: what it changed, and which secrets it held.
-    pub(super) fn succeeded(&self, change: Option<String>, filled: Vec<String>) {
+    /// A request that may change something is about to be sent; answers its number.
+    pub(super) fn changing(&self, request: String) -> usize {
         let mut state = self.lock();
         if state.changes.len() < MAX_CHANGES {
-            state.changes.extend(change);
+            state.changes.push(Change { request, outcome: Outcome::Unanswered });
+            return state.changes.len() - 1;
         }
+        MAX_CHANGES
+    }
+
+    pub(super) fn changed(&self, number: usize, outcome: Outcome) {
+        if let Some(change) = self.lock().changes.get_mut(number) {
+            change.outcome = outcome;
+        }
+    }
+
+    /// A request was answered with 2xx: which secrets it held.
+    pub(super) fn accepted(&self, filled: Vec<String>) {
+        let mut state = self.lock();
         for name in filled {
             if !state.filled.contains(&name) {
                 state.filled.push(name);
@@ -130,7 +170,7 @@ impl Record {
     }
 
     pub(super) fn changes(&self) -> Vec<String> {
-        self.lock().changes.clone()
+        self.lock().changes.iter().filter_map(Change::told).collect()
     }
 
     pub(super) fn filled(&self) -> Vec<String> {
@@ -139,5 +179,32 @@ impl Record {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_changed_something_is_told_until_it_is_known_that_it_did_not() {
+        let record = Record::default();
+        for outcome in [
+            Outcome::Answered(201),
+            Outcome::Answered(404),
+            Outcome::Answered(504),
+            Outcome::NotSent,
+            Outcome::Unanswered,
+        ] {
+            let number = record.changing("POST /a".into());
+            record.changed(number, outcome);
+        }
+        record.changing("PUT /b".into());
+        let told = ["POST /a -> 201", "POST /a -> 504", "POST /a without an answer", "PUT /b without an answer"]
+            .map(String::from);
+        assert_eq!(record.changes(), told);
+        let last = (0..2 * MAX_CHANGES).map(|_| record.changing("PUT /c".into())).last();
+        record.changed(last.unwrap(), Outcome::NotSent);
+        assert!(record.changes().len() <= MAX_CHANGES);
     }
 }

@@ -105,13 +105,12 @@ fn thread_cpu() -> Duration {
 }
 
 impl ResourceLimiter for Meter {
-    fn memory_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // All memories of a component share one limit only through their number;
-        // `memories` allows for the one that guests have and an adapter's.
-        if desired as u64 > self.memory_bytes {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        // One limit for all memories; they only grow, so the sum is the peak.
+        self.used.peak_memory += desired.saturating_sub(current) as u64;
+        if self.used.peak_memory > self.memory_bytes {
             return Err(LimitReached { name: "memory_mib", value: self.memory_mib }.into());
         }
-        self.used.peak_memory = self.used.peak_memory.max(desired as u64);
         Ok(true)
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tests::registry_server::{RegistryServer, USER, basic, command, database, password, password_file};
 use tests::servers::{Authority, Validity};
-use tests::{client, job};
+use tests::{client, job, users};
 
 fn started() -> (tempfile::TempDir, RegistryServer) {
     let dir = tempfile::tempdir().unwrap();
@@ -307,4 +307,30 @@ fn write_until(server: &RegistryServer, over: &AtomicBool, round: u64, writer: u
         }
     }
     acknowledged
+}
+
+#[test]
+fn a_full_disk_fails_writes_and_keeps_what_was_written() {
+    if !users::is_root("a registry on a full disk") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(_disk) = users::SmallDisk::mount(dir.path(), "size=1m") else { return };
+    let server = RegistryServer::start(dir.path());
+    let settings = |number: u64| json!({"n": number, "padding": "x".repeat(50_000)});
+    let mut written = Vec::new();
+    let refused = (0..200).find(|number| {
+        let answer =
+            server.ask(&format!("PUT /instances/vm-{number}/settings"), settings(*number).to_string().as_bytes());
+        match answer.status {
+            200 => written.push(*number),
+            status => assert_eq!((status, answer.body.as_str()), (500, "{\"status\":\"error\"}")),
+        }
+        answer.status != 200
+    });
+    assert!(refused.is_some() && !written.is_empty(), "a disk of 1 MiB took {} MiB", written.len() / 20);
+    for number in &written {
+        assert_eq!(server.get(&format!("vm-{number}")), Some(settings(*number)));
+    }
+    assert_eq!(server.get(&format!("vm-{}", refused.unwrap())), None);
 }

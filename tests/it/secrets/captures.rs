@@ -151,3 +151,13 @@ fn a_slot_takes_only_what_exists() {
     tests::cloud::denied(&outcome[0], "slot", &["whose slot takes `token` only"]);
     answered(&outcome[1], 200);
 }
+
+#[test]
+fn a_response_that_grows_by_what_is_taken_out_stays_within_its_limit() {
+    let many = format!("{{\"user_data\": [{}0]}}", "1,".repeat(400_000));
+    let server = Server::answering(Answer::new(200, many));
+    let job = job(&server, json!({})).limits(json!({"http_response_mib": 1}));
+    let outcome = outcomes(&job, &json!([get(&server.url("/"))])).remove(0);
+    assert_eq!(outcome["error"]["limit"], "http_response_mib", "{outcome}");
+    failed(&outcome, "limit", true, &["raise `limits.http_response_mib`"]);
+}
