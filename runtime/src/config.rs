@@ -12,6 +12,7 @@ use crate::log::{Format, Level};
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
+use crate::trust::trusted;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -191,10 +192,7 @@ pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
     if !metadata.is_file() {
         return Err(failed("is not a regular file"));
     }
-    if metadata.mode() & 0o022 != 0 {
-        let mode = metadata.mode() & 0o777;
-        return Err(failed(&format!("is writable by group or others (mode {mode:o}); run `chmod go-w` on it")));
-    }
+    trusted(metadata.uid(), metadata.mode()).map_err(|what| failed(&what))?;
     let mut text = String::new();
     let read = Read::by_ref(&mut file).take(MAX_BYTES + 1).read_to_string(&mut text);
     read.map_err(|error| failed(&format!("cannot be read ({error})")))?;
@@ -249,8 +247,11 @@ impl Sections {
 
 /// `invalid type: string "hunter2", expected …` without the string.
 fn without_values(message: &str) -> String {
-    match (message.find("string \""), message.rfind("\", expected")) {
-        (Some(start), Some(end)) if start < end => format!("{}string{}", &message[..start], &message[end + 1..]),
+    let shown = ["invalid type: ", "invalid value: "].iter().find_map(|what| Some((*what, message.find(what)?)));
+    match (shown, message.rfind(", expected ")) {
+        (Some((what, start)), Some(end)) if start < end => {
+            format!("{}{}{}", &message[..start], what.trim_end_matches(": "), &message[end..])
+        }
         _ => message.to_owned(),
     }
 }

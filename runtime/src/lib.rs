@@ -30,4 +30,5 @@ pub mod secret;
 pub mod session;
 pub mod signals;
 pub mod strict_json;
+pub mod trust;
 pub mod vault;

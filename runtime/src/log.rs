@@ -44,6 +44,9 @@ const STORY_MAX: usize = 16 * 1024;
 /// Longer than any secret that a line could show a part of.
 const CUT_MARGIN: usize = 32 * 1024;
 
+/// A request's line: method, URL and outcome.
+const EVENT_MAX: usize = 512;
+
 /// Enough of a panic's message for an error's.
 const LAST_ERROR_MAX: usize = 1000;
 
@@ -73,7 +76,9 @@ impl Log {
         }
         let message = self.clean(message, max);
         if level >= Level::Warn {
-            self.tell(&format!("{source} {}: {message}", level.word()));
+            // A flood of warnings must leave room for how it ended.
+            let max = if level == Level::Error { STORY_MAX } else { STORY_MAX / 2 };
+            self.tell_within(&format!("{source} {}: {message}", level.word()), max);
         }
         if level < self.level {
             return;
@@ -93,12 +98,7 @@ impl Log {
     /// only the beginning is looked at; a secret that the cut went through is
     /// within the margin, which is not shown.
     fn clean(&self, message: &str, max: usize) -> String {
-        let end = message.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
-        let mut redacted = self.vault.redact(&message[..end]);
-        if end < message.len() {
-            redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
-        }
-        let left_out = message.len() - end;
+        let (redacted, left_out) = self.redacted_head(message, max);
         let line = escape(&redacted, max);
         if left_out > 0 && redacted.len() <= max {
             format!("{line}… ({left_out} more bytes; limits.line_bytes)")
@@ -107,11 +107,30 @@ impl Log {
         }
     }
 
+    /// The same for a text of several lines.
+    pub fn clean_text(&self, text: &str, max: usize) -> String {
+        escape_text(&self.redacted_head(text, max).0, max)
+    }
+
+    /// At least `max` bytes of the text, if it has them, and how many are left out.
+    fn redacted_head(&self, text: &str, max: usize) -> (String, usize) {
+        let end = text.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
+        let mut redacted = self.vault.redact(&text[..end]);
+        if end < text.len() {
+            redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
+        }
+        (redacted, text.len() - end)
+    }
+
     /// Adds to the story that the response carries if the call fails.
     pub fn tell(&self, text: &str) {
+        self.tell_within(text, STORY_MAX);
+    }
+
+    fn tell_within(&self, text: &str, max: usize) {
         let mut story = self.story.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for line in text.lines() {
-            if story.len() + line.len() < STORY_MAX {
+            if story.len() + line.len() < max {
                 let _ = writeln!(story, "{}", escape(&self.vault.redact(line), 4096));
             }
         }
@@ -155,18 +174,30 @@ impl GuestLog {
             let message = self.log.clean(message, LAST_ERROR_MAX);
             *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
         }
-        {
-            let mut left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let bytes = message.len().min(self.line_bytes) as u64;
-            if left.lines == 0 || left.bytes < bytes {
-                left.limit = if left.lines == 0 { "log_lines" } else { "log_kib" };
-                left.dropped += 1;
-                return;
-            }
-            left.lines -= 1;
-            left.bytes -= bytes;
+        if self.take(message) {
+            self.log.line(level, &self.guest, message, self.line_bytes);
         }
-        self.log.line(level, &self.guest, message, self.line_bytes);
+    }
+
+    /// A line of the runtime's about the guest, within the guest's bounds.
+    pub fn write_of_runtime(&self, level: Level, message: &str) {
+        if level >= self.log.level.min(Level::Warn) && self.take(message) {
+            self.log.line(level, "wasm-cpi", message, EVENT_MAX);
+        }
+    }
+
+    /// Whether the line is within the bounds.
+    fn take(&self, message: &str) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let bytes = message.len().min(self.line_bytes) as u64;
+        if left.lines == 0 || left.bytes < bytes {
+            left.limit = if left.lines == 0 { "log_lines" } else { "log_kib" };
+            left.dropped += 1;
+            return false;
+        }
+        left.lines -= 1;
+        left.bytes -= bytes;
+        true
     }
 
     pub fn last_error(&self) -> Option<String> {

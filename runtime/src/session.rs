@@ -8,7 +8,7 @@ use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
 use crate::host::Host;
 use crate::image::Image;
-use crate::log::{GuestLog, Level, Log};
+use crate::log::{GuestLog, Level, Log, escape};
 use crate::net::gate::{Gate, HttpEvent};
 use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
@@ -81,7 +81,8 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         Arc::clone(vault),
     );
     let agent = Arc::new(agent);
-    let watch = logged(Arc::clone(log), watch);
+    let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &prepared.description.name, limits));
+    let watch = logged(Arc::clone(&guest_log), watch);
     let gate =
         Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
     let files = config.policy.parent().unwrap_or(Path::new("."));
@@ -100,7 +101,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         agent: Arc::clone(&agent),
         registry: Arc::new(GuestRegistry::new(registry, Arc::clone(vault))),
         image,
-        log: Arc::new(GuestLog::new(Arc::clone(log), &prepared.description.name, limits)),
+        log: guest_log,
     };
     let engine =
         engine::engine(limits).map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
@@ -111,7 +112,10 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let state = State::new(limits, Arc::clone(&ending), host);
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
-    let mut result = outcome.result;
+    let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault)?));
+    if let Some(Why::Abort(failure)) = ending.why() {
+        result = result.and_then(|_| Err(failure.into()));
+    }
     if method == Method::CreateVm {
         result = result.and_then(|vm| reachable(vm, &agent, &gate, &policy));
         let returned = result.as_ref().ok().and_then(returned_vm).map(str::to_owned);
@@ -128,11 +132,12 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     Ok(Ran { result, usage: outcome.state.meter.usage() })
 }
 
-/// Every request is a line for whoever debugs; what was refused, one for all.
-fn logged(log: Arc<Log>, watch: Option<Watch>) -> Watch {
+/// Every request is a line for whoever debugs; what was refused, one for all. They
+/// count as the guest's lines, since it decides how many there are.
+fn logged(log: Arc<GuestLog>, watch: Option<Watch>) -> Watch {
     Box::new(move |event| {
         let level = if event.outcome.is_ok() { Level::Debug } else { Level::Warn };
-        log.write(level, &event.to_string());
+        log.write_of_runtime(level, &event.to_string());
         if let Some(watch) = &watch {
             watch(event);
         }
@@ -168,9 +173,9 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
 
 /// Endpoints of BOSH itself, which no grant can open.
 pub fn forbidden(config: &Config) -> Vec<Endpoint> {
-    let registry = config.registry.iter().map(|registry| ("the registry", registry.endpoint().as_str()));
-    let endpoints: Vec<(&str, &str)> = registry.chain(config.agent.endpoints()).collect();
-    endpoints.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, url)).collect()
+    let registry = config.registry.iter().map(|registry| ("the registry", registry.endpoint().to_string()));
+    let endpoints = registry.chain(config.agent.endpoints());
+    endpoints.filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
 }
 
 fn image(call: &Call, config: &Config) -> Result<Option<Image>, Failure> {
@@ -186,6 +191,17 @@ fn vm_spec(call: &Call) -> Option<VmSpec> {
             Some(VmSpec { agent_id: agent_id.clone(), networks: networks.clone(), env: Value::Object(env.clone()) })
         }
         _ => None,
+    }
+}
+
+/// A result reaches the Director's database and logs. It is passed on as it is or
+/// not at all: an altered cloud ID would be one that nobody can delete.
+fn without_secrets(result: Value, vault: &Vault) -> Result<Value, Failure> {
+    match vault.leak_in(result.to_string().as_bytes()) {
+        None => Ok(result),
+        Some(name) => Err(Failure::guest(format!(
+            "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
+        ))),
     }
 }
 
@@ -208,8 +224,9 @@ fn reachable(vm: Value, agent: &AgentSession, gate: &Gate, policy: &Policy) -> R
         } else {
             "without sending the user-data of `agent.bootstrap`"
         };
+        let cid = escape(returned_vm(&vm).unwrap_or_default(), 255);
         return Err(Failure::guest(format!(
-            "create_vm succeeded {how}: nobody could reach that VM; a bug in the guest"
+            "create_vm made `{cid}` {how}: nobody could reach that VM; a bug in the guest"
         ))
         .into());
     }
@@ -225,7 +242,6 @@ fn concluded(
     shaped: impl FnOnce(crate::bindings::bosh::cpi::types::Error) -> Option<WireError>,
 ) -> Result<Value, Unsuccessful> {
     let failure = match (result, why) {
-        (Ok(_), Some(Why::Abort(failure))) => failure,
         (Ok(value), _) => return Ok(value),
         (Err(Ended::Error(error)), None) => {
             return match shaped(error) {
@@ -253,6 +269,7 @@ fn concluded(
     if changes.is_empty() {
         return Err(failure.into());
     }
-    let message = format!("{}; sent before, and not confirmed by an answer: {}", failure.message, changes.join(", "));
+    let message =
+        format!("{}; requests of this call that may have changed something: {}", failure.message, changes.join(", "));
     Err(Failure { message, ..failure }.into())
 }

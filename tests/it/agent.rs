@@ -395,3 +395,26 @@ fn a_create_vm_that_is_stopped_leaves_nothing_in_the_registry_either() {
         assert_eq!(scene.registry.get(&key), None, "{}", response.json);
     }
 }
+
+#[test]
+fn a_create_vm_that_is_ended_for_its_leaks_leaves_nothing_in_the_registry() {
+    let mut scene = scene();
+    let echo = Server::answering(Answer::ok("a secret of the job"));
+    let policy = json!({"version": 1, "http": [echo.grant("echo")]});
+    scene.job = scene.job.policy(policy).properties(json!({"p": "a secret of the job"}));
+    let leak = json!({"op": "http", "url": echo.url("/")});
+    let script = json!([bootstrap(), {"op": "agent.created", "vm": "vm-1", "key": "vm-1"}, leak, leak, {"op": "result", "json": "vm-1"}]);
+    create_vm(&scene.job, &script).stemcell(1).run().fails(CLOUD_ERROR, &["2 answers held secrets"]);
+    assert_eq!(scene.registry.get("vm-1"), None);
+}
+
+#[test]
+fn settings_are_neither_made_without_end_nor_without_bounds() {
+    let job = with_policy(json!({"http": []})).configure(|config| config["agent"] = agent());
+    let many = create_vm(&job, &json!([{"op": "agent.bootstrap", "repeat": 100}])).run();
+    let outcome = &vm_outcomes(&many)[0];
+    assert_eq!((&outcome["times"], &outcome["error"]["kind"]), (&json!(17), &json!("refused")), "{outcome}");
+    let large = create_vm(&job, &json!([{"op": "agent.bootstrap", "vm_name": "x".repeat(2 << 20)}])).run();
+    let outcome = &vm_outcomes(&large)[0];
+    assert_eq!(outcome["error"]["kind"], "refused", "{}", outcome["error"]["kind"]);
+}

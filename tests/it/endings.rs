@@ -128,6 +128,7 @@ fn a_guest_that_polls_forever_is_stopped() {
 
 #[test]
 fn a_signal_while_the_guest_is_compiled_is_answered() {
-    let response = Job::new().call("has_vm", json!(["vm-1"])).signal_at("compiling it", Signal::TERM).run();
-    response.fails(CLOUD_ERROR, &["runtime: SIGTERM ended the call while the guest was compiled"]).within(30.0);
+    let job = Job::new().configure(|config| config["log"] = json!({"level": "debug"}));
+    let response = job.call("has_vm", json!(["vm-1"])).signal_at("compiling it", Signal::TERM).run();
+    response.fails(CLOUD_ERROR, &["runtime: ", "SIGTERM ended the call while the guest was compiled"]).within(30.0);
 }

@@ -356,8 +356,7 @@ fn a_call_that_is_stopped_says_what_may_have_been_changed() {
     ];
     for (end, on_its_way) in ends {
         let mut script = before.as_array().cloned().unwrap();
-        script.push(json!({"op": "log", "message": "stop"}));
-        script.push(end);
+        script.extend([json!({"op": "log", "message": "stop"}), end, json!({"op": "trap"})]);
         let call = job.script(json!(script));
         let response = if on_its_way.is_some() { call.signal_at("stop", Signal::TERM) } else { call }.run();
         let expected = listed.iter().cloned().chain(on_its_way).collect::<Vec<_>>().join(", ");
@@ -366,4 +365,23 @@ fn a_call_that_is_stopped_says_what_may_have_been_changed() {
             assert!(!response.message().contains(not), "{not} in {}", response.message());
         }
     }
+}
+
+#[test]
+fn a_request_that_is_under_way_when_the_call_ends_is_given_up_in_time_to_clean_up() {
+    let server = Server::start(|seen| if seen.method() == "DELETE" { Answer::ok("undone") } else { Answer::stall("") });
+    let undo = json!({"op": "http", "method": "DELETE", "url": server.url("/vms/1")});
+    let script = json!([
+        {"op": "log", "message": "asking"},
+        {"op": "http", "method": "POST", "url": server.url("/vms"), "on_cancel": [undo]},
+    ]);
+    let response =
+        limited(&server, json!({"cleanup_seconds": 4})).script(script).signal_at("asking", Signal::TERM).run();
+    response.within(8.0).fails(
+        CLOUD_ERROR,
+        &["SIGTERM ended the call; the guest ended in time", "POST ", " without an answer", "DELETE "],
+    );
+    let outcomes = tests::probe::outcomes_in(response.message());
+    failed(&outcomes[1], "cancelled", true, &["SIGTERM received"]);
+    assert_eq!(answered(&outcomes[2], 200)["body"], "undone");
 }

@@ -14,7 +14,7 @@ pub use tls::{Authority, Identity, Validity};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,9 +72,16 @@ impl Server {
         })
     }
 
-    /// Plain HTTP on an address of its own.
-    pub fn at(address: IpAddr, answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Server {
-        Server::raw("http", address, move |mut stream, record| serve(&mut stream, record, &answer))
+    /// Plain HTTP on the loopback address of IPv6; None where a machine has none.
+    #[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
+    pub fn over_ipv6(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Option<Server> {
+        if let Err(error) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
+            eprintln!("skipped, as this machine has no IPv6: {error}");
+            return None;
+        }
+        Some(Server::raw("http", Ipv6Addr::LOCALHOST.into(), move |mut stream, record| {
+            serve(&mut stream, record, &answer)
+        }))
     }
 
     /// Does what it wants with each connection.

@@ -24,12 +24,17 @@ impl fmt::Debug for AgentConfig {
 
 impl AgentConfig {
     /// URLs that the Agents use and that no guest may: what they are, and the URL.
-    pub fn endpoints(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let mbus = self.mbus.iter().map(|mbus| ("the message bus", mbus.reveal()));
-        let options = self.blobstore.get("options").and_then(Value::as_object);
-        let blobstore =
-            options.into_iter().flat_map(Map::values).filter_map(Value::as_str).map(|url| ("the blobstore", url));
-        mbus.chain(blobstore)
+    pub fn endpoints(&self) -> Vec<(&'static str, String)> {
+        let mut endpoints: Vec<_> =
+            self.mbus.iter().map(|mbus| ("the message bus", mbus.reveal().to_owned())).collect();
+        let Some(options) = self.blobstore.get("options").and_then(Value::as_object) else { return endpoints };
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        endpoints.extend(options.values().filter_map(Value::as_str).map(|url| ("the blobstore", url.to_owned())));
+        if let Some(host) = options.get("host") {
+            let port = options.get("port").map_or_else(|| "443".to_owned(), text);
+            endpoints.push(("the blobstore", format!("https://{}:{port}", text(host))));
+        }
+        endpoints
     }
 
     /// What is allowed but unwise: a VM can read its own settings, so nothing
@@ -109,8 +114,12 @@ mod tests {
     fn endpoints_are_those_of_message_bus_and_blobstore() {
         let section = json!({"mbus": "nats://h:4222", "blobstore": {"options": {"endpoint": "http://b"}}});
         let expected = vec![("the message bus", "nats://h:4222"), ("the blobstore", "http://b")];
-        assert_eq!(config(section).endpoints().collect::<Vec<_>>(), expected);
-        assert!(config(json!({"blobstore": {"options": {"endpoint": 1}}})).endpoints().next().is_none());
+        let endpoints = config(section).endpoints();
+        let endpoints: Vec<_> = endpoints.iter().map(|(what, url)| (*what, url.as_str())).collect();
+        assert_eq!(endpoints, expected);
+        let host_and_port = config(json!({"blobstore": {"options": {"host": "10.0.0.9", "port": 25250}}})).endpoints();
+        assert!(host_and_port.contains(&("the blobstore", "https://10.0.0.9:25250".to_owned())));
+        assert!(config(json!({"blobstore": {"options": {"endpoint": 1}}})).endpoints().is_empty());
     }
 
     #[test]

@@ -12,11 +12,18 @@ use crate::registry::settings::{attach, detach};
 use crate::registry::{RegistryConfig, RegistrySession, SessionError};
 use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
+use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// For deleting what a call wrote that came to nothing, at least.
 const UNDOING: Duration = Duration::from_secs(10);
+
+/// One VM needs one; a guest may try another size or name.
+const MAX_BOOTSTRAPS: usize = 16;
+
+/// No platform takes more, and every copy of a secret costs memory to look for.
+const MAX_SETTINGS: usize = 1024 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
@@ -71,7 +78,15 @@ impl AgentSession {
         let Some(spec) = &self.spec else {
             return Err(AgentError::Refused("`agent.bootstrap` is for `create_vm` only".into()));
         };
+        if self.bootstraps().len() >= MAX_BOOTSTRAPS {
+            return Err(AgentError::Refused(format!(
+                "`agent.bootstrap` was called {MAX_BOOTSTRAPS} times in this call"
+            )));
+        }
         let full = settings::full(&self.config, spec, additions).map_err(AgentError::Refused)?;
+        if Value::Object(full.clone()).to_string().len() > MAX_SETTINGS {
+            return Err(AgentError::Refused(format!("the agent settings are larger than {MAX_SETTINGS} bytes")));
+        }
         let data = match self.mode {
             Mode::Registryless => settings::with_dns(&full),
             Mode::Registry => {
@@ -81,7 +96,12 @@ impl AgentSession {
                 data
             }
         };
-        let text = settings::encode(&data, &additions.encodings, additions.max_bytes).map_err(AgentError::Refused)?;
+        let mut stages =
+            settings::encode(&data, &additions.encodings, additions.max_bytes).map_err(AgentError::Refused)?;
+        let text = stages.pop().unwrap_or_default();
+        for stage in stages {
+            self.vault.keep("agent", Secret::new(stage));
+        }
         let seal = self.vault.seal("agent", Secret::new(text), Layer::Call);
         self.seals.lock().unwrap_or_else(PoisonError::into_inner).push(seal.clone());
         Ok(seal)

@@ -72,16 +72,21 @@ fn dns(full: &Object) -> Object {
 
 /// The text for the platform. Too large is an error, and names the parts to
 /// make smaller, not their contents.
-pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u32>) -> Result<String, String> {
+/// The text after each encoding, the plain one first: a peer may undo some.
+pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u32>) -> Result<Vec<String>, String> {
     if encodings.len() > 4 {
         return Err("more than four encodings are asked for".into());
     }
-    let plain = Value::Object(data.clone()).to_string();
-    let text = encodings.iter().fold(plain, |text, encoding| match encoding {
-        Encoding::JsonString => Value::String(text).to_string(),
-        Encoding::Base64 => BASE64_STANDARD.encode(text),
-        Encoding::Base64Url => BASE64_URL_SAFE.encode(text),
-    });
+    let mut text = Value::Object(data.clone()).to_string();
+    let mut stages = vec![text.clone()];
+    for encoding in encodings {
+        text = match encoding {
+            Encoding::JsonString => Value::String(text).to_string(),
+            Encoding::Base64 => BASE64_STANDARD.encode(text),
+            Encoding::Base64Url => BASE64_URL_SAFE.encode(text),
+        };
+        stages.push(text.clone());
+    }
     match max_bytes {
         Some(max) if text.len() as u64 > u64::from(max) => Err(format!(
             "the agent settings take {} bytes as user-data, and the platform takes {max}; the largest parts before \
@@ -89,7 +94,7 @@ pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u3
             text.len(),
             largest(data)
         )),
-        _ => Ok(text),
+        _ => Ok(stages),
     }
 }
 

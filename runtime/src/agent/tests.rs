@@ -149,7 +149,7 @@ fn encodings_are_applied_in_order() {
         (vec![Encoding::JsonString, Encoding::Base64], BASE64_STANDARD.encode(json!(plain).to_string())),
         (vec![Encoding::Base64, Encoding::JsonString], format!("\"{}\"", BASE64_STANDARD.encode(&plain))),
     ] {
-        assert_eq!(encode(&data, &encodings, None).unwrap(), expected, "{encodings:?}");
+        assert_eq!(encode(&data, &encodings, None).unwrap().pop().unwrap(), expected, "{encodings:?}");
     }
     assert!(encode(&data, &[Encoding::JsonString; 5], None).is_err());
 }
@@ -161,7 +161,7 @@ fn data_text(data: &Map<String, Value>) -> String {
 #[test]
 fn too_large_for_the_platform_names_the_largest_parts_and_no_contents() {
     let data = object(json!({"env": {"x": "hunter2".repeat(100)}, "networks": "n".repeat(50), "mbus": "m", "vm": {}}));
-    let size = encode(&data, &[Encoding::Base64], None).unwrap().len() as u32;
+    let size = encode(&data, &[Encoding::Base64], None).unwrap().pop().unwrap().len() as u32;
     assert!(encode(&data, &[Encoding::Base64], Some(size)).is_ok());
     let error = encode(&data, &[Encoding::Base64], Some(size - 1)).unwrap_err();
     assert!(error.contains(&format!("take {size} bytes as user-data, and the platform takes {}", size - 1)), "{error}");
@@ -187,7 +187,7 @@ proptest! {
     fn settings_survive_their_encoding(text in "\\PC{0,40}", number in any::<i64>()) {
         let data = object(json!({"env": {"a": text, "b": number}}));
         let encoded = encode(&data, &[Encoding::JsonString, Encoding::Base64Url], None).unwrap();
-        let literal: String = serde_json::from_slice(&BASE64_URL_SAFE.decode(encoded).unwrap()).unwrap();
+        let literal: String = serde_json::from_slice(&BASE64_URL_SAFE.decode(encoded.last().unwrap()).unwrap()).unwrap();
         prop_assert_eq!(serde_json::from_str::<Value>(&literal).unwrap(), Value::Object(data));
     }
 }

@@ -26,7 +26,7 @@ pub struct Options {
     /// A method of the contract, like create_vm
     method: String,
     /// Its arguments: JSON each, or a string
-    #[arg(value_name = "ARG", allow_hyphen_values = true)]
+    #[arg(value_name = "ARG", allow_negative_numbers = true)]
     arguments: Vec<String>,
     /// The job's config file
     #[arg(long, value_name = "CPI.json")]

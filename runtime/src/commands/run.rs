@@ -9,7 +9,7 @@ use crate::component::prepared;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::log::{self, Format, Level, Log};
+use crate::log::{Format, Level, Log};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, Named};
 use crate::rpc::request::Request;
@@ -60,9 +60,9 @@ fn answer(config: &Path) -> String {
     let result =
         request.map_err(|failure| wire(&failure, &log)).and_then(|request| serve(config, request, &vault, &log));
     match result {
-        Ok(result) => response::write(Ok(redacted(result, &vault)), ""),
+        Ok(result) => response::write(Ok(result), ""),
         Err(error) => {
-            let message = log::escape_text(&vault.redact(&error.message), MESSAGE_MAX);
+            let message = log.clean_text(&error.message, MESSAGE_MAX);
             let error = WireError { message, ..error };
             response::write(Err(error), &log.story())
         }
@@ -135,16 +135,4 @@ fn wire(failure: &Failure, log: &Log) -> WireError {
     log.write(Level::Error, &failure.to_string());
     log.tell(&failure.detail);
     WireError::from(failure)
-}
-
-/// A result reaches the Director's database and logs: no secret may.
-fn redacted(value: Value, vault: &Vault) -> Value {
-    match value {
-        Value::String(text) => Value::String(vault.redact(&text)),
-        Value::Array(items) => items.into_iter().map(|item| redacted(item, vault)).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(key, value)| (vault.redact(&key), redacted(value, vault))).collect()
-        }
-        other => other,
-    }
 }

@@ -8,6 +8,7 @@
 //! writers are all right, and a doubt only costs a new preparation.
 
 use crate::component::source::Stamp;
+use crate::trust::trusted;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -100,8 +101,8 @@ impl Cache {
         Ok(Entry { description: manifest.description, stamp: manifest.stamp, artifact: manifest.artifact })
     }
 
-    /// The artifact's path, once its owner, mode and content are as they must be.
-    pub fn artifact(&self, entry: &Entry) -> Result<PathBuf, Miss> {
+    /// The open artifact, once its owner, mode and content are as they must be.
+    pub fn artifact(&self, entry: &Entry) -> Result<File, Miss> {
         let name = &entry.artifact;
         let mut file = self.open_trusted(name)?;
         let mut hasher = blake3::Hasher::new();
@@ -109,7 +110,7 @@ impl Cache {
         if Some(hasher.finalize().to_hex().as_str()) != artifact_hash(name) {
             return Err(Miss::Doubt(format!("{name} in the cache is damaged")));
         }
-        Ok(self.path.join(name))
+        Ok(file)
     }
 
     /// Stores atomically; the last of two racing writers wins, and both are right.
@@ -203,16 +204,4 @@ fn manifest_name(wasm_sha256: &str) -> String {
 /// The hash in an artifact's name; also what keeps the name within the directory.
 fn artifact_hash(name: &str) -> Option<&str> {
     name.strip_suffix(".cwasm").filter(|hash| crate::config::is_sha256(hash))
-}
-
-/// Whether only this user or root can have written it.
-fn trusted(owner: u32, mode: u32) -> Result<(), String> {
-    let me = rustix::process::geteuid().as_raw();
-    if owner != me && owner != 0 {
-        return Err(format!("belongs to user {owner}, neither to this user ({me}) nor to root"));
-    }
-    if mode & 0o022 != 0 {
-        return Err(format!("is writable by group or others (mode {:o})", mode & 0o777));
-    }
-    Ok(())
 }

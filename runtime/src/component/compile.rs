@@ -15,7 +15,7 @@ use crate::rpc::method::{Method, Named};
 use crate::sandbox::ending::Ending;
 use crate::sandbox::state::State;
 use crate::sandbox::{engine, ticker, trap, wasi};
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::{Gid, Uid};
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -53,17 +53,21 @@ pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64) ->
 }
 
 fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    let both = |limit: u64| Rlimit { current: Some(limit), maximum: Some(limit) };
-    setrlimit(Resource::Core, both(0))?;
+    let lower = |resource: Resource, limit: u64| {
+        let limit = getrlimit(resource).maximum.map_or(limit, |already| already.min(limit));
+        setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
+    };
+    lower(Resource::Core, 0)?;
     // The initial memory of a guest is a file in memory, so some there must be.
-    setrlimit(Resource::Fsize, both(compile_mib << 20))?;
-    setrlimit(Resource::Cpu, both(compile_seconds.saturating_mul(2)))?;
-    setrlimit(Resource::As, both(compile_mib << 20))?;
+    lower(Resource::Fsize, compile_mib << 20)?;
+    lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
+    lower(Resource::As, compile_mib << 20)?;
     if rustix::process::geteuid().is_root() {
         drop_to(NOBODY, NOBODY)?;
     }
     rustix::thread::set_no_new_privs(true)?;
+    // After the change of user, which clears it.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }
 
@@ -143,6 +147,9 @@ fn checked(description: Description) -> Result<Description, Refusal> {
     let guest_at_fault = |message: String| Refusal { guest: true, message, detail: String::new() };
     let name_is_plain = plain(&description.name, 64)
         && description.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if description.name == "wasm-cpi" {
+        return Err(guest_at_fault("`describe` answers the name `wasm-cpi`, which is the runtime's in logs".into()));
+    }
     if !name_is_plain {
         return Err(guest_at_fault("`describe` answers a name that does not match [a-z0-9-]{1,64}".into()));
     }

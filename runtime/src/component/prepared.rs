@@ -7,6 +7,7 @@ use crate::config::GuestConfig;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::{Level, Log};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -74,10 +75,10 @@ pub fn prepare(wanted: Wanted<'_>, tell: impl Fn(Level, &str)) -> Result<(Prepar
             Err(Miss::Absent) => {}
             Err(Miss::Doubt(what)) => tell(Level::Warn, &format!("{what}; the guest is prepared anew")),
         }
-        tell(Level::Info, COMPILING);
+        tell(Level::Debug, COMPILING);
         return compile(wanted, Some(&cache));
     }
-    tell(Level::Info, COMPILING);
+    tell(Level::Debug, COMPILING);
     compile(wanted, None)
 }
 
@@ -108,7 +109,9 @@ impl Prepared {
             Code::Cached(cached) => (&cached.0, &cached.1),
         };
         let what = match cache.artifact(entry) {
-            Ok(path) => {
+            Ok(file) => {
+                // By descriptor: what is mapped is what was checked.
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
                 // SAFETY: `Cache::artifact` checked that nobody but this user or
                 // root can have written the file, and that it is undamaged.
                 #[allow(unsafe_code)]

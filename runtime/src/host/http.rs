@@ -40,7 +40,14 @@ impl Host for State {
             },
             timeout_ms: request.timeout_ms,
         };
-        let answer = gate.send(request, self.ending.deadline()).await;
+        let is_image = matches!(request.body, OutboundBody::Image(_));
+        let (ending, already_ending) = (Arc::clone(&self.ending), self.ending.why().is_some());
+        let answer = tokio::select! {
+            answer = gate.send(request, self.ending.deadline()) => answer.map_err(Error::from),
+            why = ending.gives_up_waiting(is_image), if !already_ending => {
+                Err(Error { kind: ErrorKind::Cancelled, message: why, sent: true })
+            }
+        };
         self.watch(&gate);
         let response = answer?;
         Ok(Response { status: response.status, headers: response.headers, body: response.body })

@@ -47,6 +47,9 @@ pub enum Reason {
     Unreadable,
 }
 
+/// Every secret costs memory to look for.
+const MAX_CAPTURED: usize = 64 * 1024;
+
 /// Makes a response fit for the guest; answers the names of what was captured.
 /// `guarded`: the grant has auth or slots.
 pub fn screen(
@@ -67,11 +70,18 @@ pub fn screen(
     }
 
     let mut captured = Vec::new();
+    let mut too_long = false;
     for capture in captures.iter().filter(|capture| capture.method == method && capture.path.matches(path)) {
         let replaced = capture.place.replace(headers, body, &mut |value| {
             let fresh = !value.is_empty() && vault.open(value).is_none();
-            fresh.then(|| vault.seal(&capture.name, Secret::new(value), Layer::Call))
+            too_long |= value.len() > MAX_CAPTURED;
+            (fresh && !too_long).then(|| vault.seal(&capture.name, Secret::new(value), Layer::Call))
         });
+        if too_long {
+            let why =
+                format!("the value `{}` is longer than {MAX_CAPTURED} bytes, which no credential is", capture.name);
+            return Err(withheld(Reason::Unreadable, why));
+        }
         match replaced {
             Ok(true) => captured.push(capture.name.clone()),
             Ok(false) => {}

@@ -327,7 +327,17 @@ impl Gate {
         Ok(InboundResponse { status, headers, body })
     }
 
+    /// A refusal quotes nothing but the guest's own words: without secrets in it
+    /// there is nothing to take out, and taking out would tell which words are.
     fn redacted(&self, error: HttpError) -> HttpError {
+        let refusal = match error.kind {
+            HttpErrorKind::Denied(reason) => !matches!(reason, DenialReason::Leak | DenialReason::Credential),
+            HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => true,
+            _ => false,
+        };
+        if refusal && !error.sent {
+            return error;
+        }
         HttpError { message: self.vault.redact(&error.message), ..error }
     }
 }

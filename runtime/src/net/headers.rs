@@ -29,6 +29,10 @@ const FRAMING: [&str; 11] = [
     "proxy-connection",
 ];
 
+/// They would have the server take the request for another one than was judged.
+const IMPOSTORS: [&str; 7] =
+    ["forwarded", "x-forwarded-", "x-http-method", "x-method-override", "x-original-", "x-real-ip", "x-rewrite-url"];
+
 const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
 /// Signatures and keys of object stores and the like.
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
@@ -107,6 +111,9 @@ pub(super) fn check_credentials(
                 return Err(denied(format_args!("the header `{name}` is a slot for a seal, and holds none")));
             }
             continue;
+        }
+        if IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)) {
+            return Err(denied(format_args!("the header `{name}` could change what the policy judged; leave it out")));
         }
         if name == "authorization" {
             let remedy = "the policy's `auth` sends credentials, or a slot takes a seal";

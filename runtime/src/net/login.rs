@@ -40,6 +40,9 @@ struct Known {
     logins: u32,
 }
 
+/// Longer than any header that a server takes.
+const MAX_TOKEN: usize = 64 * 1024;
+
 /// A server that takes none of the tokens must not make this go on forever.
 const MAX_LOGINS: u32 = 100;
 
@@ -157,6 +160,9 @@ impl Session {
         let message = Message { headers: &received.headers, body: &received.body };
         let unusable = |why: String| HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}, {why}"));
         let token = match login.token.read(&message) {
+            Ok(Some(token)) if token.len() > MAX_TOKEN => {
+                return Err(unusable(format!("with a token of {} bytes", token.len())));
+            }
             Ok(Some(token)) if !token.is_empty() => Secret::new(token),
             Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),

@@ -35,9 +35,11 @@ fn network_for_guest(name: &str, fields: &Value) -> Network {
     let (prefix, gateway) = (text("prefix"), text("gateway"));
     let mut texts = |key: &str| {
         let list = extra.get(key).and_then(Value::as_array)?;
+        // An empty list says something that an absent one does not: it stays.
         let texts: Option<Vec<String>> = list.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+        let texts = texts.filter(|texts| !texts.is_empty())?;
         extra.shift_remove(key);
-        texts
+        Some(texts)
     };
     let (dns, default) = (texts("dns").unwrap_or_default(), texts("default").unwrap_or_default());
     let cloud_properties = match extra.get("cloud_properties") {
@@ -170,6 +172,10 @@ pub fn guest_error(error: Error, method: Method, from_director: bool) -> Option<
     } else {
         error.message
     };
+    // Who speaks first must be true: these words are the runtime's.
+    let borrowed = ["request:", "config:", "policy:", "limit:", "iaas:", "runtime:"];
+    let message =
+        if borrowed.iter().any(|word| message.starts_with(word)) { format!("guest: {message}") } else { message };
     Some(WireError { kind, message, ok_to_retry })
 }
 

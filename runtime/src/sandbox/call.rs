@@ -7,6 +7,7 @@ use crate::bindings::{Cpi, CpiPre};
 use crate::failure::{Failure, Who};
 use crate::host;
 use crate::limits::Limits;
+use crate::log::escape;
 use crate::rpc::arguments::{Call, Object};
 use crate::rpc::shape;
 use crate::sandbox::state::State;
@@ -125,7 +126,7 @@ async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call, api_version:
             };
             vms.call_create_vm(store, &request).await?.map_err(Unsuccessful::Error).and_then(|created| {
                 let vm = shape::cid_from_guest(created.vm)?;
-                let networks = shape::networks_for_caller(created.networks)?;
+                let networks = shape::networks_for_caller(created.networks).map_err(|failure| naming(failure, &vm))?;
                 Ok(if api_version >= 2 { json!([vm, networks]) } else { vm })
             })
         }
@@ -239,11 +240,22 @@ fn network_spec(spec: &Object) -> Result<NetworkSpec, Failure> {
 
 /// What clients can parse: not too deep for Ruby, not without end.
 fn bounded(result: Value, limits: &Limits) -> Result<Value, Failure> {
-    if strict_json::depth(&result) as u64 > limits.result_depth {
-        return Err(Failure::limit("result_depth", limits.result_depth, "the nesting of the guest's result"));
+    let failure = if strict_json::depth(&result) as u64 > limits.result_depth {
+        Failure::limit("result_depth", limits.result_depth, "the nesting of the guest's result")
+    } else if result.to_string().len() as u64 > limits.result_kib * 1024 {
+        Failure::limit("result_kib", limits.result_kib, "the guest's result")
+    } else {
+        return Ok(result);
+    };
+    Err(naming(failure, result.get(0).unwrap_or(&result)))
+}
+
+/// What was made and is refused must still be found by somebody.
+fn naming(failure: Failure, cid: &Value) -> Failure {
+    match cid.as_str() {
+        Some(cid) => {
+            Failure { message: format!("{}; the guest answered `{}`", failure.message, escape(cid, 255)), ..failure }
+        }
+        None => failure,
     }
-    if result.to_string().len() as u64 > limits.result_kib * 1024 {
-        return Err(Failure::limit("result_kib", limits.result_kib, "the guest's result"));
-    }
-    Ok(result)
 }

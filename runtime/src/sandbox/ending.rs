@@ -115,6 +115,17 @@ impl Ending {
         }
     }
 
+    /// Resolves when a request that was under way as the ending began is waited for
+    /// no longer, so that there is time left to undo it. An upload is not
+    /// waited for at all. Answers why.
+    pub async fn gives_up_waiting(&self, upload: bool) -> String {
+        self.begun().await;
+        if !upload {
+            tokio::time::sleep(self.cleanup / 2).await;
+        }
+        self.why().map(|why| why.word()).unwrap_or_default()
+    }
+
     /// Resolves when the guest has to be stopped.
     pub async fn over(&self) {
         self.begun().await;

@@ -135,3 +135,24 @@ fn without_secrets_only_authorization_is_denied() {
     answered(&outcomes(&job, &json!([get(&server.url("/?token=x"))]))[0], 200);
     assert_eq!(server.connections(), headers.len() + 1);
 }
+
+#[test]
+fn headers_that_make_a_server_see_another_request_are_denied() {
+    let server = Server::answering(Answer::ok(""));
+    let headers = [
+        ("X-HTTP-Method-Override", "DELETE"),
+        ("X-HTTP-Method", "DELETE"),
+        ("X-Method-Override", "DELETE"),
+        ("X-Original-URL", "/admin"),
+        ("X-Rewrite-URL", "/admin"),
+        ("X-Forwarded-Host", "evil.test"),
+        ("X-Forwarded-For", "10.0.0.1"),
+        ("Forwarded", "for=10.0.0.1"),
+        ("X-Real-IP", "10.0.0.1"),
+    ];
+    for (header, outcome) in headers.iter().zip(run(&job(json!([server.grant("api")])), &server, &headers)) {
+        assert_eq!(outcome["error"]["reason"], "header", "{header:?}: {outcome}");
+        denied(&outcome, "header", &["could change what the policy judged; leave it out"]);
+    }
+    assert_eq!(server.connections(), 0);
+}

@@ -77,6 +77,7 @@ fn a_value_that_cannot_be_told_apart_withholds_the_response() {
         ),
         (Answer::new(200, format!("{{\"token\":\"{TOKEN}\"")).header("Content-Type", "application/json"), true),
         (Answer::new(200, TOKEN).header("Content-Type", "text/plain"), true),
+        (Answer::json(200, &json!({"token": TOKEN.repeat(4000)})), true),
         (Answer::ok("\x1f\u{8b}").header("Content-Encoding", "gzip").header("Content-Type", "application/json"), true),
         (Answer::new(500, "<h1>an error page</h1>").header("Content-Type", "text/html"), false),
         (Answer::json(200, &json!({"other": 1})), false),

@@ -126,3 +126,24 @@ fn a_label_from_the_context_makes_the_origin_the_contexts() {
     }
     assert_eq!(server.connections(), 1);
 }
+
+#[test]
+fn an_origin_from_a_property_is_held_to_the_same_rules() {
+    for (url, said) in [
+        ("http://cloud.test", "in the clear"),
+        ("https://*.cloud.test", "`http[0].to`"),
+        ("https://u:p@cloud.test", "`http[0].to`"),
+        ("cloud.test", "`http[0].to`"),
+        ("", "`http[0].to`"),
+    ] {
+        let by_property = json!({"id": "api", "to": "${cloud_url}", "methods": ["GET"], "paths": ["/**"], "auth": {"bearer": "${password}"}});
+        let job = job(json!({"http": [by_property]}), url);
+        let response = call(&job, &json!([])).run();
+        response.fails(CPI_ERROR, &["policy.json", "`http[0].to`", said]);
+        assert!(!response.json.to_string().contains("u:p@"), "{}", response.json);
+    }
+    // Of a URL, as catalogs and cpi-configs have them, it is the origin that counts.
+    let server = Server::answering(Answer::ok(""));
+    let job = job(json!({"http": [templated(json!({}))]}), &server.url("/v3/?x"));
+    answered(&probe::outcomes_in(call(&job, &json!([get(&server.url("/other"))])).run().message())[0], 200);
+}

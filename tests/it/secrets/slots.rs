@@ -270,7 +270,9 @@ fn a_vm_whose_settings_were_never_sent_is_no_success() {
         (json!([bootstrap, send, done]), "without sending the user-data of `agent.bootstrap`"),
         (json!([bootstrap, post(&server.url("/other"), &json!({})), done]), "without sending the user-data"),
     ] {
-        create_vm(&job, &script).run().fails(CLOUD_ERROR, &["guest: create_vm succeeded", said, "a bug in the guest"]);
+        create_vm(&job, &script)
+            .run()
+            .fails(CLOUD_ERROR, &["guest: create_vm made `vm-1` ", said, "a bug in the guest"]);
     }
     // Where the policy has no slot for it, there is nowhere to send it.
     let without = with_policy(json!({"http": [server.grant("api")]}));

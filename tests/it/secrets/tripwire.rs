@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
-use serde_json::{Value, json};
+use serde_json::json;
 use tests::cloud::{answered, call, failed, get, job, outcomes};
 use tests::servers::{Answer, Server};
-use tests::{CLOUD_ERROR, Job};
+use tests::{CLOUD_ERROR, Job, Response};
 
 const SECRET: &str = "s3cr3t/of+the \"job\" & more";
 
@@ -106,59 +106,53 @@ fn the_second_leak_ends_the_call() {
     call(&job, &heedless).fails(CLOUD_ERROR, &["policy: 2 answers held secrets"]);
 }
 
-/// A secret too short for the tripwire comes to the guest, which tries to pass
-/// it on in every way it has.
+/// The server tells the secret backwards, which no tripwire sees; the guest
+/// turns it around and tries to pass it on in every way it has.
 #[test]
 fn what_a_guest_learned_comes_out_nowhere() {
-    let server = Server::answering(Answer::json(200, &json!({"p": "4711-0815"})));
-    let job = job(json!([server.grant("api")])).properties(json!({"pin": "4711-0815"}));
+    let backwards: String = SECRET.chars().rev().collect();
+    let (server, job) = echoing(Answer::json(200, &json!({"p": backwards})));
     let learn = json!({"op": "http", "url": server.url("/"), "keep": 100});
-    let learned = "{{0.ok.body.p}}";
     let forms = ["", "|base64", "|base64url", "|hex", "|percent", "|json", "|hex|upper"];
-    let said = |op: &str, key: &str| -> Vec<Value> {
-        forms
-            .iter()
-            .map(|form| json!({"op": op, key: format!("it is {}", learned.replace("}}", &format!("{form}}}}}")))}))
-            .collect()
-    };
-    let secrets = [
-        "4711-0815".to_owned(),
-        hex("4711-0815"),
-        hex("4711-0815").to_uppercase(),
-        STANDARD_NO_PAD.encode("4711-0815"),
-    ];
-    let clean = |text: &str| {
-        for secret in &secrets {
-            assert!(!text.contains(secret.as_str()), "{secret} in {text}");
+    let learned = |form: &str| format!("it is {{{{0.ok.body.p|reverse{form}}}}}, really");
+    let clean = |response: &Response| {
+        let text = format!("{} {}", response.json, response.stderr);
+        let hex = hex(SECRET);
+        for secret in ["s3cr3t", "of+the", "czNjcjN0", &hex[..20], &hex.to_uppercase()[..20]] {
+            assert!(!text.contains(secret), "{secret} in {text}");
         }
     };
-    let mut script = vec![learn.clone()];
-    script.extend(said("log", "message"));
-    script.extend(said("print", "text"));
+    let said = |op: &str, key: &str| forms.map(|form| json!({"op": op, key: learned(form)}));
+    let script = [vec![learn.clone()], said("log", "message").to_vec(), said("print", "text").to_vec()].concat();
     let told = call(&job, &json!(script));
-    clean(&told.json.to_string());
-    clean(&told.stderr);
-    assert!(told.stderr.contains("it is <redacted>"), "{}", told.stderr);
+    clean(&told);
+    assert_eq!(told.stderr.matches("<redacted>").count(), 2 * forms.len(), "{}", told.stderr);
     for form in forms {
-        let value = format!("x {} y", learned.replace("}}", &format!("{form}}}}}")));
         for end in [
-            json!({"op": "error", "kind": "cloud", "message": value}),
-            json!({"op": "error", "kind": "vm-creation-failed", "message": value}),
-            json!({"op": "panic", "message": value}),
-            json!({"op": "result", "json": value}),
+            json!({"op": "error", "kind": "cloud", "message": learned(form)}),
+            json!({"op": "error", "kind": "no-disk-space", "message": learned(form)}),
+            json!({"op": "panic", "message": learned(form)}),
         ] {
             let response = job.script(json!([learn, end])).run();
-            clean(&response.json.to_string());
-            clean(&response.stderr);
-            assert!(
-                response.json.to_string().contains("<redacted>") || response.stderr.contains("<redacted>"),
-                "{}",
-                response.json
-            );
+            clean(&response);
+            assert!(response.json.to_string().contains("<redacted>"), "{}", response.json);
         }
+        // A result is passed on as it is, or not at all.
+        let response = job.script(json!([learn, {"op": "result", "json": learned(form)}])).run();
+        clean(&response);
+        response.fails(
+            CLOUD_ERROR,
+            &["the result was withheld, as it holds the value of `auth.password`", "list it under `expose`"],
+        );
     }
-    let vm = json!({"op": "result", "json": {"vm": format!("vm-{learned}"), "networks": [{"name": "net", "ip": learned, "extra": {learned: [learned]}, "cloud_properties": {"p": learned}}]}});
-    let response = tests::cloud::create_vm(&job, &json!([learn, vm])).run();
-    clean(&response.json.to_string());
-    assert_eq!(response.result()[0], "vm-<redacted>");
+    for network in [
+        json!({"name": "net", "ip": learned("")}),
+        json!({"name": "net", "extra": {learned(""): [1]}}),
+        json!({"name": "net", "cloud_properties": {"p": learned("")}}),
+    ] {
+        let vm = json!({"op": "result", "json": {"vm": "vm-1", "networks": [network]}});
+        let response = tests::cloud::create_vm(&job, &json!([learn, vm])).run();
+        clean(&response);
+        response.fails(CLOUD_ERROR, &["the result was withheld"]);
+    }
 }
