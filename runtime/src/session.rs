@@ -6,10 +6,10 @@ use crate::component::cache::Description;
 use crate::component::prepared::Prepared;
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
-use crate::host::Host;
+use crate::host::{self, Host, HostCall};
 use crate::image::Image;
 use crate::log::{GuestLog, Level, Log, escape};
-use crate::net::gate::{Gate, HttpEvent};
+use crate::net::gate::{Gate, HttpEvent, NetUsage};
 use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
 use crate::rpc::arguments::Call;
@@ -34,11 +34,17 @@ pub struct Session<'a> {
     pub call: &'a Call,
     pub vault: &'a Arc<Vault>,
     pub log: &'a Arc<Log>,
-    /// Told of every request that the guest makes.
+    /// Told of everything that the guest asks for.
     pub watch: Option<Watch>,
 }
 
-pub type Watch = Box<dyn Fn(&HttpEvent) + Send + Sync>;
+pub type Watch = Arc<dyn Fn(Observed<'_>) + Send + Sync>;
+
+/// One thing that a guest asked for.
+pub enum Observed<'a> {
+    Http(&'a HttpEvent),
+    Host(&'a HostCall),
+}
 
 pub enum Unsuccessful {
     /// The guest's own error.
@@ -56,6 +62,7 @@ impl From<Failure> for Unsuccessful {
 pub struct Ran {
     pub result: Result<Value, Unsuccessful>,
     pub usage: Usage,
+    pub network: NetUsage,
 }
 
 pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
@@ -82,6 +89,8 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     );
     let agent = Arc::new(agent);
     let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &prepared.description.name, limits));
+    let watch_host =
+        watch.clone().map(|watch| Box::new(move |call: &HostCall| watch(Observed::Host(call))) as host::Watch);
     let watch = logged(Arc::clone(&guest_log), watch);
     let gate =
         Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
@@ -102,6 +111,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         registry: Arc::new(GuestRegistry::new(registry, Arc::clone(vault))),
         image,
         log: guest_log,
+        watch: watch_host,
     };
     let engine =
         engine::engine(limits).map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
@@ -129,17 +139,17 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| {
         shape::guest_error(error, method, from_director)
     });
-    Ok(Ran { result, usage: outcome.state.meter.usage() })
+    Ok(Ran { result, usage: outcome.state.meter.usage(), network: gate.usage() })
 }
 
 /// Every request is a line for whoever debugs; what was refused, one for all. They
 /// count as the guest's lines, since it decides how many there are.
-fn logged(log: Arc<GuestLog>, watch: Option<Watch>) -> Watch {
+fn logged(log: Arc<GuestLog>, watch: Option<Watch>) -> Box<dyn Fn(&HttpEvent) + Send + Sync> {
     Box::new(move |event| {
         let level = if event.outcome.is_ok() { Level::Debug } else { Level::Warn };
         log.write_of_runtime(level, &event.to_string());
         if let Some(watch) = &watch {
-            watch(event);
+            watch(Observed::Http(event));
         }
     })
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod archives;
 mod author;
+mod commands;
 mod configs;
 mod conformance;
 mod describes;

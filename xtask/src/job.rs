@@ -35,6 +35,7 @@ pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
     eprintln!("\nThe job is {state}: a Director or the CLI can be pointed at {out}/bin/cpi");
     eprintln!("Its configuration: {out}/config/cpi.json and {out}/config/policy.json");
     let request = r#"{"method":"info","arguments":[],"context":{}}"#;
+    eprintln!("For another user, such as a Director's vcap: chown -R USER {out}/config {out}/cache");
     eprintln!("Try it: printf '{request}' | {out}/bin/cpi");
     Ok(())
 }
@@ -67,7 +68,7 @@ fn write(programs: &Path, job: &Job) -> Result<()> {
         ("packages/wasm-cpi", 0o755),
         ("packages/guest", 0o755),
         // Holds machine code that is run as it is: nobody else may write there.
-        ("cache", 0o700),
+        ("cache", 0o755),
     ] {
         files::directory(&out.join(directory), mode)?;
     }

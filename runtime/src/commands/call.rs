@@ -6,12 +6,12 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::net::gate::HttpEvent;
+use crate::net::gate::NetUsage;
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Named;
 use crate::rpc::request::Request;
 use crate::sandbox::limits::Usage;
-use crate::session::{self, Session, Unsuccessful};
+use crate::session::{self, Observed, Session, Unsuccessful};
 use crate::signals;
 use crate::vault::Vault;
 use clap::Args;
@@ -42,6 +42,9 @@ pub struct Options {
     context: Option<String>,
 }
 
+/// More of a text does not help anybody at a terminal.
+const SHOWN_MAX: usize = 64 * 1024;
+
 pub fn call(options: &Options) -> Result<Report, Failure> {
     let config = Config::load(&options.config)?;
     let request = request(options, config.api_version)?;
@@ -61,40 +64,50 @@ pub fn call(options: &Options) -> Result<Report, Failure> {
     }
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&events);
-    let watch = move |event: &HttpEvent| seen.lock().unwrap_or_else(PoisonError::into_inner).push(event.to_string());
+    let watch = move |observed: Observed<'_>| {
+        let line = match observed {
+            Observed::Http(event) => format!("http     {event}"),
+            Observed::Host(call) => {
+                let ms = call.elapsed.as_secs_f64() * 1000.0;
+                format!("host     {} ({} B, {ms:.1} ms)", call.name, call.bytes)
+            }
+        };
+        seen.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    };
     let session = Session {
         config: &config,
         request: &request,
         call: &call,
         vault: &vault,
         log: &log,
-        watch: Some(Box::new(watch)),
+        watch: Some(Arc::new(watch)),
     };
     signals::watch();
     let started = Instant::now();
     let ran = session::run(session, prepared)?;
     let wall = started.elapsed();
     let mut text = String::new();
-    for (number, event) in events.lock().unwrap_or_else(PoisonError::into_inner).iter().enumerate() {
-        let _ = writeln!(text, "http {:>3}  {event}", number + 1);
+    for line in events.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let _ = writeln!(text, "{line}");
     }
     let good = ran.result.is_ok();
     match ran.result {
         Ok(result) => {
-            let _ = writeln!(text, "result   {}", vault.redact(&format!("{result:#}")));
+            let _ = writeln!(text, "result   {}", log.clean_text(&format!("{result:#}"), SHOWN_MAX));
         }
         Err(Unsuccessful::Wire(error)) => {
             let retry = if error.ok_to_retry { ", may be retried" } else { "" };
-            let _ = writeln!(text, "error    {}{retry}: {}", error.kind.name(), vault.redact(&error.message));
+            let _ =
+                writeln!(text, "error    {}{retry}: {}", error.kind.name(), log.clean_text(&error.message, SHOWN_MAX));
         }
         Err(Unsuccessful::Failure(failure)) => {
-            let _ = writeln!(text, "failed   {}", vault.redact(&failure.to_string()));
+            let _ = writeln!(text, "failed   {}", log.clean_text(&failure.to_string(), SHOWN_MAX));
             for line in failure.detail.lines() {
-                let _ = writeln!(text, "         {}", vault.redact(line));
+                let _ = writeln!(text, "         {}", log.clean_text(line, SHOWN_MAX));
             }
         }
     }
-    text.push_str(&usage(&ran.usage, wall, &config.limits));
+    text.push_str(&usage(&ran.usage, &ran.network, wall, &config.limits));
     Ok(Report { text, good })
 }
 
@@ -114,21 +127,20 @@ fn request(options: &Options, max_api_version: u32) -> Result<Request, Failure> 
     Request::parse(document.to_string().as_bytes(), max_api_version)
 }
 
-fn usage(usage: &Usage, wall: Duration, limits: &Limits) -> String {
+fn usage(usage: &Usage, network: &NetUsage, wall: Duration, limits: &Limits) -> String {
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
     let mut text = String::new();
     for (what, used, name, limit) in [
         ("wall", ms(wall), "wall_seconds", format!("{} s", limits.wall_seconds)),
         ("cpu", ms(usage.cpu), "cpu_seconds", format!("{} s", limits.cpu_seconds)),
-        (
-            "memory",
-            format!("{:.1} MiB", usage.peak_memory as f64 / f64::from(1 << 20)),
-            "memory_mib",
-            format!("{} MiB", limits.memory_mib),
-        ),
+        ("memory", mib(usage.peak_memory), "memory_mib", format!("{} MiB", limits.memory_mib)),
         ("host calls", usage.host_calls.to_string(), "host_calls", limits.host_calls.to_string()),
+        ("requests", network.requests.to_string(), "http_requests", limits.http_requests.to_string()),
     ] {
         let _ = writeln!(text, "used     {what}: {used} of {limit} ({name})");
     }
+    let _ =
+        writeln!(text, "used     network: {} sent, {} received", mib(network.bytes_sent), mib(network.bytes_received));
     text
 }

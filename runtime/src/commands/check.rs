@@ -7,7 +7,7 @@ use crate::component::{source, surface};
 use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::net::tls;
-use crate::policy::{Needs, Policy, PolicyFile, Properties};
+use crate::policy::{Needs, Pem, Policy, PolicyFile, Properties};
 use crate::session;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,7 +22,11 @@ struct Findings {
 pub fn check(path: &Path) -> Report {
     let mut findings = Findings::default();
     match Config::load(path) {
-        Err(failure) => findings.failed(&failure),
+        Err(failure) => {
+            findings.failed(&failure);
+            // Where it lies by default; what it says can be judged by itself.
+            findings.policy_text(&path.with_file_name("policy.json"));
+        }
         Ok(config) => {
             findings.good.push(format!("{}: read", path.display()));
             findings.warnings.extend(config.warnings.iter().cloned());
@@ -100,10 +104,36 @@ impl Findings {
         });
         match resolved {
             Ok(policy) => {
+                self.certificates(&config.policy, &policy);
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
                 self.warnings.extend(policy.warnings().iter().map(|warning| format!("{path}: {warning}")));
             }
             Err(problems) => self.problems.extend(problems.iter().map(|problem| format!("{path}: {problem}"))),
+        }
+    }
+
+    /// The policy alone, when the config that names it cannot be read.
+    fn policy_text(&mut self, path: &Path) {
+        if let Ok((text, _)) = config::read(path)
+            && let Err(problems) = PolicyFile::parse(&text)
+        {
+            self.problems.extend(problems.iter().map(|problem| format!("{}: {problem}", path.display())));
+        }
+    }
+
+    /// Files that the policy names and that are read when they are first needed.
+    fn certificates(&mut self, path: &Path, policy: &Policy) {
+        let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
+        let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
+        for (whose, tls) in grants.chain(logins) {
+            let client = tls.client.iter().flat_map(|client| [&client.cert, &client.key]);
+            for pem in tls.ca.iter().chain(client) {
+                if let Pem::File(name) = pem
+                    && let Err(what) = tls::read_pem(&path.with_file_name(name))
+                {
+                    self.problems.push(format!("{}: {whose}: {what}", path.display()));
+                }
+            }
         }
     }
 

@@ -61,6 +61,9 @@ fn one(wanted: Wanted<'_>, text: &mut String) -> Result<bool, Failure> {
     let (how, good) = match stored {
         Stored::Already => ("already prepared".to_owned(), true),
         Stored::Now => (format!("prepared in {}", wanted.cache.display()), true),
+        Stored::Unstamped(why) => {
+            (format!("prepared, but its file was touched and is hashed in every call: {why}"), false)
+        }
         Stored::Not(why) => (format!("compiled, but cannot be kept: {why}"), false),
     };
     let _ = writeln!(text, "{} {} ({}): {how}", description.name, description.version, wanted.guest.path.display());

@@ -30,10 +30,13 @@ const DESCRIBE_SECONDS: u64 = 10;
 
 /// Reads wasm from stdin, answers frames on stdout.
 pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64) -> std::io::Result<()> {
-    lock_down(compile_mib, compile_seconds)?;
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = lock_down(compile_mib, compile_seconds) {
+        let refusal = refusal(format!("not compiled, as the compiling process cannot give up its rights: {error}"));
+        return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
+    }
     let mut wasm = Vec::new();
     std::io::stdin().lock().read_to_end(&mut wasm)?;
-    let mut out = std::io::stdout().lock();
     let limits = Limits {
         memory_mib,
         wall_seconds: DESCRIBE_SECONDS,

@@ -28,6 +28,8 @@ pub enum Stored {
     Now,
     /// The disk is full, read-only, or not ours: it only costs speed.
     Not(String),
+    /// The same for a guest whose file was touched: it is hashed in every call.
+    Unstamped(String),
 }
 
 /// Which guest, and where its prepared form is kept.
@@ -41,8 +43,14 @@ pub struct Wanted<'a> {
 /// The guest, prepared now if it was not.
 pub fn prepared(wanted: Wanted<'_>, log: &Log) -> Result<Prepared, Failure> {
     let (prepared, stored) = prepare(wanted, |level, message| log.write(level, message))?;
-    if let Stored::Not(why) = stored {
-        log.write(Level::Warn, &format!("the prepared guest cannot be kept, every call compiles it again: {why}"));
+    match stored {
+        Stored::Already | Stored::Now => {}
+        Stored::Not(why) => {
+            log.write(Level::Warn, &format!("the prepared guest cannot be kept, every call compiles it again: {why}"));
+        }
+        Stored::Unstamped(why) => {
+            log.write(Level::Warn, &format!("the guest's file was touched, every call hashes it again: {why}"));
+        }
     }
     Ok(prepared)
 }
@@ -52,10 +60,9 @@ pub fn prepare(wanted: Wanted<'_>, tell: impl Fn(Level, &str)) -> Result<(Prepar
     let guest = wanted.guest;
     let cache = match Cache::open(wanted.cache) {
         Ok(cache) => Some(cache),
-        Err(_) if !wanted.cache.exists() => Cache::create(wanted.cache).ok(),
         Err(what) => {
-            tell(Level::Warn, &format!("{what}; it is not used"));
-            None
+            let made = if wanted.cache.exists() { Err(what) } else { Cache::create(wanted.cache) };
+            made.inspect_err(|what| tell(Level::Warn, &format!("{what}; it is not used"))).ok()
         }
     };
     if let Some(cache) = cache {
@@ -68,7 +75,7 @@ pub fn prepare(wanted: Wanted<'_>, tell: impl Fn(Level, &str)) -> Result<(Prepar
             Ok(entry) => {
                 let source = source::read_pinned(guest, wanted.limits)?;
                 let restamped = cache.restamp(&guest.sha256, &source.stamp, &entry);
-                let stored = restamped.map_or_else(Stored::Not, |()| Stored::Already);
+                let stored = restamped.map_or_else(Stored::Unstamped, |()| Stored::Already);
                 let description = entry.description.clone();
                 return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, stored));
             }

@@ -3,6 +3,7 @@ use crate::bindings::bosh::cpi::agent::{self, Encoding, Error, Host, Settings};
 use crate::bindings::bosh::cpi::types::DiskHint;
 use crate::sandbox::state::State;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl State {
     fn agent(&self) -> Result<Arc<AgentSession>, Error> {
@@ -25,23 +26,38 @@ impl From<AgentError> for Error {
 
 impl Host for State {
     async fn bootstrap(&mut self, settings: Settings) -> Result<String, Error> {
-        Ok(self.agent()?.bootstrap(&additions(settings))?)
+        let since = Instant::now();
+        let seal = self.agent()?.bootstrap(&additions(settings));
+        self.noted("agent.bootstrap", since, seal.as_ref().map_or(0, String::len));
+        Ok(seal?)
     }
 
     async fn created(&mut self, vm: String, registry_key: String) -> Result<(), Error> {
-        Ok(self.agent()?.created(&vm, &registry_key, self.ending.deadline()).await?)
+        let since = Instant::now();
+        let done = self.agent()?.created(&vm, &registry_key, self.ending.deadline()).await;
+        self.noted("agent.created", since, 0);
+        Ok(done?)
     }
 
     async fn attached(&mut self, registry_key: String, disk: String, hint: DiskHint) -> Result<(), Error> {
-        Ok(self.agent()?.attached(&registry_key, &disk, &hint.into(), self.ending.deadline()).await?)
+        let since = Instant::now();
+        let done = self.agent()?.attached(&registry_key, &disk, &hint.into(), self.ending.deadline()).await;
+        self.noted("agent.attached", since, 0);
+        Ok(done?)
     }
 
     async fn detached(&mut self, registry_key: String, disk: String) -> Result<(), Error> {
-        Ok(self.agent()?.detached(&registry_key, &disk, self.ending.deadline()).await?)
+        let since = Instant::now();
+        let done = self.agent()?.detached(&registry_key, &disk, self.ending.deadline()).await;
+        self.noted("agent.detached", since, 0);
+        Ok(done?)
     }
 
     async fn deleted(&mut self, registry_key: String) -> Result<(), Error> {
-        Ok(self.agent()?.deleted(&registry_key, self.ending.deadline()).await?)
+        let since = Instant::now();
+        let done = self.agent()?.deleted(&registry_key, self.ending.deadline()).await;
+        self.noted("agent.deleted", since, 0);
+        Ok(done?)
     }
 }
 

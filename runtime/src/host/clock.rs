@@ -1,7 +1,7 @@
 use crate::bindings::bosh::cpi::clock::Host;
 use crate::sandbox::state::State;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Longer sleeps end with the call anyway.
 const SLEEP_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -19,12 +19,14 @@ impl Host for State {
     }
 
     async fn sleep(&mut self, ms: u64) -> Result<(), String> {
-        let ending = Arc::clone(&self.ending);
-        tokio::select! {
+        let (ending, since) = (Arc::clone(&self.ending), Instant::now());
+        let slept = tokio::select! {
             biased;
             () = ending.begun() => Err(self.cancelled().unwrap_or_default()),
             () = tokio::time::sleep(Duration::from_millis(ms).min(SLEEP_MAX)) => Ok(()),
-        }
+        };
+        self.noted("clock.sleep", since, 0);
+        slept
     }
 
     fn ending(&mut self) -> Option<String> {

@@ -1,9 +1,13 @@
 use crate::bindings::bosh::cpi::config::{CallInfo, Host};
 use crate::sandbox::state::State;
+use std::time::Instant;
 
 impl Host for State {
     fn properties(&mut self) -> String {
-        self.host.as_ref().map(|host| host.properties.clone()).unwrap_or_default()
+        let since = Instant::now();
+        let properties = self.host.as_ref().map(|host| host.properties.clone()).unwrap_or_default();
+        self.noted("config.properties", since, properties.len());
+        properties
     }
 
     fn call(&mut self) -> CallInfo {

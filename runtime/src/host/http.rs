@@ -6,6 +6,7 @@ use crate::policy::DenialReason;
 use crate::sandbox::ending::Why;
 use crate::sandbox::state::State;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl State {
     fn gate(&self) -> Result<Arc<Gate>, Error> {
@@ -55,7 +56,9 @@ impl Host for State {
 
     async fn session(&mut self, name: String) -> Result<String, Error> {
         let gate = self.gate()?;
+        let since = Instant::now();
         let shown = gate.session(&name, self.ending.deadline()).await;
+        self.noted("http.session", since, shown.as_ref().map_or(0, String::len));
         self.watch(&gate);
         Ok(shown?)
     }

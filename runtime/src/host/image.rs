@@ -3,6 +3,7 @@ use crate::image::{Image, ImageError};
 use crate::sandbox::ending::Ending;
 use crate::sandbox::state::State;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl State {
     /// The image, or why there is none to read.
@@ -39,21 +40,32 @@ impl Host for State {
 
     async fn sha256(&mut self) -> Result<String, Error> {
         let image = self.image()?;
-        reading(Arc::clone(&self.ending), image.sha256()).await
+        let since = Instant::now();
+        let digest = reading(Arc::clone(&self.ending), image.sha256()).await;
+        self.noted("image.sha256", since, 0);
+        digest
     }
 
     fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
-        Ok(self.image()?.read(offset, length)?)
+        let since = Instant::now();
+        let bytes = self.image()?.read(offset, length)?;
+        self.noted("image.read", since, bytes.len());
+        Ok(bytes)
     }
 
     async fn members(&mut self) -> Result<Vec<Member>, Error> {
         let image = self.image()?;
+        let since = Instant::now();
         let members = reading(Arc::clone(&self.ending), image.members()).await?;
+        self.noted("image.members", since, 0);
         Ok(members.into_iter().map(|member| Member { name: member.name, size: member.size }).collect())
     }
 
     async fn read_member(&mut self, name: String, length: u32) -> Result<Vec<u8>, Error> {
         let image = self.image()?;
-        reading(Arc::clone(&self.ending), image.read_member(&name, length)).await
+        let since = Instant::now();
+        let bytes = reading(Arc::clone(&self.ending), image.read_member(&name, length)).await?;
+        self.noted("image.read-member", since, bytes.len());
+        Ok(bytes)
     }
 }

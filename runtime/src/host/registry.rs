@@ -2,6 +2,7 @@ use crate::bindings::bosh::cpi::registry::{Error, Host};
 use crate::registry::{GuestRegistry, GuestRegistryError};
 use crate::sandbox::state::State;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl State {
     fn registry(&self) -> Result<Arc<GuestRegistry>, Error> {
@@ -26,14 +27,23 @@ impl From<GuestRegistryError> for Error {
 
 impl Host for State {
     async fn get(&mut self, id: String) -> Result<String, Error> {
-        Ok(self.registry()?.get(&id, self.ending.deadline()).await?)
+        let since = Instant::now();
+        let settings = self.registry()?.get(&id, self.ending.deadline()).await;
+        self.noted("registry.get", since, settings.as_ref().map_or(0, String::len));
+        Ok(settings?)
     }
 
     async fn put(&mut self, id: String, settings: String) -> Result<(), Error> {
-        Ok(self.registry()?.put(&id, &settings, self.ending.deadline()).await?)
+        let since = Instant::now();
+        let done = self.registry()?.put(&id, &settings, self.ending.deadline()).await;
+        self.noted("registry.put", since, settings.len());
+        Ok(done?)
     }
 
     async fn delete(&mut self, id: String) -> Result<(), Error> {
-        Ok(self.registry()?.delete(&id, self.ending.deadline()).await?)
+        let since = Instant::now();
+        let done = self.registry()?.delete(&id, self.ending.deadline()).await;
+        self.noted("registry.delete", since, 0);
+        Ok(done?)
     }
 }

@@ -164,7 +164,7 @@ mod tests {
     fn the_list_is_this_one() {
         let names: Vec<&str> = OFFERED.iter().map(|(name, _)| *name).collect();
         assert!(names.is_sorted());
-        assert_eq!(names.len(), 27, "a change of this list is a change of what guests can do: say so in SECURITY.md");
+        assert_eq!(names.len(), 27, "a change of this list is a change of what guests can do: say so in CHANGELOG.md");
         assert!(!names.iter().any(|name| name.starts_with("wasi:http")));
     }
 

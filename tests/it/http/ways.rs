@@ -1,9 +1,12 @@
 //! The way to a server: names, addresses, and an environment that has no say.
 
 use serde_json::{Value, json};
+use std::net::UdpSocket;
+use std::process::Command;
 use std::time::Duration;
 use tests::cloud::{answered, failed, get, job, outcome, outcomes};
 use tests::servers::{Answer, Authority, Server, Validity, grant, with};
+use tests::users::is_root;
 use tests::{probe, process};
 
 #[test]
@@ -83,6 +86,52 @@ fn proxies_authorities_and_key_logs_of_the_environment_are_ignored() {
     failed(&outcomes[2], "tls", false, &["UnknownIssuer"]);
     assert_eq!(proxy.connections(), 0);
     assert!(!keys.exists());
+}
+
+/// A name server that knows one address for every name. Loopback only.
+fn name_server(at: &str) -> std::io::Result<()> {
+    let socket = UdpSocket::bind((at, 53))?;
+    std::thread::spawn(move || {
+        let mut query = [0; 512];
+        while let Ok((length, peer)) = socket.recv_from(&mut query) {
+            let Some(question) = query.get(12..length).and_then(|rest| {
+                let name = rest.iter().position(|byte| *byte == 0)?;
+                rest.get(..name + 5)
+            }) else {
+                continue;
+            };
+            let is_a = question[question.len() - 4..] == [0, 1, 0, 1];
+            let mut answer = [&query[..2], &[0x81, 0x80, 0, 1, 0, u8::from(is_a), 0, 0, 0, 0], question].concat();
+            if is_a {
+                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1]);
+            }
+            let _ = socket.send_to(&answer, peer);
+        }
+    });
+    Ok(())
+}
+
+#[test]
+fn names_are_resolved_without_any_library_of_the_machine() {
+    const AT: &str = "127.0.0.77";
+    if !is_root("mounting over /usr/lib in a namespace of its own") {
+        return;
+    }
+    name_server(AT).unwrap();
+    let server = Server::answering(Answer::ok("found"));
+    let origin = format!("http://api.cloud.test:{}", server.port());
+    let job = job(json!([grant("named", &origin)]));
+    let resolv = job.path("resolv.conf");
+    tests::job::write(&resolv, format!("nameserver {AT}\n").as_bytes());
+    let call = job.script(json!([get(&format!("{origin}/"))]));
+    let mut command = Command::new("unshare");
+    let hide = "mount --bind \"$1\" /etc/resolv.conf && mount -t tmpfs none /usr/lib && shift && exec \"$@\"";
+    command.args(["-m", "sh", "-c", hide, "sh"]).arg(&resolv).arg(call.command().get_program());
+    command.args(call.command().get_args());
+    let finished = process::run(&mut command, call.request().as_bytes(), Duration::from_secs(20));
+    let said = String::from_utf8_lossy(&finished.stderr);
+    let response: Value = serde_json::from_slice(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!(answered(&probe::outcomes(&response["result"])[0], 200)["body"], "found");
 }
 
 #[test]

@@ -93,6 +93,7 @@ impl Gate {
         match self.vault.leak_in(session.shown.as_bytes()) {
             None => Ok(session.shown),
             Some(secret) => {
+                self.record.leaked(&secret);
                 let what = format!("policy: what the login `{name}` shows holds the secret `{secret}`");
                 Err(HttpError::denied(DenialReason::Leak, format!("{what}; narrow its `show`")))
             }

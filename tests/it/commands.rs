@@ -1,0 +1,124 @@
+//! The commands for people: what they print, and how they exit.
+
+use serde_json::{Value, json};
+use std::process::{Command, Output};
+use tests::servers::{Answer, Server, grant, with};
+use tests::{Job, dist, job};
+
+fn tool(arguments: &[&str]) -> Output {
+    Command::new(dist::tool()).args(arguments).env_clear().current_dir("/").output().unwrap()
+}
+
+#[track_caller]
+fn said(output: &Output, good: bool, texts: &[&str]) -> String {
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.success(), good, "{text}");
+    for expected in texts {
+        assert!(text.contains(expected), "no `{expected}` in: {text}");
+    }
+    text
+}
+
+fn config(job: &Job) -> String {
+    job.config_file().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn check_is_content_with_a_good_job_and_names_what_is_unwise() {
+    let job = Job::default().configure(|config| {
+        config["allow_local"] = json!(true);
+        config["agent"] = json!({"mbus": "nats://u:a-password@10.0.0.1:4222"});
+    });
+    let text = said(
+        &tool(&["check", "--config", &config(&job)]),
+        true,
+        &["0 problems", "warning: `allow_local`", "warning: `agent.mbus` holds a password"],
+    );
+    assert!(!text.contains("a-password"), "{text}");
+}
+
+#[test]
+fn check_lists_every_problem_of_every_file() {
+    let job = Job::default()
+        .policy(
+            json!({"version": 1, "http": [{"id": "a", "to": "https://*", "methods": [], "paths": ["x"]}], "htp": 1}),
+        )
+        .configure(|config| {
+            config["limits"] = json!({"memory_mib": 0});
+            config["logg"] = json!(1);
+            config["guest"]["sha256"] = json!("abc");
+        });
+    let expected =
+        ["memory_mib", "`logg`", "`guest.sha256`", "`http[0].to`", "`http[0].methods`", "`http[0].paths[0]`", "`htp`"];
+    said(&tool(&["check", "--config", &config(&job)]), false, &expected);
+}
+
+#[test]
+fn check_opens_the_certificates_that_the_policy_names() {
+    let tls = json!({"tls": {"ca": "nowhere.pem"}});
+    let job = Job::default().policy(json!({"version": 1, "http": [with(grant("a", "https://api.cloud.test"), tls)]}));
+    said(&tool(&["check", "--config", &config(&job)]), false, &["grant `a`", "nowhere.pem", "1 problems"]);
+}
+
+#[test]
+fn check_refuses_a_guest_that_is_not_the_pinned_one() {
+    let job = Job::default().configure(|config| config["guest"]["sha256"] = json!("0".repeat(64)));
+    said(&tool(&["check", "--config", &config(&job)]), false, &["change the pin"]);
+}
+
+#[test]
+fn inspect_prints_the_pin_the_needs_and_what_is_granted() {
+    let probe = dist::probe();
+    let probe = probe.to_str().unwrap();
+    let text = said(&tool(&["inspect", probe]), true, &["probe 0.1.0", "\"sha256\": \"", "create_vm", "needs     {"]);
+    assert!(!text.contains("granted"), "{text}");
+    let job = Job::default().policy(json!({"version": 1, "http": [grant("mine", "https://api.cloud.test")]}));
+    said(&tool(&["inspect", probe, "--config", &config(&job)]), true, &["granted   any (*): by mine"]);
+    let output = tool(&["inspect", probe, "--json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["name"], found["methods"].as_array().unwrap().len()), (&json!("probe"), 21));
+}
+
+#[test]
+fn inspect_refuses_what_is_no_component() {
+    let directory = Job::default();
+    let file = directory.path("not.wasm");
+    job::write(&file, b"(component)");
+    said(&tool(&["inspect", file.to_str().unwrap()]), false, &["config: guest", "is WebAssembly text"]);
+}
+
+#[test]
+fn call_shows_requests_host_calls_result_and_usage() {
+    let server = Server::answering(Answer::ok("hello"));
+    let job = tests::cloud::job(json!([server.grant("mine")]));
+    let script = json!({"probe": [{"op": "http", "url": server.url("/x")}, {"op": "random", "count": 5}]});
+    said(
+        &tool(&["call", "create_disk", "10", &script.to_string(), "--config", &config(&job)]),
+        true,
+        &[
+            "http     GET http://127.0.0.1",
+            " 200 (mine;",
+            "host     random.bytes (5 B",
+            "result   \"probe:",
+            "(cpu_seconds)",
+        ],
+    );
+}
+
+#[test]
+fn call_shows_errors_without_what_moves_the_cursor() {
+    let job = Job::default();
+    let script = json!({"probe": [{"op": "error", "kind": "cloud", "message": "no\u{1b}[2Jroom"}]});
+    let output = tool(&["call", "create_disk", "10", &script.to_string(), "--config", &config(&job)]);
+    said(&output, false, &["error    Bosh::Clouds::CloudError: no\\u{1b}[2Jroom"]);
+}
+
+#[test]
+fn call_refuses_what_the_contract_does_not_have() {
+    let job = Job::default();
+    said(
+        &tool(&["call", "create_universe", "--config", &config(&job)]),
+        false,
+        &["request: the contract has no method"],
+    );
+}
