@@ -36,7 +36,7 @@ pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()
     if wanted(Part::Integration) {
         steps.check("integration tests", || {
             let mut cargo = repo.cargo_static("test");
-            test(cargo.args(["--release", "--package", "tests"]).env(DIST, repo.dist()), rest)
+            test(cargo.args(["--release", "--package", "tests", "--test", "it"]).env(DIST, repo.dist()), rest)
         });
     }
     steps.finish()
