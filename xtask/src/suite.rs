@@ -51,6 +51,10 @@ fn lint(repo: &Repo, steps: &mut Steps) {
         cargo.args(["--release", "--workspace", "--features", "wasm-cpi/compiler", "--all-targets"]);
         command::run(cargo.args(DENY_WARNINGS))
     });
+    steps.check("clippy: runtime without the compiler", || {
+        let mut cargo = repo.cargo_static("clippy");
+        command::run(cargo.args(["--release", "--package", "wasm-cpi"]).args(DENY_WARNINGS))
+    });
     steps.check("clippy: guests", || {
         command::run(repo.cargo_guests("clippy").args(["--workspace", "--all-targets"]).args(DENY_WARNINGS))
     });

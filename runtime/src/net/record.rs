@@ -57,6 +57,8 @@ struct State {
     /// Bytes of bodies that count against `http_total_mib`.
     total: u64,
     changes: Vec<Change>,
+    /// Requests that may have changed something beyond those.
+    more_changes: u64,
     /// Names of secrets that arrived in a slot.
     filled: Vec<String>,
     leaks: u32,
@@ -130,6 +132,7 @@ impl Record {
             state.changes.push(Change { request, outcome: Outcome::Unanswered });
             return state.changes.len() - 1;
         }
+        state.more_changes += 1;
         MAX_CHANGES
     }
 
@@ -170,7 +173,12 @@ impl Record {
     }
 
     pub(super) fn changes(&self) -> Vec<String> {
-        self.lock().changes.iter().filter_map(Change::told).collect()
+        let state = self.lock();
+        let mut told: Vec<String> = state.changes.iter().filter_map(Change::told).collect();
+        if state.more_changes > 0 {
+            told.push(format!("and {} more", state.more_changes));
+        }
+        told
     }
 
     pub(super) fn filled(&self) -> Vec<String> {
@@ -206,5 +214,6 @@ mod tests {
         let last = (0..2 * MAX_CHANGES).map(|_| record.changing("PUT /c".into())).last();
         record.changed(last.unwrap(), Outcome::NotSent);
         assert!(record.changes().len() <= MAX_CHANGES);
+        assert_eq!(record.changes().last().unwrap(), "and 206 more");
     }
 }

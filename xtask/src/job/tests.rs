@@ -87,7 +87,7 @@ fn modes_are_those_that_the_runtime_demands() {
         ("packages/wasm-cpi/wasm-cpi", 0o755),
         ("packages/wasm-cpi/wasm-cpi-run", 0o755),
         ("packages/guest/probe.wasm", 0o644),
-        ("cache", 0o700),
+        ("cache", 0o755),
     ] {
         let found = fs::metadata(job.out.join(path)).unwrap().permissions().mode() & 0o7777;
         assert_eq!(found, mode, "{path}: {found:o}");
