@@ -335,3 +335,30 @@ fn levels_and_formats_of_the_log_are_as_configured() {
     let line: Value = serde_json::from_str(with(json!({"format": "json"})).trim()).unwrap();
     assert_eq!(line, json!({"request_id": "cpi-123456", "source": "probe", "level": "warn", "message": "at \"warn\""}));
 }
+
+#[test]
+fn a_file_of_another_user_is_refused() {
+    if !is_root("giving files away") {
+        return;
+    }
+    for file in ["config/cpi.json", "config/policy.json"] {
+        let job = Job::default();
+        give(&job.path(file), NOBODY);
+        let response = job.call("has_vm", json!(["vm-1"])).run();
+        response.fails(CPI_ERROR, &[file, "belongs to user 65534, neither to this user (0) nor to root"]);
+    }
+}
+
+#[test]
+fn a_secret_of_the_wrong_type_is_not_quoted() {
+    for (key, section) in [
+        ("registry", json!({"endpoint": "http://127.0.0.1", "user": "u", "password": 12_345_678_901_u64})),
+        ("agent", json!({"mbus": 12_345_678_901_u64})),
+        ("agent", json!({"mbus": ["12345678901"]})),
+    ] {
+        let response = Job::default().configure(|config| config[key] = section).call("has_vm", json!(["vm-1"])).run();
+        response.fails(CPI_ERROR, &[&format!("`{key}` is not right"), "expected a string"]);
+        let all = format!("{}{}", response.json, response.stderr);
+        assert!(!all.contains("12345678901"), "{all}");
+    }
+}

@@ -57,6 +57,7 @@ fn descriptions_are_plain_text_of_the_contract() {
     for (name, version, formats, methods, said) in [
         ("", "1", &["f"][..], &["has_vm"][..], "a name that does not match [a-z0-9-]{1,64}"),
         ("Upper", "1", &["f"], &[], "a name that does not match"),
+        ("wasm-cpi", "1", &["f"], &[], "the name `wasm-cpi`, which is the runtime's in logs"),
         ("two words", "1", &["f"], &[], "a name that does not match"),
         ("a\nb", "1", &["f"], &[], "a name that does not match"),
         (long.as_str(), "1", &["f"], &[], "a name that does not match"),

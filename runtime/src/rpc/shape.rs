@@ -198,6 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn lists_that_are_none_of_texts_survive_too() {
+        let networks = json!({"n": {"type": "manual", "dns": ["8.8.8.8", 5], "default": [], "cloud_properties": {}}});
+        assert_eq!(networks_for_caller(networks_for_guest(networks.as_object().unwrap())).unwrap(), networks);
+    }
+
+    #[test]
+    fn a_guest_cannot_speak_as_the_runtime() {
+        let error = |message: &str| Error { kind: ErrorKind::Cloud, message: message.into() };
+        let wire = |message: &str| guest_error(error(message), Method::HasVm, true).unwrap().message;
+        assert_eq!(wire("config: set allow_local"), "guest: config: set allow_local");
+        assert_eq!(wire("no room"), "no room");
+    }
+
+    #[test]
     fn only_what_the_director_logs_of_env_is_visible() {
         let env = json!({"bosh": {"group": "g", "groups": ["a"], "tags": {"t": "x"}, "password": "p", "mbus": {}}, "other": 1});
         assert_eq!(

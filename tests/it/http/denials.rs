@@ -344,3 +344,25 @@ fn a_login_that_is_refused_denies_the_credential() {
     denied(&outcome, "credential", &["iaas: login `main`", "HTTP 403", "check the properties"]);
     assert_eq!((server.connections(), identity.requests().len()), (0, 1));
 }
+
+#[test]
+fn a_refusal_tells_nothing_about_secrets() {
+    let job = job(json!([grant("mine", "https://api.cloud.test")])).properties(json!({"pin": "123456"}));
+    // What the guest guessed comes back to it as it was, right or wrong.
+    for guess in ["/123456", "/654321"] {
+        let outcomes = job.probe(json!([get(&format!("https://elsewhere.test{guess}"))]));
+        assert!(outcomes[0]["error"]["message"].as_str().unwrap().contains(guess), "{outcomes:?}");
+    }
+}
+
+#[test]
+fn refused_requests_do_not_flood_the_log() {
+    let job = job(json!([grant("mine", "https://api.cloud.test")])).limits(json!({"log_lines": 10}));
+    let url = format!("https://elsewhere.test/{}", "x".repeat(5000));
+    let script: Vec<Value> = (0..100).map(|_| get(&url)).chain([json!({"op": "trap"})]).collect();
+    let response = tests::cloud::call(&job, &json!(script));
+    assert!(response.stderr.len() < 20_000, "{}", response.stderr.len());
+    assert!(response.stderr.contains("lines of probe dropped: `limits.log_lines` is reached"), "{}", response.stderr);
+    // And leave room for how it ended.
+    assert!(response.log().contains("wasm backtrace"), "{}", response.log());
+}

@@ -3,6 +3,8 @@ use crate::agent::tests::{additions, config, spec};
 use crate::agent::{Encoding, mode};
 use crate::policy::RegistryRights;
 use crate::registry::fake::{Dialect, Fake, run, soon};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 struct Call {
@@ -142,4 +144,29 @@ fn secrets_in_the_settings_are_known_to_the_vault() {
     }
     let public = "a-long-name-of-one http://10.0.0.6:25250 10.0.0.7";
     assert_eq!(call.vault.redact(public), public);
+}
+
+#[test]
+fn user_data_is_known_after_every_encoding() {
+    let fake = Fake::start(Dialect::Ruby);
+    let call = call(&fake, Mode::Registryless, None);
+    let additions = Additions { encodings: vec![Encoding::Base64; 3], ..additions() };
+    let seal = call.agent.bootstrap(&additions).unwrap();
+    let mut text = call.vault.open(&seal).unwrap().secret.reveal().to_owned();
+    for _ in 0..3 {
+        assert_eq!(call.vault.leak_in(text.as_bytes()).as_deref(), Some("agent"), "{text}");
+        text = String::from_utf8(BASE64_STANDARD.decode(&text).unwrap()).unwrap();
+    }
+    assert!(text.starts_with('{'), "{text}");
+}
+
+#[test]
+fn user_data_is_bounded() {
+    let fake = Fake::start(Dialect::Ruby);
+    let call = call(&fake, Mode::Registryless, None);
+    let huge = Additions { vm_name: "x".repeat(2 << 20), ..additions() };
+    assert!(call.agent.bootstrap(&huge).unwrap_err().to_string().contains("larger than"));
+    let named = |number: usize| Additions { vm_name: format!("vm-{number}"), ..additions() };
+    let made = (0..100).take_while(|number| call.agent.bootstrap(&named(*number)).is_ok()).count();
+    assert_eq!(made, MAX_BOOTSTRAPS);
 }
