@@ -122,6 +122,16 @@ impl Server {
         (address, (listener, waiting))
     }
 
+    /// An address that is taken, by nobody who listens: a port that was only
+    /// looked up may be another test's a moment later. Port 0 takes a free one.
+    pub fn nobody(port: u16) -> Option<(SocketAddr, impl Sized)> {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+        let taken = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
+        bind(&taken, &SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()?;
+        let address = SocketAddr::try_from(getsockname(&taken).ok()?).ok()?;
+        Some((address, taken))
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }

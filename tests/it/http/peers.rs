@@ -94,7 +94,7 @@ fn more_than_one_answer_is_still_one() {
 
 #[test]
 fn a_connection_that_nobody_takes_or_that_breaks_says_what_was_sent() {
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (gone, _taken) = Server::nobody(0).unwrap();
     let origin = format!("http://{gone}");
     let refused = outcome(&job(json!([tests::servers::grant("api", &origin)])), get(&format!("{origin}/")));
     failed(&refused, "connect", false, &["iaas: ", "check that the server runs"]);
