@@ -100,6 +100,149 @@ checks! {
         LocalhostName "an answer of DNS for localhost";
         DnsOwner "records of other names in an answer of DNS";
     }
+    "tls" {
+        TlsIssuer "a certificate that no trusted authority issued";
+        TlsName "a certificate for another name";
+        TlsTime "a certificate that is expired or not valid yet";
+        TlsPin "a key that is none of the grant's pins";
+        TlsEnvironment "authorities from SSL_CERT_FILE";
+        TlsKeyLog "session keys written to SSLKEYLOGFILE";
+    }
+    "http-request" {
+        MethodKnown "a method that is none of the seven";
+        HeaderFraming "headers that the host alone sets";
+        HeaderValue "control characters in a header's value";
+        HeaderImpostor "headers that make a request look like another one";
+        HeaderAuthorization "an Authorization header of the guest's own";
+        HeaderOfAuth "the header that the grant's auth sets";
+        HeaderCredentials "other credential headers where a grant sends secrets";
+        HeaderDisguise "Accept-Encoding and Range where a grant sends secrets";
+        QueryCredentials "credentials in the query where a grant sends secrets";
+        IdentityRequested "compressed answers, which nobody may ask for by default";
+        ProxyEnvironment "proxies from the environment";
+    }
+    "http-response" {
+        Redirects "a redirect that the host would follow";
+        SwitchedProtocol "a switch to another protocol";
+        Truncation "an answer that ends before it is complete";
+        EncodedResponse "an encoded answer where a grant sends secrets";
+        CredentialHeaders "Set-Cookie and the like in an answer";
+        CredentialFields "adminPass and the like in an answer";
+    }
+    "captures" {
+        CaptureValue "a captured value that the guest would see";
+        CaptureUnreadable "an answer whose captured value cannot be told apart";
+        CaptureSize "a captured value longer than any credential";
+        CaptureName "a capture that calls itself `agent`";
+    }
+    "sealing" {
+        SealedProperties "properties that the guest would see";
+        SealedEnv "the VM's env beyond what the Director logs";
+        SealedAgent "agent settings that the guest would see";
+        SealedRegistry "the registry's settings that the guest would see";
+        ExposedCredential "credentials by their names below an exposed property";
+        SealInUrl "a seal in the URL";
+        SealOutsideSlot "a seal where the grant has no slot";
+        SealTransformed "a seal that was encoded or cut";
+        SealHalves "half of a seal";
+        SealCase "a seal in other case";
+        SlotTakes "a seal that the slot does not take";
+        SlotHeader "something else than a seal in a header that is a slot";
+        PlaceOnce "a field that occurs twice, where one has to be told apart";
+        PlaceType "a body of another Content-Type than the place wants";
+        XmlDoctype "XML with a document type or processing instructions";
+        PartEncoding "a part of a form with a transfer encoding";
+        PartBoundary "a value that holds the boundary between parts";
+        JsonExact "numbers that would not survive being written again";
+    }
+    "secrets" {
+        Tripwire "an answer that holds a secret";
+        TripwireTwice "going on after the second such answer";
+        TripwireShown "what a login shows, if it holds a secret";
+        ResultWithheld "a result that holds a secret";
+        FormBase64 "secrets and seals as base64";
+        FormHex "secrets and seals as hexadecimal digits";
+        FormJson "secrets and seals with JSON escapes";
+        FormPercent "secrets and seals percent-encoded";
+        FormXml "secrets and seals with XML entities";
+        FormLines "secrets and seals with line breaks in them";
+        SecretLines "single lines of a secret that has many";
+        RedactLog "secrets in lines of the log";
+        RedactAnswer "secrets in the message of an error";
+        RedactGuestError "secrets in what a guest is told of a failed request";
+        SealPrinted "seals in lines of the log and in messages";
+        LoginCount "logins without end";
+        LoginTokenSize "a token longer than any header";
+    }
+    "component" {
+        Pin "a module that is not the pinned one";
+        Imports "imports that no CPI is given";
+        NeedsTwice "two sections of needs";
+        NeedsSize "needs of more than 64 KiB";
+        DescriptionForm "a description that is not plain, or claims the runtime's name";
+        DescribeTime "a `describe` that takes its time";
+        ChildUser "compiling as root";
+        ChildEnvironment "an environment for the compiling child";
+        ChildPrivileges "new privileges for the compiling child";
+        EngineMemory64 "64-bit memories";
+        EngineMultiMemory "several memories in a module";
+        EngineProposals "other proposals that guests do not need";
+    }
+    "cache" {
+        CacheDirectory "a cache directory that others can write";
+        CacheDirectoryLink "a cache directory that is a link";
+        CacheFile "files in the cache that others can write";
+        CacheFileLink "files in the cache that are links";
+        CacheDigest "an artifact that is not what its name says";
+        CacheManifest "a manifest of another format or guest";
+        CacheStamp "a guest's file that changed since it was hashed";
+    }
+    "director" {
+        JsonDuplicateKey "a key that stands in JSON twice";
+        JsonDepth "JSON that is nested too deeply";
+        JsonTrailing "text behind a JSON document";
+        ApiVersion "an API version that this CPI does not speak";
+        Arity "more arguments than the method has";
+        CidForm "a cloud ID that is empty or has control characters";
+        HintForm "a disk hint with control characters";
+        NetworkTwice "a network that a guest returned twice";
+        NetworkDecided "addresses that the Director decided on";
+        VmUnreachable "a VM whose user-data was never sent";
+        VmUnregistered "a VM without settings in the registry";
+        ExitIsFailure "success by `exit(0)`";
+        BorrowedWords "a guest's error that speaks as the runtime";
+        MessageSize "an error's message without end";
+        StorySize "a log in the response without end";
+    }
+    "image" {
+        ImageDirs "an image outside of `image_dirs`";
+        ImageLink "an image that is a link";
+        ImageRegular "an image that is no regular file";
+        ImageRange "reading behind the image's end";
+        ImageReadSize "reading too much of the image at once";
+        ArchiveBounds "an archive with too many or too long parts";
+    }
+    "registry" {
+        RegistryIds "settings of an instance that is not of this call";
+        RegistryIdForm "an instance ID that changes the URL";
+        RegistryCreateOnly "settings that `create_vm` would overwrite";
+        RegistryOwnWrites "settings that `create_vm` did not write";
+        RegistryChangeable "changes of settings beyond disks and networks";
+        RegistryShapes "disks and networks that the Agent cannot read";
+        RegistryUndo "settings of a VM that was not created after all";
+    }
+    "sandbox" {
+        WasiEnvironment "the environment";
+        WasiArguments "the program's arguments";
+        WasiFilesystem "files";
+        StdioLine "an endless line on stdout";
+        RandomSize "more than 64 KiB of randomness at once";
+        Instances "more instances, tables and memories than any guest needs";
+    }
+    "log" {
+        EscapeLog "control and bidi characters in lines of the log";
+        EscapeNeeds "control and bidi characters in what a module declares";
+    }
 }
 
 impl Check {

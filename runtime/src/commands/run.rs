@@ -8,6 +8,7 @@
 use crate::component::prepared;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::{Format, Level, Log};
 use crate::rpc::arguments::Call;
@@ -62,7 +63,8 @@ fn answer(config: &Path) -> String {
     match result {
         Ok(result) => response::write(Ok(result), ""),
         Err(error) => {
-            let message = log.clean_text(&error.message, MESSAGE_MAX);
+            let max = if Check::MessageSize.on() { MESSAGE_MAX } else { usize::MAX };
+            let message = log.clean_text(&error.message, max);
             let error = WireError { message, ..error };
             response::write(Err(error), &log.story())
         }

@@ -10,6 +10,7 @@ mod auth;
 pub use crate::net::record::{HttpEvent, NetUsage};
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
 use crate::net::captures::{self, Incoming, Reason, Withheld};
@@ -335,7 +336,7 @@ impl Gate {
             HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => true,
             _ => false,
         };
-        if refusal && !error.sent {
+        if refusal && !error.sent || !Check::RedactGuestError.on() {
             return error;
         }
         HttpError { message: self.vault.redact(&error.message), ..error }

@@ -163,7 +163,7 @@ pub(super) fn printable(text: &str) -> String {
 
 fn is_harmless(c: char) -> bool {
     let steers = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    !c.is_control() && !steers
+    !Check::EscapeNeeds.on() || (!c.is_control() && !steers)
 }
 
 /// Names of grants, logins and captures.

@@ -57,7 +57,7 @@ impl Needs {
     }
 
     fn read(section: &[u8], problems: &Problems) -> Option<Needs> {
-        if section.len() > MAX_BYTES {
+        if Check::NeedsSize.on() && section.len() > MAX_BYTES {
             problems.add(
                 "",
                 format!("the needs have more than {MAX_BYTES} bytes"),
