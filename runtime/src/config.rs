@@ -5,10 +5,12 @@
 //! guest.
 
 use crate::agent::AgentConfig;
+use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::{Format, Level};
+use crate::net::http_trace::HttpTrace;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
@@ -37,6 +39,9 @@ pub struct Config {
     pub limits: Limits,
     pub log_level: Level,
     pub log_format: Format,
+    /// Off if it is absent.
+    pub audit: Option<AuditConfig>,
+    pub http_trace: Option<HttpTrace>,
     pub cache: PathBuf,
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
@@ -120,12 +125,15 @@ impl Config {
         let policy: PathBuf = sections.optional("policy").unwrap_or_else(|| "policy.json".into());
         let limits: Limits = sections.optional("limits").unwrap_or_default();
         let log: Option<LogSection> = sections.optional("log");
+        let audit: Option<AuditConfig> = sections.optional("audit");
+        let http_trace: Option<HttpTrace> = sections.optional("http_trace");
         let cache: PathBuf = sections.optional("cache").unwrap_or_else(|| "cache".into());
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.unknown();
         sections.problems.extend(limits.problems());
+        sections.problems.extend(audit.iter().flat_map(AuditConfig::problems));
         let api_version = debug.and_then(|debug| debug.cpi.api_version).unwrap_or(API_VERSION);
         if !(1..=API_VERSION).contains(&api_version) {
             sections.problem(&format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
@@ -141,6 +149,7 @@ impl Config {
         if allow_local {
             advice.push("`allow_local` lets grants reach this machine itself: for tests and local clouds only".into());
         }
+        advice.extend(http_trace.map(HttpTrace::warning));
         let base = path.parent().unwrap_or(Path::new("."));
         if let Some(registry) = &mut registry {
             registry.resolve_paths(base);
@@ -156,6 +165,8 @@ impl Config {
                 limits,
                 log_level: log.as_ref().map_or_else(default_level, |log| log.level),
                 log_format: log.as_ref().map_or_else(default_format, |log| log.format),
+                audit: audit.map(|audit| audit.relative_to(base)),
+                http_trace,
                 cache: base.join(cache),
                 image_dirs: image_dirs.iter().map(|dir| base.join(dir)).collect(),
                 allow_local,
@@ -165,6 +176,15 @@ impl Config {
             _ => Err(sections.problems),
         }
     }
+}
+
+/// The audit log of a config that cannot be used otherwise: that a call failed
+/// for that belongs into it.
+pub fn audit_alone(path: &Path) -> Option<AuditConfig> {
+    let (text, _) = read(path).ok()?;
+    let mut fields = strict_json::parse(&text, MAX_DEPTH).ok()?;
+    let audit: AuditConfig = serde_json::from_value(fields.get_mut("audit")?.take()).ok()?;
+    audit.problems().is_empty().then(|| audit.relative_to(path.parent().unwrap_or(Path::new("."))))
 }
 
 pub fn is_sha256(text: &str) -> bool {
