@@ -15,5 +15,6 @@ mod prepared;
 mod registry;
 mod requests;
 mod secrets;
+mod signatures;
 mod traps;
 mod wasi;
