@@ -11,6 +11,7 @@ mod endings;
 mod http;
 mod images;
 mod limits;
+mod newer;
 mod prepared;
 mod registry;
 mod requests;
