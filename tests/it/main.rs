@@ -12,6 +12,7 @@ mod http;
 mod images;
 mod limits;
 mod newer;
+mod pins;
 mod prepared;
 mod registry;
 mod requests;
