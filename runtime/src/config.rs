@@ -7,6 +7,7 @@
 use crate::agent::AgentConfig;
 use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
+use crate::component::signature::Signature;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::{Format, Level};
@@ -14,13 +15,10 @@ use crate::net::http_trace::HttpTrace;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
-use crate::trust::trusted;
+use crate::trust;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A larger file is no configuration.
@@ -55,6 +53,8 @@ pub struct GuestConfig {
     pub path: PathBuf,
     /// Lower-case hex.
     pub sha256: String,
+    /// Who must have signed that digest, if anybody.
+    pub signature: Option<Signature>,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +62,7 @@ pub struct GuestConfig {
 struct GuestSection {
     path: PathBuf,
     sha256: String,
+    signature: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -151,13 +152,16 @@ impl Config {
         }
         advice.extend(http_trace.map(HttpTrace::warning));
         let base = path.parent().unwrap_or(Path::new("."));
+        let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
+            Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
+        });
         if let Some(registry) = &mut registry {
             registry.resolve_paths(base);
         }
         match guest {
             Some(guest) if sections.problems.is_empty() => Ok(Config {
                 path: path.to_owned(),
-                guest: GuestConfig { path: base.join(guest.path), sha256: guest.sha256 },
+                guest: GuestConfig { path: base.join(guest.path), sha256: guest.sha256, signature },
                 properties,
                 agent,
                 registry,
@@ -203,24 +207,10 @@ pub fn several(path: &Path, problems: &[String]) -> Failure {
 
 /// Reads a file that decides about trust: only its owner may be able to write it.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    let failed = |what: &str| Failure::config(format!("{}: {what}", path.display()));
-    let mut file =
-        File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed()).open(path).map_err(
-            |error| failed(&format!("cannot be read ({error}); check the path and that this user may read it")),
-        )?;
-    let metadata = file.metadata().map_err(|error| failed(&format!("cannot be read ({error})")))?;
-    if !metadata.is_file() {
-        return Err(failed("is not a regular file"));
-    }
-    trusted(metadata.uid(), metadata.mode()).map_err(|what| failed(&what))?;
-    let mut text = String::new();
-    let read = Read::by_ref(&mut file).take(MAX_BYTES + 1).read_to_string(&mut text);
-    read.map_err(|error| failed(&format!("cannot be read ({error})")))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(failed("is larger than 4 MiB"));
-    }
+    let (text, mode) =
+        trust::read(path, MAX_BYTES).map_err(|what| Failure::config(format!("{}: {what}", path.display())))?;
     let mut warnings = Vec::new();
-    if metadata.mode() & 0o004 != 0 {
+    if mode & 0o004 != 0 {
         warnings
             .push(format!("{} is readable by everybody; run `chmod o-r` on it if it holds secrets", path.display()));
     }

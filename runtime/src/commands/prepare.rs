@@ -33,7 +33,7 @@ pub fn prepare(options: &Options) -> Result<Report, Failure> {
         let limits = Limits::default();
         become_owner(cache)?;
         let sha256 = source::read(guest, &limits)?.sha256;
-        let guest = GuestConfig { path: guest.clone(), sha256 };
+        let guest = GuestConfig { path: guest.clone(), sha256, signature: None };
         good &= one(Wanted { guest: &guest, cache, limits: &limits }, &mut text)?;
     }
     let configs: Vec<Config> = options.config.iter().map(|path| Config::load(path)).collect::<Result<_, _>>()?;

@@ -102,6 +102,10 @@ pub fn prepared(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<Prepar
 /// Tells of doubts, and of what takes a while.
 pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepared, Stored), Failure> {
     let guest = wanted.guest;
+    // First of all: what is not vouched for is neither compiled nor looked up.
+    if let Some(signature) = &guest.signature {
+        signature.verify(&guest.path, &guest.sha256)?;
+    }
     let cache = match Cache::open(wanted.cache) {
         Ok(cache) => Some(cache),
         Err(what) => {
