@@ -176,6 +176,9 @@ checks! {
     }
     "component" {
         Pin "a module that is not the pinned one";
+        Signature "a module that too few keys signed";
+        SignatureKey "a key with which anybody can sign";
+        SignatureTwice "a key that is listed twice to count twice";
         Imports "imports that no CPI is given";
         NeedsTwice "two sections of needs";
         NeedsSize "needs of more than 64 KiB";
@@ -242,6 +245,11 @@ checks! {
     "log" {
         EscapeLog "control and bidi characters in lines of the log";
         EscapeNeeds "control and bidi characters in what a module declares";
+        AuditLink "an audit file that is a link";
+        AuditTrust "an audit file that others can write";
+        AuditLines "lines of the audit log without end";
+        TraceCredentials "credentials by their names in the trace of HTTP";
+        TraceBounds "a trace of HTTP without end";
     }
 }
 

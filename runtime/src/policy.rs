@@ -6,6 +6,7 @@
 //! code: no IO, no clock, no wasm; certificates and keys are read elsewhere.
 
 mod auth;
+mod beyond;
 mod body;
 mod expose;
 mod fields;
@@ -34,6 +35,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 pub use auth::Auth;
+pub use beyond::{Want, beyond};
 pub use body::LoginBody;
 pub use expose::Expose;
 pub use file::PolicyFile;

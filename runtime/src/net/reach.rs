@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
 use crate::net::{addresses, own};
@@ -35,6 +36,8 @@ pub(super) struct Reach {
     pub(super) resolver: Resolver,
     /// Where the files lie that the policy names.
     pub(super) files: PathBuf,
+    /// Shows requests and responses, if somebody wants that.
+    pub(super) trace: Option<Tracer>,
     /// By what asked for it: authorities and keys are read once.
     tls: Mutex<HashMap<String, ClientConfig>>,
     /// Addresses of endpoints that no grant can open, by their names.
@@ -64,6 +67,7 @@ impl Reach {
             caps: Caps::of(limits),
             resolver: Resolver::system(),
             files: PathBuf::new(),
+            trace: None,
             tls: Mutex::default(),
             forbidden: Mutex::default(),
         }
@@ -73,11 +77,13 @@ impl Reach {
         self.caps
     }
 
-    /// The addresses that may be connected to.
+    /// The addresses that may be connected to. `noted` is the first of them, or
+    /// the one that was refused.
     pub(super) async fn find(
         &self,
         way: &Way<'_>,
         destination: &Destination,
+        noted: &mut Option<IpAddr>,
         deadline: Instant,
     ) -> Result<Vec<IpAddr>, HttpError> {
         let found = match destination.host() {
@@ -88,8 +94,10 @@ impl Reach {
             let message = format!("policy: {} does not reach {destination}: {why}", way.name);
             HttpError::denied(DenialReason::Address, message)
         };
+        *noted = found.first().copied();
         // With one address of a forbidden endpoint, the others are suspect, too.
         if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+            *noted = Some(address);
             return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
         }
         let own = own::among(&found);
@@ -104,6 +112,7 @@ impl Reach {
         if allowed.is_empty() {
             return Err(denied(refused.unwrap_or_else(|| "it has no address".to_owned())));
         }
+        *noted = allowed.first().copied();
         allowed.truncate(MAX_ADDRESSES);
         Ok(allowed)
     }
