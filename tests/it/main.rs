@@ -17,6 +17,7 @@ mod prepared;
 mod registry;
 mod requests;
 mod secrets;
+mod shipped;
 mod signatures;
 mod traps;
 mod wasi;

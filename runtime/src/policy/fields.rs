@@ -165,7 +165,7 @@ pub(super) fn printable(text: &str) -> String {
 
 fn is_harmless(c: char) -> bool {
     let steers = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    !Check::EscapeNeeds.on() || (!c.is_control() && !steers)
+    !c.is_control() && !steers
 }
 
 /// Names of grants, logins and captures.
