@@ -7,6 +7,7 @@
 use crate::agent::AgentConfig;
 use crate::component::prepared::Wanted;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::registry::RegistryConfig;
@@ -40,6 +41,7 @@ pub struct Config {
     pub cache: PathBuf,
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
+    pub hardening: Hardening,
     /// What `info` answers at most.
     pub api_version: u32,
     /// What is allowed but unwise, for `check`.
@@ -92,7 +94,7 @@ struct DebugCpi {
 impl Config {
     /// What has to be prepared for it.
     pub fn wanted(&self) -> Wanted<'_> {
-        Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits }
+        Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
 
     pub fn load(path: &Path) -> Result<Config, Failure> {
@@ -123,6 +125,7 @@ impl Config {
         let cache: PathBuf = sections.optional("cache").unwrap_or_else(|| "cache".into());
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
+        let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.unknown();
         sections.problems.extend(limits.problems());
@@ -140,6 +143,9 @@ impl Config {
         advice.extend(registry.iter().flat_map(RegistryConfig::warnings));
         if allow_local {
             advice.push("`allow_local` lets grants reach this machine itself: for tests and local clouds only".into());
+        }
+        if hardening == Hardening::Off {
+            advice.push("`hardening` is `off`: only the engine stands between a guest and this machine".into());
         }
         let base = path.parent().unwrap_or(Path::new("."));
         if let Some(registry) = &mut registry {
@@ -159,6 +165,7 @@ impl Config {
                 cache: base.join(cache),
                 image_dirs: image_dirs.iter().map(|dir| base.join(dir)).collect(),
                 allow_local,
+                hardening,
                 api_version,
                 warnings: [warnings, advice].concat(),
             }),

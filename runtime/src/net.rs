@@ -14,6 +14,7 @@ pub mod error;
 pub mod exchange;
 pub mod gate;
 mod headers;
+mod held;
 mod login;
 mod own;
 mod reach;

@@ -4,6 +4,7 @@ use crate::commands::cli::Report;
 use crate::component::prepared;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::hardening;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::net::gate::NetUsage;
@@ -46,6 +47,7 @@ pub struct Options {
 const SHOWN_MAX: usize = 64 * 1024;
 
 pub fn call(options: &Options) -> Result<Report, Failure> {
+    hardening::process::at_start();
     let config = Config::load(&options.config)?;
     let request = request(options, config.api_version)?;
     let Named::Known(method) = Named::from_name(&options.method) else {

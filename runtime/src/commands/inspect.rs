@@ -5,6 +5,7 @@ use crate::component::cache::Description;
 use crate::component::{child, source, surface};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
 use crate::limits::Limits;
 use crate::policy::{Comparison, Needs, Properties};
 use crate::session;
@@ -39,12 +40,13 @@ struct Findings {
 pub fn inspect(options: &Options) -> Result<Report, Failure> {
     let config = options.config.as_deref().map(Config::load).transpose()?;
     let limits = config.as_ref().map_or_else(Limits::default, |config| config.limits.clone());
+    let hardening = config.as_ref().map_or_else(Hardening::default, |config| config.hardening);
     let file = options.guest.display().to_string();
     let source = source::read(&options.guest, &limits)?;
     let surface = surface::inspect(&source.bytes)
         .map_err(|problems| Failure::config(format!("guest {file}: {}", problems.join("; it "))))?;
     let bytes = source.bytes.len();
-    let description = child::compile(source.bytes, &limits)?.description;
+    let description = child::compile(source.bytes, &limits, hardening)?.description;
     let needs = session::needs(&description)?;
     let comparison = match (&config, &needs) {
         (Some(config), Some(needs)) => {

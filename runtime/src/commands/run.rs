@@ -8,6 +8,7 @@
 use crate::component::prepared;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::hardening;
 use crate::limits::Limits;
 use crate::log::{Format, Level, Log};
 use crate::rpc::arguments::Call;
@@ -30,6 +31,7 @@ const MESSAGE_MAX: usize = 64 * 1024;
 
 /// Never panics, never leaves the caller without a response.
 pub fn run(config: &Path) -> ExitCode {
+    hardening::process::at_start();
     // A panic is reported in the response; its text may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
     let answer = catch_unwind(AssertUnwindSafe(|| answer(config)));
