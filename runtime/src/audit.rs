@@ -91,7 +91,7 @@ pub struct Used {
     pub network: NetUsage,
     pub counts: Counts,
     /// What the process was locked down to.
-    pub hardening: Option<String>,
+    pub hardening: String,
 }
 
 /// How a call failed: with what the caller got, and whose fault it is.
@@ -245,7 +245,7 @@ impl Audit {
             line.number("host_calls", usage.host_calls);
             line.number("config_calls", counts.config).number("log_calls", counts.log);
             line.number("clock_calls", counts.clock).number("random_calls", counts.random);
-            line.text("hardening", hardening.as_deref().unwrap_or_default(), NAME_MAX);
+            line.text("hardening", hardening, WHY_MAX);
         }
         let dropped = writer.state().dropped;
         if dropped > 0 {

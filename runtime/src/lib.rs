@@ -15,6 +15,7 @@ pub mod commands;
 pub mod component;
 pub mod config;
 pub mod failure;
+pub mod hardening;
 pub mod host;
 pub mod image;
 pub mod limits;

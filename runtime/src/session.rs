@@ -7,11 +7,13 @@ use crate::component::cache::Description;
 use crate::component::prepared::{CacheEvent, Prepared};
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
+use crate::hardening::{self, Level as Hardening, Network, Remaining};
 use crate::host::{self, Host, HostCall};
 use crate::image::Image;
 use crate::log::{GuestLog, Level, Log, escape};
 use crate::net::gate::{Gate, HttpEvent};
 use crate::net::http_trace::Tracer;
+use crate::net::resolve::Resolver;
 use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
 use crate::rpc::arguments::Call;
@@ -122,6 +124,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         .build()
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let state = State::new(limits, Arc::clone(&ending), host);
+    let hardening = lock_down(config, &policy, &gate)?;
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
     let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault)?));
     if let Some(Why::Abort(failure)) = ending.why() {
@@ -141,7 +144,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         shape::guest_error(error, method, from_director)
     });
     let (usage, counts) = (outcome.state.meter.usage(), outcome.state.counts);
-    Ok(Ran { result, used: Used { usage, network: gate.usage(), counts, hardening: None } })
+    Ok(Ran { result, used: Used { usage, network: gate.usage(), counts, hardening } })
 }
 
 /// What is worth telling about the cache, to whom.
@@ -163,6 +166,24 @@ fn watch_host(audit: &Arc<Audit>, watch: Option<Watch>) -> Option<host::Watch> {
             watch(Observed::Host(call));
         }
     }))
+}
+
+/// The last step before the guest's code: what it may still need is opened, and
+/// then nothing can be any more. No other thread runs yet.
+fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
+    let network = network(config, policy);
+    let files = match &network {
+        Network::Ports(_) if config.hardening != Hardening::Off => Resolver::hold_system() + gate.hold_files(),
+        _ => 0,
+    };
+    let walls = hardening::lock_down(config.hardening, Remaining { network, files, limits: &config.limits })?;
+    Ok(walls.map_or_else(|| Hardening::Off.to_string(), |walls| walls.to_string()))
+}
+
+/// What the call can reach: its grants and logins, and the registry.
+pub fn network(config: &Config, policy: &Policy) -> Network {
+    let registry = config.registry.iter().filter_map(|registry| registry.endpoint().port_or_known_default());
+    Network::to(policy.ports().chain(registry))
 }
 
 /// Every request is a line for whoever debugs; what was refused, one for all. They

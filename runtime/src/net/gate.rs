@@ -104,6 +104,12 @@ impl Gate {
         self
     }
 
+    /// Opens what requests may have to read, before nothing can be opened any
+    /// more. Answers how many files there are.
+    pub fn hold_files(&self) -> usize {
+        self.reach.hold_files()
+    }
+
     #[cfg(test)]
     pub(super) fn with_resolver(mut self, resolver: crate::net::resolve::Resolver) -> Self {
         self.reach.resolver = resolver;

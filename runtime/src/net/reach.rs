@@ -8,6 +8,7 @@ use crate::limits::Limits;
 use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::held::Held;
 use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
@@ -20,7 +21,7 @@ use rustls::ClientConfig;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Connecting shares its time among the addresses: many would get too little.
@@ -37,6 +38,8 @@ pub(super) struct Reach {
     pub(super) files: PathBuf,
     /// Shows requests and responses, if somebody wants that.
     pub(super) trace: Option<Tracer>,
+    /// Those files, once they are held open; by the names that the policy gives them.
+    held: OnceLock<HashMap<String, Held>>,
     /// By what asked for it: authorities and keys are read once.
     tls: Mutex<HashMap<String, ClientConfig>>,
     /// Addresses of endpoints that no grant can open, by their names.
@@ -67,9 +70,20 @@ impl Reach {
             resolver: Resolver::system(),
             files: PathBuf::new(),
             trace: None,
+            held: OnceLock::new(),
             tls: Mutex::default(),
             forbidden: Mutex::default(),
         }
+    }
+
+    /// Opens every file that the policy names, and answers how many there are.
+    pub(super) fn hold_files(&self) -> usize {
+        let all = self.policy.http.iter().map(|grant| &grant.tls);
+        let all = all.chain(self.policy.logins.values().map(|login| &login.tls)).flat_map(Tls::files);
+        let held =
+            self.held.get_or_init(|| all.map(|name| (name.to_owned(), Held::new(self.files.join(name)))).collect());
+        held.values().for_each(Held::hold);
+        held.len()
     }
 
     pub(super) fn caps(&self) -> Caps {
@@ -182,7 +196,10 @@ impl Reach {
     fn text(&self, pem: &Pem) -> Result<Secret, String> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
-            Pem::File(name) => tls::read_pem(&self.files.join(name)).map(Secret::new),
+            Pem::File(name) => match self.held.get().and_then(|held| held.get(name)) {
+                Some(held) => tls::pem_in(held).map(Secret::new),
+                None => tls::read_pem(&self.files.join(name)).map(Secret::new),
+            },
         }
     }
 }
