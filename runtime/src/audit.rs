@@ -22,6 +22,7 @@ use crate::component::prepared::CacheEvent;
 use crate::component::source::hex;
 use crate::config::Config;
 use crate::failure::{Failure, Who};
+use crate::holes::Check;
 use crate::host::{Counts, Ended, HostCall};
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
@@ -284,7 +285,7 @@ impl Writer {
         let most = LINES_MAX + if capability == "http" { state.caller.requests } else { 0 };
         let lines = state.lines.entry(capability).or_default();
         *lines += 1;
-        let room = *lines <= most;
+        let room = *lines <= most || !Check::AuditLines.on();
         state.dropped += u64::from(!room);
         room
     }

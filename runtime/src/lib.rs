@@ -16,6 +16,7 @@ pub mod component;
 pub mod config;
 pub mod failure;
 pub mod hardening;
+pub mod holes;
 pub mod host;
 pub mod image;
 pub mod limits;

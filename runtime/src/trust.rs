@@ -1,6 +1,7 @@
 //! Whose files count: those that nobody but this user or root can have written.
 //! Links are followed; what they lead to is judged, on the open descriptor.
 
+use crate::holes::Check;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -31,7 +32,9 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), String> {
     if !metadata.is_file() {
         return Err("is not a regular file".into());
     }
-    trusted(metadata.uid(), metadata.mode())?;
+    if Check::TrustedFile.on() {
+        trusted(metadata.uid(), metadata.mode())?;
+    }
     let mut text = String::new();
     Read::by_ref(&mut file).take(max_bytes + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > max_bytes {

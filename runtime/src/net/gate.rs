@@ -12,6 +12,7 @@ pub use crate::net::event::HttpEvent;
 pub use crate::net::record::NetUsage;
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
 use crate::net::captures::{self, Incoming, Reason, Withheld};
@@ -353,7 +354,7 @@ impl Gate {
             HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => true,
             _ => false,
         };
-        if refusal && !error.sent {
+        if refusal && !error.sent || !Check::RedactGuestError.on() {
             return error;
         }
         HttpError { message: self.vault.redact(&error.message), ..error }
