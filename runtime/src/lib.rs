@@ -14,6 +14,8 @@ pub mod commands;
 pub mod component;
 pub mod config;
 pub mod failure;
+#[cfg(feature = "holes")]
+pub mod fuzzing;
 pub mod host;
 pub mod image;
 pub mod limits;

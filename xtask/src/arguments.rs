@@ -20,6 +20,11 @@ The two to begin with:
                      it      integration tests against the built binaries
       -- ARGS...     Passed to the test programs, e.g. a filter
 
+  fuzz [TARGET] [--minutes N]
+                     Let a fuzzer look for inputs that break what must hold of
+                     every reader of hostile bytes, or of one of them, for a
+                     minute or N; needs a C++ compiler
+
 On the way there:
   setup              Install what building guests needs, or say what is missing
   build              Build both binaries and all guests into target/dist
@@ -61,12 +66,20 @@ pub(crate) struct Job {
     pub(crate) no_build: bool,
 }
 
+/// What to fuzz, and for how long.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fuzz {
+    pub(crate) target: Option<String>,
+    pub(crate) minutes: Option<u64>,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
     Setup,
     Build,
     Demo,
+    Fuzz(Fuzz),
     Guest { directory: PathBuf },
     Job(Job),
     Test { only: Option<Part>, rest: Vec<String> },
@@ -86,6 +99,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "build" => alone(Task::Build, command, rest),
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
+        "fuzz" => fuzz(rest),
         "guest" => guest(rest),
         "job" => job(rest),
         "test" => test(rest),
@@ -98,6 +112,26 @@ fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
         None => Ok(task),
         Some(word) => Err(format!("`{command}` takes no arguments, got `{word}`")),
     }
+}
+
+fn fuzz(words: &[String]) -> Result<Task, String> {
+    let mut fuzz = Fuzz::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--minutes" => fuzz.minutes = Some(minutes(words.next().map(String::as_str))?),
+            flag if flag.starts_with('-') => return Err(format!("`fuzz` does not know `{flag}`")),
+            target if fuzz.target.is_none() => fuzz.target = Some(target.to_owned()),
+            more => return Err(format!("`fuzz` takes one target, got `{more}` as well")),
+        }
+    }
+    Ok(Task::Fuzz(fuzz))
+}
+
+/// The value of `--minutes`: a day is long enough for everybody.
+pub(crate) fn minutes(word: Option<&str>) -> Result<u64, String> {
+    let minutes = word.and_then(|word| word.parse().ok()).filter(|minutes| (1..=1440).contains(minutes));
+    minutes.ok_or_else(|| "`--minutes` needs a number from 1 to 1440".to_owned())
 }
 
 fn guest(words: &[String]) -> Result<Task, String> {
@@ -190,6 +224,8 @@ mod tests {
             ("job out --guest g.wasm", job(Some("g.wasm"))),
             ("job --guest g.wasm out", job(Some("g.wasm"))),
             ("job out --guest g.wasm --policy p.json --properties {} --allow-local --no-build", Task::Job(full)),
+            ("fuzz", Task::Fuzz(Fuzz::default())),
+            ("fuzz json --minutes 5", Task::Fuzz(Fuzz { target: Some("json".to_owned()), minutes: Some(5) })),
             ("guest ../mine", Task::Guest { directory: "../mine".into() }),
             ("guest --help", Task::Help),
             ("test", test(None, &[])),
@@ -212,6 +248,10 @@ mod tests {
             ("job a --guest", ".wasm"),
             ("job a --policy", "policy.json"),
             ("job a --properties", "JSON"),
+            ("fuzz a b", "`b`"),
+            ("fuzz --fast", "--fast"),
+            ("fuzz --minutes", "1440"),
+            ("fuzz --minutes 0", "1440"),
             ("guest", "DIR"),
             ("guest --fast", "--fast"),
             ("guest a b", "`b`"),

@@ -83,4 +83,5 @@ fn test(cargo: &mut std::process::Command, rest: &[String]) -> Result<()> {
 
 const FORMAT: [&str; 3] = ["fmt", "--all", "--check"];
 const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
-const MANIFESTS: [(&str, &str); 2] = [("runtime", "Cargo.toml"), ("guests", "guests/Cargo.toml")];
+const MANIFESTS: [(&str, &str); 3] =
+    [("runtime", "Cargo.toml"), ("guests", "guests/Cargo.toml"), ("fuzzer", "tests/fuzz/engine/Cargo.toml")];
