@@ -15,6 +15,8 @@ pub mod commands;
 pub mod component;
 pub mod config;
 pub mod failure;
+#[cfg(feature = "holes")]
+pub mod fuzzing;
 pub mod hardening;
 pub mod holes;
 pub mod host;

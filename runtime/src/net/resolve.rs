@@ -5,7 +5,7 @@
 //! `resolv.conf`, in their order; unlike it, in five seconds at most and for 32
 //! addresses at most. It judges nothing: `addresses` does, on what this answers.
 
-mod files;
+pub(crate) mod files;
 #[cfg(test)]
 mod tests;
 
@@ -177,7 +177,7 @@ fn one<'a>(
 
 /// The addresses of the asked name, or of what it is an alias of; other
 /// records in the answer do not count.
-fn addresses(answer: &Message<bytes::Bytes>) -> Option<Vec<IpAddr>> {
+pub(crate) fn addresses(answer: &Message<bytes::Bytes>) -> Option<Vec<IpAddr>> {
     let owner = answer.canonical_name()?;
     let mut found = Vec::new();
     for record in answer.answer().ok()? {
