@@ -23,6 +23,8 @@ use std::str::FromStr;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::log::is_invisible;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// `header:X`, the name in lower case.
@@ -174,13 +176,18 @@ fn parse(text: &str) -> Result<Place, &'static str> {
         "json" => json::pointer(key).map(Place::Json),
         "xml" if xml::is_local_name(key) => Ok(Place::Xml(key.to_owned())),
         "xml" => Err("an element is given by its local name, without prefix or path"),
-        "form" | "part" if key.is_empty() || key.contains(|c: char| c.is_control() || c == '"' || c == '\\') => {
-            Err("the name must not be empty, nor hold quotes, backslashes or control characters")
+        "form" | "part" if key.is_empty() || key.contains(|c: char| is_hidden(c) || c == '"' || c == '\\') => {
+            Err("the name must not be empty, nor hold quotes, backslashes, control or invisible characters")
         }
         "form" => Ok(Place::Form(key.to_owned())),
         "part" => Ok(Place::Part(key.to_owned())),
         _ => Err(KINDS),
     }
+}
+
+/// A module names places, and people read and paste them.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || is_invisible(c)
 }
 
 const KINDS: &str =

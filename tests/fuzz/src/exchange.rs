@@ -25,7 +25,7 @@ pub(crate) fn body(data: &[u8]) {
         Some(at) => (Method::GET, &data[at + 1..]),
         None => (Method::GET, data),
     };
-    let seen = answered(answer, exchange(method.clone()).run());
+    let seen = answered(&[answer], exchange(method.clone()).run());
     assert!(seen.requests.len() <= 1, "it asked more than once");
     match seen.result {
         Ok(received) => check(&method, answer, &received),

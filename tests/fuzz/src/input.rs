@@ -1,6 +1,7 @@
 //! Inputs that are made of several texts, in a form that people can write.
 
 use serde_json::{Map, Value};
+use wasm_cpi::log::is_invisible;
 
 /// The texts between lines of three dashes; `None` if the input is no text.
 pub(crate) fn parts(data: &[u8]) -> Option<Vec<&str>> {
@@ -19,6 +20,11 @@ pub(crate) fn message(text: &str) -> (Vec<(String, String)>, &str) {
         }
     }
     (headers, rest)
+}
+
+/// For text that people see: it cannot steer a terminal, nor hide anything.
+pub(crate) fn is_printable(text: &str) -> bool {
+    !text.chars().any(|c| c.is_control() || is_invisible(c))
 }
 
 /// Lenient: what is no JSON object is an empty one.

@@ -20,6 +20,7 @@ mod log;
 mod loopback;
 mod needs;
 mod policy;
+mod registry;
 mod request;
 mod screen;
 mod settings;
@@ -42,6 +43,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("names", dns::files),
     ("needs", needs::body),
     ("policy", policy::body),
+    ("registry", registry::body),
     ("request", request::body),
     ("screen", screen::body),
     ("settings", settings::body),

@@ -31,16 +31,16 @@ pub(crate) fn port() -> u16 {
     LOOPBACK.with(|loopback| loopback.port)
 }
 
-/// Drives `request` to its end; whoever connects meanwhile gets `answer`, and
-/// then the end of the connection.
-pub(crate) fn answered<T>(answer: &[u8], request: impl Future<Output = T>) -> Seen<T> {
+/// Drives `request` to its end; whoever connects meanwhile gets the next of the
+/// answers, the last of them again and again, and then the end of the connection.
+pub(crate) fn answered<T>(answers: &[&[u8]], request: impl Future<Output = T>) -> Seen<T> {
     LOOPBACK.with(|loopback| {
         let requests = RefCell::new(Vec::new());
         let result = loopback.runtime.block_on(async {
             tokio::select! {
                 biased;
                 result = request => result,
-                () = loopback.serve(answer, &requests) => unreachable!("it serves for ever"),
+                () = loopback.serve(answers, &requests) => unreachable!("it serves for ever"),
             }
         });
         // A connection that nobody waited for is one, too.
@@ -64,9 +64,11 @@ impl Loopback {
         Loopback { runtime, listener, late, port }
     }
 
-    async fn serve(&self, answer: &[u8], requests: &RefCell<Vec<Vec<u8>>>) {
+    async fn serve(&self, answers: &[&[u8]], requests: &RefCell<Vec<Vec<u8>>>) {
         loop {
             if let Ok((stream, _)) = self.listener.accept().await {
+                let turn = requests.borrow().len();
+                let answer = answers.get(turn).or(answers.last()).copied().unwrap_or_default();
                 requests.borrow_mut().push(Vec::new());
                 // A client that goes away early is none of our business.
                 let _ = converse(stream, answer, requests).await;

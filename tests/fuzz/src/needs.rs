@@ -1,10 +1,10 @@
 //! A module's needs can narrow what the operator granted, and never widen it;
 //! and what `check` and `inspect` would print of them does nothing to a terminal.
 
+use crate::input::is_printable;
 use crate::policy::FORBIDDEN;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use wasm_cpi::log::is_invisible;
 use wasm_cpi::net::destination::Destination;
 use wasm_cpi::place::Message;
 use wasm_cpi::policy::{Endpoint, Grant, Needs, Policy, PolicyFile, Properties, Slot, Verdict};
@@ -35,7 +35,10 @@ static FILE: LazyLock<PolicyFile> = LazyLock::new(|| {
 });
 
 pub(crate) fn body(data: &[u8]) {
-    let Ok(needs) = Needs::parse(data) else { return };
+    let needs = match Needs::parse(data) {
+        Ok(needs) => needs,
+        Err(problems) => return problems.iter().for_each(|problem| assert_printable(&problem.to_string())),
+    };
     let job = json!({"api": "https://api.iaas.test/v1", "region": "eu", "key": "k", "password": "p", "zone": {"a": 1}});
     let properties = Properties::merge(job.as_object().cloned().unwrap_or_default(), serde_json::Map::new());
     let whatever = json!({"version": 1, "registry": true, "image": true, "expose": ["zone"],
@@ -97,5 +100,5 @@ fn check_text(policy: &Policy, needs: &Needs) {
 }
 
 fn assert_printable(text: &str) {
-    assert!(!text.chars().any(|c| c.is_control() || is_invisible(c)), "{text:?}");
+    assert!(is_printable(text), "{text:?}");
 }

@@ -31,7 +31,8 @@ pub(crate) fn body(data: &[u8]) {
     let names = match screen(&vault, &captures, true, incoming) {
         Ok(names) => names,
         Err(withheld) => {
-            assert!(SECRETS.iter().all(|(_, secret)| !withheld.message.contains(secret)), "{withheld}");
+            let tells = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);
+            assert!(!SECRETS.iter().any(tells), "{withheld}");
             return;
         }
     };
