@@ -47,6 +47,8 @@ pub(super) fn impurity(path: &str, line: &str) -> Option<String> {
     let named = paths.iter().find(|path| match path.as_slice() {
         ["std", "net", names @ ..] => names.first().is_none_or(|_| names.iter().any(|name| !STD_NET.contains(name))),
         ["std" | "core" | "alloc", module, ..] => !STD.contains(module),
+        // Which check a test has turned off: a constant in every build that ships.
+        ["crate", "holes", ..] => false,
         ["crate", rest @ ..] if !rest.is_empty() => {
             !PURE.iter().any(|pure| pure.split('/').enumerate().all(|(i, a)| rest.get(i) == Some(&a)))
         }
@@ -156,6 +158,7 @@ mod tests {
             "use crate::secret::Layer;",
             "use super::grant::{Grant, GrantSpec};",
             "use serde_json::{Map, Value};",
+            "use crate::holes::Check;",
             "pub(crate) fn parse() {}",
             "    let io = fields.list(\"http\");",
             "// std::fs is not for this file",
