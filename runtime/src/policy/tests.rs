@@ -5,6 +5,7 @@ mod file;
 mod generate;
 mod judge;
 mod missing;
+mod oracle;
 mod resolve;
 
 use serde_json::{Map, Value, json};

@@ -202,6 +202,7 @@ fn each_mistake_is_named_with_its_key_and_a_remedy() {
         (login(json!({"show": {"x": "body"}})), "logins.main.show.x", "without it"),
         (login(json!({"token": "header:T", "show": {"x": "header:t"}})), "logins.main.show.x", "without it"),
         (login(json!({"token": "cookie:s", "show": {"x": "header:set-cookie"}})), "logins.main.show.x", "without it"),
+        (login(json!({"token": "header:set-cookie", "show": {"x": "cookie:s"}})), "logins.main.show.x", "without it"),
         (login(json!({"show": {"x": 1}})), "logins.main.show.x", "json:/catalog"),
         (login(json!({"insecure": true})), "logins.main.insecure", "known here"),
     ] {

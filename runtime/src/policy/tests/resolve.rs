@@ -86,6 +86,15 @@ fn a_login_is_filled_and_keeps_types() {
 }
 
 #[test]
+fn no_slot_is_the_header_that_a_login_sends() {
+    let mut policy = login_policy("https://api.iaas.test");
+    policy["http"][0]["slots"] = json!([{"method": "GET", "path": "/x", "place": "header:x-TOKEN"},
+                                        {"method": "GET", "path": "/x", "place": "header:x-other"}]);
+    let job = json!({"id_url": "https://id.iaas.test:5000", "user": "u", "port": 7, "project": "q"});
+    assert_eq!(keys(resolve(&policy, &job, &json!({}), None)), ["http[0].slots[0].place"]);
+}
+
+#[test]
 fn a_token_is_of_the_layer_of_the_credentials_it_was_got_with() {
     let job = json!({"id_url": "https://id.iaas.test", "user": "u", "port": 7, "project": "q"});
     let api = json!({"api": "https://api.iaas.test"});
