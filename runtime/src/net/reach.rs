@@ -109,12 +109,13 @@ impl Reach {
             HttpError::denied(DenialReason::Address, message)
         };
         *noted = found.first().copied();
+        let ends = addresses::ends(&found);
         // With one address of a forbidden endpoint, the others are suspect, too.
-        if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+        if let Some((address, what)) = self.forbidden(&ends, destination.port(), deadline).await {
             *noted = Some(address);
             return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
         }
-        let own = own::among(&found);
+        let own = own::among(&ends);
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in found {
@@ -131,7 +132,8 @@ impl Reach {
         Ok(allowed)
     }
 
-    /// The first address that is an endpoint which no grant can open.
+    /// The first of these, in canonical form, that is an endpoint which no grant
+    /// can open.
     async fn forbidden(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<(IpAddr, &str)> {
         if !Check::EndpointByAddress.on() {
             return None;
@@ -156,6 +158,7 @@ impl Reach {
             return known;
         }
         let found = self.resolver.resolve(name, deadline).await.unwrap_or_default();
+        let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
         self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
         found
     }
