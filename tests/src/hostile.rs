@@ -4,7 +4,8 @@
 //! A file with a `(component` is taken as it is. A file with a `(module` holds
 //! only what it is about; whatever else the world `bosh:cpi` demands is added
 //! here: exports that trap, a memory, an allocator, and a `describe` that is
-//! all right and lists the methods below.
+//! all right and lists the methods below. A line `;; world: NAME` says in which of
+//! `worlds/` it lives, if it imports or exports more than `bosh:cpi`.
 
 use crate::dist;
 use std::fmt::Write as _;
@@ -65,7 +66,13 @@ pub fn component(text: &str) -> Result<Vec<u8>, String> {
     let mut module = wat::parse_str(completed(text)).map_err(|error| error.to_string())?;
     let mut resolve = Resolve::default();
     let encoded = resolve.push_dir(dist::root().join("wit")).and_then(|(package, _)| {
-        let world = resolve.select_world(&[package], Some("cpi"))?;
+        let world = match text.lines().find_map(|line| line.strip_prefix(";; world: ")) {
+            None => resolve.select_world(&[package], Some("cpi"))?,
+            Some(name) => {
+                let package = resolve.push_file(directory().join("worlds").join(format!("{name}.wit")))?;
+                resolve.select_world(&[package], Some("guest"))?
+            }
+        };
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
         ComponentEncoder::default().module(&module)?.encode()
     });

@@ -32,6 +32,8 @@ pub fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
     config.wasm_backtrace_max_frames(NonZeroUsize::new(30));
     // What guests do not need has had holes: leave it out.
     config.wasm_memory64(false);
+    // Leaving out the collector leaves `i31` in.
+    config.wasm_gc(false);
     config.wasm_relaxed_simd(false);
     config.wasm_tail_call(false);
     config.wasm_multi_memory(false);
