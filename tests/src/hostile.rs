@@ -96,6 +96,17 @@ pub fn with_section(mut component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> 
     component
 }
 
+/// A component that instantiates another module as often beside its own; it must
+/// have only one of those.
+pub fn with_instances(mut component: Vec<u8>, content: &str, count: usize) -> Vec<u8> {
+    let instances = "(core instance (instantiate 1))".repeat(count);
+    let text = format!("(component (core module) (core module {content}) {instances})");
+    let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{content}: {error}"));
+    // Without its header and the first module, which stands for the component's own.
+    component.extend_from_slice(bytes.get(18..).unwrap_or_default());
+    component
+}
+
 fn completed(text: &str) -> String {
     let mut added = String::new();
     if !text.contains("(memory") {

@@ -16,7 +16,10 @@ use tests::{Job, Response, hostile};
 const CLASS: &str = "compute, memory, ABI";
 
 pub(super) fn cases() -> Vec<Case> {
-    [abi::cases(), features::cases(), space::cases(), time::cases(), floods::cases(), wasi::cases()].into_iter().flatten().collect()
+    [abi::cases(), features::cases(), space::cases(), time::cases(), floods::cases(), wasi::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A job with the guest of `tests/hostile/NAME.wat`.

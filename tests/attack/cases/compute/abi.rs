@@ -9,7 +9,12 @@ type Row = (&'static str, &'static [&'static str], &'static str, &'static str);
 
 /// Name; guests, each of which does it; the method; what is said.
 const ROWS: &[Row] = &[
-    ("a result behind the end of memory", &["result-out-of-bounds"], "has_vm", "failed in has_vm: pointer out of bounds"),
+    (
+        "a result behind the end of memory",
+        &["result-out-of-bounds"],
+        "has_vm",
+        "failed in has_vm: pointer out of bounds",
+    ),
     ("a result where no record can begin", &["result-misaligned"], "has_vm", "return pointer not aligned"),
     ("a result that is neither ok nor error", &["unknown-discriminant"], "has_vm", "invalid expected discriminant"),
     ("an option that is neither there nor absent", &["option-of-two"], "create_vm", "invalid option discriminant"),
@@ -54,7 +59,9 @@ const ROWS: &[Row] = &[
 pub(super) fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = ROWS.iter().map(|row| case(*row)).collect();
     cases.push(Case::silent(CLASS, "cloud IDs that are no UTF-8", &[], || {
-        for bytes in ["\\ff", "\\c0\\af", "\\e2\\82", "\\ed\\a0\\80", "\\ed\\bf\\bf", "\\f4\\90\\80\\80", "\\f8\\88\\80\\80\\80"] {
+        for bytes in
+            ["\\ff", "\\c0\\af", "\\e2\\82", "\\ed\\a0\\80", "\\ed\\bf\\bf", "\\f4\\90\\80\\80", "\\f8\\88\\80\\80\\80"]
+        {
             let text = format!(
                 "(module (data (i32.const 0x2000) \"\\00\\00\\00\\00\\00\\30\\00\\00\\{:02x}\\00\\00\\00\")
                  (data (i32.const 0x3000) \"{bytes}\")
@@ -63,7 +70,8 @@ pub(super) fn cases() -> Vec<Case> {
                 bytes.len() / 3
             );
             let guest = hostile::component(&text).unwrap_or_else(|error| panic!("{error}"));
-            call(&Job::new().guest_bytes(&guest), "create_disk").fails(CLOUD_ERROR, &["guest: failed in create_disk: ", "utf-8"]);
+            call(&Job::new().guest_bytes(&guest), "create_disk")
+                .fails(CLOUD_ERROR, &["guest: failed in create_disk: ", "utf-8"]);
         }
     }));
     cases

@@ -48,12 +48,7 @@ const ROWS: &[(&str, &[&str], &str)] = &[
     ),
     (
         "asynchronous components",
-        &[
-            "(type (future u32))",
-            "(type (stream u8))",
-            "(core func (canon task.cancel))",
-            "(type (func async))",
-        ],
+        &["(type (future u32))", "(type (stream u8))", "(core func (canon task.cancel))", "(type (func async))"],
         "component model async feature",
     ),
 ];
@@ -63,7 +58,8 @@ pub(super) fn cases() -> Vec<Case> {
         let (modules, said) = (*modules, *said);
         Case::silent(CLASS, name, &[], move || {
             for module in modules {
-                let guest = hostile::component(&format!("(component {module})")).unwrap_or_else(|error| panic!("{module}: {error}"));
+                let guest = hostile::component(&format!("(component {module})"))
+                    .unwrap_or_else(|error| panic!("{module}: {error}"));
                 let response = Job::new().guest_bytes(&guest).call("info", json!([])).run();
                 response.fails(CPI_ERROR, &["guest.wasm: the module cannot be compiled: ", said]);
             }
