@@ -9,11 +9,13 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod agent;
+pub mod audit;
 pub mod bindings;
 pub mod commands;
 pub mod component;
 pub mod config;
 pub mod failure;
+pub mod hardening;
 pub mod host;
 pub mod image;
 pub mod limits;

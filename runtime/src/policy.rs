@@ -6,6 +6,7 @@
 //! code: no IO, no clock, no wasm; certificates and keys are read elsewhere.
 
 mod auth;
+mod beyond;
 mod body;
 mod expose;
 mod fields;
@@ -34,6 +35,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 pub use auth::Auth;
+pub use beyond::{Want, beyond};
 pub use body::LoginBody;
 pub use expose::Expose;
 pub use file::PolicyFile;
@@ -128,6 +130,16 @@ impl Policy {
     /// What `check` should point out, though it is allowed.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
+    }
+
+    /// Ports that a request or a login can lead to.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        let declared = |grant: &&Grant| match &self.declared {
+            None => self.trust_undeclared,
+            Some(needs) => needs.iter().any(|need| need.may_use(grant.origin.port)),
+        };
+        let granted = self.http.iter().filter(declared).map(|grant| grant.origin.port);
+        granted.chain(self.logins.values().map(|login| login.origin.port))
     }
 
     /// What an address is, if no grant can open it whatever the name was.

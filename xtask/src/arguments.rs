@@ -18,7 +18,13 @@ The two to begin with:
                      unit    unit tests of runtime and xtask
                      guests  unit tests of the guests, natively
                      it      integration tests against the built binaries
+                     attack  the corpus of attacks
       -- ARGS...     Passed to the test programs, e.g. a filter
+  attack [OPTIONS] [FILTER...]
+                     Run the corpus of attacks against the built binaries, in
+                     network namespaces of its own, then the fuzz targets
+      --holes        Instead, turn every named check off in turn and show the
+                     attack that notices
 
 On the way there:
   setup              Install what building guests needs, or say what is missing
@@ -47,6 +53,15 @@ pub(crate) enum Part {
     Unit,
     Guests,
     Integration,
+    Attack,
+}
+
+/// Which attacks, and on what.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Attack {
+    pub(crate) holes: bool,
+    /// Parts of names; none means all.
+    pub(crate) filters: Vec<String>,
 }
 
 /// The job to lay out, and with what.
@@ -64,6 +79,7 @@ pub(crate) struct Job {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
+    Attack(Attack),
     Setup,
     Build,
     Demo,
@@ -86,6 +102,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "build" => alone(Task::Build, command, rest),
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
+        "attack" => attack(rest),
         "guest" => guest(rest),
         "job" => job(rest),
         "test" => test(rest),
@@ -98,6 +115,18 @@ fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
         None => Ok(task),
         Some(word) => Err(format!("`{command}` takes no arguments, got `{word}`")),
     }
+}
+
+fn attack(words: &[String]) -> Result<Task, String> {
+    let mut attack = Attack::default();
+    for word in words {
+        match word.as_str() {
+            "--holes" => attack.holes = true,
+            flag if flag.starts_with('-') => return Err(format!("`attack` does not know `{flag}`")),
+            filter => attack.filters.push(filter.to_owned()),
+        }
+    }
+    Ok(Task::Attack(attack))
 }
 
 fn guest(words: &[String]) -> Result<Task, String> {
@@ -150,8 +179,9 @@ fn part(word: Option<&str>) -> Result<Part, String> {
         Some("unit") => Ok(Part::Unit),
         Some("guests") => Ok(Part::Guests),
         Some("it") => Ok(Part::Integration),
-        Some(other) => Err(format!("`--only {other}`: expected lint, unit, guests or it")),
-        None => Err("`--only` needs one of lint, unit, guests, it".to_owned()),
+        Some("attack") => Ok(Part::Attack),
+        Some(other) => Err(format!("`--only {other}`: expected lint, unit, guests, it or attack")),
+        None => Err("`--only` needs one of lint, unit, guests, it, attack".to_owned()),
     }
 }
 
@@ -190,6 +220,7 @@ mod tests {
             ("job out --guest g.wasm", job(Some("g.wasm"))),
             ("job --guest g.wasm out", job(Some("g.wasm"))),
             ("job out --guest g.wasm --policy p.json --properties {} --allow-local --no-build", Task::Job(full)),
+            ("attack --holes scheme", Task::Attack(Attack { holes: true, filters: vec!["scheme".to_owned()] })),
             ("guest ../mine", Task::Guest { directory: "../mine".into() }),
             ("guest --help", Task::Help),
             ("test", test(None, &[])),
@@ -215,6 +246,7 @@ mod tests {
             ("guest", "DIR"),
             ("guest --fast", "--fast"),
             ("guest a b", "`b`"),
+            ("attack --hole", "--hole"),
             ("test policy", "policy"),
             ("test --only", "lint"),
             ("test --only all", "all"),

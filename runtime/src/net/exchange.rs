@@ -64,6 +64,8 @@ pub struct Received {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// Who answered.
+    pub peer: Option<IpAddr>,
 }
 
 impl Caps {
@@ -194,7 +196,8 @@ async fn receive(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Received { status: response.status().as_u16(), headers, body })
+    let peer = response.remote_addr().map(|address| address.ip());
+    Ok(Received { status: response.status().as_u16(), headers, body, peer })
 }
 
 fn head(headers: &HeaderMap, caps: &Caps, trouble: &Trouble) -> Result<Vec<(String, String)>, HttpError> {

@@ -8,6 +8,8 @@ use crate::limits::Limits;
 use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::held::Held;
+use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
 use crate::net::{addresses, own};
@@ -19,7 +21,7 @@ use rustls::ClientConfig;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Connecting shares its time among the addresses: many would get too little.
@@ -34,6 +36,10 @@ pub(super) struct Reach {
     pub(super) resolver: Resolver,
     /// Where the files lie that the policy names.
     pub(super) files: PathBuf,
+    /// Shows requests and responses, if somebody wants that.
+    pub(super) trace: Option<Tracer>,
+    /// Those files, once they are held open; by the names that the policy gives them.
+    held: OnceLock<HashMap<String, Held>>,
     /// By what asked for it: authorities and keys are read once.
     tls: Mutex<HashMap<String, ClientConfig>>,
     /// Addresses of endpoints that no grant can open, by their names.
@@ -63,20 +69,34 @@ impl Reach {
             caps: Caps::of(limits),
             resolver: Resolver::system(),
             files: PathBuf::new(),
+            trace: None,
+            held: OnceLock::new(),
             tls: Mutex::default(),
             forbidden: Mutex::default(),
         }
+    }
+
+    /// Opens every file that the policy names, and answers how many there are.
+    pub(super) fn hold_files(&self) -> usize {
+        let all = self.policy.http.iter().map(|grant| &grant.tls);
+        let all = all.chain(self.policy.logins.values().map(|login| &login.tls)).flat_map(Tls::files);
+        let held =
+            self.held.get_or_init(|| all.map(|name| (name.to_owned(), Held::new(self.files.join(name)))).collect());
+        held.values().for_each(Held::hold);
+        held.len()
     }
 
     pub(super) fn caps(&self) -> Caps {
         self.caps
     }
 
-    /// The addresses that may be connected to.
+    /// The addresses that may be connected to. `noted` is the first of them, or
+    /// the one that was refused.
     pub(super) async fn find(
         &self,
         way: &Way<'_>,
         destination: &Destination,
+        noted: &mut Option<IpAddr>,
         deadline: Instant,
     ) -> Result<Vec<IpAddr>, HttpError> {
         let found = match destination.host() {
@@ -87,8 +107,10 @@ impl Reach {
             let message = format!("policy: {} does not reach {destination}: {why}", way.name);
             HttpError::denied(DenialReason::Address, message)
         };
+        *noted = found.first().copied();
         // With one address of a forbidden endpoint, the others are suspect, too.
         if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+            *noted = Some(address);
             return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
         }
         let own = own::among(&found);
@@ -103,6 +125,7 @@ impl Reach {
         if allowed.is_empty() {
             return Err(denied(refused.unwrap_or_else(|| "it has no address".to_owned())));
         }
+        *noted = allowed.first().copied();
         allowed.truncate(MAX_ADDRESSES);
         Ok(allowed)
     }
@@ -173,7 +196,10 @@ impl Reach {
     fn text(&self, pem: &Pem) -> Result<Secret, String> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
-            Pem::File(name) => tls::read_pem(&self.files.join(name)).map(Secret::new),
+            Pem::File(name) => match self.held.get().and_then(|held| held.get(name)) {
+                Some(held) => tls::pem_in(held).map(Secret::new),
+                None => tls::read_pem(&self.files.join(name)).map(Secret::new),
+            },
         }
     }
 }

@@ -8,6 +8,7 @@
 mod pins;
 
 use crate::net::destination::Scheme;
+use crate::net::held::Held;
 use crate::secret::Secret;
 use pins::Pinned;
 use rustls::client::WebPkiServerVerifier;
@@ -16,8 +17,6 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,10 +80,14 @@ pub fn pem_or_file(setting: &str) -> Result<String, String> {
 }
 
 pub fn read_pem(path: &Path) -> Result<String, String> {
-    const MAX: u64 = 1024 * 1024;
-    let (name, mut text) = (path.display(), String::new());
-    match File::open(path).and_then(|file| file.take(MAX).read_to_string(&mut text)) {
-        Ok(_) if text.contains("-----BEGIN ") => Ok(text),
+    pem_in(&Held::new(path))
+}
+
+pub(super) fn pem_in(file: &Held) -> Result<String, String> {
+    const MAX: usize = 1024 * 1024;
+    let name = file.path().display();
+    match file.read(MAX).map(String::from_utf8) {
+        Ok(Ok(text)) if text.contains("-----BEGIN ") => Ok(text),
         Ok(_) => Err(format!("the file {name} holds no PEM")),
         Err(error) => Err(format!("the file {name} cannot be read: {error}; give a readable PEM file, or PEM itself")),
     }

@@ -41,7 +41,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Value> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.map.get(key)
     }
 

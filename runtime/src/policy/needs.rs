@@ -192,6 +192,15 @@ impl Declared {
         self.need.paths.iter().find(|path| path.matches(destination.path()))
     }
 
+    /// Whether any request on this port can fall under it.
+    pub(super) fn may_use(&self, port: u16) -> bool {
+        match &self.target {
+            Target::Whatever => true,
+            Target::Origin(own) => own.port == port,
+            Target::Unset => false,
+        }
+    }
+
     fn covers(&self, origin: &Origin) -> bool {
         match &self.target {
             Target::Whatever => true,

@@ -179,6 +179,18 @@ impl OriginSpec {
         Ok(OriginSpec::Label { before: before.to_owned(), property: property.to_owned(), after: after.to_owned() })
     }
 
+    /// Whether it stands for all that `other` stands for, whatever properties hold.
+    pub(super) fn covers(&self, other: &OriginSpec) -> bool {
+        match (self, other) {
+            (OriginSpec::Fixed(own), OriginSpec::Fixed(other)) => own.covers(other),
+            // What covers two different labels at one place has its `*` there.
+            (OriginSpec::Fixed(own), OriginSpec::Label { before, after, .. }) => ["a", "b"]
+                .iter()
+                .all(|label| Origin::parse(&format!("{before}{label}{after}")).is_ok_and(|filled| own.covers(&filled))),
+            _ => self == other,
+        }
+    }
+
     /// Fills it, and says which layer had the last word on it.
     pub(super) fn resolve(&self, properties: &Properties, at: &str, problems: &Problems) -> Option<(Origin, Layer)> {
         let (text, property) = match self {

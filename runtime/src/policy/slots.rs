@@ -8,6 +8,9 @@ use super::problem::Problems;
 use super::template::is_property_path;
 use crate::place::Place;
 
+/// Those that can be granted.
+pub(super) const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
 /// The name under which agent settings travel.
 pub const AGENT: &str = "agent";
 
@@ -144,7 +147,6 @@ pub(super) fn place(fields: &mut Fields<'_>, key: &'static str) -> Option<Place>
 }
 
 pub(super) fn method(text: &str, at: &str, problems: &Problems) -> Option<String> {
-    const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     if METHODS.contains(&text) {
         return Some(text.to_owned());
     }

@@ -1,6 +1,6 @@
 //! All that belongs to one call's guest: what it uses, what it may reach.
 
-use crate::host::Host;
+use crate::host::{Counts, Host};
 use crate::limits::Limits;
 use crate::log::Level;
 use crate::sandbox::ending::{Ending, Why};
@@ -20,6 +20,7 @@ pub struct State {
     pub ending: Arc<Ending>,
     /// The guest's capabilities; `describe` runs without any.
     pub host: Option<Host>,
+    pub counts: Counts,
     streams: Vec<LogStream>,
 }
 
@@ -55,7 +56,15 @@ impl State {
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         // An empty context: no environment, arguments, files; stdin is closed.
         wasi.max_random_size(64 * 1024);
-        State { wasi: wasi.build(), table, meter: Meter::new(limits), ending, host, streams: Vec::new() }
+        State {
+            wasi: wasi.build(),
+            table,
+            meter: Meter::new(limits),
+            ending,
+            host,
+            counts: Counts::default(),
+            streams: Vec::new(),
+        }
     }
 
     pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<State> {
