@@ -7,7 +7,10 @@
 //! all right and lists the methods below. A line `;; world: NAME` says in which of
 //! `worlds/` it lives, if it imports or exports more than `bosh:cpi`.
 
+pub mod binary;
+
 use crate::dist;
+use binary::{leb, section};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -79,21 +82,23 @@ pub fn component(text: &str) -> Result<Vec<u8>, String> {
     encoded.map_err(|error| format!("{error:#}"))
 }
 
+/// `small` but for one byte: it has no VM.
+pub fn other() -> Vec<u8> {
+    let path = directory().join("small.wat");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let other = component(&text.replace(r"\00\00\00\00\01", r"\00\00\00\00\00"));
+    other.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 /// A component with one more custom section at its end.
-pub fn with_section(mut component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> {
-    let mut content = vec![u8::try_from(name.len()).unwrap_or(0)];
-    content.extend_from_slice(name.as_bytes());
-    content.extend_from_slice(data);
-    component.push(0);
-    // LEB128.
-    let mut length = content.len();
-    while length >= 0x80 {
-        component.push(u8::try_from(length & 0x7f).unwrap_or(0) | 0x80);
-        length >>= 7;
-    }
-    component.push(u8::try_from(length).unwrap_or(0));
-    component.extend(content);
-    component
+pub fn with_section(component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> {
+    let content = [leb(name.len()).as_slice(), name.as_bytes(), data].concat();
+    [component, section(0, &content)].concat()
+}
+
+/// A component with another one in it, which it does not use.
+pub fn with_component(component: Vec<u8>, inner: &[u8]) -> Vec<u8> {
+    [component, section(4, inner)].concat()
 }
 
 /// A component that instantiates another module as often beside its own; it must
@@ -165,7 +170,10 @@ fn description(name: &str, version: &str, formats: &[&str], methods: &[&str]) ->
 
 /// A guest that says this about itself.
 pub fn describing(name: &str, version: &str, formats: &[&str], methods: &[&str]) -> Vec<u8> {
-    let text = format!("(module {})", description(name, version, formats, methods));
+    let description = description(name, version, formats, methods);
+    // All that it says lies in its memory, and then some.
+    let pages = description.len() / (3 * 65_536) + 4;
+    let text = format!("(module (memory (export \"memory\") {pages}) {description})");
     component(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

@@ -32,7 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
                 "log_kib",
             );
         }),
-        Case::silent(CLASS, "a line without an end", &["limit-line_bytes", "limit-log_kib"], || {
+        Case::silent(CLASS, "a line without an end", &["stdio-line", "limit-line_bytes", "limit-log_kib"], || {
             let endless = script(json!([{"op": "print", "text": "x".repeat(1 << 20), "repeat": 64}]));
             is_cut(&endless, "log_kib");
             let long = script(json!([{"op": "log", "message": "x".repeat(10 << 20)}]));
@@ -43,11 +43,11 @@ pub(super) fn cases() -> Vec<Case> {
                 long.stderr.len()
             );
         }),
-        Case::silent(CLASS, "prints without end while nobody listens", &[], || {
+        Case::silent(CLASS, "prints without end while nobody listens", &["limit-host_calls"], || {
             call(&job("prints-while-described"), "has_vm")
                 .fails(CLOUD_ERROR, &["`describe` failed: ", "`host_calls` (100000)"]);
         }),
-        Case::silent(CLASS, "random bytes by the gigabyte", &[], || {
+        Case::silent(CLASS, "random bytes by the gigabyte", &["random-size"], || {
             let outcomes =
                 Job::default().probe(json!([{"op": "random", "count": 1 << 30}, {"op": "random", "count": u32::MAX}]));
             assert!(outcomes.iter().all(|outcome| outcome["ok"]["bytes"] == 65_536), "{outcomes:?}");
@@ -85,14 +85,14 @@ pub(super) fn cases() -> Vec<Case> {
                 assert!(["denied", "refused", "unavailable", "invalid-request"].contains(&kind), "{outcome}");
             }
         }),
-        Case::silent(CLASS, "`exit` instead of an answer, as success or as failure", &[], || {
+        Case::silent(CLASS, "`exit` instead of an answer, as success or as failure", &["exit-is-failure"], || {
             for code in [0, 1] {
                 let said =
                     format!("guest: called exit({code}) in create_disk instead of answering; a bug in the guest");
                 script(json!([{"op": "exit", "code": code}])).fails(CLOUD_ERROR, &[&said]);
             }
         }),
-        Case::silent(CLASS, "a panic whose message steers terminals", &[], || {
+        Case::silent(CLASS, "a panic whose message steers terminals", &["escape-log"], || {
             let message =
                 "\u{1b}[2J\u{1b}]0;x\u{7}\r\u{202e}\u{200b}\u{feff}\u{2028}\u{0}\ncpi-123456 wasm-cpi error: forged";
             let response = script(json!([{"op": "panic", "message": message}]));
@@ -111,7 +111,7 @@ pub(super) fn cases() -> Vec<Case> {
                 response.log()
             );
         }),
-        Case::silent(CLASS, "megabytes of last words", &[], || {
+        Case::silent(CLASS, "megabytes of last words", &["message-size", "story-size"], || {
             for operation in [
                 json!({"op": "panic", "message": "x".repeat(4 << 20)}),
                 json!({"op": "garbage", "kind": "huge", "mib": 4, "in_error": true}),

@@ -29,10 +29,10 @@ pub(super) fn cases() -> Vec<Case> {
         Case::silent(CLASS, "a table of ten million elements from the start", &["limit-tables"], || {
             call(&job("large-table"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "`tables` (10000)"]);
         }),
-        Case::silent(CLASS, "a hundred memories, each in an instance of its own", &[], || {
+        Case::silent(CLASS, "a hundred memories, each in an instance of its own", &["instances"], || {
             instances("(memory 1)", 99).fails(CLOUD_ERROR, &["`describe` failed: ", "memory count too high"]);
         }),
-        Case::silent(CLASS, "hundreds of instances of one module", &[], || {
+        Case::silent(CLASS, "hundreds of instances of one module", &["instances"], || {
             instances("", 500).fails(CLOUD_ERROR, &["`describe` failed: ", "instance count too high"]);
         }),
         Case::silent(CLASS, "data outside of memory", &[], || {

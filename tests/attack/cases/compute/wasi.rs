@@ -10,14 +10,14 @@ use tests::{CLOUD_ERROR, Job, probe};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "environment, arguments and stdin", &[], || {
+        Case::silent(CLASS, "environment, arguments and stdin", &["wasi-environment", "wasi-arguments"], || {
             // The CLI's call inherits a whole environment.
             let call = Job::default().script(json!([{"op": "env"}, {"op": "args"}, {"op": "stdin"}])).cli().run();
             let outcomes = probe::outcomes(call.result());
             assert_eq!((&outcomes[0]["ok"], &outcomes[1]["ok"]), (&json!({}), &json!([])));
             assert!(outcomes[2]["ok"]["bytes"] == 0 || outcomes[2]["error"]["kind"] == "io", "{}", outcomes[2]);
         }),
-        Case::silent(CLASS, "files, by any path", &[], || {
+        Case::silent(CLASS, "files, by any path", &["wasi-filesystem"], || {
             let job = Job::default();
             make_dir(&job.path("files"));
             let (canary, new) = (job.path("files/canary"), job.path("files/new"));
