@@ -168,6 +168,12 @@ fn description(name: &str, version: &str, formats: &[&str], methods: &[&str]) ->
     format!("(data (i32.const 0x1000) \"{data}\")\n")
 }
 
+/// A guest that has these methods, with code for them.
+pub fn implementing(methods: &[&str], code: &str) -> Vec<u8> {
+    let text = format!("(module {code} {})", description("hostile", "1.0.0", &["hostile-raw"], methods));
+    component(&text).unwrap_or_else(|error| panic!("{code}: {error}"))
+}
+
 /// A guest that says this about itself.
 pub fn describing(name: &str, version: &str, formats: &[&str], methods: &[&str]) -> Vec<u8> {
     let description = description(name, version, formats, methods);
