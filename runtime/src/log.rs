@@ -164,7 +164,7 @@ pub struct GuestLog {
     guest: String,
     line_bytes: usize,
     left: Mutex<Left>,
-    /// The newest error: what a guest that traps said before.
+    /// The newest error, as it came: what a guest that traps said before.
     last_error: Mutex<Option<String>>,
 }
 
@@ -188,8 +188,7 @@ impl GuestLog {
 
     pub fn write(&self, level: Level, message: &str) {
         if level == Level::Error {
-            let message = self.log.clean(message, LAST_ERROR_MAX);
-            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
+            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message.to_owned());
         }
         if self.take(message) {
             self.log.line(level, &self.guest, message, self.line_bytes);
@@ -217,8 +216,10 @@ impl GuestLog {
         true
     }
 
+    /// Cleaned only now: of a flood of errors one is asked for.
     pub fn last_error(&self) -> Option<String> {
-        self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        let last = self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        last.as_deref().map(|message| self.log.clean(message, LAST_ERROR_MAX))
     }
 
     /// Says what was left out.

@@ -17,6 +17,7 @@ mod network;
 mod row;
 mod table;
 mod trace;
+mod watch;
 mod world;
 
 use std::process::ExitCode;

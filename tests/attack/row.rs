@@ -187,7 +187,7 @@ pub(crate) fn job(world: &World, row: &Value) -> Job {
     Job::default().policy(policy).configure(|config| lay_over(config, &row["config"]))
 }
 
-fn names(names: &Value) -> HashMap<String, Vec<Reply>> {
+pub(crate) fn names(names: &Value) -> HashMap<String, Vec<Reply>> {
     let mut all = HashMap::from([
         ("api.iaas.test".to_owned(), vec![addresses(&json!(["5.6.7.10"]))]),
         ("evil.test".to_owned(), vec![addresses(&json!(["5.6.7.66"]))]),

@@ -19,7 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Grows with every change of the engine's settings or of these files.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 const MANIFEST_MAX: u64 = 1 << 20;
 
