@@ -265,10 +265,11 @@ impl Sections {
 
 /// `invalid type: string "hunter2", expected …` without the string.
 fn without_values(message: &str) -> String {
-    let shown = ["invalid type: ", "invalid value: "].iter().find_map(|what| Some((*what, message.find(what)?)));
+    let kinds = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let shown = kinds.iter().find_map(|what| Some((*what, message.find(what)?)));
     match (shown, message.rfind(", expected ")) {
         (Some((what, start)), Some(end)) if start < end => {
-            format!("{}{}{}", &message[..start], what.trim_end_matches(": "), &message[end..])
+            format!("{}{}{}", &message[..start], what.trim_end_matches([':', ' ']), &message[end..])
         }
         _ => message.to_owned(),
     }

@@ -17,6 +17,12 @@ mod tests;
 
 pub(crate) use {form::parse as parse_form, json::parse as parse_json, xml::blank as blank_xml};
 
+/// Whether a server reads the body in the charset that it is read in here. One
+/// that takes it for another may see other borders between its values.
+pub(crate) fn expect_utf8(headers: &[(String, String)]) -> Result<(), PlaceError> {
+    headers::expect_utf8(headers).map_err(|fault| PlaceError { place: "header:content-type".to_owned(), fault })
+}
+
 use std::fmt;
 use std::str::FromStr;
 

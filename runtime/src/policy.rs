@@ -143,6 +143,11 @@ impl Policy {
         granted.chain(self.logins.values().map(|login| login.origin.port))
     }
 
+    /// More endpoints that no grant can open, which this call alone knows of.
+    pub fn forbid(&mut self, endpoints: Vec<Endpoint>) {
+        self.forbidden.extend(endpoints);
+    }
+
     /// What an address is, if no grant can open it whatever the name was.
     pub fn forbids(&self, ip: IpAddr, port: u16) -> Option<&str> {
         let host = Host::Ip(ip.to_canonical());

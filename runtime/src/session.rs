@@ -15,8 +15,8 @@ use crate::log::{GuestLog, Level, Log, escape};
 use crate::net::gate::{Gate, HttpEvent};
 use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
-use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
-use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
+use crate::policy::{AGENT, Endpoint, Needs, Policy, PolicyFile, Properties};
+use crate::registry::{GuestRegistry, RegistryClient, RegistryConfig, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
 use crate::rpc::request::Request;
@@ -76,7 +76,11 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let ending = Arc::new(Ending::new(limits, method));
     let needs = needs(&prepared.description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
-    let policy = Arc::new(policy(config, &properties, needs.as_ref())?);
+    let mut policy = policy(config, &properties, needs.as_ref())?;
+    if let Call::CreateVm { env, .. } = call {
+        policy.forbid(endpoints(agent::endpoints_of_env(env)));
+    }
+    let policy = Arc::new(policy);
     let image = image(call, config)?.map(Arc::new);
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
     mode.check(method.name(), config.registry.is_some())?;
@@ -100,7 +104,9 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
     let files = config.policy.parent().unwrap_or(Path::new("."));
     let gate = Arc::new(gate.with_files_in(files).with_trace(trace));
-    let seal = |name: &str, value: &str, layer| vault.seal(name, Secret::new(value), layer);
+    // A property of the name under which agent settings travel must not travel like them.
+    let own = |name: &str| if name == AGENT { format!("properties.{name}") } else { name.to_owned() };
+    let seal = |name: &str, value: &str, layer| vault.seal(&own(name), Secret::new(value), layer);
     let host = Host {
         properties: properties.visible(&policy.expose, needs.as_ref(), seal).to_string(),
         call: CallInfo {
@@ -229,9 +235,16 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
 
 /// Endpoints of BOSH itself, which no grant can open.
 pub fn forbidden(config: &Config) -> Vec<Endpoint> {
-    let registry = config.registry.iter().map(|registry| ("the registry", registry.endpoint().to_string()));
-    let endpoints = registry.chain(config.agent.endpoints());
-    endpoints.filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
+    let urls = |registry: &RegistryConfig| {
+        let for_agents = registry.agent_endpoint().map(|endpoint| endpoint.reveal().to_owned());
+        std::iter::once(registry.endpoint().to_string()).chain(for_agents)
+    };
+    let registry = config.registry.iter().flat_map(urls).map(|url| ("the registry", url));
+    endpoints(registry.chain(config.agent.endpoints()))
+}
+
+fn endpoints(urls: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Endpoint> {
+    urls.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
 }
 
 fn image(call: &Call, config: &Config) -> Result<Option<Image>, Failure> {
@@ -269,11 +282,9 @@ fn returned_vm(result: &Value) -> Option<&str> {
 /// A VM whose user-data was made but never sent has an Agent that nobody will
 /// hear of. Where the policy has no slot for it, there was nowhere to send it.
 fn reachable(vm: Value, agent: &AgentSession, gate: &Gate, policy: &Policy) -> Result<Value, Ended> {
-    let has_slot = policy
-        .http
-        .iter()
-        .any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == crate::policy::AGENT)));
-    let sent = gate.sent().iter().any(|name| name == crate::policy::AGENT);
+    let has_slot =
+        policy.http.iter().any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)));
+    let sent = gate.sent().iter().any(|name| name == AGENT);
     if Check::VmUnreachable.on() && has_slot && !sent {
         let how = if agent.bootstraps().is_empty() {
             "without calling `agent.bootstrap`"

@@ -5,7 +5,7 @@
 //! | `case` | its name |
 //! | `holes` | named checks that it would miss |
 //! | `get` | one GET of this URL; or `script`: operations of the probe; or `call`: `[method, arguments…]`; or `stdin`: the request's text |
-//! | `each` | values for `{}` in any of these: one call for each |
+//! | `each` | values for `{}` in any of these, or in their JSON as text: one call for each |
 //! | `grant` | laid over the default grant; or `grants`: all of them; or `policy`: laid over the whole |
 //! | `config`, `context`, `env` | laid over the job's config; the request's context; variables that the process finds |
 //! | `names` | `{"name": ["5.6.7.10"]}`; `[[…], […]]` for one lookup after the other; or a word, of which `reply` has the list |
@@ -16,23 +16,47 @@
 //! | `arrived` | every request that reached a server, `GET api.iaas.test/v1/x`; default: as many as contacts other than `dns` |
 //! | `carries`, `lacks` | parts of what arrived, in any request; parts of no message and of nothing that arrived |
 //! | `lookups` | how often a name was looked up: `{"api.iaas.test": 1}` |
+//! | `secret_at` | hosts that a secret of the job reached; default: none |
 //!
+//! Every script ends with a look into the guest's memory, where no secret may be.
 //! `[[N*text]]` in any text is the text N times. A grant of https trusts the
 //! corpus' authority unless it says otherwise.
 
 use crate::case::Case;
 use crate::dns::Reply;
+use crate::needles::Needles;
 use crate::trace::Contact;
 use crate::world::{Served, World, known};
 use serde_json::{Value, json};
-use std::collections::HashMap;
-use tests::process::contains;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
 use tests::response::CANARY;
 use tests::{Job, Response, probe};
 
-const KEYS: [&str; 22] = [
-    "case", "holes", "get", "script", "call", "stdin", "each", "grant", "grants", "policy", "config", "context", "env",
-    "names", "serve", "expect", "says", "contacts", "arrived", "carries", "lacks", "lookups",
+const KEYS: [&str; 23] = [
+    "case",
+    "holes",
+    "get",
+    "script",
+    "call",
+    "stdin",
+    "each",
+    "grant",
+    "grants",
+    "policy",
+    "config",
+    "context",
+    "env",
+    "names",
+    "serve",
+    "expect",
+    "says",
+    "contacts",
+    "arrived",
+    "carries",
+    "lacks",
+    "lookups",
+    "secret_at",
 ];
 
 pub(crate) fn cases(class: &'static str, rows: &str) -> Result<Vec<Case>, String> {
@@ -53,7 +77,8 @@ fn case(class: &'static str, row: Value) -> Result<Case, String> {
         Some(values) => values.iter().try_for_each(|value| {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let shown: String = value.chars().take(100).collect();
-            attempt(world, &filled(&row, &value)).map_err(|why| format!("with {shown}: {why}"))
+            let row = structured(filled(&row, &value));
+            attempt(world, &row).map_err(|why| format!("with {shown}: {why}"))
         }),
     };
     Ok(Case { class, name, holes, attempt: Box::new(attempt) })
@@ -106,10 +131,21 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
             return Err(format!("{name} was looked up {} times, not {count}", world.lookups(name)));
         }
     }
-    match holds(CANARY) {
-        Some(arrived) => Err(format!("a secret arrived: {}", arrived.summary())),
-        None => Ok(()),
-    }
+    let holding = arrived.iter().filter(|arrived| !canary().found_in(&arrived.request.raw).is_empty());
+    let hosts: BTreeSet<String> = holding.map(|arrived| arrived.host.clone()).collect();
+    same("a secret arrived at", &hosts.into_iter().collect::<Vec<_>>(), &texts(&row["secret_at"]))
+}
+
+fn canary() -> &'static Needles {
+    static CANARIES: LazyLock<Needles> = LazyLock::new(|| Needles::of("the canary", CANARY));
+    &CANARIES
+}
+
+/// The script, and a look for the canary in the guest's memory behind it.
+fn searching(script: &Value) -> Value {
+    let mut operations = script.as_array().cloned().unwrap_or_default();
+    operations.extend(canary().operations(false));
+    Value::Array(operations)
 }
 
 /// What the call or its operations came to, each as a word, and what was said.
@@ -117,9 +153,11 @@ fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String) {
     let get = json!([{"op": "http", "url": row["get"]}]);
     let script = if row["get"].is_null() { &row["script"] } else { &get };
     let response = if !script.is_null() {
-        let response = with_context(job.call("has_vm", json!([probe::cid(script)])), row).run();
+        let response = silent(with_context(job.call("has_vm", json!([probe::cid(&searching(script))])), row).run());
         if response.json["error"]["message"].as_str().is_some_and(|text| text.contains("probe outcomes: ")) {
-            let outcomes = probe::outcomes_in(response.message());
+            let mut outcomes = probe::outcomes_in(response.message());
+            let looked = |outcome: &mut Value| outcome["op"] == "find" && outcome["ok"]["count"] == 0;
+            outcomes.pop_if(looked);
             return (outcomes.iter().map(word).collect(), format!("{}", Value::from(outcomes)));
         }
         response
@@ -130,7 +168,15 @@ fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String) {
         let method = if words.is_empty() { Value::Null } else { words.remove(0) };
         with_context(job.call(method.as_str().unwrap_or_default(), Value::Array(words)), row).run()
     };
-    (vec![ended(&response)], response.json.to_string())
+    (vec![ended(&response)], silent(response).json.to_string())
+}
+
+/// Says nothing of the canary, in whatever form.
+fn silent(response: Response) -> Response {
+    let text = format!("{}\n{}", response.json, response.stderr);
+    let told = canary().found_in(text.as_bytes());
+    assert!(told.is_empty(), "{told:?} in {text}");
+    response
 }
 
 fn with_context<'a>(call: tests::Call<'a>, row: &Value) -> tests::Call<'a> {
@@ -143,6 +189,9 @@ fn with_context<'a>(call: tests::Call<'a>, row: &Value) -> tests::Call<'a> {
 /// `200`, `denied scheme`, `limit url_bytes`, `ok`.
 fn word(outcome: &Value) -> String {
     let error = &outcome["error"];
+    if error.is_null() && outcome["ok"]["count"].as_u64().is_some_and(|count| count > 0) {
+        return "a secret in memory".to_owned();
+    }
     if error.is_null() {
         return outcome["ok"]["status"].as_u64().map_or_else(|| "ok".to_owned(), |status| status.to_string());
     }
@@ -299,6 +348,16 @@ fn repeated(text: &str) -> String {
         Some(written) => written,
         None => text.to_owned(),
     }
+}
+
+/// What `each` put together as the text of JSON, as that JSON.
+fn structured(mut row: Value) -> Value {
+    for key in ["script", "grant", "grants", "policy", "config", "context", "serve"] {
+        if let Some(text) = row[key].as_str() {
+            row[key] = serde_json::from_str(text).unwrap_or_else(|error| panic!("`{key}`: {error}: {text}"));
+        }
+    }
+    row
 }
 
 /// JSON merge patch: null removes.

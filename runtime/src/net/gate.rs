@@ -28,6 +28,7 @@ use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
 use crate::place::Message;
 use crate::policy::{DenialReason, Grant, Policy, Verdict};
+use crate::secret::Layer;
 use crate::vault::Vault;
 use auth::Authorized;
 use bytes::Bytes;
@@ -209,10 +210,12 @@ impl Gate {
             self.record.changed(number, outcome);
         }
         let received = received?;
+        let layer = self.layer_of_answer(grant, &filled.layers);
         if (200..300).contains(&received.status) {
             self.record.accepted(filled.names);
         }
-        let screened = self.screen(grant, method, destination, received, event).map_err(HttpError::after_sending);
+        let screened =
+            self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
         self.trace_answer(grant, &screened);
         screened
     }
@@ -317,6 +320,7 @@ impl Gate {
     fn screen(
         &self,
         grant: &Grant,
+        layer: Layer,
         method: &Method,
         destination: &Destination,
         received: Received,
@@ -325,7 +329,7 @@ impl Gate {
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), incoming) {
+        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), layer, incoming) {
             Ok(_) => {}
             Err(Withheld { reason: Reason::Leak(name), message }) => {
                 self.record.leaked(&name);
