@@ -1,16 +1,19 @@
 //! One call of a guest: its capabilities put together, run, and accounted for.
 
 use crate::agent::{self, AgentSession, VmSpec};
+use crate::audit::{Audit, Used};
 use crate::bindings::bosh::cpi::config::CallInfo;
 use crate::component::cache::Description;
-use crate::component::prepared::Prepared;
+use crate::component::prepared::{CacheEvent, Prepared};
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
 use crate::hardening::{self, Level as Hardening, Network, Remaining};
+use crate::holes::Check;
 use crate::host::{self, Host, HostCall};
 use crate::image::Image;
 use crate::log::{GuestLog, Level, Log, escape};
-use crate::net::gate::{Gate, HttpEvent, NetUsage};
+use crate::net::gate::{Gate, HttpEvent};
+use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
 use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
@@ -22,7 +25,6 @@ use crate::rpc::shape;
 use crate::sandbox::call::{self, Unsuccessful as Ended};
 use crate::sandbox::ending::{Ending, Why};
 use crate::sandbox::engine;
-use crate::sandbox::limits::Usage;
 use crate::sandbox::state::State;
 use crate::secret::Secret;
 use crate::vault::Vault;
@@ -36,6 +38,7 @@ pub struct Session<'a> {
     pub call: &'a Call,
     pub vault: &'a Arc<Vault>,
     pub log: &'a Arc<Log>,
+    pub audit: &'a Arc<Audit>,
     /// Told of everything that the guest asks for.
     pub watch: Option<Watch>,
 }
@@ -45,7 +48,7 @@ pub type Watch = Arc<dyn Fn(Observed<'_>) + Send + Sync>;
 /// One thing that a guest asked for.
 pub enum Observed<'a> {
     Http(&'a HttpEvent),
-    Host(&'a HostCall),
+    Host(&'a HostCall<'a>),
 }
 
 pub enum Unsuccessful {
@@ -63,14 +66,11 @@ impl From<Failure> for Unsuccessful {
 /// How it ended, and what it took.
 pub struct Ran {
     pub result: Result<Value, Unsuccessful>,
-    pub usage: Usage,
-    pub network: NetUsage,
-    /// The walls around the process, in one line for the audit log.
-    pub hardening: String,
+    pub used: Used,
 }
 
 pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
-    let Session { config, request, call, vault, log, watch } = session;
+    let Session { config, request, call, vault, log, audit, watch } = session;
     let method = call.method();
     let limits = &config.limits;
     let ending = Arc::new(Ending::new(limits, method));
@@ -93,13 +93,13 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     );
     let agent = Arc::new(agent);
     let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &prepared.description.name, limits));
-    let watch_host =
-        watch.clone().map(|watch| Box::new(move |call: &HostCall| watch(Observed::Host(call))) as host::Watch);
-    let watch = logged(Arc::clone(&guest_log), watch);
+    let watch_host = watch_host(audit, watch.clone());
+    let watch = logged(Arc::clone(&guest_log), Arc::clone(audit), watch);
+    let trace = config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault)));
     let gate =
         Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
     let files = config.policy.parent().unwrap_or(Path::new("."));
-    let gate = Arc::new(gate.with_files_in(files));
+    let gate = Arc::new(gate.with_files_in(files).with_trace(trace));
     let seal = |name: &str, value: &str, layer| vault.seal(name, Secret::new(value), layer);
     let host = Host {
         properties: properties.visible(&policy.expose, needs.as_ref(), seal).to_string(),
@@ -119,7 +119,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     };
     let engine =
         engine::engine(limits).map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
-    let component = prepared.component(&engine, config.wanted(), log)?;
+    let component = prepared.component(&engine, config.wanted(), &told(log, audit))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -144,7 +144,29 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| {
         shape::guest_error(error, method, from_director)
     });
-    Ok(Ran { result, usage: outcome.state.meter.usage(), network: gate.usage(), hardening })
+    let (usage, counts) = (outcome.state.meter.usage(), outcome.state.counts);
+    Ok(Ran { result, used: Used { usage, network: gate.usage(), counts, hardening } })
+}
+
+/// What is worth telling about the cache, to whom.
+pub fn told<'a>(log: &'a Log, audit: &'a Audit) -> impl Fn(&CacheEvent) + use<'a> {
+    move |event| {
+        log.write(event.level(), &event.to_string());
+        audit.cache(event);
+    }
+}
+
+fn watch_host(audit: &Arc<Audit>, watch: Option<Watch>) -> Option<host::Watch> {
+    if watch.is_none() && !audit.is_on() {
+        return None;
+    }
+    let audit = Arc::clone(audit);
+    Some(Arc::new(move |call: &HostCall<'_>| {
+        audit.host(call);
+        if let Some(watch) = &watch {
+            watch(Observed::Host(call));
+        }
+    }))
 }
 
 /// The last step before the guest's code: what it may still need is opened, and
@@ -167,8 +189,9 @@ pub fn network(config: &Config, policy: &Policy) -> Network {
 
 /// Every request is a line for whoever debugs; what was refused, one for all. They
 /// count as the guest's lines, since it decides how many there are.
-fn logged(log: Arc<GuestLog>, watch: Option<Watch>) -> Box<dyn Fn(&HttpEvent) + Send + Sync> {
+fn logged(log: Arc<GuestLog>, audit: Arc<Audit>, watch: Option<Watch>) -> Box<dyn Fn(&HttpEvent) + Send + Sync> {
     Box::new(move |event| {
+        audit.http(event);
         let level = if event.outcome.is_ok() { Level::Debug } else { Level::Warn };
         log.write_of_runtime(level, &event.to_string());
         if let Some(watch) = &watch {
@@ -230,7 +253,7 @@ fn vm_spec(call: &Call) -> Option<VmSpec> {
 /// A result reaches the Director's database and logs. It is passed on as it is or
 /// not at all: an altered cloud ID would be one that nobody can delete.
 fn without_secrets(result: Value, vault: &Vault) -> Result<Value, Failure> {
-    match vault.leak_in(result.to_string().as_bytes()) {
+    match vault.leak_in(result.to_string().as_bytes()).filter(|_| Check::ResultWithheld.on()) {
         None => Ok(result),
         Some(name) => Err(Failure::guest(format!(
             "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
@@ -251,7 +274,7 @@ fn reachable(vm: Value, agent: &AgentSession, gate: &Gate, policy: &Policy) -> R
         .iter()
         .any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == crate::policy::AGENT)));
     let sent = gate.sent().iter().any(|name| name == crate::policy::AGENT);
-    if has_slot && !sent {
+    if Check::VmUnreachable.on() && has_slot && !sent {
         let how = if agent.bootstraps().is_empty() {
             "without calling `agent.bootstrap`"
         } else {

@@ -409,53 +409,6 @@ fn prepare_becomes_the_user_whose_cache_it_is() {
     assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
 }
 
-/// A prepared guest, and no compiler.
-fn without_compiler() -> Job {
-    let job = small().own_binaries(true);
-    assert_eq!(has_vm(&job).stderr, "");
-    fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
-    job
-}
-
-#[test]
-fn a_guest_that_was_touched_is_hashed_again_and_not_compiled() {
-    let job = without_compiler();
-    let guest = job.path("guest.wasm");
-    let bytes = fs::read(&guest).unwrap();
-    let before = fs::read(manifest(&job)).unwrap();
-    write(&guest, &bytes);
-    for _ in 0..2 {
-        let response = has_vm(&job);
-        assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
-    }
-    assert_ne!(fs::read(manifest(&job)).unwrap(), before, "the new stamp is remembered");
-}
-
-#[test]
-fn a_guest_that_was_replaced_is_refused_although_it_is_prepared() {
-    let job = without_compiler();
-    let guest = job.path("guest.wasm");
-    let mut bytes = fs::read(&guest).unwrap();
-    let modified = fs::metadata(&guest).unwrap().modified().unwrap();
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    write(&guest, &bytes);
-    // Same size, same time of change: as close as one can forge it.
-    fs::File::options().write(true).open(&guest).unwrap().set_modified(modified).unwrap();
-    for response in [info(&job), has_vm(&job)] {
-        response.fails(CPI_ERROR, &["guest.wasm: its sha256 is ", "but `guest.sha256` pins "]);
-    }
-}
-
-#[test]
-fn a_guest_that_is_gone_is_refused_although_it_is_prepared() {
-    let job = without_compiler();
-    fs::remove_file(job.path("guest.wasm")).unwrap();
-    for response in [info(&job), has_vm(&job)] {
-        response.fails(CPI_ERROR, &["guest.wasm: cannot be read", "No such file", "check `guest.path`"]);
-    }
-}
-
 #[test]
 fn one_cache_serves_many_guests() {
     let job = prepared();

@@ -4,7 +4,7 @@
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::{source, surface};
-use crate::config::{self, Config};
+use crate::config::{self, Config, GuestConfig};
 use crate::failure::Failure;
 use crate::hardening::{self, Level};
 use crate::net::tls;
@@ -31,6 +31,7 @@ pub fn check(path: &Path) -> Report {
         Ok(config) => {
             findings.good.push(format!("{}: read", path.display()));
             findings.warnings.extend(config.warnings.iter().cloned());
+            findings.signature(&config);
             let needs = findings.guest(&config);
             findings.policy(&config, needs.as_ref());
             findings.cache(&config);
@@ -52,6 +53,17 @@ impl Findings {
             self.problems.extend(failure.detail.lines().map(str::to_owned));
         } else {
             self.problems.push(failure.message.clone());
+        }
+    }
+
+    /// Who vouches for the pinned digest, where somebody must.
+    fn signature(&mut self, config: &Config) {
+        let GuestConfig { path, sha256, signature } = &config.guest;
+        if let Some(signature) = signature {
+            match signature.verify(path, sha256) {
+                Ok(signed) => self.good.push(format!("guest {}: {}", path.display(), signature.describe(&signed))),
+                Err(failure) => self.failed(&failure),
+            }
         }
     }
 

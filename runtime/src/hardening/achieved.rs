@@ -34,7 +34,11 @@ impl Walls {
                 self.landlock.as_ref().err(),
                 "run a kernel of 5.13 or newer with `landlock` among its security modules (`lsm=`)",
             ),
-            ("seccomp", self.seccomp.as_ref().err(), "run a kernel with seccomp filters, and let no sandbox forbid them"),
+            (
+                "seccomp",
+                self.seccomp.as_ref().err(),
+                "run a kernel with seccomp filters, and let no sandbox forbid them",
+            ),
         ];
         let missing = parts.into_iter().filter_map(|(what, why, remedy)| Some((what, why?, remedy)));
         missing.map(|(what, why, remedy)| format!("no {what} ({why}): {remedy}")).collect()
@@ -118,10 +122,7 @@ mod tests {
                 walls(Ok(Landlock { abi: 3, tcp: false })),
                 "no-new-privs, landlock fs (ABI 3), seccomp; TCP ports are not held; UDP is not held",
             ),
-            (
-                walls(Err("not there".into())),
-                "no-new-privs, seccomp; no landlock (not there); UDP is not held",
-            ),
+            (walls(Err("not there".into())), "no-new-privs, seccomp; no landlock (not there); UDP is not held"),
             (
                 Walls { seccomp: Err("x".into()), network: Network::None, ..walls(new) },
                 "no-new-privs, landlock fs (ABI 7), landlock tcp ports []; no seccomp (x); UDP is not held",
@@ -137,7 +138,8 @@ mod tests {
         assert_eq!(walls(Ok(Landlock { abi: 3, tcp: false })).demand(), Ok(()));
         let failure = Walls::none("forbidden").demand().unwrap_err().to_string();
         assert!(failure.starts_with("config: `hardening` is `required`"), "{failure}");
-        for said in ["no no-new-privs (forbidden)", "no landlock (forbidden)", "`lsm=`", "no seccomp (", "`best-effort`"]
+        for said in
+            ["no no-new-privs (forbidden)", "no landlock (forbidden)", "`lsm=`", "no seccomp (", "`best-effort`"]
         {
             assert!(failure.contains(said), "{said}: {failure}");
         }

@@ -4,11 +4,13 @@
 //!
 //! Grants and logins have this way in common. What is sent was decided before.
 
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::held::Held;
+use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
 use crate::net::{addresses, own};
@@ -35,6 +37,8 @@ pub(super) struct Reach {
     pub(super) resolver: Resolver,
     /// Where the files lie that the policy names.
     pub(super) files: PathBuf,
+    /// Shows requests and responses, if somebody wants that.
+    pub(super) trace: Option<Tracer>,
     /// Those files, once they are held open; by the names that the policy gives them.
     held: OnceLock<HashMap<String, Held>>,
     /// By what asked for it: authorities and keys are read once.
@@ -66,6 +70,7 @@ impl Reach {
             caps: Caps::of(limits),
             resolver: Resolver::system(),
             files: PathBuf::new(),
+            trace: None,
             held: OnceLock::new(),
             tls: Mutex::default(),
             forbidden: Mutex::default(),
@@ -76,9 +81,8 @@ impl Reach {
     pub(super) fn hold_files(&self) -> usize {
         let all = self.policy.http.iter().map(|grant| &grant.tls);
         let all = all.chain(self.policy.logins.values().map(|login| &login.tls)).flat_map(Tls::files);
-        let held = self.held.get_or_init(|| {
-            all.map(|name| (name.to_owned(), Held::new(self.files.join(name)))).collect()
-        });
+        let held =
+            self.held.get_or_init(|| all.map(|name| (name.to_owned(), Held::new(self.files.join(name)))).collect());
         held.values().for_each(Held::hold);
         held.len()
     }
@@ -87,11 +91,13 @@ impl Reach {
         self.caps
     }
 
-    /// The addresses that may be connected to.
+    /// The addresses that may be connected to. `noted` is the first of them, or
+    /// the one that was refused.
     pub(super) async fn find(
         &self,
         way: &Way<'_>,
         destination: &Destination,
+        noted: &mut Option<IpAddr>,
         deadline: Instant,
     ) -> Result<Vec<IpAddr>, HttpError> {
         let found = match destination.host() {
@@ -102,8 +108,10 @@ impl Reach {
             let message = format!("policy: {} does not reach {destination}: {why}", way.name);
             HttpError::denied(DenialReason::Address, message)
         };
+        *noted = found.first().copied();
         // With one address of a forbidden endpoint, the others are suspect, too.
         if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+            *noted = Some(address);
             return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
         }
         let own = own::among(&found);
@@ -118,12 +126,16 @@ impl Reach {
         if allowed.is_empty() {
             return Err(denied(refused.unwrap_or_else(|| "it has no address".to_owned())));
         }
+        *noted = allowed.first().copied();
         allowed.truncate(MAX_ADDRESSES);
         Ok(allowed)
     }
 
     /// The first address that is an endpoint which no grant can open.
     async fn forbidden(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<(IpAddr, &str)> {
+        if !Check::EndpointByAddress.on() {
+            return None;
+        }
         let literal = |address: &IpAddr| Some((*address, self.policy.forbids(*address, port)?));
         if let Some(hit) = found.iter().find_map(literal) {
             return Some(hit);

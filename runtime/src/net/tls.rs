@@ -7,6 +7,8 @@
 
 mod pins;
 
+#[cfg(feature = "holes")]
+use crate::holes::instead;
 use crate::net::destination::Scheme;
 use crate::net::held::Held;
 use crate::secret::Secret;
@@ -44,6 +46,8 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
         .map_err(|error| format!("the authorities in `tls.ca` cannot be used: {error}"))?;
     let verifier: Arc<dyn ServerCertVerifier> =
         if settings.pins.is_empty() { webpki } else { Arc::new(Pinned::new(webpki, settings.pins)) };
+    #[cfg(feature = "holes")]
+    let verifier = instead::lenient(verifier);
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
@@ -60,6 +64,8 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    #[cfg(feature = "holes")]
+    instead::keys_logged(&mut config);
     Ok(config)
 }
 
@@ -94,6 +100,8 @@ pub(super) fn pem_in(file: &Held) -> Result<String, String> {
 }
 
 fn roots(ca: Option<&str>) -> Result<RootCertStore, String> {
+    #[cfg(feature = "holes")]
+    let ca = ca.or_else(|| instead::environment_ca());
     let Some(ca) = ca else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };

@@ -13,6 +13,7 @@ use quick_xml::events::{BytesStart, BytesText, Event};
 use quick_xml::{Reader, Writer};
 
 use super::{Change, Fault};
+use crate::holes::Check;
 
 /// The check for duplicates takes the square of their number.
 const MAX_ATTRIBUTES: usize = 256;
@@ -108,7 +109,8 @@ fn find(body: &[u8], name: &str) -> Result<Option<Found>, Fault> {
         }
         let element = Found { value: String::new(), inner: index + 1..index + 1 };
         match (&found, &event) {
-            (Some(_), _) => return Err(Fault::Ambiguous),
+            (Some(_), _) if Check::PlaceOnce.on() => return Err(Fault::Ambiguous),
+            (Some(_), _) => {}
             (None, Event::Start(_)) => inside = Some(element),
             (None, _) => found = Some(element),
         }
@@ -176,7 +178,9 @@ fn check(event: &Event<'_>, index: usize, depth: usize) -> Result<(), &'static s
         Event::GeneralRef(_) if text(event).is_none_or(|text| text.contains(|c| !is_xml_char(c))) => {
             Err("it has a reference to something other than a character")
         }
-        Event::PI(_) | Event::DocType(_) => Err("it has a document type or processing instructions"),
+        Event::PI(_) | Event::DocType(_) if Check::XmlDoctype.on() => {
+            Err("it has a document type or processing instructions")
+        }
         _ => Ok(()),
     }
 }

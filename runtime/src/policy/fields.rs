@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::problem::Problems;
+use crate::holes::Check;
 
 pub(super) struct Fields<'a> {
     at: String,
@@ -41,7 +42,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Value> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.map.get(key)
     }
 
@@ -103,7 +106,9 @@ impl<'a> Fields<'a> {
     pub(super) fn required_texts(&mut self, key: &'static str, example: &str) -> Vec<(String, &'a str)> {
         let missing = match self.map.get(key) {
             None => Some("is missing"),
-            Some(Value::Array(list)) if list.is_empty() => Some("is empty, so that nothing could match"),
+            Some(Value::Array(list)) if list.is_empty() && Check::EmptyList.on() => {
+                Some("is empty, so that nothing could match")
+            }
             Some(_) => None,
         };
         if let Some(what) = missing {
@@ -128,7 +133,7 @@ impl<'a> Fields<'a> {
 
     /// Reports the keys that nobody asked for.
     pub(super) fn close(self) {
-        for key in self.map.keys().filter(|key| !self.known.contains(&key.as_str())) {
+        for key in self.map.keys().filter(|key| Check::UnknownKey.on() && !self.known.contains(&key.as_str())) {
             self.problem(
                 &printable(key),
                 "is an unknown key",
@@ -160,7 +165,7 @@ pub(super) fn printable(text: &str) -> String {
 
 fn is_harmless(c: char) -> bool {
     let steers = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    !c.is_control() && !steers
+    !Check::EscapeNeeds.on() || (!c.is_control() && !steers)
 }
 
 /// Names of grants, logins and captures.

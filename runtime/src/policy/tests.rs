@@ -1,6 +1,8 @@
 //! The policy as a whole; single parts are tested where they are.
 
+mod beyond;
 mod file;
+mod generate;
 mod judge;
 mod missing;
 mod resolve;

@@ -181,7 +181,13 @@ fn expected(rules: &[(u32, Verdict)], number: u32, first: u32) -> u32 {
         Some((_, Verdict::Allow)) => ALLOW,
         Some((_, Verdict::NotThere)) => ENOSYS,
         // The rules below have one condition: the first argument is 7.
-        Some((_, Verdict::If(rules))) => if first == 7 && !rules.is_empty() { ALLOW } else { EPERM },
+        Some((_, Verdict::If(rules))) => {
+            if first == 7 && !rules.is_empty() {
+                ALLOW
+            } else {
+                EPERM
+            }
+        }
     }
 }
 

@@ -43,9 +43,7 @@ fn spans(rules: Vec<(u32, Verdict)>) -> Vec<Span> {
         }
         spans.push(Span { from: number + 1, verdict: None });
     }
-    let joined = |a: &mut Span, b: &mut Span| {
-        a.verdict == b.verdict && !matches!(a.verdict, Some(Verdict::If(_)))
-    };
+    let joined = |a: &mut Span, b: &mut Span| a.verdict == b.verdict && !matches!(a.verdict, Some(Verdict::If(_)));
     spans.dedup_by(|later, earlier| joined(earlier, later));
     spans
 }

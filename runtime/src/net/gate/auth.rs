@@ -2,6 +2,7 @@
 //! nobody but the grant's origin.
 
 use super::{Gate, HttpEvent};
+use crate::holes::Check;
 use crate::net::client::basic_auth;
 use crate::net::destination::Destination;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
@@ -90,7 +91,7 @@ impl Gate {
         self.begin()?;
         let login = self.login(name)?;
         let session = self.logged_in(login, None, deadline).await?;
-        match self.vault.leak_in(session.shown.as_bytes()) {
+        match self.vault.leak_in(session.shown.as_bytes()).filter(|_| Check::TripwireShown.on()) {
             None => Ok(session.shown),
             Some(secret) => {
                 self.record.leaked(&secret);
