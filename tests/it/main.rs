@@ -14,6 +14,7 @@ mod limits;
 mod newer;
 mod pins;
 mod prepared;
+mod promises;
 mod registry;
 mod requests;
 mod secrets;
