@@ -50,7 +50,10 @@ fn writers() -> Vec<Case> {
                 for mode in [0o620, 0o602, 0o660, 0o666, 0o777] {
                     let job = Job::default();
                     set_mode(&file(&job), mode);
-                    refused(&job, &[&format!("is writable by group or others (mode {mode:o}); run `chmod go-w` on it")]);
+                    refused(
+                        &job,
+                        &[&format!("is writable by group or others (mode {mode:o}); run `chmod go-w` on it")],
+                    );
                 }
             }
         }),
@@ -132,7 +135,14 @@ fn places() -> Vec<Case> {
             for path in ["", "x\u{0}y", "/proc/self/mem", &long, "https://evil.test/policy.json"] {
                 refused(&Job::default().configure(|config| config["policy"] = json!(path)), &[]);
             }
-            for path in ["", "x\u{0}y", "https://evil.test/guest.wasm", "/proc/self/exe\u{0}", "~/guest.wasm", "$HOME/guest.wasm"] {
+            for path in [
+                "",
+                "x\u{0}y",
+                "https://evil.test/guest.wasm",
+                "/proc/self/exe\u{0}",
+                "~/guest.wasm",
+                "$HOME/guest.wasm",
+            ] {
                 refused(&Job::default().configure(|config| config["guest"]["path"] = json!(path)), &["guest "]);
             }
         }),
@@ -155,17 +165,30 @@ fn contents() -> Vec<Case> {
     vec![
         text("files that are no JSON", &[], "JSON", |valid| {
             let cut = valid.as_bytes()[..valid.len() - 2].to_vec();
-            vec![Vec::new(), b"version: 1\n".to_vec(), b"\0".to_vec(), cut, format!("\u{feff}{valid}").into_bytes(), format!("// x\n{valid}").into_bytes()]
+            vec![
+                Vec::new(),
+                b"version: 1\n".to_vec(),
+                b"\0".to_vec(),
+                cut,
+                format!("\u{feff}{valid}").into_bytes(),
+                format!("// x\n{valid}").into_bytes(),
+            ]
         }),
         text("two documents in one file", &["json-trailing"], "JSON", |valid| {
-            vec![format!("{valid}{valid}").into_bytes(), format!("{valid} x").into_bytes(), format!("{valid}\0").into_bytes()]
+            vec![
+                format!("{valid}{valid}").into_bytes(),
+                format!("{valid} x").into_bytes(),
+                format!("{valid}\0").into_bytes(),
+            ]
         }),
         text("keys that stand there twice", &["json-duplicate-key"], "stands there twice", |valid| {
             let again = |key: &str| valid.replacen('{', &format!("{{\"{key}\":1,"), 1).into_bytes();
             vec![again("version"), again("\\u0076ersion")]
         }),
         text("nesting without end", &["json-depth"], "JSON", |valid| {
-            let deep = |count: usize| valid.replacen('{', &format!("{{\"x\":{}{},", "[".repeat(count), "]".repeat(count)), 1).into_bytes();
+            let deep = |count: usize| {
+                valid.replacen('{', &format!("{{\"x\":{}{},", "[".repeat(count), "]".repeat(count)), 1).into_bytes()
+            };
             vec![deep(70), deep(9999), vec![b'['; 2 << 20]]
         }),
         text("text that is no UTF-8", &[], "cannot be read (stream did not contain valid UTF-8)", |_| {
@@ -174,7 +197,9 @@ fn contents() -> Vec<Case> {
         text("files of five megabytes", &[], "is larger than 4 MiB", |valid| {
             vec![format!("{valid}{}", " ".repeat(5 << 20)).into_bytes()]
         }),
-        text("files that hold no object", &[], "object", |_| vec![b"[]".to_vec(), b"7".to_vec(), b"null".to_vec(), b"\"x\"".to_vec()]),
+        text("files that hold no object", &[], "object", |_| {
+            vec![b"[]".to_vec(), b"7".to_vec(), b"null".to_vec(), b"\"x\"".to_vec()]
+        }),
         Case::silent(CLASS, "secrets of the wrong type, or under a wrong key", &[], || {
             let secret = |n: u8| json!(format!("{CANARY}-{n}"));
             let changes: [(&str, Value); 6] = [
