@@ -2,6 +2,7 @@
 
 mod agent;
 mod archives;
+mod audit;
 mod author;
 mod commands;
 mod configs;
