@@ -18,7 +18,7 @@ use reqwest::header::HeaderMap;
 use rustls::ClientConfig;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -160,20 +160,20 @@ impl Reach {
     }
 
     fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, String> {
-        let ca = tls.ca.as_ref().map(|pem| self.text(pem)).transpose()?;
+        let ca = tls.ca.as_ref().map(|pem| self.text(pem, tls::read_pem)).transpose()?;
         let client = match &tls.client {
             None => None,
-            Some(client) => Some((self.text(&client.cert)?, self.text(&client.key)?)),
+            Some(client) => Some((self.text(&client.cert, tls::read_pem)?, self.text(&client.key, tls::read_key)?)),
         };
         let client = client.as_ref().map(|(cert, key)| ClientCertificate { chain: cert.reveal(), key });
         let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
         tls::for_scheme(destination.scheme(), &settings)
     }
 
-    fn text(&self, pem: &Pem) -> Result<Secret, String> {
+    fn text(&self, pem: &Pem, read: fn(&Path) -> Result<String, String>) -> Result<Secret, String> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
-            Pem::File(name) => tls::read_pem(&self.files.join(name)).map(Secret::new),
+            Pem::File(name) => read(&self.files.join(name)).map(Secret::new),
         }
     }
 }

@@ -9,6 +9,7 @@ mod pins;
 
 use crate::net::destination::Scheme;
 use crate::secret::Secret;
+use crate::trust;
 use pins::Pinned;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -16,8 +17,6 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,14 +79,28 @@ pub fn pem_or_file(setting: &str) -> Result<String, String> {
     if setting.contains("-----BEGIN ") { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
 }
 
+/// A file that decides whom to trust: nobody else can have written it.
 pub fn read_pem(path: &Path) -> Result<String, String> {
-    const MAX: u64 = 1024 * 1024;
-    let (name, mut text) = (path.display(), String::new());
-    match File::open(path).and_then(|file| file.take(MAX).read_to_string(&mut text)) {
-        Ok(_) if text.contains("-----BEGIN ") => Ok(text),
-        Ok(_) => Err(format!("the file {name} holds no PEM")),
-        Err(error) => Err(format!("the file {name} cannot be read: {error}; give a readable PEM file, or PEM itself")),
+    read(path).map(|(text, _)| text)
+}
+
+/// The same for a private key, which nobody else may read, either.
+pub fn read_key(path: &Path) -> Result<String, String> {
+    match read(path)? {
+        (_, mode) if mode & 0o004 != 0 => {
+            Err(format!("the file {} is readable by everybody; run `chmod o-r` on it", path.display()))
+        }
+        (text, _) => Ok(text),
     }
+}
+
+fn read(path: &Path) -> Result<(String, u32), String> {
+    const MAX: u64 = 1024 * 1024;
+    let (text, mode) = trust::read(path, MAX).map_err(|what| format!("the file {} {what}", path.display()))?;
+    if !text.contains("-----BEGIN ") {
+        return Err(format!("the file {} holds no PEM", path.display()));
+    }
+    Ok((text, mode))
 }
 
 fn roots(ca: Option<&str>) -> Result<RootCertStore, String> {
