@@ -30,6 +30,23 @@ fn complete() -> Value {
     })
 }
 
+/// Needs that have every key there is.
+fn complete_needs() -> Value {
+    json!({
+        "version": 1, "registry": true, "image": true, "expose": ["zone", "net.zone"],
+        "http": [
+            {"id": "a", "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/a/**"], "why": "\u{202e}why",
+             "slots": [{"method": "POST", "path": "/a/b", "place": "json:/data", "takes": ["agent", "zone"]}]},
+            {"id": "b", "to": "*", "methods": "*", "paths": "*", "slots": "*"},
+            {"id": "c", "to": "${url}", "methods": ["*"], "paths": ["/x"]}]
+    })
+}
+
+/// What no terminal may get.
+fn is_nasty(c: char) -> bool {
+    c.is_control() || "\u{202e}\u{ad}\u{e0041}\u{200b}".contains(c)
+}
+
 /// The JSON pointers of a value and of all that is in it.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
@@ -85,6 +102,8 @@ fn odd() -> impl Strategy<Value = Value> {
         "a",
         "\u{0}",
         "\u{202e}",
+        "\u{1b}[2J",
+        "\u{9b}2J\u{ad}\u{e0041}",
         "-----BEGIN ",
         "https://[::1]",
         "https://169.254.169.254",
@@ -123,7 +142,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         4 => (index(), odd()).prop_map(|(at, value)| Change::Replace(at, value)),
         2 => index().prop_map(Change::Remove),
-        1 => (index(), r"[a-z_]{1,9}|\PC{1,3}", odd()).prop_map(|(at, key, value)| Change::Add(at, key, value)),
+        1 => (index(), r"[a-z_]{1,9}|\PC{1,3}|\x1b\[2J|\u{202e}", odd()).prop_map(|(at, key, value)| Change::Add(at, key, value)),
         2 => (index(), index()).prop_map(|(from, to)| Change::Copy(from, to)),
     ]
 }
@@ -208,12 +227,30 @@ proptest! {
                 for problem in problems {
                     let said = problem.to_string();
                     prop_assert!(!problem.what.is_empty() && !problem.remedy.is_empty(), "{}", said);
-                    prop_assert!(!said.chars().any(char::is_control), "{:?}", said);
                 }
             }
             Ok(read) => {
                 let again = PolicyFile::parse(&format!("{:#}", turned(&policy))).unwrap();
                 prop_assert_eq!(verdicts(&read, &any_needs(), &many), verdicts(&again, &any_needs(), &many));
+            }
+        }
+    }
+
+    #[test]
+    fn changed_needs_are_refused_in_plain_words_or_mean_one_thing(changes in proptest::collection::vec(change(), 1..4)) {
+        let mut section = complete_needs();
+        changes.into_iter().for_each(|change| apply(&mut section, change));
+        match Needs::parse(section.to_string().as_bytes()) {
+            Err(problems) => {
+                prop_assert!(!problems.is_empty());
+                for problem in problems {
+                    prop_assert!(!problem.to_string().contains(is_nasty), "{:?}", problem.to_string());
+                }
+            }
+            Ok(read) => {
+                prop_assert_eq!(&Needs::parse(format!("{:#}", turned(&section)).as_bytes()).unwrap(), &read);
+                prop_assert!(read.http.iter().all(|need| !need.why.contains(is_nasty)));
+                prop_assert_eq!(beyond(Some(&read), Some(&read)), vec![]);
             }
         }
     }
