@@ -8,11 +8,13 @@
 #![allow(clippy::disallowed_methods, reason = "the list binds the runtime, not its build tool")]
 
 mod arguments;
+mod attack;
 mod build;
 mod command;
 mod demo;
 mod deny;
 mod files;
+mod fuzz;
 mod guest;
 mod job;
 mod repo;
@@ -28,6 +30,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if fuzz::compiler::is_called() {
+        return fuzz::compiler::run(&words);
+    }
     match run(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -47,8 +52,10 @@ fn run(words: &[String]) -> Result<()> {
     match task {
         Task::Help => Ok(()),
         Task::Setup => setup::run(&repo).map(drop),
+        Task::Attack(attack) => attack::run(&repo, &attack),
         Task::Build => build::run(&repo),
         Task::Demo => demo::run(&repo),
+        Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),
         Task::Guest { directory } => guest::run(&repo, &directory),
         Task::Job(job) => job::run(&repo, &job),
         Task::Test { only, rest } => suite::run(&repo, only, &rest),

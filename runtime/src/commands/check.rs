@@ -6,6 +6,7 @@ use crate::component::cache::Cache;
 use crate::component::{source, surface};
 use crate::config::{self, Config, GuestConfig};
 use crate::failure::Failure;
+use crate::hardening::{self, Level};
 use crate::net::tls;
 use crate::policy::{Needs, Pem, Policy, PolicyFile, Properties};
 use crate::session;
@@ -34,6 +35,7 @@ pub fn check(path: &Path) -> Report {
             let needs = findings.guest(&config);
             findings.policy(&config, needs.as_ref());
             findings.cache(&config);
+            findings.hardening(config.hardening);
             if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
                 && let Err(what) = tls::pem_or_file(ca)
             {
@@ -148,6 +150,23 @@ impl Findings {
                     self.problems.push(format!("{}: {whose}: {what}", path.display()));
                 }
             }
+        }
+    }
+
+    /// What stands around a call on this machine.
+    fn hardening(&mut self, level: Level) {
+        let walls = hardening::tried();
+        let missing = walls.missing();
+        let verdict = if missing.is_empty() { "would hold" } else { "would not hold" };
+        self.good.push(format!(
+            "hardening is `{level}`; this machine gives {}; UDP is never held; `required` {verdict}",
+            walls.kinds()
+        ));
+        let missing = missing.into_iter().map(|what| format!("hardening: {what}"));
+        match level {
+            Level::Required => self.problems.extend(missing),
+            Level::BestEffort => self.warnings.extend(missing),
+            Level::Off => {}
         }
     }
 

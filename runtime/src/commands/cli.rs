@@ -3,6 +3,7 @@
 use crate::commands::{call, check, inspect, new, prepare, run};
 use crate::component::{child, compile};
 use crate::failure::Failure;
+use crate::hardening::Level;
 use crate::limits::Limits;
 use crate::log::escape_text;
 use crate::registry_server::{self, TlsFiles};
@@ -64,8 +65,13 @@ enum Command {
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
 
+    /// The checks that this build can leave out
+    #[cfg(feature = "holes")]
+    #[command(hide = true)]
+    Holes,
+
     #[command(name = child::SUBCOMMAND, hide = true)]
-    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64 },
+    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level },
 }
 
 #[derive(Args)]
@@ -115,13 +121,15 @@ impl Report {
 pub fn main() -> ExitCode {
     let report = match Cli::parse().command {
         Command::Run(options) => return run::run(&options.config),
-        Command::CompileGuest { compile_mib, compile_seconds, memory_mib } => {
+        Command::CompileGuest { compile_mib, compile_seconds, memory_mib, hardening } => {
             // What goes wrong here the parent sees as a missing answer.
-            return match compile::compile_guest(compile_mib, compile_seconds, memory_mib) {
+            return match compile::compile_guest(compile_mib, compile_seconds, memory_mib, hardening) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
             };
         }
+        #[cfg(feature = "holes")]
+        Command::Holes => Ok(Report::good(crate::holes::list())),
         Command::Prepare(options) => prepare::prepare(&options),
         Command::Check(options) => Ok(check::check(&options.config)),
         Command::Inspect(options) => return conclude(inspect::inspect(&options), options.exit_code()),

@@ -7,9 +7,11 @@
 use std::fmt;
 
 use super::Policy;
+use super::forbidden::Endpoint;
 use super::grant::Grant;
 use super::hint::paste_ready;
 use super::slots::{METHODS, Operations};
+use crate::holes::Check;
 use crate::net::destination::Destination;
 use crate::place::{Message, Place};
 
@@ -71,11 +73,12 @@ impl Policy {
             let what = format!("the policy refuses {shown} {destination}: {why}");
             Verdict::Denied(Denial { reason, message: what })
         };
-        if let Some(endpoint) = self.forbidden.iter().find(|one| one.is(destination.host(), destination.port())) {
+        let is_here = |one: &&Endpoint| Check::EndpointByName.on() && one.is(destination.host(), destination.port());
+        if let Some(endpoint) = self.forbidden.iter().find(is_here) {
             return deny(DenialReason::Host, format!("this is {}, which no grant can open to a guest", endpoint.what));
         }
         let needs = match &self.declared {
-            None if self.trust_undeclared => None,
+            None if self.trust_undeclared || !Check::NeedsAbsent.on() => None,
             None => {
                 let why = "the module declares no needs; use a module that does, or set \"trust_undeclared\": true";
                 return deny(DenialReason::Undeclared, why.into());
@@ -92,7 +95,7 @@ impl Policy {
         // Of equals the first: `max_by_key` would take the last.
         let best = allowing.rev().max_by_key(|grant| grant.specificity(destination));
         if let Some(grant) = best {
-            if undeclared {
+            if undeclared && Check::NeedsHttp.on() {
                 let why = format!("grant `{}` allows it, but the module's needs do not declare it", grant.id);
                 return deny(DenialReason::Undeclared, format!("{why}; the module's author has to"));
             }
@@ -121,17 +124,17 @@ struct Failed {
 impl Grant {
     fn allows(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Result<(), Failed> {
         let fail = |stage| Err(Failed { stage, detail: String::new() });
-        if self.origin.scheme != destination.scheme() {
+        if Check::GrantScheme.on() && self.origin.scheme != destination.scheme() {
             fail(DenialReason::Scheme)
-        } else if !self.origin.host.matches(destination.host()) {
+        } else if Check::GrantHost.on() && !self.origin.host.matches(destination.host()) {
             fail(DenialReason::Host)
-        } else if self.origin.port != destination.port() {
+        } else if Check::GrantPort.on() && self.origin.port != destination.port() {
             fail(DenialReason::Port)
-        } else if !self.methods.iter().any(|granted| granted == method) {
+        } else if Check::GrantMethod.on() && !self.methods.iter().any(|granted| granted == method) {
             fail(DenialReason::Method)
-        } else if !self.paths.iter().any(|granted| granted.matches(destination.path())) {
+        } else if Check::GrantPath.on() && !self.paths.iter().any(|granted| granted.matches(destination.path())) {
             fail(DenialReason::Path)
-        } else if let Some(operations) = &self.operations {
+        } else if let Some(operations) = self.operations.as_ref().filter(|_| Check::GrantOperation.on()) {
             operations.allows(destination, message).map_err(|detail| Failed { stage: DenialReason::Operation, detail })
         } else {
             Ok(())
@@ -149,6 +152,7 @@ impl Operations {
     fn allows(&self, destination: &Destination, message: &Message<'_>) -> Result<(), String> {
         // Servers that take parameters from the query too would act on that one.
         if let (Place::Form(field), Some(query)) = (&self.place, destination.query())
+            && Check::OperationInQuery.on()
             && url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name.eq_ignore_ascii_case(field))
         {
             return Err(format!("the query names `{field}` as well"));
