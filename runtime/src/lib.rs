@@ -21,6 +21,7 @@ pub mod hardening;
 pub mod holes;
 pub mod host;
 pub mod image;
+pub mod invisible;
 pub mod limits;
 pub mod log;
 pub mod net;

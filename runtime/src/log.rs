@@ -5,6 +5,7 @@
 //! control and bidi characters are escaped, and its amount is bounded.
 
 use crate::holes::Check;
+use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::vault::Vault;
 use serde::Deserialize;
@@ -257,11 +258,6 @@ fn printable(text: &str, max: usize, why_cut: &str, keep: impl Fn(char) -> bool)
         }
     }
     escaped
-}
-
-/// Characters that hide text or turn it around.
-pub fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

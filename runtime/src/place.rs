@@ -29,7 +29,7 @@ use std::str::FromStr;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::log::is_invisible;
+use crate::invisible::is_invisible;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {

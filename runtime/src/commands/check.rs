@@ -143,10 +143,12 @@ impl Findings {
         let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
         let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
         for (whose, tls) in grants.chain(logins) {
-            let client = tls.client.iter().flat_map(|client| [&client.cert, &client.key]);
-            for pem in tls.ca.iter().chain(client) {
-                if let Pem::File(name) = pem
-                    && let Err(what) = tls::read_pem(&path.with_file_name(name))
+            type Read = fn(&Path) -> Result<String, String>;
+            let (pem, key): (Read, Read) = (tls::read_pem, tls::read_key);
+            let client = tls.client.iter().flat_map(|client| [(&client.cert, pem), (&client.key, key)]);
+            for (file, read) in tls.ca.iter().map(|ca| (ca, pem)).chain(client) {
+                if let Pem::File(name) = file
+                    && let Err(what) = read(&path.with_file_name(name))
                 {
                     self.problems.push(format!("{}: {whose}: {what}", path.display()));
                 }

@@ -190,22 +190,22 @@ impl Reach {
     }
 
     fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, String> {
-        let ca = tls.ca.as_ref().map(|pem| self.text(pem)).transpose()?;
+        let ca = tls.ca.as_ref().map(|pem| self.text(pem, tls::pem_in)).transpose()?;
         let client = match &tls.client {
             None => None,
-            Some(client) => Some((self.text(&client.cert)?, self.text(&client.key)?)),
+            Some(client) => Some((self.text(&client.cert, tls::pem_in)?, self.text(&client.key, tls::key_in)?)),
         };
         let client = client.as_ref().map(|(cert, key)| ClientCertificate { chain: cert.reveal(), key });
         let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
         tls::for_scheme(destination.scheme(), &settings)
     }
 
-    fn text(&self, pem: &Pem) -> Result<Secret, String> {
+    fn text(&self, pem: &Pem, read: fn(&Held) -> Result<String, String>) -> Result<Secret, String> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
             Pem::File(name) => match self.held.get().and_then(|held| held.get(name)) {
-                Some(held) => tls::pem_in(held).map(Secret::new),
-                None => tls::read_pem(&self.files.join(name)).map(Secret::new),
+                Some(held) => read(held).map(Secret::new),
+                None => read(&Held::new(self.files.join(name))).map(Secret::new),
             },
         }
     }

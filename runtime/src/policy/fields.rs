@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::problem::Problems;
 use crate::holes::Check;
-use crate::log::is_invisible;
+use crate::invisible::is_invisible;
 
 pub(super) struct Fields<'a> {
     at: String,

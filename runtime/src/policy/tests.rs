@@ -5,6 +5,8 @@ mod file;
 mod generate;
 mod judge;
 mod missing;
+mod mistakes;
+mod mutated;
 mod oracle;
 mod resolve;
 

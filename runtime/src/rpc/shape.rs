@@ -8,7 +8,7 @@ use crate::agent;
 use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
 use crate::failure::Failure;
 use crate::holes::Check;
-use crate::log::is_invisible;
+use crate::invisible::is_invisible;
 use crate::rpc::arguments::Object;
 use crate::rpc::method::Method;
 use crate::rpc::response::{ErrorType, WireError};

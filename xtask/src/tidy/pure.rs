@@ -4,7 +4,7 @@
 //! that a verdict hangs on its inputs alone. Judged by the names in the text.
 
 /// The policy and every module that it uses.
-const PURE: [&str; 6] = ["policy", "place", "secret", "strict_json", "net/addresses", "net/destination"];
+const PURE: [&str; 7] = ["policy", "place", "secret", "strict_json", "invisible", "net/addresses", "net/destination"];
 
 /// Modules of `std` without IO, clocks or threads; of `net` the addresses.
 const STD: [&str; 13] =

@@ -21,6 +21,27 @@ pub(super) fn properties() -> Value {
 
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
+pub(super) const HOSTS: [&str; 5] = ["a.test", "b.a.test", "c.a.test", "d.c.a.test", "10.0.0.5"];
+pub(super) const PORTS: [u16; 3] = [443, 8443, 80];
+
+/// Origins that grants and needs name, common ones first.
+pub(super) const ORIGINS: [&str; 11] = [
+    "https://a.test",
+    "https://b.a.test",
+    "https://*.a.test",
+    "https://*.a.test:8443",
+    "${url}",
+    "https://b.a.test:8443",
+    "http://a.test",
+    "https://*.c.a.test",
+    "https://${zone}.a.test",
+    "https://d.${zone}.a.test",
+    "https://10.0.0.5",
+];
+
+/// Origins that only needs name.
+pub(super) const OF_NEEDS: [&str; 3] = ["*", "${unset}", "https://${unset}.a.test"];
+
 /// One request.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -33,6 +54,10 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    pub(super) fn get(scheme: &'static str, host: &'static str, port: u16, path: &str) -> Asked {
+        Asked { method: "GET", scheme, host, port, path: path.to_owned(), operation: None }
+    }
+
     pub(super) fn origin(&self) -> String {
         format!("{}://{}:{}", self.scheme, self.host, self.port)
     }
@@ -47,7 +72,7 @@ impl Asked {
 }
 
 pub(super) fn asked() -> impl Strategy<Value = Asked> {
-    let host = prop_oneof![5 => Just("a.test"), 6 => Just("b.a.test"), 1 => select(vec!["c.a.test", "d.c.a.test", "10.0.0.5"])];
+    let host = prop_oneof![5 => Just("a.test"), 6 => Just("b.a.test"), 1 => select(HOSTS[2..].to_vec())];
     let port = prop_oneof![6 => Just(443), 3 => Just(8443), 1 => Just(80)];
     let scheme = prop_oneof![11 => Just("https"), 1 => Just("http")];
     let path = r"(/(a|b|c)){1,3}|/|/a/|//a";
@@ -58,19 +83,10 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
 
 /// Of a grant, whose properties are set, or of a need.
 fn origin(of_need: bool) -> BoxedStrategy<&'static str> {
-    let common =
-        select(vec!["https://a.test", "https://b.a.test", "https://*.a.test", "https://*.a.test:8443", "${url}"]);
-    let rare = select(vec![
-        "https://b.a.test:8443",
-        "http://a.test",
-        "https://*.c.a.test",
-        "https://${zone}.a.test",
-        "https://d.${zone}.a.test",
-        "https://10.0.0.5",
-    ]);
+    let (common, rare) = (select(ORIGINS[..5].to_vec()), select(ORIGINS[5..].to_vec()));
     if of_need {
-        let odd = select(vec!["${unset}", "https://${unset}.a.test"]);
-        prop_oneof![8 => common, 3 => rare, 1 => odd, 6 => Just("*")].boxed()
+        let odd = select(OF_NEEDS[1..].to_vec());
+        prop_oneof![8 => common, 3 => rare, 1 => odd, 6 => Just(OF_NEEDS[0])].boxed()
     } else {
         prop_oneof![8 => common, 3 => rare].boxed()
     }

@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::generate::{Asked, asked, grant, grants, is_about, needs as any_section, policy as policy_file, properties};
+use super::generate::{
+    Asked, HOSTS, OF_NEEDS, ORIGINS, PORTS, asked, grant, grants, is_about, needs as any_section,
+    policy as policy_file, properties,
+};
 use super::*;
 
 fn resolved(grants: &[Value], section: &Value) -> Policy {
@@ -36,6 +39,54 @@ fn pasted(grants: &[Value], denial: &Denial) -> Option<String> {
     let (before, after) = text.split_once("\"http\": [").unwrap();
     let comma = if grants.is_empty() { "" } else { "," };
     Some(format!("{before}\"http\": [{hint}{comma}{after}"))
+}
+
+#[test]
+fn every_pair_of_origins_is_judged_as_its_words_say() {
+    let mut all = Vec::new();
+    for scheme in ["https", "http"] {
+        for (host, port) in HOSTS.into_iter().flat_map(|host| PORTS.map(|port| (host, port))) {
+            all.push(Asked::get(scheme, host, port, "/a"));
+        }
+    }
+    for granted in ORIGINS {
+        let grant = json!({"id": "g", "to": granted, "methods": ["GET"], "paths": ["/**"]});
+        for needed in ORIGINS.into_iter().chain(OF_NEEDS) {
+            let need = json!({"id": "n", "to": needed, "methods": ["GET"], "paths": ["/**"]});
+            let policy = resolved(std::slice::from_ref(&grant), &json!({"version": 1, "http": [need]}));
+            for asked in &all {
+                let expected = is_about(&grant, asked) && is_about(&need, asked);
+                assert_eq!(judged(&policy, asked).is_ok(), expected, "{granted} and {needed}: {}", asked.url());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pair_of_paths_is_judged_as_its_words_say() {
+    let segments = ["*", "a", "b", ""];
+    let mut patterns = vec!["/**".to_owned()];
+    for first in segments {
+        patterns.extend([format!("/{first}"), format!("/{first}/**")]);
+        patterns
+            .extend(segments.iter().flat_map(|second| [format!("/{first}/{second}"), format!("/{first}/{second}/**")]));
+    }
+    let paths: Vec<Asked> =
+        ["/", "/a", "/b", "/c", "/a/", "/a/b", "/b/a", "/c/c", "/a/b/c", "/a//", "//", "//a", "//a/b", "/a/b/"]
+            .iter()
+            .map(|path| Asked::get("https", "a.test", 443, path))
+            .collect();
+    for granted in &patterns {
+        let grant = json!({"id": "g", "to": "https://a.test", "methods": ["GET"], "paths": [granted]});
+        for needed in &patterns {
+            let need = json!({"id": "n", "to": "*", "methods": "*", "paths": [needed]});
+            let policy = resolved(std::slice::from_ref(&grant), &json!({"version": 1, "http": [need]}));
+            for asked in &paths {
+                let expected = is_about(&grant, asked) && is_about(&need, asked);
+                assert_eq!(judged(&policy, asked).is_ok(), expected, "{granted} and {needed}: {}", asked.url());
+            }
+        }
+    }
 }
 
 proptest! {
