@@ -1,6 +1,7 @@
 use super::line::LINE_MAX;
 use super::*;
-use crate::log::{Format, is_invisible};
+use crate::invisible::is_invisible;
+use crate::log::Format;
 use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use proptest::prelude::*;
