@@ -9,6 +9,7 @@ use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
 use crate::component::signature::Signature;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
 use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
@@ -44,6 +45,7 @@ pub struct Config {
     pub cache: PathBuf,
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
+    pub hardening: Hardening,
     /// What `info` answers at most.
     pub api_version: u32,
     /// What is allowed but unwise, for `check`.
@@ -99,7 +101,7 @@ struct DebugCpi {
 impl Config {
     /// What has to be prepared for it.
     pub fn wanted(&self) -> Wanted<'_> {
-        Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits }
+        Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
 
     pub fn load(path: &Path) -> Result<Config, Failure> {
@@ -132,6 +134,7 @@ impl Config {
         let cache: PathBuf = sections.optional("cache").unwrap_or_else(|| "cache".into());
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
+        let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.unknown();
         sections.problems.extend(limits.problems());
@@ -152,6 +155,9 @@ impl Config {
             advice.push("`allow_local` lets grants reach this machine itself: for tests and local clouds only".into());
         }
         advice.extend(http_trace.map(HttpTrace::warning));
+        if hardening == Hardening::Off {
+            advice.push("`hardening` is `off`: only the engine stands between a guest and this machine".into());
+        }
         let base = path.parent().unwrap_or(Path::new("."));
         let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
             Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
@@ -175,6 +181,7 @@ impl Config {
                 cache: base.join(cache),
                 image_dirs: image_dirs.iter().map(|dir| base.join(dir)).collect(),
                 allow_local,
+                hardening,
                 api_version,
                 warnings: [warnings, advice].concat(),
             }),
@@ -258,10 +265,11 @@ impl Sections {
 
 /// `invalid type: string "hunter2", expected …` without the string.
 fn without_values(message: &str) -> String {
-    let shown = ["invalid type: ", "invalid value: "].iter().find_map(|what| Some((*what, message.find(what)?)));
+    let kinds = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let shown = kinds.iter().find_map(|what| Some((*what, message.find(what)?)));
     match (shown, message.rfind(", expected ")) {
         (Some((what, start)), Some(end)) if start < end => {
-            format!("{}{}{}", &message[..start], what.trim_end_matches(": "), &message[end..])
+            format!("{}{}{}", &message[..start], what.trim_end_matches([':', ' ']), &message[end..])
         }
         _ => message.to_owned(),
     }

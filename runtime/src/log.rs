@@ -5,6 +5,7 @@
 //! control and bidi characters are escaped, and its amount is bounded.
 
 use crate::holes::Check;
+use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::vault::Vault;
 use serde::Deserialize;
@@ -164,7 +165,7 @@ pub struct GuestLog {
     guest: String,
     line_bytes: usize,
     left: Mutex<Left>,
-    /// The newest error: what a guest that traps said before.
+    /// The newest error, as it came: what a guest that traps said before.
     last_error: Mutex<Option<String>>,
 }
 
@@ -188,8 +189,7 @@ impl GuestLog {
 
     pub fn write(&self, level: Level, message: &str) {
         if level == Level::Error {
-            let message = self.log.clean(message, LAST_ERROR_MAX);
-            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
+            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message.to_owned());
         }
         if self.take(message) {
             self.log.line(level, &self.guest, message, self.line_bytes);
@@ -217,8 +217,10 @@ impl GuestLog {
         true
     }
 
+    /// Cleaned only now: of a flood of errors one is asked for.
     pub fn last_error(&self) -> Option<String> {
-        self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        let last = self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        last.as_deref().map(|message| self.log.clean(message, LAST_ERROR_MAX))
     }
 
     /// Says what was left out.
@@ -256,11 +258,6 @@ fn printable(text: &str, max: usize, why_cut: &str, keep: impl Fn(char) -> bool)
         }
     }
     escaped
-}
-
-/// Characters that hide text or turn it around.
-pub fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod event;
 pub mod exchange;
 pub mod gate;
 mod headers;
+mod held;
 pub mod http_trace;
 mod login;
 mod own;

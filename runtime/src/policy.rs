@@ -133,6 +133,21 @@ impl Policy {
         &self.warnings
     }
 
+    /// Ports that a request or a login can lead to.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        let declared = |grant: &&Grant| match &self.declared {
+            None => self.trust_undeclared,
+            Some(needs) => needs.iter().any(|need| need.may_use(grant.origin.port)),
+        };
+        let granted = self.http.iter().filter(declared).map(|grant| grant.origin.port);
+        granted.chain(self.logins.values().map(|login| login.origin.port))
+    }
+
+    /// More endpoints that no grant can open, which this call alone knows of.
+    pub fn forbid(&mut self, endpoints: Vec<Endpoint>) {
+        self.forbidden.extend(endpoints);
+    }
+
     /// What an address is, if no grant can open it whatever the name was.
     pub fn forbids(&self, ip: IpAddr, port: u16) -> Option<&str> {
         let host = Host::Ip(ip.to_canonical());

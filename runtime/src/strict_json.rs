@@ -27,6 +27,16 @@ pub fn depth(value: &Value) -> usize {
     }
 }
 
+/// How many values there are in a value that are no arrays or objects.
+pub fn leaves<'a>(values: impl IntoIterator<Item = &'a Value>) -> usize {
+    let count = |value: &'a Value| match value {
+        Value::Array(items) => leaves(items),
+        Value::Object(fields) => leaves(fields.values()),
+        _ => 1,
+    };
+    values.into_iter().map(count).sum()
+}
+
 #[derive(Clone, Copy)]
 struct Strict {
     depth_left: usize,
@@ -128,6 +138,13 @@ mod tests {
     fn depth_counts_containers() {
         for (value, expected) in [(json!(1), 0), (json!([]), 1), (json!({"a": [1]}), 2)] {
             assert_eq!(depth(&value), expected);
+        }
+    }
+
+    #[test]
+    fn leaves_are_what_is_no_container() {
+        for (value, expected) in [(json!(1), 1), (json!([]), 0), (json!({"a": [1, null, {"b": "c"}], "d": 2}), 4)] {
+            assert_eq!(leaves([&value]), expected);
         }
     }
 

@@ -1,6 +1,7 @@
 //! One case of the corpus: what is tried, and whether it held.
 
-use crate::world::World;
+use crate::world::{Served, World};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) type Try = Box<dyn Fn(&World) -> Result<(), String> + Send + Sync>;
@@ -24,6 +25,22 @@ impl Case {
     ) -> Case {
         let holes = holes.iter().map(|hole| (*hole).to_owned()).collect();
         Case { class, name: name.to_owned(), holes, attempt: Box::new(attempt) }
+    }
+
+    /// A case that nobody outside may hear of: whatever it asserts, no packet may
+    /// leave and no server may be asked meanwhile.
+    pub(crate) fn silent(
+        class: &'static str,
+        name: &str,
+        holes: &[&str],
+        attempt: impl Fn() + Send + Sync + 'static,
+    ) -> Case {
+        Case::new(class, name, holes, move |world| {
+            world.set(HashMap::new(), Served::default())?;
+            attempt();
+            let contacts = world.contacts()?;
+            if contacts.is_empty() { Ok(()) } else { Err(format!("spoke to {contacts:?}")) }
+        })
     }
 
     pub(crate) fn id(&self) -> String {

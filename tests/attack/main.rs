@@ -13,10 +13,12 @@ mod case;
 mod cases;
 mod dns;
 mod holes;
+mod needles;
 mod network;
 mod row;
 mod table;
 mod trace;
+mod watch;
 mod world;
 
 use std::process::ExitCode;

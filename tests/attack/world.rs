@@ -38,7 +38,11 @@ pub(crate) struct Arrived {
 struct State {
     served: Served,
     arrived: Vec<Arrived>,
+    meanwhile: Option<Meanwhile>,
 }
+
+/// What happens when a request has arrived, before it is answered.
+pub(crate) type Meanwhile = Arc<dyn Fn(&Arrived) + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub(crate) struct World {
@@ -61,8 +65,14 @@ impl World {
     /// Forgets what was, and prepares for the next call.
     pub(crate) fn set(&self, names: HashMap<String, Vec<dns::Reply>>, served: Served) -> Result<(), String> {
         self.zone.lock().unwrap_or_else(PoisonError::into_inner).replace(names);
-        *self.lock() = State { served, arrived: Vec::new() };
+        *self.lock() = State { served, arrived: Vec::new(), meanwhile: None };
         self.contacts().map(drop)
+    }
+
+    /// Has something happen at every request of the next call: so that a file
+    /// changes in the middle of it, at a known place.
+    pub(crate) fn meanwhile(&self, happens: impl Fn(&Arrived) + Send + Sync + 'static) {
+        self.lock().meanwhile = Some(Arc::new(happens));
     }
 
     /// Everybody whom the near namespace spoke to since the last time.
@@ -134,14 +144,28 @@ impl World {
         near: bool,
         tls: bool,
     ) -> Option<()> {
+        let early = {
+            let state = self.lock();
+            let by_name = name.as_deref().and_then(|name| state.served.early(name));
+            by_name.or_else(|| state.served.early(&address.ip().to_string()))
+        };
+        if let Some((text, goes)) = early {
+            stream.write_all(&text).and_then(|()| stream.flush()).ok()?;
+            if goes {
+                return Some(());
+            }
+        }
         let request = Seen::read(stream)?;
         let host = name.or_else(|| request.header("host").map(str::to_owned)).unwrap_or_default();
         let arrived = Arrived { host, address, near, tls, request };
-        let answer = {
+        let (answer, meanwhile) = {
             let mut state = self.lock();
             state.arrived.push(arrived.clone());
-            state.served.answer(&arrived)
+            (state.served.answer(&arrived), state.meanwhile.clone())
         };
+        if let Some(happens) = meanwhile {
+            happens(&arrived);
+        }
         answer.write(stream);
         Some(())
     }

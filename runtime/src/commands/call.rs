@@ -5,6 +5,7 @@ use crate::commands::cli::Report;
 use crate::component::prepared;
 use crate::config::Config;
 use crate::failure::{Failure, Who};
+use crate::hardening;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::rpc::arguments::Call;
@@ -45,6 +46,7 @@ pub struct Options {
 const SHOWN_MAX: usize = 64 * 1024;
 
 pub fn call(options: &Options) -> Result<Report, Failure> {
+    hardening::process::at_start();
     let config = Config::load(&options.config)?;
     let request = request(options, config.api_version)?;
     let vault = Arc::new(Vault::new());

@@ -3,6 +3,7 @@
 use crate::commands::{call, check, inspect, new, prepare, run};
 use crate::component::{child, compile};
 use crate::failure::Failure;
+use crate::hardening::Level;
 use crate::limits::Limits;
 use crate::log::escape_text;
 use crate::registry_server::{self, TlsFiles};
@@ -70,7 +71,7 @@ enum Command {
     Holes,
 
     #[command(name = child::SUBCOMMAND, hide = true)]
-    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64 },
+    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level },
 }
 
 #[derive(Args)]
@@ -120,9 +121,9 @@ impl Report {
 pub fn main() -> ExitCode {
     let report = match Cli::parse().command {
         Command::Run(options) => return run::run(&options.config),
-        Command::CompileGuest { compile_mib, compile_seconds, memory_mib } => {
+        Command::CompileGuest { compile_mib, compile_seconds, memory_mib, hardening } => {
             // What goes wrong here the parent sees as a missing answer.
-            return match compile::compile_guest(compile_mib, compile_seconds, memory_mib) {
+            return match compile::compile_guest(compile_mib, compile_seconds, memory_mib, hardening) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
             };

@@ -8,8 +8,9 @@ use crate::component::source::{Source, read};
 use crate::component::{child, surface};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
+use crate::invisible::is_invisible;
 use crate::limits::Limits;
-use crate::log::is_invisible;
 use crate::policy::{Comparison, Needs, Properties};
 use crate::session;
 use clap::Args;
@@ -62,17 +63,19 @@ struct Findings {
 
 pub fn inspect(options: &Options) -> Result<Report, Failure> {
     if let Some(newer) = &options.newer {
-        let look = |path| Guest::look(read(path, &Limits::default())?, path, &Limits::default());
+        let limits = Limits::default();
+        let look = |path| Guest::look(read(path, &limits)?, path, &limits, Hardening::default());
         return Ok(newer::report(&look(&options.guest)?, &look(newer)?, options.json));
     }
     let config = options.config.as_deref().map(Config::load).transpose()?;
     let limits = config.as_ref().map_or_else(Limits::default, |config| config.limits.clone());
+    let hardening = config.as_ref().map_or_else(Hardening::default, |config| config.hardening);
     let source = read(&options.guest, &limits)?;
     let signature = match config.as_ref().and_then(|config| config.guest.signature.as_ref()) {
         Some(signature) => Some(signature.describe(&signature.verify(&options.guest, &source.sha256)?)),
         None => None,
     };
-    let guest = Guest::look(source, &options.guest, &limits)?;
+    let guest = Guest::look(source, &options.guest, &limits, hardening)?;
     let comparison = match (&config, &guest.needs) {
         (Some(config), Some(needs)) => {
             let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
@@ -87,13 +90,13 @@ pub fn inspect(options: &Options) -> Result<Report, Failure> {
 
 impl Guest {
     /// Compiles it and asks it who it is, in a child of its own.
-    fn look(source: Source, path: &Path, limits: &Limits) -> Result<Guest, Failure> {
+    fn look(source: Source, path: &Path, limits: &Limits, hardening: Hardening) -> Result<Guest, Failure> {
         let file = path.display().to_string();
         let blame = |failure: Failure| Failure { message: format!("guest {file}: {}", failure.message), ..failure };
         let surface =
             surface::inspect(&source.bytes).map_err(|problems| blame(Failure::config(problems.join("; it "))))?;
         let bytes = source.bytes.len();
-        let description = child::compile(source.bytes, limits).map_err(blame)?.description;
+        let description = child::compile(source.bytes, limits, hardening).map_err(blame)?.description;
         let needs = session::needs(&description).map_err(blame)?;
         Ok(Guest { bytes, sha256: source.sha256, imports: surface.imports, description, needs, file })
     }

@@ -6,6 +6,7 @@ use crate::component::prepared::{self, Stored, Wanted};
 use crate::component::source;
 use crate::config::{Config, GuestConfig};
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
 use crate::limits::Limits;
 use crate::log::Level;
 use clap::Args;
@@ -34,7 +35,7 @@ pub fn prepare(options: &Options) -> Result<Report, Failure> {
         become_owner(cache)?;
         let sha256 = source::read(guest, &limits)?.sha256;
         let guest = GuestConfig { path: guest.clone(), sha256, signature: None };
-        good &= one(Wanted { guest: &guest, cache, limits: &limits }, &mut text)?;
+        good &= one(Wanted { guest: &guest, cache, limits: &limits, hardening: Hardening::default() }, &mut text)?;
     }
     let configs: Vec<Config> = options.config.iter().map(|path| Config::load(path)).collect::<Result<_, _>>()?;
     for config in &configs {

@@ -9,6 +9,7 @@ use crate::audit::{Audit, Failed, Used};
 use crate::component::prepared;
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
+use crate::hardening;
 use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::{Format, Level, Log};
@@ -32,6 +33,7 @@ const MESSAGE_MAX: usize = 64 * 1024;
 
 /// Never panics, never leaves the caller without a response.
 pub fn run(config: &Path) -> ExitCode {
+    hardening::process::at_start();
     // A panic is reported in the response; its text may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
     let audit = OnceLock::new();

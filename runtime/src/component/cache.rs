@@ -19,7 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Grows with every change of the engine's settings or of these files.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 const MANIFEST_MAX: u64 = 1 << 20;
 
@@ -82,12 +82,16 @@ impl Cache {
     /// Makes the directory if it is not there.
     pub fn create(path: &Path) -> Result<Cache, String> {
         use std::os::unix::fs::DirBuilderExt;
-        match std::fs::DirBuilder::new().mode(0o755).create(path) {
+        let failed = |error: &dyn std::fmt::Display| format!("cache {}: {error}", path.display());
+        match std::fs::DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(format!("cache {}: {error}", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Cache::open(path),
+            Err(error) => return Err(failed(&error)),
         }
-        Cache::open(path)
+        let cache = Cache::open(path)?;
+        // Holds no secrets, and others may run what root prepared; the process's own mask is narrower.
+        rustix::fs::fchmod(&cache.dir, Mode::from_raw_mode(0o755)).map_err(|error| failed(&error))?;
+        Ok(cache)
     }
 
     pub fn lookup(&self, wasm_sha256: &str) -> Result<Entry, Miss> {

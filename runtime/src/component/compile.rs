@@ -1,14 +1,15 @@
 //! The compiling child itself: `wasm-cpi compile-guest`, never called by hand.
 //!
 //! It gives up what it has before it reads a byte of the stranger's: privileges,
-//! memory and time beyond its limits, the environment. It compiles and hands the
-//! artifact over; then it runs the guest's `describe`, with every import of ours
-//! denied.
+//! memory and time beyond its limits, files, the network. It compiles and hands
+//! the artifact over; then it gives up all system calls but a few, and runs the
+//! guest's `describe`, with every import of ours denied.
 
 use crate::bindings::CpiPre;
 use crate::component::cache::Description;
 use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::surface::{self, Surface};
+use crate::hardening::{Level, Network, Walls, landlock, process, seccomp};
 use crate::holes::{self, Check};
 use crate::host;
 use crate::limits::Limits;
@@ -30,12 +31,16 @@ const NOBODY: u32 = 65_534;
 const DESCRIBE_SECONDS: u64 = 10;
 
 /// Reads wasm from stdin, answers frames on stdout.
-pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64) -> std::io::Result<()> {
+pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level) -> std::io::Result<()> {
+    process::at_start();
     let mut out = std::io::stdout().lock();
     if let Err(error) = lock_down(compile_mib, compile_seconds) {
         let refusal = refusal(format!("not compiled, as the compiling process cannot give up its rights: {error}"));
         return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
     }
+    process::first_uses();
+    // Now, as compiling starts threads; the compiler reads no file.
+    let landlock = (hardening != Level::Off).then(|| landlock::restrict(&Network::None));
     let mut wasm = Vec::new();
     std::io::stdin().lock().read_to_end(&mut wasm)?;
     let seconds = if Check::DescribeTime.on() { DESCRIBE_SECONDS } else { compile_seconds };
@@ -48,6 +53,7 @@ pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64) ->
     });
     let answer = compile(&wasm, &limits).and_then(|(engine, component, surface, artifact)| {
         write_frame(&mut out, Frame::Artifact, &artifact).map_err(|error| refusal(error.to_string()))?;
+        wall_in(hardening, landlock)?;
         describe(&engine, &component, surface, &limits)
     });
     match answer {
@@ -75,6 +81,21 @@ fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     }
     // After the change of user, which clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    Ok(())
+}
+
+/// What was compiled is mapped: no more code from here on, and no other process,
+/// file or socket.
+fn wall_in(hardening: Level, landlock: Option<Result<landlock::Landlock, String>>) -> Result<(), Refusal> {
+    if let Some(landlock) = landlock {
+        let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
+        let walls = Walls { no_new_privs: Ok(()), landlock, seccomp, network: Network::None };
+        if hardening == Level::Required {
+            walls.demand().map_err(|failure| refusal(failure.message))?;
+        }
+    }
+    #[cfg(feature = "holes")]
+    crate::hardening::hook::run(crate::hardening::hook::Whose::Child);
     Ok(())
 }
 

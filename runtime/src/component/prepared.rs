@@ -5,6 +5,7 @@ use crate::component::child;
 use crate::component::source::{self, Stamp};
 use crate::config::GuestConfig;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
 use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::Level;
@@ -87,6 +88,8 @@ pub struct Wanted<'a> {
     pub guest: &'a GuestConfig,
     pub cache: &'a Path,
     pub limits: &'a Limits,
+    /// Of the compiling child.
+    pub hardening: Hardening,
 }
 
 /// The guest, prepared now if it was not.
@@ -141,7 +144,7 @@ pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepar
 /// Compiles and stores, whatever the cache holds.
 fn compile(wanted: Wanted<'_>, cache: Option<&Cache>) -> Result<(Prepared, Stored), Failure> {
     let source = source::read_pinned(wanted.guest, wanted.limits)?;
-    let compiled = child::compile(source.bytes, wanted.limits).map_err(|failure| Failure {
+    let compiled = child::compile(source.bytes, wanted.limits, wanted.hardening).map_err(|failure| Failure {
         message: format!("{}: {}", wanted.guest.path.display(), failure.message),
         ..failure
     })?;

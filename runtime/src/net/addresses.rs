@@ -170,6 +170,12 @@ fn is_public(ip: IpAddr) -> bool {
         }
 }
 
+/// Where packets to these addresses may end up: there, and at what they carry.
+pub fn ends(addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let canonical = addresses.iter().map(IpAddr::to_canonical);
+    canonical.flat_map(|ip| std::iter::once(ip).chain(embedded(ip).into_iter().map(IpAddr::V4))).collect()
+}
+
 /// The IPv4 addresses that packets to this IPv6 address may end up at.
 fn embedded(ip: IpAddr) -> Vec<Ipv4Addr> {
     let IpAddr::V6(v6) = ip else { return Vec::new() };

@@ -52,11 +52,13 @@ pub enum Reason {
 const MAX_CAPTURED: usize = 64 * 1024;
 
 /// Makes a response fit for the guest; answers the names of what was captured.
-/// `guarded`: the grant has auth or slots.
+/// `guarded`: the grant has auth or slots. `layer`: of the credentials that the
+/// request was made with, and so of what they got.
 pub fn screen(
     vault: &Vault,
     captures: &[Capture],
     guarded: bool,
+    layer: Layer,
     response: Incoming<'_>,
 ) -> Result<Vec<String>, Withheld> {
     let Incoming { method, path, status, headers, body } = response;
@@ -77,7 +79,7 @@ pub fn screen(
         let replaced = capture.place.replace(headers, body, &mut |value| {
             let fresh = !value.is_empty() && vault.open(value).is_none();
             too_long |= Check::CaptureSize.on() && value.len() > MAX_CAPTURED;
-            (fresh && !too_long).then(|| vault.seal(&capture.name, Secret::new(value), Layer::Call))
+            (fresh && !too_long).then(|| vault.seal(&capture.name, Secret::new(value), layer))
         });
         if too_long {
             let why =
@@ -101,10 +103,15 @@ pub fn screen(
     if Check::CredentialHeaders.on() {
         headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value));
     }
-    if let Some(blanked) = fields::blank(body, &|text| vault.open(text).is_some())
-        && Check::CredentialFields.on()
-    {
-        *body = blanked;
+    match fields::blank(body, &|text| vault.open(text).is_some()) {
+        _ if !Check::CredentialFields.on() => {}
+        Ok(None) => {}
+        Ok(Some(blanked)) => *body = blanked,
+        Err(fields::Unreadable) => {
+            let why =
+                "it names a field that carries credentials, and cannot be read as what it begins like (JSON, XML)";
+            return Err(withheld(Reason::Unreadable, why.to_owned()));
+        }
     }
 
     let mut parts =
@@ -129,7 +136,7 @@ fn is_encoded(headers: &[(String, String)]) -> bool {
 /// Headers that hand out credentials. `WWW-Authenticate` only asks for them.
 fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    matches!(name.as_str(), "set-cookie" | "x-subject-token" | "x-auth-token" | "authorization")
+    matches!(name.as_str(), "set-cookie" | "set-cookie2" | "x-subject-token" | "x-auth-token" | "authorization")
         || name.starts_with("proxy-")
 }
 

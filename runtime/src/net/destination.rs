@@ -98,6 +98,10 @@ impl Destination {
             None => return Err(Invalid::Form("has no host")),
         };
         let path = canonical_path(url.path())?;
+        // `%C0%AE` is no text, and a dot to decoders that do not know it.
+        if !is_text(&path) {
+            return Err(Invalid::Form("has escapes in its path that are no UTF-8"));
+        }
         url.set_path(&path);
         url.set_fragment(None);
         if let Host::Ip(ip) = host
@@ -290,6 +294,17 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
         return Err(Invalid::Form("has a dot segment with parameters in its path"));
     }
     Ok(canonical)
+}
+
+/// Whether a canonical path is text once its escapes are decoded.
+fn is_text(path: &str) -> bool {
+    let mut bytes = path.bytes();
+    let mut decoded = Vec::with_capacity(path.len());
+    while let Some(byte) = bytes.next() {
+        let escape = (byte == b'%').then(|| Some(bytes.next().and_then(nibble)? << 4 | bytes.next().and_then(nibble)?));
+        decoded.push(escape.flatten().unwrap_or(byte));
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
 
 fn nibble(digit: u8) -> Option<u8> {

@@ -28,6 +28,7 @@ use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
 use crate::place::Message;
 use crate::policy::{DenialReason, Grant, Policy, Verdict};
+use crate::secret::Layer;
 use crate::vault::Vault;
 use auth::Authorized;
 use bytes::Bytes;
@@ -103,6 +104,12 @@ impl Gate {
     pub fn with_trace(mut self, trace: Option<Tracer>) -> Self {
         self.reach.trace = trace;
         self
+    }
+
+    /// Opens what requests may have to read, before nothing can be opened any
+    /// more. Answers how many files there are.
+    pub fn hold_files(&self) -> usize {
+        self.reach.hold_files()
     }
 
     #[cfg(test)]
@@ -203,10 +210,12 @@ impl Gate {
             self.record.changed(number, outcome);
         }
         let received = received?;
+        let layer = self.layer_of_answer(grant, &filled.layers);
         if (200..300).contains(&received.status) {
             self.record.accepted(filled.names);
         }
-        let screened = self.screen(grant, method, destination, received, event).map_err(HttpError::after_sending);
+        let screened =
+            self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
         self.trace_answer(grant, &screened);
         screened
     }
@@ -228,6 +237,8 @@ impl Gate {
     fn body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
         let bytes = match body {
             OutboundBody::None => return Ok((Vec::new(), None)),
+            // Said now: nobody is looked up or logged in to for nothing.
+            OutboundBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
             OutboundBody::Image(part) => return Ok((Vec::new(), Some(part))),
             OutboundBody::Bytes(bytes) => bytes,
         };
@@ -293,8 +304,7 @@ impl Gate {
             let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
             return Ok((body, ready.body.len() as u64));
         };
-        let none = || HttpError::invalid("there is no image in this call; only `create_stemcell` has one");
-        let image = self.image.as_ref().ok_or_else(none)?;
+        let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
         let (length, pieces) = image.body(part).await.map_err(HttpError::invalid)?;
         Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
     }
@@ -311,6 +321,7 @@ impl Gate {
     fn screen(
         &self,
         grant: &Grant,
+        layer: Layer,
         method: &Method,
         destination: &Destination,
         received: Received,
@@ -319,7 +330,7 @@ impl Gate {
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), incoming) {
+        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), layer, incoming) {
             Ok(_) => {}
             Err(Withheld { reason: Reason::Leak(name), message }) => {
                 self.record.leaked(&name);
@@ -354,6 +365,8 @@ impl Gate {
         HttpError { message: self.vault.redact(&error.message), ..error }
     }
 }
+
+const NO_IMAGE: &str = "there is no image in this call; only `create_stemcell` has one";
 
 const TOTAL: &str = "the sum of all bodies of the call";
 

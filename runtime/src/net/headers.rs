@@ -3,7 +3,8 @@
 //! Framing and routing are the host's: their headers are refused as invalid.
 //! Credentials are the policy's: where a grant sends its own, or fills slots,
 //! the guest's are denied, in headers and in the query, and so is whatever
-//! would keep the tripwire from reading the answer.
+//! would keep the tripwire from reading the answer. A `_` in a name counts as a
+//! `-`: servers that hand headers on as variables make them the same.
 
 use crate::holes::Check;
 use crate::limits::Limits;
@@ -41,7 +42,7 @@ const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 const DISGUISES: [&str; 2] = ["accept-encoding", "range"];
 
 const QUERY_CREDENTIALS: [&str; 8] =
-    ["access_token", "api_key", "apikey", "auth_token", "sig", "signature", "token", "x-auth-token"];
+    ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
 
 /// What a grant says about the head of this request.
 pub(super) struct Rules<'a> {
@@ -79,7 +80,8 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
             ));
         };
         let lower = lower.as_str();
-        if Check::HeaderFraming.on() && (FRAMING.contains(&lower) || lower.starts_with("proxy-")) {
+        let plain = plain(lower);
+        if Check::HeaderFraming.on() && (FRAMING.contains(&plain.as_str()) || plain.starts_with("proxy-")) {
             return Err(HttpError::invalid(format_args!(
                 "the header `{lower}` is set by the host alone; leave it out"
             )));
@@ -100,15 +102,15 @@ pub(super) fn check_credentials(
     vault: &Vault,
 ) -> Result<(), HttpError> {
     for (name, value) in headers {
-        let name = name.to_ascii_lowercase();
+        let name = plain(name);
         let name = name.as_str();
-        if Check::HeaderOfAuth.on() && rules.auth == Some(name) {
+        if Check::HeaderOfAuth.on() && rules.auth.is_some_and(|auth| plain(auth) == name) {
             return Err(denied(format_args!(
                 "the header `{name}` is set by the auth of the grant `{}`; leave it out",
                 rules.grant
             )));
         }
-        if rules.slots.contains(&name) {
+        if rules.slots.iter().any(|slot| plain(slot) == name) {
             if Check::SlotHeader.on() && vault.seals_in(value.as_bytes()).is_empty() {
                 return Err(denied(format_args!("the header `{name}` is a slot for a seal, and holds none")));
             }
@@ -142,8 +144,12 @@ pub(super) fn check_credentials(
     Ok(())
 }
 
+fn plain(name: &str) -> String {
+    name.to_ascii_lowercase().replace('_', "-")
+}
+
 fn credential_in_query(query: &str) -> Option<String> {
-    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name.to_ascii_lowercase());
+    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| plain(&name));
     let refused = |name: &String| {
         QUERY_CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };

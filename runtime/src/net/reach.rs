@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::held::Held;
 use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
@@ -21,7 +22,7 @@ use rustls::ClientConfig;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Connecting shares its time among the addresses: many would get too little.
@@ -38,6 +39,8 @@ pub(super) struct Reach {
     pub(super) files: PathBuf,
     /// Shows requests and responses, if somebody wants that.
     pub(super) trace: Option<Tracer>,
+    /// Those files, once they are held open; by the names that the policy gives them.
+    held: OnceLock<HashMap<String, Held>>,
     /// By what asked for it: authorities and keys are read once.
     tls: Mutex<HashMap<String, ClientConfig>>,
     /// Addresses of endpoints that no grant can open, by their names.
@@ -68,9 +71,20 @@ impl Reach {
             resolver: Resolver::system(),
             files: PathBuf::new(),
             trace: None,
+            held: OnceLock::new(),
             tls: Mutex::default(),
             forbidden: Mutex::default(),
         }
+    }
+
+    /// Opens every file that the policy names, and answers how many there are.
+    pub(super) fn hold_files(&self) -> usize {
+        let all = self.policy.http.iter().map(|grant| &grant.tls);
+        let all = all.chain(self.policy.logins.values().map(|login| &login.tls)).flat_map(Tls::files);
+        let held =
+            self.held.get_or_init(|| all.map(|name| (name.to_owned(), Held::new(self.files.join(name)))).collect());
+        held.values().for_each(Held::hold);
+        held.len()
     }
 
     pub(super) fn caps(&self) -> Caps {
@@ -95,12 +109,13 @@ impl Reach {
             HttpError::denied(DenialReason::Address, message)
         };
         *noted = found.first().copied();
+        let ends = addresses::ends(&found);
         // With one address of a forbidden endpoint, the others are suspect, too.
-        if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+        if let Some((address, what)) = self.forbidden(&ends, destination.port(), deadline).await {
             *noted = Some(address);
             return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
         }
-        let own = own::among(&found);
+        let own = own::among(&ends);
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in found {
@@ -117,7 +132,8 @@ impl Reach {
         Ok(allowed)
     }
 
-    /// The first address that is an endpoint which no grant can open.
+    /// The first of these, in canonical form, that is an endpoint which no grant
+    /// can open.
     async fn forbidden(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<(IpAddr, &str)> {
         if !Check::EndpointByAddress.on() {
             return None;
@@ -142,6 +158,7 @@ impl Reach {
             return known;
         }
         let found = self.resolver.resolve(name, deadline).await.unwrap_or_default();
+        let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
         self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
         found
     }
@@ -173,20 +190,23 @@ impl Reach {
     }
 
     fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, String> {
-        let ca = tls.ca.as_ref().map(|pem| self.text(pem)).transpose()?;
+        let ca = tls.ca.as_ref().map(|pem| self.text(pem, tls::pem_in)).transpose()?;
         let client = match &tls.client {
             None => None,
-            Some(client) => Some((self.text(&client.cert)?, self.text(&client.key)?)),
+            Some(client) => Some((self.text(&client.cert, tls::pem_in)?, self.text(&client.key, tls::key_in)?)),
         };
         let client = client.as_ref().map(|(cert, key)| ClientCertificate { chain: cert.reveal(), key });
         let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
         tls::for_scheme(destination.scheme(), &settings)
     }
 
-    fn text(&self, pem: &Pem) -> Result<Secret, String> {
+    fn text(&self, pem: &Pem, read: fn(&Held) -> Result<String, String>) -> Result<Secret, String> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
-            Pem::File(name) => tls::read_pem(&self.files.join(name)).map(Secret::new),
+            Pem::File(name) => match self.held.get().and_then(|held| held.get(name)) {
+                Some(held) => read(held).map(Secret::new),
+                None => read(&Held::new(self.files.join(name))).map(Secret::new),
+            },
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::holes::Check;
-use crate::place::{Place, PlaceError};
+use crate::place::{Place, PlaceError, expect_utf8};
 use crate::policy::{AGENT, Slot};
 use crate::secret::Layer;
 use crate::vault::{Sealed, Vault};
@@ -36,6 +36,8 @@ pub struct Outgoing<'a> {
 pub struct Filled {
     /// Names of the secrets that the request now holds, each once.
     pub names: Vec<String>,
+    /// Where they were configured.
+    pub layers: Vec<Layer>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -80,6 +82,12 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
     if let Some((name, encoding)) = transformed_in(vault, &headers, &body).filter(|_| Check::SealTransformed.on()) {
         return Err(refuse.changed(&name, encoding));
     }
+    if plan.iter().any(|(place, _)| !matches!(place, Place::Header(_)))
+        && let Err(error) = expect_utf8(&headers)
+        && let Some((_, sealed)) = plan.first()
+    {
+        return Err(refuse.unwritable(&sealed.name, &error));
+    }
     if let Some(seal) = seals(vault, &headers, &body).first().filter(|_| Check::SealOutsideSlot.on()) {
         let name = vault.open(seal).map(|sealed| sealed.name.clone()).unwrap_or_default();
         return Err(refuse.outside(&name, &whereabouts::of(seal, &headers, &body), fault.as_ref()));
@@ -105,6 +113,7 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
         place
             .replace(&mut headers, &mut body, &mut |_| Some(sealed.secret.reveal().to_owned()))
             .map_err(|error| refuse.unwritable(&sealed.name, &error))?;
+        filled.layers.push(sealed.layer);
         if !filled.names.contains(&sealed.name) {
             filled.names.push(sealed.name.clone());
         }

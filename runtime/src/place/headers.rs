@@ -79,6 +79,14 @@ pub(super) fn expect_form(headers: &Headers) -> Result<(), Fault> {
     }
 }
 
+pub(super) fn expect_utf8(headers: &Headers) -> Result<(), Fault> {
+    let value = single(headers, "content-type")?.map_or("", |(_, value)| value);
+    match parameter(value, "charset")? {
+        Some(charset) if !charset.eq_ignore_ascii_case("utf-8") => Err(Fault::ContentType("in UTF-8")),
+        _ => Ok(()),
+    }
+}
+
 /// The boundary of a multipart form.
 pub(super) fn boundary(headers: &Headers) -> Result<String, Fault> {
     if essence(headers)?.as_deref() != Some("multipart/form-data") {

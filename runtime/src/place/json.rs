@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::{Change, Fault};
+use super::{Change, Fault, is_hidden};
 use crate::holes::Check;
 use crate::strict_json;
 
@@ -29,7 +29,7 @@ fn unescape(token: &str) -> Result<String, &'static str> {
                 Some('1') => '/',
                 _ => return Err("in a JSON pointer, `~` is written `~0` and `/` within a key `~1`"),
             },
-            c if c.is_control() => return Err("a JSON pointer has no control characters"),
+            c if is_hidden(c) => return Err("a JSON pointer has no control or invisible characters"),
             c => c,
         });
     }

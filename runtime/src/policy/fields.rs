@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::problem::Problems;
 use crate::holes::Check;
+use crate::invisible::is_invisible;
 
 pub(super) struct Fields<'a> {
     at: String,
@@ -164,8 +165,7 @@ pub(super) fn printable(text: &str) -> String {
 }
 
 fn is_harmless(c: char) -> bool {
-    let steers = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    !c.is_control() && !steers
+    !c.is_control() && !is_invisible(c)
 }
 
 /// Names of grants, logins and captures.

@@ -235,7 +235,7 @@ fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> 
 fn reveals(shown: &Place, token: &Place) -> bool {
     match (shown, token) {
         (Place::Json(shown), Place::Json(token)) => token.starts_with(shown) || shown.starts_with(token),
-        (Place::Header(name), Place::Cookie(_)) => name == "set-cookie",
+        (Place::Header(name), Place::Cookie(_)) | (Place::Cookie(_), Place::Header(name)) => name == "set-cookie",
         (Place::Header(_) | Place::Cookie(_), _) => shown == token,
         (Place::Body, Place::Header(_) | Place::Cookie(_)) => false,
         (Place::Body, _) | (_, Place::Body) => true,

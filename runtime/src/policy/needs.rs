@@ -180,17 +180,28 @@ impl Declared {
         Declared { need: need.clone(), target }
     }
 
-    /// The declared path that the request falls under.
-    pub(super) fn declares(&self, destination: &Destination, method: &str) -> Option<&PathPattern> {
+    /// The declared paths that the request falls under.
+    pub(super) fn declares<'a, 'd>(
+        &'a self,
+        destination: &'d Destination,
+        method: &str,
+    ) -> impl Iterator<Item = &'a PathPattern> + use<'a, 'd> {
         let origin = match &self.target {
             Target::Whatever => true,
             Target::Origin(origin) => origin.matches(destination),
             Target::Unset => false,
         };
-        if !origin || !self.need.wants_method(method) {
-            return None;
+        let declared = origin && self.need.wants_method(method);
+        self.need.paths.iter().filter(move |path| declared && path.matches(destination.path()))
+    }
+
+    /// Whether any request on this port can fall under it.
+    pub(super) fn may_use(&self, port: u16) -> bool {
+        match &self.target {
+            Target::Whatever => true,
+            Target::Origin(own) => own.port == port,
+            Target::Unset => false,
         }
-        self.need.paths.iter().find(|path| path.matches(destination.path()))
     }
 
     fn covers(&self, origin: &Origin) -> bool {

@@ -11,7 +11,7 @@ use super::properties::{Properties, leaf_text};
 use super::template::{Template, scalar};
 use crate::holes::Check;
 use crate::net::addresses::never;
-use crate::net::destination::{Destination, Host, Scheme};
+use crate::net::destination::{Destination, Host, Invalid, Scheme};
 use crate::secret::Layer;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl OriginSpec {
                 }
             }
             _ => Destination::parse(&value, MAX_BYTES)
-                .map_err(|invalid| (invalid.to_string(), EXAMPLE.to_owned()))
+                .map_err(|invalid| (without_value(&invalid), EXAMPLE.to_owned()))
                 .and_then(|destination| Origin::of(&destination)),
         };
         match origin {
@@ -225,6 +225,14 @@ impl OriginSpec {
                 None
             }
         }
+    }
+}
+
+/// What is wrong with a property's value, which may be a secret.
+fn without_value(invalid: &Invalid) -> String {
+    match invalid {
+        Invalid::Scheme(_) => "its scheme is neither http nor https".to_owned(),
+        other => other.to_string(),
     }
 }
 

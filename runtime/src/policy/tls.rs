@@ -20,6 +20,17 @@ pub struct Tls {
     pub pin_sha256: Vec<[u8; 32]>,
 }
 
+impl Tls {
+    /// The files that it names, as they are written.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let client = self.client.iter().flat_map(|client| [&client.cert, &client.key]);
+        self.ca.iter().chain(client).filter_map(|pem| match pem {
+            Pem::File(name) => Some(name.as_str()),
+            Pem::Inline(_) => None,
+        })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
     pub cert: Pem,

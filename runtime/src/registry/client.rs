@@ -18,6 +18,9 @@ use std::time::Instant;
 /// Nesting of settings; the registry stores what anyone with its password sent.
 const MAX_DEPTH: usize = 64;
 
+/// Values in settings: guests see each as a seal, and nobody needs so many.
+const MAX_VALUES: usize = 2_000;
+
 pub struct RegistryClient {
     http: HostClient,
     endpoint: String,
@@ -108,6 +111,9 @@ impl RegistryClient {
             return Err(self.too_large(id));
         }
         match strict_json::parse(&text, MAX_DEPTH) {
+            Ok(Value::Object(settings)) if strict_json::leaves(settings.values()) > MAX_VALUES => Err(self.failure(
+                &format!("holds settings for `{id}` with more than {MAX_VALUES} values; delete or mend them"),
+            )),
             Ok(Value::Object(settings)) => Ok(settings),
             _ => Err(self.failure(&format!("holds settings for `{id}` that are no JSON object; delete or mend them"))),
         }

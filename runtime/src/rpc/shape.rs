@@ -8,7 +8,7 @@ use crate::agent;
 use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
 use crate::failure::Failure;
 use crate::holes::Check;
-use crate::log::is_invisible;
+use crate::invisible::is_invisible;
 use crate::rpc::arguments::Object;
 use crate::rpc::method::Method;
 use crate::rpc::response::{ErrorType, WireError};
@@ -127,15 +127,23 @@ pub fn metadata_for_guest(metadata: &Object) -> Vec<(String, String)> {
 /// A hint as the Agent reads it: all values are strings, none is empty.
 pub fn hint_for_caller(hint: DiskHint) -> Result<Value, Failure> {
     let hint = agent::DiskHint::from(hint).to_json();
-    let plain = |text: &str| !text.chars().any(char::is_control);
     match hint {
-        Ok(Value::String(text)) if Check::HintForm.on() && !plain(&text) => {
+        Ok(hint) if Check::HintForm.on() && !texts_are_plain(&hint) => {
             Err(Failure::guest("returned a disk hint with control characters in it; a bug in the guest"))
         }
         Ok(hint) => Ok(hint),
         Err(what) => {
             Err(Failure::guest(format!("returned a disk hint that no Agent can use: {what}; a bug in the guest")))
         }
+    }
+}
+
+fn texts_are_plain(hint: &Value) -> bool {
+    let plain = |text: &str| !text.chars().any(|c| c.is_control() || is_invisible(c));
+    match hint {
+        Value::String(text) => plain(text),
+        Value::Object(fields) => fields.iter().all(|(key, value)| plain(key) && value.as_str().is_none_or(plain)),
+        _ => true,
     }
 }
 
@@ -178,11 +186,10 @@ pub fn guest_error(error: Error, method: Method, from_director: bool) -> Option<
     };
     // Who speaks first must be true: these words are the runtime's.
     let borrowed = ["request:", "config:", "policy:", "limit:", "iaas:", "runtime:"];
-    let message = if Check::BorrowedWords.on() && borrowed.iter().any(|word| message.starts_with(word)) {
-        format!("guest: {message}")
-    } else {
-        message
-    };
+    let begins = message.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c));
+    let begins_with = |word: &str| begins.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let borrows = Check::BorrowedWords.on() && borrowed.into_iter().any(begins_with);
+    let message = if borrows { format!("guest: {message}") } else { message };
     Some(WireError { kind, message, ok_to_retry })
 }
 

@@ -35,6 +35,8 @@ pub fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
     config.wasm_memory64(!Check::EngineMemory64.on());
     config.wasm_multi_memory(!Check::EngineMultiMemory.on());
     let proposals = !Check::EngineProposals.on();
+    // Leaving out the collector leaves `i31` in.
+    config.wasm_gc(false);
     config.wasm_relaxed_simd(proposals);
     config.wasm_tail_call(proposals);
     config.wasm_custom_page_sizes(proposals);
