@@ -19,6 +19,7 @@ mod promises;
 mod registry;
 mod requests;
 mod secrets;
+mod shipped;
 mod signatures;
 mod traps;
 mod wasi;
