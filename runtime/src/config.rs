@@ -10,6 +10,7 @@ use crate::component::prepared::Wanted;
 use crate::component::signature::Signature;
 use crate::failure::Failure;
 use crate::hardening::Level as Hardening;
+use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::net::http_trace::HttpTrace;
@@ -117,7 +118,7 @@ impl Config {
         };
         let mut sections = Sections { fields, problems: Vec::new() };
         match sections.fields.remove("version") {
-            Some(version) if version == 1 => {}
+            Some(version) if version == 1 || !Check::UnknownVersion.on() => {}
             Some(_) => sections.problem("`version` must be 1"),
             None => sections.problem("`version` is missing; set \"version\": 1"),
         }
@@ -172,7 +173,7 @@ impl Config {
                 agent,
                 registry,
                 policy: base.join(policy),
-                limits,
+                limits: holes::lifted(limits),
                 log_level: log.as_ref().map_or_else(default_level, |log| log.level),
                 log_format: log.as_ref().map_or_else(default_format, |log| log.format),
                 audit: audit.map(|audit| audit.relative_to(base)),
@@ -256,7 +257,7 @@ impl Sections {
     }
 
     fn unknown(&mut self) {
-        for key in self.fields.keys() {
+        for key in self.fields.keys().filter(|_| Check::UnknownKey.on()) {
             self.problems.push(format!("`{key}` is not a key of the configuration; remove it or mend its spelling"));
         }
     }
@@ -264,10 +265,11 @@ impl Sections {
 
 /// `invalid type: string "hunter2", expected …` without the string.
 fn without_values(message: &str) -> String {
-    let shown = ["invalid type: ", "invalid value: "].iter().find_map(|what| Some((*what, message.find(what)?)));
+    let kinds = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let shown = kinds.iter().find_map(|what| Some((*what, message.find(what)?)));
     match (shown, message.rfind(", expected ")) {
         (Some((what, start)), Some(end)) if start < end => {
-            format!("{}{}{}", &message[..start], what.trim_end_matches(": "), &message[end..])
+            format!("{}{}{}", &message[..start], what.trim_end_matches([':', ' ']), &message[end..])
         }
         _ => message.to_owned(),
     }

@@ -15,9 +15,13 @@ pub mod commands;
 pub mod component;
 pub mod config;
 pub mod failure;
+#[cfg(feature = "holes")]
+pub mod fuzzing;
 pub mod hardening;
+pub mod holes;
 pub mod host;
 pub mod image;
+pub mod invisible;
 pub mod limits;
 pub mod log;
 pub mod net;

@@ -4,6 +4,8 @@
 //! lines are compact. Text of guests and peers is hostile: it is redacted,
 //! control and bidi characters are escaped, and its amount is bounded.
 
+use crate::holes::Check;
+use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::vault::Vault;
 use serde::Deserialize;
@@ -118,20 +120,20 @@ impl Log {
     }
 
     fn cut(&self, text: &str, max: usize, why_cut: &str) -> String {
-        let (redacted, left_out) = self.redacted_head(text, max);
+        let (redacted, left_out) = self.redacted_head(text, max, Check::RedactLog);
         let line = printable(&redacted, max, why_cut, |_| false);
         if left_out > 0 && redacted.len() <= max { format!("{line}… ({left_out} more bytes{why_cut})") } else { line }
     }
 
     /// The same for a text of several lines.
     pub fn clean_text(&self, text: &str, max: usize) -> String {
-        escape_text(&self.redacted_head(text, max).0, max)
+        escape_text(&self.redacted_head(text, max, Check::RedactAnswer).0, max)
     }
 
     /// At least `max` bytes of the text, if it has them, and how many are left out.
-    fn redacted_head(&self, text: &str, max: usize) -> (String, usize) {
+    fn redacted_head(&self, text: &str, max: usize, check: Check) -> (String, usize) {
         let end = text.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
-        let mut redacted = self.vault.redact(&text[..end]);
+        let mut redacted = if check.on() { self.vault.redact(&text[..end]) } else { text[..end].to_owned() };
         if end < text.len() {
             redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
         }
@@ -146,7 +148,7 @@ impl Log {
     fn tell_within(&self, text: &str, max: usize) {
         let mut story = self.story.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for line in text.lines() {
-            if story.len() + line.len() < max {
+            if story.len() + line.len() < max || !Check::StorySize.on() {
                 let _ = writeln!(story, "{}", escape(&self.vault.redact(line), 4096));
             }
         }
@@ -249,18 +251,13 @@ fn printable(text: &str, max: usize, why_cut: &str, keep: impl Fn(char) -> bool)
             let _ = write!(escaped, "… ({} more bytes{why_cut})", text.len() - at);
             break;
         }
-        if (c.is_control() || is_invisible(c)) && !keep(c) {
+        if Check::EscapeLog.on() && (c.is_control() || is_invisible(c)) && !keep(c) {
             escaped.extend(c.escape_default());
         } else {
             escaped.push(c);
         }
     }
     escaped
-}
-
-/// Characters that hide text or turn it around.
-pub fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -17,11 +17,19 @@ mod tests;
 
 pub(crate) use {form::parse as parse_form, json::parse as parse_json, xml::blank as blank_xml};
 
+/// Whether a server reads the body in the charset that it is read in here. One
+/// that takes it for another may see other borders between its values.
+pub(crate) fn expect_utf8(headers: &[(String, String)]) -> Result<(), PlaceError> {
+    headers::expect_utf8(headers).map_err(|fault| PlaceError { place: "header:content-type".to_owned(), fault })
+}
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
 use thiserror::Error;
+
+use crate::invisible::is_invisible;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
@@ -174,13 +182,18 @@ fn parse(text: &str) -> Result<Place, &'static str> {
         "json" => json::pointer(key).map(Place::Json),
         "xml" if xml::is_local_name(key) => Ok(Place::Xml(key.to_owned())),
         "xml" => Err("an element is given by its local name, without prefix or path"),
-        "form" | "part" if key.is_empty() || key.contains(|c: char| c.is_control() || c == '"' || c == '\\') => {
-            Err("the name must not be empty, nor hold quotes, backslashes or control characters")
+        "form" | "part" if key.is_empty() || key.contains(|c: char| is_hidden(c) || c == '"' || c == '\\') => {
+            Err("the name must not be empty, nor hold quotes, backslashes, control or invisible characters")
         }
         "form" => Ok(Place::Form(key.to_owned())),
         "part" => Ok(Place::Part(key.to_owned())),
         _ => Err(KINDS),
     }
+}
+
+/// A module names places, and people read and paste them.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || is_invisible(c)
 }
 
 const KINDS: &str =

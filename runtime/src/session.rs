@@ -8,14 +8,15 @@ use crate::component::prepared::{CacheEvent, Prepared};
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
 use crate::hardening::{self, Level as Hardening, Network, Remaining};
+use crate::holes::Check;
 use crate::host::{self, Host, HostCall};
 use crate::image::Image;
 use crate::log::{GuestLog, Level, Log, escape};
 use crate::net::gate::{Gate, HttpEvent};
 use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
-use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
-use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
+use crate::policy::{AGENT, Endpoint, Needs, Policy, PolicyFile, Properties};
+use crate::registry::{GuestRegistry, RegistryClient, RegistryConfig, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
 use crate::rpc::request::Request;
@@ -75,7 +76,11 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let ending = Arc::new(Ending::new(limits, method));
     let needs = needs(&prepared.description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
-    let policy = Arc::new(policy(config, &properties, needs.as_ref())?);
+    let mut policy = policy(config, &properties, needs.as_ref())?;
+    if let Call::CreateVm { env, .. } = call {
+        policy.forbid(endpoints(agent::endpoints_of_env(env)));
+    }
+    let policy = Arc::new(policy);
     // Opened in any case: what is wrong with its path is the caller's to know.
     let image = image(call, config)?.filter(|_| policy.image).map(Arc::new);
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
@@ -100,7 +105,9 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
     let files = config.policy.parent().unwrap_or(Path::new("."));
     let gate = Arc::new(gate.with_files_in(files).with_trace(trace));
-    let seal = |name: &str, value: &str, layer| vault.seal(name, Secret::new(value), layer);
+    // A property of the name under which agent settings travel must not travel like them.
+    let own = |name: &str| if name == AGENT { format!("properties.{name}") } else { name.to_owned() };
+    let seal = |name: &str, value: &str, layer| vault.seal(&own(name), Secret::new(value), layer);
     let host = Host {
         properties: properties.visible(&policy.expose, needs.as_ref(), seal).to_string(),
         call: CallInfo {
@@ -127,7 +134,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let state = State::new(limits, Arc::clone(&ending), host);
     let hardening = lock_down(config, &policy, &gate)?;
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
-    let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault)?));
+    let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault, audit)?));
     if let Some(Why::Abort(failure)) = ending.why() {
         result = result.and_then(|_| Err(failure.into()));
     }
@@ -229,9 +236,16 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
 
 /// Endpoints of BOSH itself, which no grant can open.
 pub fn forbidden(config: &Config) -> Vec<Endpoint> {
-    let registry = config.registry.iter().map(|registry| ("the registry", registry.endpoint().to_string()));
-    let endpoints = registry.chain(config.agent.endpoints());
-    endpoints.filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
+    let urls = |registry: &RegistryConfig| {
+        let for_agents = registry.agent_endpoint().map(|endpoint| endpoint.reveal().to_owned());
+        std::iter::once(registry.endpoint().to_string()).chain(for_agents)
+    };
+    let registry = config.registry.iter().flat_map(urls).map(|url| ("the registry", url));
+    endpoints(registry.chain(config.agent.endpoints()))
+}
+
+fn endpoints(urls: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Endpoint> {
+    urls.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
 }
 
 fn image(call: &Call, config: &Config) -> Result<Option<Image>, Failure> {
@@ -252,13 +266,13 @@ fn vm_spec(call: &Call) -> Option<VmSpec> {
 
 /// A result reaches the Director's database and logs. It is passed on as it is or
 /// not at all: an altered cloud ID would be one that nobody can delete.
-fn without_secrets(result: Value, vault: &Vault) -> Result<Value, Failure> {
-    match vault.leak_in(result.to_string().as_bytes()) {
-        None => Ok(result),
-        Some(name) => Err(Failure::guest(format!(
-            "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
-        ))),
-    }
+fn without_secrets(result: Value, vault: &Vault, audit: &Audit) -> Result<Value, Failure> {
+    let leak = vault.leak_in(result.to_string().as_bytes());
+    let Some(name) = leak.filter(|_| Check::ResultWithheld.on()) else { return Ok(result) };
+    audit.result_leak(&name);
+    Err(Failure::guest(format!(
+        "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
+    )))
 }
 
 /// The VM's cloud ID in either shape of `create_vm`'s result.
@@ -269,12 +283,10 @@ fn returned_vm(result: &Value) -> Option<&str> {
 /// A VM whose user-data was made but never sent has an Agent that nobody will
 /// hear of. Where the policy has no slot for it, there was nowhere to send it.
 fn reachable(vm: Value, agent: &AgentSession, gate: &Gate, policy: &Policy) -> Result<Value, Ended> {
-    let has_slot = policy
-        .http
-        .iter()
-        .any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == crate::policy::AGENT)));
-    let sent = gate.sent().iter().any(|name| name == crate::policy::AGENT);
-    if has_slot && !sent {
+    let has_slot =
+        policy.http.iter().any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)));
+    let sent = gate.sent().iter().any(|name| name == AGENT);
+    if Check::VmUnreachable.on() && has_slot && !sent {
         let how = if agent.bootstraps().is_empty() {
             "without calling `agent.bootstrap`"
         } else {

@@ -10,16 +10,34 @@ const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 /// More does not fit into a datagram; the rest is asked for by TCP.
 const DATAGRAM: usize = 1200;
+/// Answers where another was asked.
+const STRANGER: &str = "5.6.7.66";
 
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Addresses(Vec<IpAddr>),
-    /// An alias, and nothing about it.
-    Alias(String),
+    /// An alias, and what it stands for, if that is told at all.
+    Alias(String, Vec<IpAddr>),
+    /// Two names, each an alias of the other.
+    AliasLoop,
     NoSuchName,
     ServerFailure,
     /// Addresses, in an answer to another question.
     OtherName(Vec<IpAddr>),
+    /// Addresses of a name that nobody asked for, in an answer to the right question.
+    OtherOwner(Vec<IpAddr>),
+    /// Addresses, with the number of another question.
+    WrongNumber(Vec<IpAddr>),
+    /// Addresses, from somebody who was not asked.
+    Elsewhere(Vec<IpAddr>),
+    /// A record whose name points to itself.
+    PointerLoop,
+    /// A record of three bytes where an address has four.
+    ShortAddress,
+    /// Records are announced, and none is there.
+    CutShort,
+    /// Too long for any way to ask.
+    Endless,
     Garbage,
     Silence,
 }
@@ -58,18 +76,19 @@ impl Zone {
 pub(crate) fn serve(address: &str, zone: &Shared) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("no name server at {address}: {error}");
     let udp = UdpSocket::bind((address, 53)).map_err(failed)?;
+    let stranger = UdpSocket::bind((STRANGER, 53)).map_err(failed)?;
     let tcp = TcpListener::bind((address, 53)).map_err(failed)?;
     let shared = Arc::clone(zone);
     std::thread::spawn(move || {
         let mut query = [0; 1500];
         while let Ok((length, from)) = udp.recv_from(&mut query) {
-            if let Some(mut answer) = answer(&query[..length], &shared) {
+            if let Some((mut answer, honest)) = answer(&query[..length], &shared) {
                 if answer.len() > DATAGRAM {
                     answer.truncate(12 + question(&query[..length]).map_or(0, |(_, _, end)| end - 12));
                     answer[2] |= 0x02;
                     answer[6..12].fill(0);
                 }
-                let _ = udp.send_to(&answer, from);
+                let _ = if honest { &udp } else { &stranger }.send_to(&answer, from);
             }
         }
     });
@@ -84,7 +103,7 @@ pub(crate) fn serve(address: &str, zone: &Shared) -> Result<(), String> {
             if stream.read_exact(&mut query).is_err() {
                 continue;
             }
-            if let Some(answer) = answer(&query, &shared) {
+            if let Some((answer, _)) = answer(&query, &shared) {
                 let length = u16::try_from(answer.len()).unwrap_or(u16::MAX).to_be_bytes();
                 let _ = stream.write_all(&[&length[..], &answer].concat());
             }
@@ -109,37 +128,73 @@ fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     Some((labels.join("."), kind, at + 4))
 }
 
-fn answer(query: &[u8], zone: &Shared) -> Option<Vec<u8>> {
+/// The answer, and whether the one who was asked gives it.
+fn answer(query: &[u8], zone: &Shared) -> Option<(Vec<u8>, bool)> {
     let (name, kind, end) = question(query)?;
     let reply = zone.lock().unwrap_or_else(PoisonError::into_inner).reply(&name, kind);
-    let (code, records, asked) = match reply {
+    let (mut asked, mut owner) = (query.get(12..end)?.to_vec(), ASKED.to_vec());
+    let mut number = query[..2].to_vec();
+    let (mut code, mut missing, honest) = (0, 0, !matches!(reply, Reply::Elsewhere(_)));
+    let records: Vec<Record> = match reply {
         Reply::Silence => return None,
-        Reply::Garbage => return Some([&query[..2], &[0xff; 40]].concat()),
-        Reply::NoSuchName => (3, Vec::new(), None),
-        Reply::ServerFailure => (2, Vec::new(), None),
-        Reply::Addresses(addresses) => (0, of_kind(&addresses, kind), None),
-        Reply::Alias(name) => (0, vec![(CNAME, labels(&name))], None),
-        Reply::OtherName(addresses) => (0, of_kind(&addresses, kind), Some(labels("another.test"))),
+        Reply::Garbage => return Some(([&query[..2], &[0xff; 40]].concat(), true)),
+        Reply::NoSuchName => {
+            code = 3;
+            Vec::new()
+        }
+        Reply::ServerFailure => {
+            code = 2;
+            Vec::new()
+        }
+        Reply::Addresses(addresses) | Reply::Elsewhere(addresses) => of_kind(&addresses, kind, &owner),
+        Reply::OtherName(addresses) => {
+            asked = [labels("another.test"), query.get(end - 4..end)?.to_vec()].concat();
+            of_kind(&addresses, kind, &owner)
+        }
+        Reply::OtherOwner(addresses) => of_kind(&addresses, kind, &labels("another.test")),
+        Reply::WrongNumber(addresses) => {
+            number[0] ^= 0xff;
+            of_kind(&addresses, kind, &owner)
+        }
+        Reply::Alias(name, addresses) => {
+            let mut records = vec![(owner, CNAME, labels(&name))];
+            records.extend(of_kind(&addresses, kind, &labels(&name)));
+            records
+        }
+        Reply::AliasLoop => vec![(owner, CNAME, labels("loop.test")), (labels("loop.test"), CNAME, labels(&name))],
+        Reply::PointerLoop => {
+            let here = 0xc000 | u16::try_from(end).ok()?;
+            owner = here.to_be_bytes().to_vec();
+            of_kind(&[[5, 6, 7, 66].into()], kind, &owner)
+        }
+        Reply::ShortAddress => vec![(owner, kind, vec![5, 6, 7])],
+        Reply::CutShort => {
+            missing = 9;
+            Vec::new()
+        }
+        Reply::Endless => vec![(owner, kind, vec![5; 4]); 5000],
     };
-    let question = match asked {
-        Some(name) => [name, query.get(end - 4..end)?.to_vec()].concat(),
-        None => query.get(12..end)?.to_vec(),
-    };
-    let count = u16::try_from(records.len()).ok()?.to_be_bytes();
-    let mut answer = [&query[..2], &[0x81, 0x80 | code, 0, 1], &count, &[0; 4], &question].concat();
-    for (kind, data) in records {
-        // The name is where the question has it; a minute to live.
-        answer.extend([&[0xc0, 12], &kind.to_be_bytes()[..], &[0, 1, 0, 0, 0, 60]].concat());
+    let count = u16::try_from(records.len() + missing).ok()?.to_be_bytes();
+    let mut answer = [&number, &[0x81, 0x80 | code, 0, 1][..], &count, &[0; 4], &asked].concat();
+    for (owner, kind, data) in records {
+        // A minute to live.
+        answer.extend([owner, kind.to_be_bytes().to_vec(), vec![0, 1, 0, 0, 0, 60]].concat());
         answer.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
         answer.extend(data);
     }
-    Some(answer)
+    Some((answer, honest))
 }
 
-fn of_kind(addresses: &[IpAddr], kind: u16) -> Vec<(u16, Vec<u8>)> {
+/// Owner, type and data.
+type Record = (Vec<u8>, u16, Vec<u8>);
+
+/// The name where the question has it.
+const ASKED: &[u8] = &[0xc0, 12];
+
+fn of_kind(addresses: &[IpAddr], kind: u16, owner: &[u8]) -> Vec<Record> {
     let record = |address: &IpAddr| match address {
-        IpAddr::V4(address) if kind == A => Some((A, address.octets().to_vec())),
-        IpAddr::V6(address) if kind == AAAA => Some((AAAA, address.octets().to_vec())),
+        IpAddr::V4(address) if kind == A => Some((owner.to_vec(), A, address.octets().to_vec())),
+        IpAddr::V6(address) if kind == AAAA => Some((owner.to_vec(), AAAA, address.octets().to_vec())),
         _ => None,
     };
     addresses.iter().filter_map(record).collect()

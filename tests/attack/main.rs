@@ -13,6 +13,7 @@ mod case;
 mod cases;
 mod dns;
 mod holes;
+mod needles;
 mod network;
 mod row;
 mod table;

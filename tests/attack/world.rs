@@ -144,6 +144,17 @@ impl World {
         near: bool,
         tls: bool,
     ) -> Option<()> {
+        let early = {
+            let state = self.lock();
+            let by_name = name.as_deref().and_then(|name| state.served.early(name));
+            by_name.or_else(|| state.served.early(&address.ip().to_string()))
+        };
+        if let Some((text, goes)) = early {
+            stream.write_all(&text).and_then(|()| stream.flush()).ok()?;
+            if goes {
+                return Some(());
+            }
+        }
         let request = Seen::read(stream)?;
         let host = name.or_else(|| request.header("host").map(str::to_owned)).unwrap_or_default();
         let arrived = Arrived { host, address, near, tls, request };

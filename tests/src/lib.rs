@@ -6,6 +6,7 @@
 //! that each test is a test of it, whatever else it is about.
 
 pub mod archive;
+pub mod audit;
 pub mod call;
 pub mod client;
 pub mod cloud;

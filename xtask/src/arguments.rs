@@ -23,8 +23,14 @@ The two to begin with:
   attack [OPTIONS] [FILTER...]
                      Run the corpus of attacks against the built binaries, in
                      network namespaces of its own, then the fuzz targets
+      --minutes N    For the fuzz targets (default: one); a filter leaves them out
       --holes        Instead, turn every named check off in turn and show the
                      attack that notices
+
+  fuzz [TARGET] [--minutes N]
+                     Let a fuzzer look for inputs that break what must hold of
+                     every reader of hostile bytes, or of one of them, for a
+                     minute or N; needs a C++ compiler
 
 On the way there:
   setup              Install what building guests needs, or say what is missing
@@ -60,6 +66,8 @@ pub(crate) enum Part {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attack {
     pub(crate) holes: bool,
+    /// For the fuzz targets.
+    pub(crate) minutes: Option<u64>,
     /// Parts of names; none means all.
     pub(crate) filters: Vec<String>,
 }
@@ -76,6 +84,13 @@ pub(crate) struct Job {
     pub(crate) no_build: bool,
 }
 
+/// What to fuzz, and for how long.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fuzz {
+    pub(crate) target: Option<String>,
+    pub(crate) minutes: Option<u64>,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
@@ -83,6 +98,7 @@ pub(crate) enum Task {
     Setup,
     Build,
     Demo,
+    Fuzz(Fuzz),
     Guest { directory: PathBuf },
     Job(Job),
     Test { only: Option<Part>, rest: Vec<String> },
@@ -103,6 +119,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
         "attack" => attack(rest),
+        "fuzz" => fuzz(rest),
         "guest" => guest(rest),
         "job" => job(rest),
         "test" => test(rest),
@@ -119,14 +136,36 @@ fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
 
 fn attack(words: &[String]) -> Result<Task, String> {
     let mut attack = Attack::default();
-    for word in words {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
         match word.as_str() {
             "--holes" => attack.holes = true,
+            "--minutes" => attack.minutes = Some(minutes(words.next().map(String::as_str))?),
             flag if flag.starts_with('-') => return Err(format!("`attack` does not know `{flag}`")),
             filter => attack.filters.push(filter.to_owned()),
         }
     }
     Ok(Task::Attack(attack))
+}
+
+fn fuzz(words: &[String]) -> Result<Task, String> {
+    let mut fuzz = Fuzz::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--minutes" => fuzz.minutes = Some(minutes(words.next().map(String::as_str))?),
+            flag if flag.starts_with('-') => return Err(format!("`fuzz` does not know `{flag}`")),
+            target if fuzz.target.is_none() => fuzz.target = Some(target.to_owned()),
+            more => return Err(format!("`fuzz` takes one target, got `{more}` as well")),
+        }
+    }
+    Ok(Task::Fuzz(fuzz))
+}
+
+/// The value of `--minutes`: a day is long enough for everybody.
+pub(crate) fn minutes(word: Option<&str>) -> Result<u64, String> {
+    let minutes = word.and_then(|word| word.parse().ok()).filter(|minutes| (1..=1440).contains(minutes));
+    minutes.ok_or_else(|| "`--minutes` needs a number from 1 to 1440".to_owned())
 }
 
 fn guest(words: &[String]) -> Result<Task, String> {
@@ -220,7 +259,13 @@ mod tests {
             ("job out --guest g.wasm", job(Some("g.wasm"))),
             ("job --guest g.wasm out", job(Some("g.wasm"))),
             ("job out --guest g.wasm --policy p.json --properties {} --allow-local --no-build", Task::Job(full)),
-            ("attack --holes scheme", Task::Attack(Attack { holes: true, filters: vec!["scheme".to_owned()] })),
+            (
+                "attack --holes scheme",
+                Task::Attack(Attack { holes: true, filters: vec!["scheme".to_owned()], ..Attack::default() }),
+            ),
+            ("attack --minutes 5", Task::Attack(Attack { minutes: Some(5), ..Attack::default() })),
+            ("fuzz", Task::Fuzz(Fuzz::default())),
+            ("fuzz json --minutes 5", Task::Fuzz(Fuzz { target: Some("json".to_owned()), minutes: Some(5) })),
             ("guest ../mine", Task::Guest { directory: "../mine".into() }),
             ("guest --help", Task::Help),
             ("test", test(None, &[])),
@@ -243,6 +288,10 @@ mod tests {
             ("job a --guest", ".wasm"),
             ("job a --policy", "policy.json"),
             ("job a --properties", "JSON"),
+            ("fuzz a b", "`b`"),
+            ("fuzz --fast", "--fast"),
+            ("fuzz --minutes", "1440"),
+            ("fuzz --minutes 0", "1440"),
             ("guest", "DIR"),
             ("guest --fast", "--fast"),
             ("guest a b", "`b`"),

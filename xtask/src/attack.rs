@@ -7,6 +7,7 @@
 use crate::arguments::Attack;
 use crate::build;
 use crate::command;
+use crate::fuzz;
 use crate::repo::Repo;
 use crate::setup;
 use crate::steps::Steps;
@@ -25,6 +26,10 @@ pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
         return steps.finish();
     }
     steps.check("attacks", || corpus(repo, &repo.dist(), &attack.filters));
+    if attack.filters.is_empty() {
+        let seconds = attack.minutes.map_or(fuzz::DEFAULT_SECONDS, |minutes| minutes * 60);
+        steps.check("fuzz targets", || fuzz::run(repo, seconds).map(drop));
+    }
     steps.finish()
 }
 

@@ -14,6 +14,7 @@ mod command;
 mod demo;
 mod deny;
 mod files;
+mod fuzz;
 mod guest;
 mod job;
 mod repo;
@@ -29,6 +30,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if fuzz::compiler::is_called() {
+        return fuzz::compiler::run(&words);
+    }
     match run(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -51,6 +55,7 @@ fn run(words: &[String]) -> Result<()> {
         Task::Attack(attack) => attack::run(&repo, &attack),
         Task::Build => build::run(&repo),
         Task::Demo => demo::run(&repo),
+        Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),
         Task::Guest { directory } => guest::run(&repo, &directory),
         Task::Job(job) => job::run(&repo, &job),
         Task::Test { only, rest } => suite::run(&repo, only, &rest),

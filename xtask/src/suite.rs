@@ -8,6 +8,7 @@ use crate::attack;
 use crate::build;
 use crate::command;
 use crate::deny;
+use crate::fuzz;
 use crate::repo::Repo;
 use crate::steps::Steps;
 use crate::tidy;
@@ -39,6 +40,7 @@ pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()
     }
     if wanted(Part::Attack) {
         steps.check("attacks", || attack::corpus(repo, &repo.dist(), rest));
+        steps.check("fuzz targets", || fuzz::run(repo, fuzz::DEFAULT_SECONDS).map(drop));
     }
     steps.finish()
 }
@@ -49,7 +51,7 @@ fn lint(repo: &Repo, steps: &mut Steps) {
     steps.check("format: guests", || command::run(command::new("cargo").current_dir(repo.guests()).args(FORMAT)));
     steps.check("clippy: runtime", || {
         let mut cargo = repo.cargo_static("clippy");
-        cargo.args(["--release", "--workspace", "--features", "wasm-cpi/compiler", "--all-targets"]);
+        cargo.args(["--release", "--workspace", "--features", "wasm-cpi/compiler,fuzz/engine", "--all-targets"]);
         command::run(cargo.args(DENY_WARNINGS))
     });
     steps.check("clippy: runtime without the compiler", || {
@@ -84,4 +86,5 @@ fn test(cargo: &mut std::process::Command, rest: &[String]) -> Result<()> {
 
 const FORMAT: [&str; 3] = ["fmt", "--all", "--check"];
 const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
-const MANIFESTS: [(&str, &str); 2] = [("runtime", "Cargo.toml"), ("guests", "guests/Cargo.toml")];
+const MANIFESTS: [(&str, &str); 3] =
+    [("runtime", "Cargo.toml"), ("guests", "guests/Cargo.toml"), ("fuzzer", "tests/fuzz/engine/Cargo.toml")];

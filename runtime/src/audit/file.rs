@@ -6,8 +6,9 @@
 //! Nothing here waits for anybody.
 
 use super::config::AuditConfig;
+use crate::holes::Check;
 use crate::trust::trusted;
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -87,10 +88,14 @@ fn checked(path: &Path) -> Result<(OwnedFd, Stat), String> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
         | OFlags::CREATE
-        | OFlags::NOFOLLOW
+        | if Check::AuditLink.on() { OFlags::NOFOLLOW } else { OFlags::empty() }
         | OFlags::NONBLOCK
         | OFlags::NOCTTY
         | OFlags::CLOEXEC;
+    usable(path, flags)
+}
+
+fn usable(path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), String> {
     let failed = |what: &str| format!("{} {what}", path.display());
     let file = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)) {
         Ok(file) => file,
@@ -101,8 +106,26 @@ fn checked(path: &Path) -> Result<(OwnedFd, Stat), String> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(failed("is not a regular file"));
     }
-    trusted(stat.st_uid, stat.st_mode).map_err(|what| failed(&what))?;
+    if Check::AuditTrust.on() {
+        trusted(stat.st_uid, stat.st_mode).map_err(|what| failed(&what))?;
+    }
     Ok((file, stat))
+}
+
+/// Why the file could not be used, as far as that can be told without making it.
+pub(super) fn doubts(path: &Path) -> Option<String> {
+    match rustix::fs::lstat(path) {
+        Ok(_) => {
+            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+            usable(path, flags | OFlags::CLOEXEC).err()
+        }
+        Err(Errno::NOENT) => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let writable = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
+            writable.err().map(|error| format!("{} cannot be made ({error})", path.display()))
+        }
+        Err(error) => Some(format!("{} cannot be opened ({error})", path.display())),
+    }
 }
 
 fn size(stat: &Stat) -> u64 {

@@ -1,6 +1,7 @@
 //! `check`: everything that is wrong with a job's files, at once, without
 //! running the guest.
 
+use crate::audit::Audit;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::{source, surface};
@@ -36,6 +37,8 @@ pub fn check(path: &Path) -> Report {
             findings.policy(&config, needs.as_ref());
             findings.cache(&config);
             findings.hardening(config.hardening);
+            let doubts = config.audit.as_ref().and_then(Audit::doubts);
+            findings.warnings.extend(doubts.map(|what| format!("audit: {what}: calls will not be audited")));
             if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
                 && let Err(what) = tls::pem_or_file(ca)
             {
@@ -140,10 +143,12 @@ impl Findings {
         let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
         let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
         for (whose, tls) in grants.chain(logins) {
-            let client = tls.client.iter().flat_map(|client| [&client.cert, &client.key]);
-            for pem in tls.ca.iter().chain(client) {
-                if let Pem::File(name) = pem
-                    && let Err(what) = tls::read_pem(&path.with_file_name(name))
+            type Read = fn(&Path) -> Result<String, String>;
+            let (pem, key): (Read, Read) = (tls::read_pem, tls::read_key);
+            let client = tls.client.iter().flat_map(|client| [(&client.cert, pem), (&client.key, key)]);
+            for (file, read) in tls.ca.iter().map(|ca| (ca, pem)).chain(client) {
+                if let Pem::File(name) = file
+                    && let Err(what) = read(&path.with_file_name(name))
                 {
                     self.problems.push(format!("{}: {whose}: {what}", path.display()));
                 }

@@ -65,6 +65,11 @@ enum Command {
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
 
+    /// The checks that this build can leave out
+    #[cfg(feature = "holes")]
+    #[command(hide = true)]
+    Holes,
+
     #[command(name = child::SUBCOMMAND, hide = true)]
     CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level },
 }
@@ -123,6 +128,8 @@ pub fn main() -> ExitCode {
                 Err(_) => ExitCode::FAILURE,
             };
         }
+        #[cfg(feature = "holes")]
+        Command::Holes => Ok(Report::good(crate::holes::list())),
         Command::Prepare(options) => prepare::prepare(&options),
         Command::Check(options) => Ok(check::check(&options.config)),
         Command::Inspect(options) => return conclude(inspect::inspect(&options), options.exit_code()),

@@ -10,6 +10,7 @@ use crate::component::prepared;
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
 use crate::hardening;
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::{Format, Level, Log};
 use crate::rpc::arguments::Call;
@@ -78,7 +79,8 @@ fn answer(path: &Path, audit: &OnceLock<Arc<Audit>>) -> String {
     match result {
         Ok(result) => response::write(Ok(result), ""),
         Err(Refused { error, .. }) => {
-            let message = log.clean_text(&error.message, MESSAGE_MAX);
+            let max = if Check::MessageSize.on() { MESSAGE_MAX } else { usize::MAX };
+            let message = log.clean_text(&error.message, max);
             let error = WireError { message, ..error };
             response::write(Err(error), &log.story())
         }

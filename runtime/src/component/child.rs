@@ -9,6 +9,7 @@
 use crate::component::cache::Description;
 use crate::failure::Failure;
 use crate::hardening::Level as Hardening;
+use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::signals;
 use rustix::process::{Pid, Signal, kill_process};
@@ -53,11 +54,14 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
     let artifact_max = (wasm.len() as u64 * ARTIFACT_FACTOR).max(ARTIFACT_MIN);
     #[expect(clippy::disallowed_methods, reason = "the one child there is; nothing of ours reaches it but its pipes")]
     let mut command = Command::new(&tool);
+    if Check::ChildEnvironment.on() {
+        command.env_clear();
+    }
     command
         .arg(SUBCOMMAND)
         .args([limits.compile_mib, limits.compile_seconds, limits.memory_mib].map(|limit| limit.to_string()))
         .arg(hardening.to_string())
-        .env_clear()
+        .envs(holes::for_child())
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

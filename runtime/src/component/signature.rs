@@ -9,6 +9,7 @@
 mod key;
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::trust;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -104,7 +105,7 @@ impl Signature {
                 None => unsigned.push(key.text()),
             }
         }
-        if signed.len() == self.threshold {
+        if signed.len() == self.threshold || !Check::Signature.on() {
             return Ok(signed);
         }
         let by = if signed.is_empty() { String::new() } else { format!(", by {}", signed.join(", ")) };
@@ -138,7 +139,7 @@ fn keys(list: Option<&Value>, problems: &mut Vec<String>) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     for (index, value) in list.iter().enumerate() {
         match value.as_str().ok_or("is no string").and_then(Key::parse) {
-            Ok(key) if keys.contains(&key) => {
+            Ok(key) if Check::SignatureTwice.on() && keys.contains(&key) => {
                 problems.push(format!("`guest.signature.ed25519[{index}]` stands there twice; each key counts once"));
             }
             Ok(key) => keys.push(key),

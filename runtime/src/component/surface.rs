@@ -1,8 +1,10 @@
 //! What a guest's file shows before it is compiled: whether it is a component,
 //! what it imports, what it declares to need.
 
+use crate::holes::Check;
+use crate::log::escape;
 use crate::sandbox::wasi;
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
 /// The custom section in which a guest declares what it needs.
 pub const NEEDS_SECTION: &str = "bosh-cpi:needs";
@@ -11,6 +13,9 @@ pub const NEEDS_SECTION: &str = "bosh-cpi:needs";
 pub const WORLD_VERSION: &str = "0.1.0";
 
 const INTERFACES: &[&str] = &["agent", "clock", "config", "http", "image", "log", "random", "registry", "types"];
+
+/// Longer than any name of an interface.
+const MAX_SHOWN: usize = 200;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Surface {
@@ -30,7 +35,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = match payload {
             Ok(payload) => payload,
-            Err(error) => return Err(vec![format!("is a damaged component: {error}")]),
+            Err(error) => return Err(vec![damaged(&error)]),
         };
         match payload {
             Payload::Version { encoding, .. } => {
@@ -42,13 +47,13 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
                 for import in imports {
                     match import {
                         Ok(import) => surface.imports.push(import.name.name.to_owned()),
-                        Err(error) => return Err(vec![format!("is a damaged component: {error}")]),
+                        Err(error) => return Err(vec![damaged(&error)]),
                     }
                 }
             }
             Payload::CustomSection(section) if section.name() == NEEDS_SECTION => {
                 match std::str::from_utf8(section.data()) {
-                    Ok(_) if surface.needs.is_some() => {
+                    Ok(_) if Check::NeedsTwice.on() && surface.needs.is_some() => {
                         problems.push(format!("declares its needs twice (section {NEEDS_SECTION})"))
                     }
                     Ok(text) => surface.needs = Some(text.to_owned()),
@@ -59,21 +64,23 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
             _ => {}
         }
     }
-    problems.extend(surface.imports.iter().filter_map(|import| refusal(import)));
+    problems.extend(surface.imports.iter().filter(|_| Check::Imports.on()).filter_map(|import| refusal(import)));
     if problems.is_empty() { Ok(surface) } else { Err(problems) }
 }
 
-/// Why an import is not offered.
+/// Why an import is not offered. Names are the module's own words.
 fn refusal(import: &str) -> Option<String> {
+    let shown = |name: &str| escape(name, MAX_SHOWN);
     if let Some(ours) = import.strip_prefix("bosh:cpi/") {
         let (interface, version) = ours.split_once('@').unwrap_or((ours, ""));
         if version != WORLD_VERSION {
             return Some(format!(
-                "wants bosh:cpi@{version}, but this runtime offers {WORLD_VERSION}: build it with that version's SDK"
+                "wants bosh:cpi@{}, but this runtime offers {WORLD_VERSION}: build it with that version's SDK",
+                shown(version)
             ));
         }
         if !INTERFACES.contains(&interface) {
-            return Some(format!("imports {import}, which bosh:cpi does not have"));
+            return Some(format!("imports {}, which bosh:cpi does not have", shown(import)));
         }
         return None;
     }
@@ -84,7 +91,13 @@ fn refusal(import: &str) -> Option<String> {
         "wasi:http" => "; use bosh:cpi/http, which the operator's policy governs",
         _ => "",
     };
-    Some(format!("imports {import}, which no CPI is given{why}"))
+    Some(format!("imports {}, which no CPI is given{why}", shown(import)))
+}
+
+/// The parser's words in one line.
+fn damaged(error: &BinaryReaderError) -> String {
+    let words: Vec<String> = error.to_string().split_whitespace().map(str::to_owned).collect();
+    format!("is a damaged component: {}", escape(&words.join(" "), MAX_SHOWN))
 }
 
 fn not_a_component(bytes: &[u8]) -> String {
@@ -120,12 +133,20 @@ mod tests {
     }
 
     #[test]
+    fn damage_is_told_in_one_line() {
+        let problems = inspect(b"\0asm\x0d\0\x01\0\x01\x04abcd").unwrap_err();
+        assert!(problems[0].contains("damaged") && !problems[0].contains('\n'), "{problems:?}");
+    }
+
+    #[test]
     fn imports_outside_the_world_are_refused_with_a_reason() {
         for (import, said) in [
             ("wasi:http/outgoing-handler@0.2.0", "use bosh:cpi/http"),
             ("bosh:cpi/http@0.2.0", "offers 0.1.0"),
             ("bosh:cpi/files@0.1.0", "does not have"),
             ("acme:x/y", "no CPI is given"),
+            ("acme:x/\u{1b}[2J\u{202e}", "acme:x/\\u{1b}[2J\\u{202e}, which no CPI is given"),
+            ("bosh:cpi/x@\u{7}", "bosh:cpi@\\u{7}"),
         ] {
             assert!(refusal(import).unwrap().contains(said), "{import}");
         }

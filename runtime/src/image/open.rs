@@ -6,6 +6,7 @@
 //! that the kernel makes up as they are read are no images.
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -37,11 +38,16 @@ pub(super) fn open(path: &Path, image_dirs: &[PathBuf]) -> Result<(File, u64), F
     if is != parent {
         return Err(refused("was moved to another directory meanwhile; try again".into()));
     }
-    let seen = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| unreadable(e.into()))?;
+    let (look, no_link) = if Check::ImageLink.on() {
+        (AtFlags::SYMLINK_NOFOLLOW, OFlags::NOFOLLOW)
+    } else {
+        (AtFlags::empty(), OFlags::empty())
+    };
+    let seen = rustix::fs::statat(&directory, name, look).map_err(|e| unreadable(e.into()))?;
     check_type(FileType::from_raw_mode(seen.st_mode)).map_err(refused)?;
 
     // Non-blocking, so that a FIFO put there meanwhile cannot hold us.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | no_link | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(&directory, name, flags, Mode::empty()).map_err(|e| unreadable(e.into()))?;
     let opened = rustix::fs::fstat(&file).map_err(|e| unreadable(e.into()))?;
     check_type(FileType::from_raw_mode(opened.st_mode)).map_err(refused)?;
@@ -55,6 +61,7 @@ pub(super) fn open(path: &Path, image_dirs: &[PathBuf]) -> Result<(File, u64), F
 fn check_type(kind: FileType) -> Result<(), String> {
     let is = match kind {
         FileType::RegularFile => return Ok(()),
+        _ if !Check::ImageRegular.on() => return Ok(()),
         FileType::Symlink => "is a symbolic link, and links are not followed; give the path of the file itself",
         FileType::Directory => "is a directory; give the path of the image file in it",
         FileType::Fifo => "is a named pipe; copy the image into a regular file",
@@ -65,7 +72,7 @@ fn check_type(kind: FileType) -> Result<(), String> {
 }
 
 fn check_directory(parent: &Path, image_dirs: &[PathBuf]) -> Result<(), String> {
-    if image_dirs.is_empty() {
+    if image_dirs.is_empty() || !Check::ImageDirs.on() {
         return Ok(());
     }
     let allowed = image_dirs.iter().filter_map(|directory| directory.canonicalize().ok());

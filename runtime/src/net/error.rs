@@ -4,6 +4,7 @@
 //! origins and paths, never queries, header values or bodies.
 
 use crate::failure::Failure;
+use crate::invisible::is_invisible;
 use crate::policy::DenialReason;
 use std::fmt;
 
@@ -77,11 +78,6 @@ impl HttpError {
 /// A peer's words as part of a message: one line, no control characters, short.
 pub(super) fn quoted(text: &str) -> String {
     const MAX: usize = 300;
-    let printable = |c: char| {
-        !c.is_control()
-            && !('\u{200b}'..='\u{200f}').contains(&c)
-            && !('\u{202a}'..='\u{202e}').contains(&c)
-            && !('\u{2066}'..='\u{2069}').contains(&c)
-    };
+    let printable = |c: char| !c.is_control() && !is_invisible(c);
     text.chars().map(|c| if printable(c) { c } else { ' ' }).take(MAX).collect()
 }

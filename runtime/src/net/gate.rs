@@ -12,6 +12,7 @@ pub use crate::net::event::HttpEvent;
 pub use crate::net::record::NetUsage;
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
 use crate::net::captures::{self, Incoming, Reason, Withheld};
@@ -27,6 +28,7 @@ use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
 use crate::place::Message;
 use crate::policy::{DenialReason, Grant, Policy, Verdict};
+use crate::secret::Layer;
 use crate::vault::Vault;
 use auth::Authorized;
 use bytes::Bytes;
@@ -208,10 +210,12 @@ impl Gate {
             self.record.changed(number, outcome);
         }
         let received = received?;
+        let layer = self.layer_of_answer(grant, &filled.layers);
         if (200..300).contains(&received.status) {
             self.record.accepted(filled.names);
         }
-        let screened = self.screen(grant, method, destination, received, event).map_err(HttpError::after_sending);
+        let screened =
+            self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
         self.trace_answer(grant, &screened);
         screened
     }
@@ -317,6 +321,7 @@ impl Gate {
     fn screen(
         &self,
         grant: &Grant,
+        layer: Layer,
         method: &Method,
         destination: &Destination,
         received: Received,
@@ -325,7 +330,7 @@ impl Gate {
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), incoming) {
+        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), layer, incoming) {
             Ok(_) => {}
             Err(Withheld { reason: Reason::Leak(name), message }) => {
                 self.record.leaked(&name);
@@ -354,7 +359,7 @@ impl Gate {
             HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => true,
             _ => false,
         };
-        if refusal && !error.sent {
+        if refusal && !error.sent || !Check::RedactGuestError.on() {
             return error;
         }
         HttpError { message: self.vault.redact(&error.message), ..error }

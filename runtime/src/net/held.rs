@@ -4,7 +4,7 @@
 //! then is held open by that time, and read when it is needed: from the
 //! beginning, every time, so that what an operator changes in place is seen.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Error, Result};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,15 @@ impl Held {
     /// Opens it now. An error waits until somebody reads.
     pub(super) fn hold(&self) {
         self.file.get_or_init(|| open(&self.path).map_err(|error| error.raw_os_error()));
+    }
+
+    /// What is said of the very file that is read from now on.
+    pub(super) fn judged<T>(&self, judge: impl FnOnce(&Metadata) -> T) -> Result<T> {
+        self.hold();
+        match self.file.get() {
+            Some(Ok(file)) => Ok(judge(&file.metadata()?)),
+            _ => self.read(0).and(Err(Error::other("it cannot be opened"))),
+        }
     }
 
     /// The first `max` bytes.

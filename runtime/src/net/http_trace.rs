@@ -6,6 +6,7 @@
 //! at all. How much is shown of a message and of a call is bounded, as guests
 //! decide what they send.
 
+use crate::holes::Check;
 use crate::log::Log;
 use crate::vault::Vault;
 use serde::Deserialize;
@@ -31,8 +32,9 @@ impl HttpTrace {
     }
 }
 
-/// Shown of all messages of a call.
+/// Shown of all messages of a call, with something for the beginning of each line.
 const TOTAL: usize = 256 * 1024;
+const BEGINNING: usize = 64;
 const BODY_MAX: usize = 4 * 1024;
 const URL_MAX: usize = 1024;
 const VALUE_MAX: usize = 256;
@@ -134,9 +136,9 @@ impl Tracer {
             if left.told {
                 return;
             }
-            match left.bytes.checked_sub(line.len()) {
+            match left.bytes.checked_sub(line.len() + BEGINNING) {
                 Some(bytes) => left.bytes = bytes,
-                None => left.told = true,
+                None => left.told = Check::TraceBounds.on(),
             }
             if left.told {
                 let said = format!("no more is shown of this call: {} KiB are enough", TOTAL / 1024);
@@ -149,5 +151,5 @@ impl Tracer {
 
 fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.starts_with("proxy-") || CREDENTIALS.iter().any(|part| name.contains(part))
+    Check::TraceCredentials.on() && (name.starts_with("proxy-") || CREDENTIALS.iter().any(|part| name.contains(part)))
 }

@@ -7,6 +7,7 @@
 
 mod expiry;
 
+use crate::holes::Check;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::event::{HttpEvent, Tell, Underway};
 use crate::net::exchange::{Received, SendBody};
@@ -68,7 +69,7 @@ impl Sessions {
         }
         known.session = None;
         known.logins += 1;
-        if known.logins > MAX_LOGINS {
+        if Check::LoginCount.on() && known.logins > MAX_LOGINS {
             let what = format!(
                 "login `{}` was done {MAX_LOGINS} times in this call, and its tokens are not taken",
                 login.name
@@ -189,7 +190,7 @@ impl Session {
         let message = Message { headers: &received.headers, body: &received.body };
         let unusable = |why: String| HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}, {why}"));
         let token = match login.token.read(&message) {
-            Ok(Some(token)) if token.len() > MAX_TOKEN => {
+            Ok(Some(token)) if Check::LoginTokenSize.on() && token.len() > MAX_TOKEN => {
                 return Err(unusable(format!("with a token of {} bytes", token.len())));
             }
             Ok(Some(token)) if !token.is_empty() => Secret::new(token),

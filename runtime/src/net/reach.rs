@@ -4,6 +4,7 @@
 //!
 //! Grants and logins have this way in common. What is sent was decided before.
 
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -108,12 +109,13 @@ impl Reach {
             HttpError::denied(DenialReason::Address, message)
         };
         *noted = found.first().copied();
+        let ends = addresses::ends(&found);
         // With one address of a forbidden endpoint, the others are suspect, too.
-        if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+        if let Some((address, what)) = self.forbidden(&ends, destination.port(), deadline).await {
             *noted = Some(address);
             return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
         }
-        let own = own::among(&found);
+        let own = own::among(&ends);
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in found {
@@ -130,8 +132,12 @@ impl Reach {
         Ok(allowed)
     }
 
-    /// The first address that is an endpoint which no grant can open.
+    /// The first of these, in canonical form, that is an endpoint which no grant
+    /// can open.
     async fn forbidden(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<(IpAddr, &str)> {
+        if !Check::EndpointByAddress.on() {
+            return None;
+        }
         let literal = |address: &IpAddr| Some((*address, self.policy.forbids(*address, port)?));
         if let Some(hit) = found.iter().find_map(literal) {
             return Some(hit);
@@ -152,6 +158,7 @@ impl Reach {
             return known;
         }
         let found = self.resolver.resolve(name, deadline).await.unwrap_or_default();
+        let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
         self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
         found
     }
@@ -183,22 +190,22 @@ impl Reach {
     }
 
     fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, String> {
-        let ca = tls.ca.as_ref().map(|pem| self.text(pem)).transpose()?;
+        let ca = tls.ca.as_ref().map(|pem| self.text(pem, tls::pem_in)).transpose()?;
         let client = match &tls.client {
             None => None,
-            Some(client) => Some((self.text(&client.cert)?, self.text(&client.key)?)),
+            Some(client) => Some((self.text(&client.cert, tls::pem_in)?, self.text(&client.key, tls::key_in)?)),
         };
         let client = client.as_ref().map(|(cert, key)| ClientCertificate { chain: cert.reveal(), key });
         let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
         tls::for_scheme(destination.scheme(), &settings)
     }
 
-    fn text(&self, pem: &Pem) -> Result<Secret, String> {
+    fn text(&self, pem: &Pem, read: fn(&Held) -> Result<String, String>) -> Result<Secret, String> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
             Pem::File(name) => match self.held.get().and_then(|held| held.get(name)) {
-                Some(held) => tls::pem_in(held).map(Secret::new),
-                None => tls::read_pem(&self.files.join(name)).map(Secret::new),
+                Some(held) => read(held).map(Secret::new),
+                None => read(&Held::new(self.files.join(name))).map(Secret::new),
             },
         }
     }

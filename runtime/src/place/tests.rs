@@ -292,6 +292,8 @@ fn what_is_no_place_is_refused_with_what_a_place_is() {
         ("cookie:a=b", "cookie's name"),
         ("form:", "must not be empty"),
         ("part:a\"b", "quotes"),
+        ("form:a\u{202e}b", "invisible"),
+        ("json:/a\u{200b}", "invisible"),
         ("xml:p:E", "local name"),
         ("xml:a/b", "local name"),
         ("xml:1", "local name"),
@@ -313,10 +315,10 @@ fn errors_quote_nothing_of_the_message() {
 fn kinds() -> impl Strategy<Value = Place> {
     prop_oneof![
         "[a-z0-9-]{1,12}".prop_map(Place::Header),
-        prop::collection::vec("[^\\p{Cc}]{0,8}", 1..4).prop_map(Place::Json),
-        "[^\\p{Cc}\"\\\\]{1,12}".prop_map(Place::Form),
+        prop::collection::vec("[^\\p{C}\\p{Zl}\\p{Zp}]{0,8}", 1..4).prop_map(Place::Json),
+        "[^\\p{C}\\p{Zl}\\p{Zp}\"\\\\]{1,12}".prop_map(Place::Form),
         "[A-Za-z_][A-Za-z0-9_.-]{0,9}".prop_map(Place::Xml),
-        "[^\\p{Cc}\"\\\\]{1,12}".prop_map(Place::Part),
+        "[^\\p{C}\\p{Zl}\\p{Zp}\"\\\\]{1,12}".prop_map(Place::Part),
         "[A-Za-z0-9_.-]{1,12}".prop_map(Place::Cookie),
         Just(Place::Body),
     ]

@@ -6,6 +6,7 @@ use super::fields::{Fields, IDENT, is_ident, printable};
 use super::path::PathPattern;
 use super::problem::Problems;
 use super::template::is_property_path;
+use crate::holes::Check;
 use crate::place::Place;
 
 /// Those that can be granted.
@@ -89,7 +90,7 @@ impl Capture {
             }
             let name = fields.required_text("as", "token");
             if let Some(name) = name
-                && (!is_ident(name) || name == AGENT)
+                && (!is_ident(name) || (Check::CaptureName.on() && name == AGENT))
             {
                 fields.problem("as", "is no name for a capture", format!("{IDENT}, and not `{AGENT}`"));
             }

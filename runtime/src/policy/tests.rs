@@ -5,6 +5,9 @@ mod file;
 mod generate;
 mod judge;
 mod missing;
+mod mistakes;
+mod mutated;
+mod oracle;
 mod resolve;
 
 use serde_json::{Map, Value, json};

@@ -8,6 +8,7 @@ use super::fields::Fields;
 use super::problem::Problems;
 use super::properties::Properties;
 use super::template::Template;
+use crate::holes::Check;
 use crate::secret::{Layer, Secret};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl TlsSpec {
             return TlsSpec::default();
         };
         let ca = fields.text("ca").and_then(|text| match Template::parse(text) {
-            Ok(template) if template.has_property() => {
+            Ok(template) if template.has_property() && Check::TemplatedCa.on() => {
                 fields.problem("ca", "takes a property", "name a file or write the PEM text; a CA is never templated");
                 None
             }
@@ -126,7 +127,7 @@ impl TlsSpec {
 impl ClientPart {
     fn resolve(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Pem> {
         match self {
-            ClientPart::Written(_) if to == Layer::Context => {
+            ClientPart::Written(_) if to == Layer::Context && Check::LayerCertificate.on() => {
                 let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
                 problems.add(at, what, "take it from a property of the cpi-config");
                 None
@@ -134,7 +135,7 @@ impl ClientPart {
             ClientPart::Written(pem) => Some(pem.clone()),
             ClientPart::Property(template) => {
                 let found = template.resolve(properties, to, at, problems)?;
-                if !is_pem(found.secret.reveal()) {
+                if Check::PropertyPem.on() && !is_pem(found.secret.reveal()) {
                     let what = format!("the property `{}` holds no PEM text", found.name);
                     problems.add(at, what, "put the certificate or key itself into the property, not a file name");
                     return None;

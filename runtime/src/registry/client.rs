@@ -6,6 +6,7 @@
 
 use super::config::RegistryConfig;
 use crate::failure::{Failure, Who};
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::client::HostClient;
 use crate::net::error::HttpErrorKind;
@@ -140,7 +141,8 @@ impl RegistryClient {
 /// IDs become part of a URL's path.
 pub fn check_id(id: &str) -> Result<(), String> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    if (1..=255).contains(&id.len()) && id.bytes().all(fine) && id != "." && id != ".." {
+    let is_id = (1..=255).contains(&id.len()) && id.bytes().all(fine) && id != "." && id != "..";
+    if is_id || !Check::RegistryIdForm.on() {
         return Ok(());
     }
     Err("a registry ID must be 1 to 255 characters out of A-Z, a-z, 0-9 and `._:-`".into())

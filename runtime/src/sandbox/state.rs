@@ -1,5 +1,6 @@
 //! All that belongs to one call's guest: what it uses, what it may reach.
 
+use crate::holes::Check;
 use crate::host::{Counts, Host};
 use crate::limits::Limits;
 use crate::log::Level;
@@ -55,7 +56,9 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         // An empty context: no environment, arguments, files; stdin is closed.
-        wasi.max_random_size(64 * 1024);
+        wasi.max_random_size(if Check::RandomSize.on() { 64 * 1024 } else { u64::MAX });
+        #[cfg(feature = "holes")]
+        crate::holes::instead::context(&mut wasi);
         State {
             wasi: wasi.build(),
             table,

@@ -5,15 +5,19 @@
 //! An answer is an object with one of these:
 //! `status` (with `headers` and `body`, or `repeat`: n times that body), `raw`
 //! (text), `raw_base64`, `stall` (text, then silence), `flood` (`[head, part]`),
-//! `drip` (`[text, milliseconds]`), `echo` (the whole request as the body), or
-//! `tls` (a word) for what happens before any of it.
+//! `drip` (`[text, milliseconds]`), `echo` (the whole request as the body), `gzip`
+//! (as many zeros, compressed), or `tls` (a word) or `early` (text; and if it
+//! `goes`, nothing is read) for what happens before any of it.
 
 use super::Arrived;
 use super::certificates::Handshake;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::io::Read;
 use std::time::Duration;
 use tests::servers::Answer;
 
@@ -40,17 +44,14 @@ impl Served {
     pub(crate) fn handshake(&self, name: &str) -> Option<Handshake> {
         let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
         let word = specs.iter().find_map(|spec| spec.0["tls"].as_str())?;
-        Some(match word {
-            "expired" => Handshake::Expired,
-            "not-yet" => Handshake::NotYet,
-            "other-name" => Handshake::OtherName,
-            "self-signed" => Handshake::SelfSigned,
-            "other-authority" => Handshake::OtherAuthority,
-            "tls10" => Handshake::Tls10,
-            "garbage" => Handshake::Garbage,
-            "reset" => Handshake::Reset,
-            other => panic!("`tls: {other}` is no kind of handshake"),
-        })
+        Some(Handshake::named(word))
+    }
+
+    /// What a server says before it is asked anything, and whether it then goes.
+    pub(super) fn early(&self, name: &str) -> Option<(Vec<u8>, bool)> {
+        let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
+        let spec = specs.iter().find(|spec| spec.0["early"].is_string())?;
+        Some((spec.0["early"].as_str()?.into(), spec.0["goes"] == true))
     }
 
     pub(super) fn answer(&mut self, arrived: &Arrived) -> Answer {
@@ -92,6 +93,9 @@ impl Spec {
             return Answer::Drip(text(head), Duration::from_millis(pause.as_u64().unwrap_or(1000)));
         }
         let status = spec["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200);
+        if let Some(count) = spec["gzip"].as_u64() {
+            return Answer::ok(zipped(count)).header("Content-Encoding", "gzip");
+        }
         let body = match spec["echo"].as_bool() {
             Some(true) => arrived.request.raw.clone(),
             _ => text(&spec["body"]).repeat(usize::try_from(spec["repeat"].as_u64().unwrap_or(1)).unwrap_or(1)),
@@ -104,4 +108,10 @@ impl Spec {
             value => answer.header(name, value.as_str().unwrap_or_default()),
         })
     }
+}
+
+fn zipped(count: u64) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = std::io::copy(&mut std::io::repeat(0).take(count), &mut encoder);
+    written.and_then(|_| encoder.finish()).unwrap_or_else(|error| panic!("gzip: {error}"))
 }

@@ -11,7 +11,7 @@ const MAX_SERVERS: usize = 3;
 const MAX_SEARCH: usize = 6;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Servers {
+pub(crate) struct Servers {
     pub addresses: Vec<IpAddr>,
     /// Suffixes for names without a dot.
     pub search: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Servers {
 }
 
 /// All addresses that a hosts file gives to a name.
-pub(super) fn in_hosts(text: &str, name: &str) -> Vec<IpAddr> {
+pub(crate) fn in_hosts(text: &str, name: &str) -> Vec<IpAddr> {
     let mut found = Vec::new();
     for line in text.lines() {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
@@ -33,7 +33,7 @@ pub(super) fn in_hosts(text: &str, name: &str) -> Vec<IpAddr> {
 }
 
 impl Servers {
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut servers = Servers { addresses: Vec::new(), search: Vec::new(), tcp_only: false };
         for line in text.lines().filter(|line| !line.starts_with(['#', ';'])) {
             let mut words = line.split_whitespace();

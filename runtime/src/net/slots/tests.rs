@@ -226,7 +226,8 @@ fn a_seal_anywhere_else_refuses_the_request() {
             AGENT,
             "changed by base64; the guest must send it as it is, and name the encoding",
         ),
-        (SERVERS, typed(json), in_slot(&format!("%{:x}{}", agent.as_bytes()[0], &agent[1..])), AGENT, "changed by"),
+        // The last letter and not the first: the escape of a digit ends in that digit.
+        (SERVERS, typed(json), in_slot(&format!("{}%{:x}", &agent[..39], agent.as_bytes()[39])), AGENT, "changed by"),
         (SERVERS, typed(json), in_slot(&agent.to_lowercase()), AGENT, "changed by changing its case"),
         (
             SERVERS,

@@ -21,6 +21,27 @@ pub(super) fn properties() -> Value {
 
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
+pub(super) const HOSTS: [&str; 5] = ["a.test", "b.a.test", "c.a.test", "d.c.a.test", "10.0.0.5"];
+pub(super) const PORTS: [u16; 3] = [443, 8443, 80];
+
+/// Origins that grants and needs name, common ones first.
+pub(super) const ORIGINS: [&str; 11] = [
+    "https://a.test",
+    "https://b.a.test",
+    "https://*.a.test",
+    "https://*.a.test:8443",
+    "${url}",
+    "https://b.a.test:8443",
+    "http://a.test",
+    "https://*.c.a.test",
+    "https://${zone}.a.test",
+    "https://d.${zone}.a.test",
+    "https://10.0.0.5",
+];
+
+/// Origins that only needs name.
+pub(super) const OF_NEEDS: [&str; 3] = ["*", "${unset}", "https://${unset}.a.test"];
+
 /// One request.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -28,13 +49,21 @@ pub(super) struct Asked {
     scheme: &'static str,
     host: &'static str,
     port: u16,
-    pub(super) path: String,
-    pub(super) operation: Option<&'static str>,
+    path: String,
+    operation: Option<&'static str>,
 }
 
 impl Asked {
+    pub(super) fn get(scheme: &'static str, host: &'static str, port: u16, path: &str) -> Asked {
+        Asked { method: "GET", scheme, host, port, path: path.to_owned(), operation: None }
+    }
+
+    pub(super) fn origin(&self) -> String {
+        format!("{}://{}:{}", self.scheme, self.host, self.port)
+    }
+
     pub(super) fn url(&self) -> String {
-        format!("{}://{}:{}{}", self.scheme, self.host, self.port, self.path)
+        format!("{}{}", self.origin(), self.path)
     }
 
     pub(super) fn headers(&self) -> Vec<(String, String)> {
@@ -43,38 +72,29 @@ impl Asked {
 }
 
 pub(super) fn asked() -> impl Strategy<Value = Asked> {
-    let host = select(vec!["a.test", "b.a.test", "c.a.test", "d.c.a.test", "10.0.0.5"]);
-    let port = prop_oneof![4 => Just(443), 2 => Just(8443), 1 => Just(80)];
-    let scheme = prop_oneof![6 => Just("https"), 1 => Just("http")];
+    let host = prop_oneof![5 => Just("a.test"), 6 => Just("b.a.test"), 1 => select(HOSTS[2..].to_vec())];
+    let port = prop_oneof![6 => Just(443), 3 => Just(8443), 1 => Just(80)];
+    let scheme = prop_oneof![11 => Just("https"), 1 => Just("http")];
     let path = r"(/(a|b|c)){1,3}|/|/a/|//a";
     let operation = proptest::option::of(select(vec!["Run", "Stop"]));
     (select(METHODS.to_vec()), scheme, host, port, path, operation)
         .prop_map(|(method, scheme, host, port, path, operation)| Asked { method, scheme, host, port, path, operation })
 }
 
-/// Of grants and needs; a grant's property is always set.
-fn origin(unset: bool) -> impl Strategy<Value = &'static str> {
-    let mut all = vec![
-        "https://a.test",
-        "https://b.a.test",
-        "https://b.a.test:8443",
-        "http://a.test",
-        "https://*.a.test",
-        "https://*.c.a.test",
-        "https://*.a.test:8443",
-        "${url}",
-        "https://${zone}.a.test",
-        "https://d.${zone}.a.test",
-        "https://10.0.0.5",
-    ];
-    if unset {
-        all.extend(["${unset}", "https://${unset}.a.test", "*", "*"]);
+/// Of a grant, whose properties are set, or of a need.
+fn origin(of_need: bool) -> BoxedStrategy<&'static str> {
+    let (common, rare) = (select(ORIGINS[..5].to_vec()), select(ORIGINS[5..].to_vec()));
+    if of_need {
+        let odd = select(OF_NEEDS[1..].to_vec());
+        prop_oneof![8 => common, 3 => rare, 1 => odd, 6 => Just(OF_NEEDS[0])].boxed()
+    } else {
+        prop_oneof![8 => common, 3 => rare].boxed()
     }
-    select(all)
 }
 
 fn paths() -> impl Strategy<Value = Vec<String>> {
-    proptest::collection::vec(r"(/(\*|a|b)){1,3}(/\*\*)?|/\*\*|/|/a/\*\*|/a/", 1..3)
+    let one = prop_oneof![2 => r"(/(\*|a|b)){1,3}(/\*\*)?", 1 => Just("/**".to_owned()), 1 => select(vec!["/", "/a/", "/a/**", "/*", "/*/*"]).prop_map(str::to_owned)];
+    proptest::collection::vec(one, 1..3)
 }
 
 fn methods() -> impl Strategy<Value = Vec<&'static str>> {
@@ -117,7 +137,7 @@ fn slots() -> impl Strategy<Value = Value> {
 }
 
 fn need() -> impl Strategy<Value = Value> {
-    let methods = prop_oneof![1 => Just(json!("*")), 4 => methods().prop_map(|methods| json!(methods))];
+    let methods = prop_oneof![1 => Just(json!("*")), 2 => methods().prop_map(|methods| json!(methods))];
     let paths = prop_oneof![1 => Just(json!("*")), 6 => paths().prop_map(|paths| json!(paths))];
     (origin(true), methods, paths, slots())
         .prop_map(|(to, methods, paths, slots)| json!({"to": to, "methods": methods, "paths": paths, "slots": slots}))

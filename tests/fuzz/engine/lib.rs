@@ -1,0 +1,1 @@
+//! Empty: only this crate's lock file and the sources that it pins are used.

@@ -1,0 +1,76 @@
+//! The operator's config: what is taken is complete and in range, and what is
+//! refused is refused without a word of its secrets.
+
+use serde_json::{Map, Value};
+use std::path::Path;
+use wasm_cpi::config::Config;
+
+const KEYS: [&str; 12] = [
+    "version",
+    "guest",
+    "properties",
+    "agent",
+    "registry",
+    "policy",
+    "limits",
+    "log",
+    "cache",
+    "image_dirs",
+    "allow_local",
+    "debug",
+];
+
+/// What seeds have as secrets.
+const MARK: &str = "hunter2";
+
+pub(crate) fn body(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Config::parse(Path::new("/job/config/cpi.json"), text, Vec::new()) {
+        Ok(config) => check(&config, text),
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            if let Ok(Value::Object(fields)) = serde_json::from_str(text)
+                && only_values_of_secrets_are_marked(&fields)
+            {
+                assert!(!problems.iter().any(|problem| problem.contains(MARK)), "{problems:#?}");
+            }
+        }
+    }
+}
+
+fn check(config: &Config, text: &str) {
+    let sent: Map<String, Value> = serde_json::from_str(text).expect("a config is a JSON object");
+    assert!(sent.keys().all(|key| KEYS.contains(&key.as_str())), "{:?}", sent.keys());
+    assert_eq!(sent["version"], 1);
+    assert_eq!(sent["guest"]["sha256"], Value::from(config.guest.sha256.as_str()));
+    let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    assert!(config.guest.sha256.len() == 64 && config.guest.sha256.bytes().all(digits));
+    assert_eq!(config.limits.problems(), Vec::<String>::new());
+    assert_eq!(config.properties, sent.get("properties").and_then(Value::as_object).cloned().unwrap_or_default());
+    assert_eq!(config.allow_local, sent.get("allow_local") == Some(&Value::Bool(true)));
+    assert!((1..=3).contains(&config.api_version));
+    assert!(config.warnings.iter().all(|warning| !warning.contains(MARK) || !marked_values_only(&sent)));
+    if let Some(registry) = &config.registry {
+        let endpoint = registry.endpoint();
+        assert!(endpoint.username().is_empty() && endpoint.password().is_none() && endpoint.query().is_none());
+    }
+}
+
+fn only_values_of_secrets_are_marked(fields: &Map<String, Value>) -> bool {
+    let secrets = ["properties", "agent", "registry"];
+    let mut elsewhere = fields.iter().filter(|(key, _)| !secrets.contains(&key.as_str()));
+    let elsewhere = elsewhere.any(|(key, value)| key.contains(MARK) || value.to_string().contains(MARK));
+    !elsewhere && marked_values_only(fields)
+}
+
+/// No key holds the mark: keys are named in messages.
+fn marked_values_only(fields: &Map<String, Value>) -> bool {
+    fn keys(value: &Value) -> bool {
+        match value {
+            Value::Object(fields) => fields.iter().all(|(key, value)| !key.contains(MARK) && keys(value)),
+            Value::Array(items) => items.iter().all(keys),
+            _ => true,
+        }
+    }
+    fields.iter().all(|(key, value)| !key.contains(MARK) && keys(value))
+}

@@ -1,0 +1,93 @@
+//! A server's answer, read by the code that reads every answer: what comes out
+//! must be what a plain reading of HTTP/1.1 finds in the bytes.
+
+use crate::http::{Framing, Head, dechunked};
+use crate::loopback::{answered, port};
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+use wasm_cpi::net::destination::Destination;
+use wasm_cpi::net::error::HttpError;
+use wasm_cpi::net::exchange::{Caps, Exchange, Received, SendBody};
+use wasm_cpi::net::tls::{TlsSettings, for_scheme};
+
+const BODY: u64 = 2048;
+const HEADERS: usize = 8;
+const HEADER_BYTES: usize = 512;
+
+/// The method in a line of its own, and the answer.
+pub(crate) fn body(data: &[u8]) {
+    let (method, answer) = match data.iter().position(|byte| *byte == b'\n') {
+        Some(at) if &data[..at] == b"HEAD" => (Method::HEAD, &data[at + 1..]),
+        Some(at) if &data[..at] == b"POST" => (Method::POST, &data[at + 1..]),
+        Some(at) => (Method::GET, &data[at + 1..]),
+        None => (Method::GET, data),
+    };
+    let seen = answered(&[answer], exchange(method.clone()).run());
+    assert!(seen.requests.len() <= 1, "it asked more than once");
+    match seen.result {
+        Ok(received) => check(&method, answer, &received),
+        Err(error) => check_error(&error),
+    }
+}
+
+fn exchange(method: Method) -> Exchange {
+    thread_local! {
+        static TURN: Cell<u32> = const { Cell::new(0) };
+    }
+    // Another address each time: a port that was just used is not free again at once.
+    let turn = TURN.get() % 0xfffe + 1;
+    TURN.set(turn);
+    let address = IpAddr::V4(Ipv4Addr::from(0x7f00_0000 | turn));
+    let destination = Destination::parse(&format!("http://fuzz.test:{}/x", port()), 100).expect("this is one");
+    let body = if method == Method::POST { SendBody::Bytes("body".into()) } else { SendBody::None };
+    let tls = for_scheme(destination.scheme(), &TlsSettings::default()).expect("nothing is asked of it");
+    let long = Duration::from_secs(60);
+    let caps = Caps {
+        connect: long,
+        first_byte: long,
+        idle: long,
+        body: BODY,
+        body_limit: ("http_response_mib", 1),
+        headers: HEADERS,
+        header_bytes: HEADER_BYTES,
+    };
+    let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
+    Exchange { method, destination, headers, body, addresses, tls, caps, deadline }
+}
+
+fn check(method: &Method, answer: &[u8], received: &Received) {
+    let (head, rest) = Head::last(answer).expect("what was read as an answer has a head");
+    assert_eq!(received.status, head.status);
+    assert!((200..=999).contains(&received.status));
+    assert!(received.headers.len() <= HEADERS && received.body.len() as u64 <= BODY);
+    let bytes: usize = received.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    // Bytes that are no text became longer.
+    assert!(bytes <= HEADER_BYTES * 3);
+    let plain = |value: &str| !value.contains(['\r', '\n', '\0']);
+    assert!(received.headers.iter().all(|(name, value)| plain(value) && !name.contains(char::is_uppercase)));
+    let mut found = received.headers.clone();
+    let mut expected = head.headers.clone();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+
+    let none = *method == Method::HEAD || matches!(head.status, 204 | 304);
+    if none {
+        return assert!(received.body.is_empty());
+    }
+    let expected = match head.framing() {
+        Framing::Chunked => dechunked(rest).expect("chunks that were put together are chunks"),
+        Framing::Length(length) => rest.get(..length).expect("a shorter body is no whole one").to_vec(),
+        Framing::ToTheEnd => rest.to_vec(),
+    };
+    assert_eq!(received.body, expected);
+}
+
+fn check_error(error: &HttpError) {
+    assert!(!error.message.contains(char::is_control) && error.message.len() < 1000, "{:?}", error.message);
+    let who = error.message.split(':').next().unwrap_or_default();
+    assert!(["iaas", "limit", "runtime"].contains(&who), "{error}");
+}

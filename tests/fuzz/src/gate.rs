@@ -1,0 +1,159 @@
+//! The whole way of a guest's request, with a server at its end: what arrives
+//! there was granted, is well formed and holds no seal; what comes back shows
+//! no secret; and what is refused never leaves.
+
+use crate::bytes::{contains, shows};
+use crate::http::Head;
+use crate::input::{message, parts};
+use crate::loopback::{answered, port};
+use crate::policy::is_below;
+use serde_json::{Map, json};
+use std::cell::LazyCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wasm_cpi::limits::Limits;
+use wasm_cpi::net::error::HttpErrorKind;
+use wasm_cpi::net::gate::{Gate, OutboundBody, OutboundRequest};
+use wasm_cpi::policy::{Policy, PolicyFile, Properties};
+use wasm_cpi::secret::{Layer, Secret};
+use wasm_cpi::vault::Vault;
+
+const AGENT: &str = "settings of an agent";
+const TOKEN: &str = "token-of-the-operator";
+const PASSWORD: &str = "password-for-the-login";
+
+const GRANTED: [(&str, &str); 5] = [
+    ("GET", "/v1/**"),
+    ("POST", "/v1/servers"),
+    ("DELETE", "/v1/servers/*"),
+    ("PUT", "/open/**"),
+    ("GET", "/session/**"),
+];
+
+/// What the host sends on its own, before a request below `/session`.
+const LOGIN: &str = "POST /login HTTP/1.1";
+
+thread_local! {
+    static POLICY: LazyCell<Arc<Policy>> = LazyCell::new(|| Arc::new(policy()));
+}
+
+/// `METHOD URL`, with `@` for the origin; the message, with `@A@` for the seal
+/// of the settings; and the answers of the server.
+pub(crate) fn body(data: &[u8]) {
+    let Some(parts) = parts(data) else { return };
+    let vault = Arc::new(Vault::new());
+    let seal = vault.seal("agent", Secret::new(AGENT), Layer::Call);
+    vault.keep("token", Secret::new(TOKEN));
+    vault.keep("password", Secret::new(PASSWORD));
+    let origin = format!("http://127.0.0.1:{}", port());
+    let (method, url) = parts[0].split_once(' ').unwrap_or((parts[0], "@/v1/x"));
+    let text = parts.get(1).unwrap_or(&"").replace("@A@", &seal);
+    let (headers, sent) = message(&text);
+    let request = OutboundRequest {
+        method: method.to_owned(),
+        url: url.replacen('@', &origin, 1).replace("@A@", &seal),
+        headers,
+        body: if sent.is_empty() { OutboundBody::None } else { OutboundBody::Bytes(sent.as_bytes().to_vec()) },
+        timeout_ms: None,
+    };
+    let answers: Vec<String> = parts.iter().skip(2).take(4).map(|answer| answer.replace('\n', "\r\n")).collect();
+    let answers: Vec<&[u8]> = answers.iter().map(String::as_bytes).collect();
+    let limits = Limits { http_response_mib: 1, ..Limits::default() };
+    let policy = POLICY.with(|policy| Arc::clone(policy));
+    let gate = Gate::new(policy, vault.clone(), &limits, true, None, None);
+    let seen = answered(&answers, gate.send(request, Instant::now() + Duration::from_secs(60)));
+
+    let (logins, own): (Vec<_>, Vec<_>) =
+        seen.requests.iter().filter(|request| !request.is_empty()).partition(|one| one.starts_with(LOGIN.as_bytes()));
+    let session = own.iter().any(|one| one.starts_with(b"GET /session"));
+    let again = if session { 2 } else { 1 };
+    assert!(own.len() <= again && logins.len() <= 2, "{} requests, {} logins", own.len(), logins.len());
+    logins.iter().for_each(|login| check_login(login));
+    own.iter().for_each(|request| check_arrived(request, &seal, text.contains(&seal)));
+    // A guest may guess; the host tells nobody.
+    let guessed = parts.iter().take(2).any(|part| part.contains(PASSWORD));
+    assert!(guessed || !own.iter().any(|request| contains(request, PASSWORD.as_bytes())), "the password arrives");
+    let token = answers.first().filter(|_| !logins.is_empty()).and_then(|answer| token_in(answer));
+    let secrets =
+        [AGENT, TOKEN, PASSWORD].into_iter().map(str::to_owned).chain(token.filter(|token| token.len() >= 12));
+    let shown: Vec<Vec<u8>> = match seen.result {
+        Ok(response) => {
+            let heads = response.headers.into_iter().flat_map(|(name, value)| [name.into_bytes(), value.into_bytes()]);
+            heads.chain([response.body]).collect()
+        }
+        Err(error) => {
+            assert!(error.sent || own.is_empty(), "sent, and said not to be: {error}");
+            assert!(!matches!(error.kind, HttpErrorKind::Timeout), "it hangs: {error}");
+            // A refusal quotes the guest's own words, which may be anything.
+            if error.sent { vec![error.message.into_bytes()] } else { Vec::new() }
+        }
+    };
+    for secret in secrets {
+        assert!(!shown.iter().any(|text| shows(text, secret.as_bytes())), "`{secret}` comes back");
+    }
+}
+
+fn policy() -> Policy {
+    let to = format!("http://127.0.0.1:{}", port());
+    let near = json!(["127.0.0.0/8"]);
+    let slot = json!({"method": "POST", "path": "/v1/servers", "place": "json:/server/user_data"});
+    let login = json!({"to": to, "path": "/login", "addresses": near, "plain_http": true, "body": {"pw": "${password}"},
+        "token": "header:X-Subject-Token", "expires": {"at": "json:/expires"}, "send": {"header": "X-Auth-Token"},
+        "show": {"catalog": "json:/catalog"}});
+    let file = json!({"version": 1, "trust_undeclared": true, "logins": {"id": login}, "http": [
+        {"id": "read", "to": to, "methods": ["GET"], "paths": ["/v1/**"], "addresses": near, "plain_http": true,
+         "auth": {"bearer": "${token}"}},
+        {"id": "create", "to": to, "methods": ["POST"], "paths": ["/v1/servers"], "addresses": near,
+         "plain_http": true, "auth": {"bearer": "${token}"}, "slots": [slot]},
+        {"id": "delete", "to": to, "methods": ["DELETE"], "paths": ["/v1/servers/*"], "addresses": near},
+        {"id": "open", "to": to, "methods": ["PUT"], "paths": ["/open/**"], "addresses": near},
+        {"id": "session", "to": to, "methods": ["GET"], "paths": ["/session/**"], "addresses": near,
+         "plain_http": true, "auth": {"login": "id"}},
+    ]});
+    let file = PolicyFile::parse(&file.to_string()).unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let job = json!({"token": TOKEN, "password": PASSWORD}).as_object().cloned().unwrap_or_default();
+    let properties = Properties::merge(job, Map::new());
+    Policy::resolve(&file, &properties, None, &[], true).unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
+
+fn token_in(answer: &[u8]) -> Option<String> {
+    let (head, _) = Head::last(answer)?;
+    head.headers.into_iter().find(|(name, _)| name == "x-subject-token").map(|(_, value)| value)
+}
+
+/// The host's own words, whatever the guest asked for.
+fn check_login(arrived: &[u8]) {
+    let text = String::from_utf8_lossy(arrived);
+    let body = text.split_once("\r\n\r\n").map(|(_, body)| body);
+    assert_eq!(body, Some(format!("{{\"pw\":\"{PASSWORD}\"}}").as_str()));
+    assert!(!text.contains(TOKEN) && !text.contains(AGENT));
+}
+
+fn check_arrived(arrived: &[u8], seal: &str, sealed: bool) {
+    let text = String::from_utf8_lossy(arrived);
+    let (head, body) = text.split_once("\r\n\r\n").expect("a request has a head");
+    let mut lines = head.split("\r\n");
+    let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+    let [method, target, "HTTP/1.1"] = words[..] else { panic!("no request line: {words:?}") };
+    let path = target.split('?').next().unwrap_or_default();
+    let granted = |(own, pattern): &(&str, &str)| *own == method && is_below(pattern, path);
+    assert!(GRANTED.iter().any(granted), "{method} {target} arrives");
+
+    let headers: Vec<(&str, &str)> = lines.map(|line| line.split_once(": ").unwrap_or((line, ""))).collect();
+    let values = |name: &str| -> Vec<&str> {
+        headers.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| *value).collect()
+    };
+    assert_eq!(values("host"), [format!("127.0.0.1:{}", port())]);
+    assert!(values("transfer-encoding").is_empty() && values("connection").is_empty() && values("upgrade").is_empty());
+    let length: Vec<usize> = values("content-length").iter().filter_map(|length| length.parse().ok()).collect();
+    let after_head = arrived.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |at| arrived.len() - at - 4);
+    assert!(length == [after_head] || (length.is_empty() && body.is_empty()), "{head}");
+    let ours = format!("Bearer {TOKEN}");
+    let bearer = ["GET", "POST"].contains(&method) && path.starts_with("/v1");
+    assert_eq!(values("authorization"), if bearer { vec![ours.as_str()] } else { Vec::new() });
+    assert!(!path.starts_with("/session") || values("x-auth-token").len() == 1, "{head}");
+    assert!(!shows(arrived, seal.as_bytes()), "a seal arrives");
+    if text.contains(AGENT) {
+        assert!(method == "POST" && sealed && !head.contains(AGENT), "{head}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The archive that an image is: members and contents must be those that
+//! another reader of tar finds.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use tokio::runtime::{Builder, Runtime};
+use wasm_cpi::image::{Image, Member};
+
+const BLOCK: usize = 512;
+const LENGTH: u32 = 4096;
+
+static FILE: LazyLock<PathBuf> =
+    LazyLock::new(|| directory().join(format!("wasm-cpi-fuzz-{}.tar", std::process::id())));
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime starts"));
+
+/// In memory where that is possible: it is written a thousand times a second.
+fn directory() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
+/// How it is packed (`z`: gzip, `c`: checksums are mended) in the first line,
+/// and the archive.
+pub(crate) fn body(data: &[u8]) {
+    let Some(end) = data.iter().take(8).position(|byte| *byte == b'\n') else { return };
+    let (how, archive) = (&data[..end], &data[end + 1..]);
+    let mut archive = archive.to_vec();
+    if how.contains(&b'c') {
+        mend(&mut archive);
+    }
+    let packed = if how.contains(&b'z') { gzip(&archive) } else { archive.clone() };
+    fs::write(&*FILE, &packed).expect("there is room for a small file");
+    let image = Image::open(&FILE, &[]).expect("it is a regular file");
+    // It stays open, and nothing stays behind however this ends.
+    let _ = fs::remove_file(&*FILE);
+    let whole = image.read(0, LENGTH).expect("it can be read");
+    assert_eq!(whole, packed[..packed.len().min(LENGTH as usize)]);
+    let Ok(members) = RUNTIME.block_on(image.members()) else { return };
+    assert!(members.len() <= 10_000 && members.iter().all(|member| member.name.len() <= 3 * 1024));
+    let archive = if packed.starts_with(&[0x1f, 0x8b]) { unpacked(&packed) } else { archive };
+    check(&image, &members, &archive);
+}
+
+fn check(image: &Image, members: &[Member], archive: &[u8]) {
+    let Some(others) = others(archive) else { return };
+    let found: Vec<(&str, u64)> = members.iter().map(|member| (member.name.as_str(), member.size)).collect();
+    let expected: Vec<(&str, u64)> = others.iter().map(|other| (other.name.as_str(), other.size)).collect();
+    assert_eq!(found, expected);
+    for (at, other) in others.iter().enumerate().take(3) {
+        // Of several with one name, the first is read.
+        if others[..at].iter().any(|before| before.name == other.name) {
+            continue;
+        }
+        if let Ok(content) = RUNTIME.block_on(image.read_member(&other.name, LENGTH)) {
+            assert_eq!(content, other.content, "{}", other.name);
+        }
+    }
+}
+
+struct Other {
+    name: String,
+    size: u64,
+    content: Vec<u8>,
+}
+
+/// Regular files as the `tar` crate walks the archive; none if it gives up.
+fn others(archive: &[u8]) -> Option<Vec<Other>> {
+    let mut files = Vec::new();
+    for entry in tar::Archive::new(archive).entries().ok()? {
+        let mut entry = entry.ok()?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        // Long names end at a NUL, as short ones do; that crate takes away one at the end.
+        let name = name.split('\0').next().unwrap_or_default().to_owned();
+        let kind = entry.header().entry_type();
+        // To that crate these mean nothing unless the header says that it is GNU's.
+        if kind.is_gnu_longname() || kind.is_gnu_longlink() {
+            return None;
+        }
+        if !(kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse()) || name.ends_with('/') {
+            continue;
+        }
+        let (size, mut content) = (entry.size(), Vec::new());
+        entry.by_ref().take(u64::from(LENGTH)).read_to_end(&mut content).ok()?;
+        files.push(Other { name, size, content });
+    }
+    Some(files)
+}
+
+/// Writes the right checksum into every block that looks like a header, which
+/// no fuzzer would guess.
+fn mend(archive: &mut [u8]) {
+    for (at, block) in archive.chunks_exact_mut(BLOCK).enumerate() {
+        if at == 0 || &block[257..262] == b"ustar" {
+            block[148..156].fill(b' ');
+            let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+            block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        }
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes it")
+}
+
+/// As far as it can be unpacked.
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut unpacked = Vec::new();
+    let _ = flate2::bufread::MultiGzDecoder::new(bytes).take(1 << 20).read_to_end(&mut unpacked);
+    unpacked
+}

@@ -1,0 +1,97 @@
+//! Strict JSON: takes a part of what serde_json takes, means the same by it,
+//! and refuses nothing but duplicate keys and depth beyond that.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::fmt;
+use wasm_cpi::strict_json;
+
+const DEPTH: usize = 12;
+
+pub(crate) fn body(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let lenient = serde_json::from_str::<Value>(text);
+    match (strict_json::parse(text, DEPTH), lenient) {
+        (Ok(strict), Ok(lenient)) => {
+            assert_eq!(strict, lenient);
+            assert!(strict_json::depth(&strict) <= DEPTH);
+            assert!(!has_twins(text), "a key stands there twice");
+            assert_eq!(strict_json::parse(&strict.to_string(), DEPTH).as_ref(), Ok(&strict));
+        }
+        (Ok(_), Err(error)) => panic!("it takes what is no JSON: {error}"),
+        (Err(why), Ok(lenient)) => {
+            assert!(has_twins(text) || strict_json::depth(&lenient) > DEPTH, "refused without a reason: {why}");
+        }
+        (Err(_), Err(_)) => {}
+    }
+}
+
+fn has_twins(text: &str) -> bool {
+    serde_json::from_str::<Twins>(text).is_ok_and(|twins| twins.0)
+}
+
+/// Whether some object has a key twice.
+struct Twins(bool);
+
+impl<'de> Deserialize<'de> for Twins {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Search).map(Twins)
+    }
+}
+
+struct Search;
+
+impl<'de> Visitor<'de> for Search {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        let mut found = false;
+        while let Some(Twins(inside)) = items.next_element()? {
+            found |= inside;
+        }
+        Ok(found)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<bool, A::Error> {
+        let (mut found, mut keys) = (false, HashSet::new());
+        while let Some(key) = fields.next_key::<String>()? {
+            found |= !keys.insert(key);
+            if found {
+                fields.next_value::<IgnoredAny>()?;
+            } else {
+                found |= fields.next_value::<Twins>()?.0;
+            }
+        }
+        Ok(found)
+    }
+}

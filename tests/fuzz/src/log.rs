@@ -1,0 +1,52 @@
+//! Lines of logs: printable, bounded, without secrets, and true to what was
+//! said where nothing had to be changed.
+
+use crate::bytes::shows;
+use crate::input::parts;
+use std::sync::Arc;
+use wasm_cpi::limits::Limits;
+use wasm_cpi::log::{Format, GuestLog, Level, Log, escape, escape_text, is_invisible};
+use wasm_cpi::secret::Secret;
+use wasm_cpi::vault::Vault;
+
+const SECRET: &str = "correct horse battery staple";
+
+/// The most that an escape and the note about a cut add.
+const SLACK: usize = 80;
+
+/// How long a line may be, and what is said.
+pub(crate) fn body(data: &[u8]) {
+    let Some(parts) = parts(data) else { return };
+    let max = parts[0].trim().parse::<usize>().unwrap_or(64) % 5000;
+    let text = parts.get(1).copied().unwrap_or_default();
+    let line = escape(text, max);
+    assert!(line.chars().all(is_harmless) && line.len() <= max + SLACK, "{line:?}");
+    let lines = escape_text(text, max);
+    assert!(lines.chars().all(|c| c == '\n' || is_harmless(c)) && lines.len() <= max + SLACK, "{lines:?}");
+    if text.len() < max && text.chars().all(is_harmless) {
+        assert_eq!(line, text);
+        assert_eq!(lines, text);
+    }
+
+    let vault = Arc::new(Vault::new());
+    vault.keep("password", Secret::new(SECRET));
+    let log = Arc::new(Log::new(Level::Error, Format::Text, Some(text), vault));
+    let cleaned = log.clean_text(text, max);
+    assert!(cleaned.chars().all(|c| c == '\n' || is_harmless(c)) && cleaned.len() <= max + SLACK);
+    assert!(!shows(cleaned.as_bytes(), SECRET.as_bytes()), "{cleaned:?}");
+
+    let limits = Limits { log_lines: 3, ..Limits::default() };
+    let guest = GuestLog::new(log.clone(), text, &limits);
+    for _ in 0..5 {
+        // Below the log's level: told, and not written to stderr.
+        guest.write(Level::Warn, text);
+    }
+    let story = log.story();
+    assert!(story.chars().all(|c| c == '\n' || is_harmless(c)) && story.len() <= 16 * 1024 + 8192, "{}", story.len());
+    assert!(!shows(story.as_bytes(), SECRET.as_bytes()), "{story:?}");
+    assert!(story.lines().count() <= 3, "{story:?}");
+}
+
+fn is_harmless(c: char) -> bool {
+    !c.is_control() && !is_invisible(c)
+}

@@ -1,0 +1,108 @@
+//! A server on loopback for one request at a time, on the same thread as the
+//! client: what is known about a request is known when the client has ended.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io::Read;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+
+thread_local! {
+    static LOOPBACK: Loopback = Loopback::start();
+}
+
+pub(crate) struct Loopback {
+    runtime: Runtime,
+    listener: TcpListener,
+    /// The same socket, for a look that waits for nothing.
+    late: std::net::TcpListener,
+    port: u16,
+}
+
+/// What became of a request, and what arrived at the server.
+pub(crate) struct Seen<T> {
+    pub(crate) result: T,
+    pub(crate) requests: Vec<Vec<u8>>,
+}
+
+/// The port that the server listens on, at every address of loopback.
+pub(crate) fn port() -> u16 {
+    LOOPBACK.with(|loopback| loopback.port)
+}
+
+/// Drives `request` to its end; whoever connects meanwhile gets the next of the
+/// answers, the last of them again and again, and then the end of the connection.
+pub(crate) fn answered<T>(answers: &[&[u8]], request: impl Future<Output = T>) -> Seen<T> {
+    LOOPBACK.with(|loopback| {
+        let requests = RefCell::new(Vec::new());
+        let result = loopback.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                result = request => result,
+                () = loopback.serve(answers, &requests) => unreachable!("it serves for ever"),
+            }
+        });
+        // A connection that nobody waited for is one, too.
+        if let Ok((mut stream, _)) = loopback.late.accept() {
+            let mut bytes = vec![0; 4096];
+            let count = stream.set_nonblocking(true).and_then(|()| stream.read(&mut bytes)).unwrap_or_default();
+            requests.borrow_mut().push(bytes[..count].to_vec());
+        }
+        Seen { result, requests: requests.into_inner() }
+    })
+}
+
+impl Loopback {
+    fn start() -> Loopback {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        let late = std::net::TcpListener::bind("0.0.0.0:0").expect("there is a loopback");
+        late.set_nonblocking(true).expect("a socket need not block");
+        let port = late.local_addr().expect("it has an address").port();
+        let second = async { late.try_clone().and_then(TcpListener::from_std) };
+        let listener = runtime.block_on(second).expect("a socket has a second handle");
+        Loopback { runtime, listener, late, port }
+    }
+
+    async fn serve(&self, answers: &[&[u8]], requests: &RefCell<Vec<Vec<u8>>>) {
+        loop {
+            if let Ok((stream, _)) = self.listener.accept().await {
+                let turn = requests.borrow().len();
+                let answer = answers.get(turn).or(answers.last()).copied().unwrap_or_default();
+                requests.borrow_mut().push(Vec::new());
+                // A client that goes away early is none of our business.
+                let _ = converse(stream, answer, requests).await;
+            }
+        }
+    }
+}
+
+async fn converse(mut stream: TcpStream, answer: &[u8], requests: &RefCell<Vec<Vec<u8>>>) -> std::io::Result<()> {
+    let mut chunk = [0; 4096];
+    let mut answered = false;
+    loop {
+        let count = stream.read(&mut chunk).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        let complete = {
+            let mut requests = requests.borrow_mut();
+            let Some(request) = requests.last_mut() else { return Ok(()) };
+            request.extend_from_slice(&chunk[..count]);
+            is_complete(request)
+        };
+        if complete && !answered {
+            answered = true;
+            stream.write_all(answer).await?;
+            stream.shutdown().await?;
+        }
+    }
+}
+
+fn is_complete(request: &[u8]) -> bool {
+    let Some(end) = request.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.and_then(|length| length.parse().ok()).unwrap_or_default();
+    request.len() >= end + 4 + length
+}

@@ -1,0 +1,95 @@
+//! The Director's request: nothing is understood that is not there, and nothing
+//! that was there is lost on the way to the guest and back.
+
+use serde_json::{Map, Value};
+use wasm_cpi::failure::Who;
+use wasm_cpi::rpc::API_VERSION;
+use wasm_cpi::rpc::arguments::Call;
+use wasm_cpi::rpc::method::Named;
+use wasm_cpi::rpc::request::Request;
+use wasm_cpi::rpc::response::{self, WireError};
+use wasm_cpi::rpc::shape;
+
+pub(crate) fn body(data: &[u8]) {
+    let request = match Request::parse(data, API_VERSION) {
+        Ok(request) => request,
+        Err(failure) => {
+            assert_eq!(failure.who, Who::Request);
+            return check_response(&WireError::from(&failure));
+        }
+    };
+    let sent: Value = serde_json::from_slice(data).expect("what is understood is JSON");
+    check_envelope(&request, &sent);
+    let Named::Known(method) = Named::from_name(&request.method) else {
+        return check_response(&WireError::unknown_method(&request.method));
+    };
+    assert_eq!(method.name(), request.method);
+    match Call::parse(method, request.arguments.clone(), request.api_version) {
+        Ok(call) => {
+            assert_eq!(call.method(), method);
+            check_call(&call, &request.arguments);
+        }
+        Err(failure) => {
+            assert_eq!(failure.who, Who::Request);
+            check_response(&WireError::from(&failure));
+        }
+    }
+}
+
+fn check_envelope(request: &Request, sent: &Value) {
+    assert_eq!(sent["method"], Value::from(request.method.as_str()));
+    assert_eq!(sent["arguments"], Value::from(request.arguments.clone()));
+    let version = sent.get("api_version").filter(|version| !version.is_null());
+    assert_eq!(version.map_or(1.0, |version| version.as_f64().unwrap_or(-1.0)), f64::from(request.api_version));
+    assert!((1..=API_VERSION).contains(&request.api_version));
+    let mut context = sent["context"].as_object().cloned().unwrap_or_default();
+    let mut own = |key: &str| context.shift_remove(key).filter(|value| !value.is_null());
+    assert_eq!(own("director_uuid"), request.director_uuid.clone().map(Value::from));
+    assert_eq!(own("request_id"), request.request_id.clone().map(Value::from));
+    own("vm");
+    assert_eq!(context, request.properties);
+}
+
+fn check_call(call: &Call, arguments: &[Value]) {
+    assert!(arguments.len() <= 6, "no method takes so many");
+    for id in call.ids() {
+        assert!(!id.is_empty() && arguments.contains(&Value::from(id)));
+    }
+    match call {
+        Call::CreateVm { networks, env, disks, .. } => {
+            let back = shape::networks_for_caller(shape::networks_for_guest(networks));
+            check_networks(networks, &back.expect("what the caller sent can be sent back"));
+            let visible = shape::visible_env(env);
+            assert!(visible.as_object().is_some_and(|visible| visible.keys().all(|key| key == "bosh")), "{visible}");
+            assert!(
+                disks.iter().all(|disk| arguments[4].as_array().is_some_and(|all| all.contains(&disk.as_str().into())))
+            );
+        }
+        Call::CreateDisk { size, .. } | Call::ResizeDisk { size, .. } | Call::UpdateDisk { size, .. } => {
+            let given = arguments.iter().find_map(Value::as_f64);
+            assert_eq!(given, Some(*size as f64));
+        }
+        Call::SetVmMetadata { metadata, .. } | Call::SetDiskMetadata { metadata, .. } => {
+            assert_eq!(shape::metadata_for_guest(metadata).len(), metadata.len());
+        }
+        _ => {}
+    }
+}
+
+fn check_networks(sent: &Map<String, Value>, back: &Value) {
+    assert_eq!(Some(sent.len()), back.as_object().map(Map::len));
+    for (name, network) in sent {
+        for (key, value) in network.as_object().expect("networks are objects") {
+            // An empty type is as good as none.
+            assert!(back[name].get(key) == Some(value) || (key == "type" && value == ""), "{name}.{key} is lost");
+        }
+    }
+}
+
+fn check_response(error: &WireError) {
+    let text = response::write(Err(error.clone()), "");
+    assert!(!text.contains('\n'));
+    let document: Value = serde_json::from_str(&text).expect("a response is JSON");
+    assert_eq!(document["error"]["message"], Value::from(error.message.as_str()));
+    assert_eq!(document.as_object().map(Map::len), Some(3));
+}

@@ -1,0 +1,81 @@
+//! A response on its way to the guest: known secrets and whatever carries
+//! credentials by its name stay behind, captured values become seals.
+
+use crate::bytes::{contains, shows};
+use crate::input::{message, parts};
+use serde_json::Value;
+use wasm_cpi::net::captures::{Incoming, screen};
+use wasm_cpi::policy::{Capture, PathPattern};
+use wasm_cpi::secret::Secret;
+use wasm_cpi::vault::Vault;
+
+/// What is known before the response comes, one with all that needs escaping.
+const SECRETS: [(&str, &str); 2] = [("password", "correct-horse-battery"), ("odd", "q\"\\/<&>%+ é\n0123")];
+
+const HEADERS: [&str; 4] = ["set-cookie", "x-subject-token", "x-auth-token", "authorization"];
+const FIELDS: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"];
+
+/// The status and places to capture in the first line, and the response.
+pub(crate) fn body(data: &[u8]) {
+    let Some(parts) = parts(data) else { return };
+    let mut words = parts[0].trim().split(' ');
+    let status = words.next().and_then(|word| word.parse().ok()).unwrap_or(200);
+    let captures: Vec<Capture> = words.enumerate().filter_map(|(at, word)| capture(at, word)).collect();
+    let (mut headers, rest) = message(parts.get(1).unwrap_or(&""));
+    let mut body = rest.as_bytes().to_vec();
+    let (sent_headers, sent_body) = (headers.clone(), body.clone());
+    let vault = Vault::new();
+    SECRETS.iter().for_each(|(name, secret)| vault.keep(name, Secret::new(*secret)));
+
+    let incoming = Incoming { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
+    let names = match screen(&vault, &captures, true, incoming) {
+        Ok(names) => names,
+        Err(withheld) => {
+            let tells = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);
+            assert!(!SECRETS.iter().any(tells), "{withheld}");
+            return;
+        }
+    };
+    let texts =
+        || headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body.as_slice()]);
+    for (name, secret) in SECRETS {
+        assert!(!texts().any(|text| shows(text, secret.as_bytes())), "the guest gets `{name}`");
+    }
+    for capture in captures.iter().filter(|capture| names.contains(&capture.name)) {
+        let sent = wasm_cpi::place::Message { headers: &sent_headers, body: &sent_body };
+        let value = capture.place.read(&sent).ok().flatten().unwrap_or_default();
+        assert!(value.len() < 12 || !texts().any(|text| contains(text, value.as_bytes())), "a capture is shown");
+    }
+    for (name, value) in &headers {
+        let name = name.to_ascii_lowercase();
+        if HEADERS.contains(&name.as_str()) || name.starts_with("proxy-") {
+            let value =
+                value.split_once('=').filter(|_| name == "set-cookie").map_or(value.as_str(), |(_, value)| value);
+            assert!(vault.open(value).is_some(), "the guest gets `{name}`");
+        }
+    }
+    if let Ok(document) = serde_json::from_slice::<Value>(&body) {
+        check_fields(&document, false, &vault);
+    }
+}
+
+fn capture(at: usize, word: &str) -> Option<Capture> {
+    let path = PathPattern::parse("/v1/**").ok()?;
+    Some(Capture { method: "GET".into(), path, place: word.parse().ok()?, name: format!("captured-{at}") })
+}
+
+/// Below fields with such names there is nothing but null and seals.
+fn check_fields(value: &Value, inside: bool, vault: &Vault) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let local = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase().replace(['_', '-'], "");
+                check_fields(value, inside || FIELDS.contains(&local.as_str()), vault);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| check_fields(item, inside, vault)),
+        Value::Null => {}
+        Value::String(text) if vault.open(text).is_some() => {}
+        other => assert!(!inside, "the guest gets {other}"),
+    }
+}

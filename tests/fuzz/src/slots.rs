@@ -1,0 +1,124 @@
+//! Seals become secrets at their slots and nowhere else, and nothing but the
+//! slot changes.
+
+use crate::input::{message, parts};
+use serde_json::Value;
+use wasm_cpi::net::slots::{Outgoing, fill};
+use wasm_cpi::place::Place;
+use wasm_cpi::policy::{PathPattern, Slot};
+use wasm_cpi::secret::{Layer, Secret};
+use wasm_cpi::vault::Vault;
+
+const AGENT: &str = "agent's <\"settings\"> & \\ é";
+const PASSWORD: &str = "password of the job";
+
+type Headers = Vec<(String, String)>;
+
+/// Places of slots, one a line, with the names they take; the message; the end
+/// of the URL; and the origin's layer. `@A@` and `@P@` stand for seals.
+pub(crate) fn body(data: &[u8]) {
+    let Some(parts) = parts(data) else { return };
+    let vault = Vault::new();
+    let agent = vault.seal("agent", Secret::new(AGENT), Layer::Call);
+    let password = vault.seal("password", Secret::new(PASSWORD), Layer::Job);
+    let sealed = |at: usize| parts.get(at).map_or("", |part| part).replace("@A@", &agent).replace("@P@", &password);
+    let slots: Vec<Slot> = parts[0].lines().filter_map(slot).collect();
+    let text = sealed(1);
+    let (headers, body) = message(&text);
+    let before = (headers, body.as_bytes().to_vec());
+    let url = format!("https://api.test/v1/x{}", sealed(2));
+    let layer = if parts.get(3).is_some_and(|layer| layer.trim() == "context") { Layer::Context } else { Layer::Job };
+
+    let mut after = before.clone();
+    let outgoing = Outgoing { method: "POST", path: "/v1/x", url: &url, headers: &mut after.0, body: &mut after.1 };
+    let filled = match fill(&vault, &slots, layer, outgoing) {
+        Err(error) => {
+            assert!(before == after, "a request that is refused is changed");
+            assert!(!error.message.contains(AGENT) && !error.message.contains(PASSWORD), "{error}");
+            return;
+        }
+        Ok(filled) => filled,
+    };
+    let seals = [agent.as_str(), password.as_str()];
+    assert_eq!(count(&after, &seals), 0, "a seal is sent");
+    assert!(!seals.iter().any(|seal| url.contains(seal)), "a seal is sent in the URL");
+    for name in &filled.names {
+        assert!(slots.iter().any(|slot| slot.takes.contains(name)), "no slot takes `{name}`");
+        assert!(name != "password" || layer == Layer::Job, "the job's secret goes to the context's origin");
+    }
+    assert_eq!(filled.names.is_empty(), count(&before, &seals) == 0);
+    if filled.names.is_empty() {
+        assert!(before == after);
+    } else if let [slot] = slots.as_slice() {
+        let (seal, secret) = if filled.names == ["agent"] { (&agent, AGENT) } else { (&password, PASSWORD) };
+        assert_eq!(count(&before, &seals), 1, "a seal that stood elsewhere is gone");
+        check_place(&slot.place, &before, &after, seal, secret);
+    }
+}
+
+fn slot(line: &str) -> Option<Slot> {
+    let mut words = line.split(' ');
+    let place: Place = words.next()?.parse().ok()?;
+    let path = PathPattern::parse("/v1/*").ok()?;
+    Some(Slot { method: "POST".into(), path, place, takes: words.map(str::to_owned).collect() })
+}
+
+fn count((headers, body): &(Headers, Vec<u8>), seals: &[&str]) -> usize {
+    let heads = headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    let parts: Vec<&[u8]> = heads.chain([body.as_slice()]).collect();
+    let occurrences = |seal: &&str| {
+        let found = |part: &&[u8]| part.windows(seal.len()).filter(|window| *window == seal.as_bytes()).count();
+        parts.iter().map(found).sum::<usize>()
+    };
+    seals.iter().map(occurrences).sum()
+}
+
+/// Before and after differ in the value at the place alone.
+fn check_place(place: &Place, before: &(Headers, Vec<u8>), after: &(Headers, Vec<u8>), seal: &str, secret: &str) {
+    match place {
+        Place::Header(name) => {
+            let put = |(own, value): &(String, String)| {
+                let slot = own.eq_ignore_ascii_case(name);
+                (own.clone(), if slot { value.replace(seal, secret) } else { value.clone() })
+            };
+            assert_eq!(before.0.iter().map(put).collect::<Headers>(), after.0);
+            assert_eq!(before.1, after.1);
+            return;
+        }
+        Place::Cookie(_) => return assert_eq!(before.1, after.1),
+        _ => assert_eq!(before.0, after.0),
+    }
+    let (old, new) = (text(&before.1), text(&after.1));
+    match place {
+        Place::Json(tokens) => {
+            let parsed = |text: &str| serde_json::from_str::<Value>(text).expect("a slot's body is JSON");
+            let (mut old, new) = (parsed(old), parsed(new));
+            let pointer: String =
+                tokens.iter().map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect();
+            let value = old.pointer_mut(&pointer).expect("a slot's place is there");
+            assert_eq!(*value, Value::from(seal));
+            *value = Value::from(secret);
+            assert_eq!(old, new);
+        }
+        Place::Form(field) => {
+            let pairs = |text: &str| url::form_urlencoded::parse(text.as_bytes()).into_owned().collect::<Headers>();
+            let put = |(name, value): (String, String)| {
+                let value = if name == *field && value == seal { secret.to_owned() } else { value };
+                (name, value)
+            };
+            assert_eq!(pairs(old).into_iter().map(put).collect::<Headers>(), pairs(new));
+        }
+        Place::Xml(_) => {
+            let escaped = secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let escaped = escaped.replace('"', "&quot;").replace('\'', "&apos;");
+            let without = |text: &str| text.replace("<![CDATA[", "").replace("]]>", "");
+            assert_eq!(without(&old.replace(seal, &escaped)), without(new));
+        }
+        Place::Part(_) => assert_eq!(old.replace(seal, secret).trim_end(), new.trim_end()),
+        _ => assert_eq!((old, new), (seal, secret)),
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("a body that has a slot is text")
+}

@@ -1,0 +1,133 @@
+//! The check of a component's imports: whatever is taken imports nothing but
+//! what is on the list below, by a reading of the file that is our own.
+
+use crate::input::is_printable;
+use wasm_cpi::component::surface::{Surface, inspect};
+
+const OURS: [&str; 9] = ["agent", "clock", "config", "http", "image", "log", "random", "registry", "types"];
+
+const WASI: [&str; 27] = [
+    "cli/environment",
+    "cli/exit",
+    "cli/stderr",
+    "cli/stdin",
+    "cli/stdout",
+    "cli/terminal-input",
+    "cli/terminal-output",
+    "cli/terminal-stderr",
+    "cli/terminal-stdin",
+    "cli/terminal-stdout",
+    "clocks/monotonic-clock",
+    "clocks/wall-clock",
+    "filesystem/preopens",
+    "filesystem/types",
+    "io/error",
+    "io/poll",
+    "io/streams",
+    "random/insecure",
+    "random/insecure-seed",
+    "random/random",
+    "sockets/instance-network",
+    "sockets/ip-name-lookup",
+    "sockets/network",
+    "sockets/tcp",
+    "sockets/tcp-create-socket",
+    "sockets/udp",
+    "sockets/udp-create-socket",
+];
+
+pub(crate) fn body(data: &[u8]) {
+    // The first eight bytes are the same in all components.
+    let mut file = b"\0asm\x0d\0\x01\0".to_vec();
+    if data.starts_with(b"\0asm") {
+        file = data.to_vec()
+    } else {
+        file.extend_from_slice(data)
+    }
+    match inspect(&file) {
+        Ok(surface) => check(&file, &surface),
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            assert!(problems.iter().all(|problem| is_printable(problem) && problem.len() < 1000), "{problems:?}");
+        }
+    }
+}
+
+fn check(file: &[u8], surface: &Surface) {
+    for import in &surface.imports {
+        assert!(is_listed(import), "{import} is taken");
+    }
+    let imports = imports(file).expect("a component that is taken can be read");
+    assert_eq!(imports, surface.imports);
+}
+
+fn is_listed(import: &str) -> bool {
+    let Some((name, version)) = import.split_once('@') else { return false };
+    match (name.strip_prefix("bosh:cpi/"), name.strip_prefix("wasi:")) {
+        (Some(ours), _) => OURS.contains(&ours) && version == "0.1.0",
+        (_, Some(wasi)) => WASI.contains(&wasi) && version.starts_with("0.2."),
+        _ => false,
+    }
+}
+
+/// Names of the imports in the sections of the outermost component.
+fn imports(file: &[u8]) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut file = Bytes(file.get(8..)?);
+    while !file.0.is_empty() {
+        let (id, size) = (file.byte()?, file.number()?);
+        // A last section that is cut off is the compiler's to find.
+        let mut section = Bytes(file.take(size.min(file.0.len()))?);
+        if id == 10 {
+            for _ in 0..section.number()? {
+                names.push(section.import()?);
+            }
+        }
+    }
+    Some(names)
+}
+
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
+    }
+
+    /// LEB128; the sign of a type does not matter here.
+    fn number(&mut self) -> Option<usize> {
+        let (mut number, mut shift) = (0_usize, 0);
+        loop {
+            let byte = self.byte()?;
+            number |= usize::from(byte & 0x7f).checked_shl(shift)?;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+    }
+
+    /// A name and what it is: only how long that is matters.
+    fn import(&mut self) -> Option<String> {
+        let kind = self.byte()?;
+        let length = self.number()?;
+        let name = String::from_utf8(self.take(length)?.to_vec()).ok()?;
+        if kind == 2 {
+            let length = self.number()?;
+            self.take(length)?;
+        }
+        match self.byte()? {
+            // A core module has one more byte; a type is bounded by another or not at all.
+            0 => drop((self.byte()?, self.number()?)),
+            3 if self.byte()? == 1 => {}
+            _ => drop(self.number()?),
+        }
+        Some(name)
+    }
+}
