@@ -371,7 +371,7 @@ fn structured(mut row: Value) -> Value {
 }
 
 /// JSON merge patch: null removes.
-fn lay_over(target: &mut Value, patch: &Value) {
+pub(crate) fn lay_over(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else { return };
     for (key, value) in fields {
         match (value, target.get_mut(key)) {
