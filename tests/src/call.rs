@@ -44,6 +44,7 @@ pub struct Call<'a> {
     config: Option<OsString>,
     guard: Duration,
     signals: Vec<SignalAt>,
+    env: Vec<(String, OsString)>,
 }
 
 impl<'a> Call<'a> {
@@ -61,6 +62,7 @@ impl<'a> Call<'a> {
             config: None,
             guard: GUARD,
             signals: Vec::new(),
+            env: Vec::new(),
         }
     }
 
@@ -100,6 +102,12 @@ impl<'a> Call<'a> {
         Call { config: Some(path.into()), ..self }
     }
 
+    /// A variable that a client's own environment handed down.
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
     pub fn guard(self, guard: Duration) -> Self {
         Call { guard, ..self }
     }
@@ -134,6 +142,7 @@ impl<'a> Call<'a> {
                 command.env("BOSH_PACKAGES_DIR", "/packages").env("BOSH_JOBS_DIR", "/jobs");
             }
         }
+        command.envs(self.env.iter().cloned());
         if let Some(check) = HOLE.lock().unwrap_or_else(PoisonError::into_inner).as_deref() {
             command.env("WASM_CPI_HOLE", check);
         }

@@ -15,6 +15,8 @@ pub(crate) enum Handshake {
     OtherName,
     SelfSigned,
     OtherAuthority,
+    /// Wants a certificate of the client's, too.
+    Client,
     /// A server that knows nothing newer.
     Tls10,
     /// No TLS at all.
@@ -27,12 +29,18 @@ pub(crate) enum Handshake {
 pub(crate) struct Certificates {
     authority: Authority,
     other: Authority,
+    clients: Authority,
     made: Mutex<HashMap<(String, Option<Handshake>), Arc<ServerConfig>>>,
 }
 
 impl Certificates {
     pub(crate) fn authority(&self) -> String {
         self.authority.pem()
+    }
+
+    /// What a client shows to a server that wants to know.
+    pub(crate) fn client(&self) -> Identity {
+        self.clients.issue(&["client.test"], Validity::Now)
     }
 
     /// The name that the client asked for, and the encrypted connection; None if
@@ -71,7 +79,8 @@ impl Certificates {
         }
         let config = {
             let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            let make = || self.identity(&wanted, way).server(None);
+            let clients = (way == Some(Handshake::Client)).then_some(&self.clients);
+            let make = || self.identity(&wanted, way).server(clients);
             Arc::clone(made.entry((wanted.clone(), way)).or_insert_with(make))
         };
         let connection = accepted.into_connection(config).ok()?;

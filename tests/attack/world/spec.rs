@@ -46,6 +46,7 @@ impl Served {
             "other-name" => Handshake::OtherName,
             "self-signed" => Handshake::SelfSigned,
             "other-authority" => Handshake::OtherAuthority,
+            "client" => Handshake::Client,
             "tls10" => Handshake::Tls10,
             "garbage" => Handshake::Garbage,
             "reset" => Handshake::Reset,
