@@ -11,6 +11,7 @@ mod config;
 mod file;
 mod line;
 mod time;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,8 @@ pub use config::AuditConfig;
 
 use crate::component::cache::Description;
 use crate::component::prepared::CacheEvent;
-use crate::component::source::hex;
 use crate::config::Config;
 use crate::failure::{Failure, Who};
-use crate::holes::Check;
 use crate::host::{Counts, Ended, HostCall};
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
@@ -31,60 +30,19 @@ use crate::policy::DenialReason;
 use crate::rpc::request::Request;
 use crate::rpc::response::WireError;
 use crate::sandbox::limits::Usage;
-use crate::signals;
-use file::LogFile;
-use line::Line;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
-
-/// Of the schema; grows when a field changes its meaning.
-const VERSION: u64 = 1;
+use std::sync::Arc;
+use std::time::Duration;
+use writer::{Caller, Writer};
 
 /// Names of whoever: identities, grants, logins.
 const NAME_MAX: usize = 64;
 const TARGET_MAX: usize = 512;
 const WHY_MAX: usize = 512;
+const HARDENING_MAX: usize = 256;
 const SEALS_MAX: usize = 8;
-
-/// Lines of one capability in a call, so that a guest cannot fill the disk. Of
-/// requests there are as many as `http_requests` allows, and some.
-const LINES_MAX: u64 = 10_000;
 
 /// Writes nothing if the config has no `audit`, or its file cannot be used.
 pub struct Audit(Option<Writer>);
-
-struct Writer {
-    file: LogFile,
-    log: Arc<Log>,
-    /// Tells the lines of one call from those of another.
-    call: String,
-    started: Instant,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    caller: Caller,
-    guest: Option<(String, String)>,
-    /// Lines so far, by capability.
-    lines: HashMap<&'static str, u64>,
-    /// Lines that were not written.
-    dropped: u64,
-    warned: bool,
-}
-
-/// Who calls what.
-#[derive(Default)]
-struct Caller {
-    method: Option<String>,
-    request_id: Option<String>,
-    director_uuid: Option<String>,
-    /// The pin of the guest.
-    sha256: Option<String>,
-    /// The limit `http_requests`.
-    requests: u64,
-}
 
 /// What a guest took.
 pub struct Used {
@@ -127,20 +85,18 @@ impl Audit {
             sha256: config.map(|config| config.guest.sha256.clone()),
             requests: config.map_or(0, |config| config.limits.http_requests),
         };
-        signals::survive_full_files();
-        match LogFile::open(section) {
-            Ok((file, trouble)) => {
-                if let Some(trouble) = trouble {
-                    log.write(Level::Warn, &format!("audit: {}: {trouble}", section.path.display()));
-                }
-                let state = Mutex::new(State { caller, ..State::default() });
-                Audit(Some(Writer { file, log: Arc::clone(log), call: call_id(), started: Instant::now(), state }))
-            }
+        match Writer::open(section, caller, log) {
+            Ok(writer) => Audit(Some(writer)),
             Err(what) => {
                 log.write(Level::Warn, &format!("audit: {what}; this call is not in the audit log"));
                 Audit::off()
             }
         }
+    }
+
+    /// For `check`: why lines could not be written there.
+    pub fn doubts(section: &AuditConfig) -> Option<String> {
+        file::doubts(&section.path)
     }
 
     pub fn is_on(&self) -> bool {
@@ -150,7 +106,7 @@ impl Audit {
     /// Who the guest says it is: in every line from here on.
     pub fn guest(&self, description: &Description) {
         if let Some(writer) = &self.0 {
-            writer.state().guest = Some((description.name.clone(), description.version.clone()));
+            writer.guest(&description.name, &description.version);
         }
     }
 
@@ -221,6 +177,15 @@ impl Audit {
         writer.write(line);
     }
 
+    /// The guest's result held a secret and was withheld.
+    pub fn result_leak(&self, secret: &str) {
+        let Some(writer) = &self.0 else { return };
+        let mut line = writer.line("leak");
+        line.word("capability", "result").word("reason", DenialReason::Leak.to_string());
+        line.text("secret", secret, NAME_MAX);
+        writer.write(line);
+    }
+
     pub fn cache(&self, event: &CacheEvent) {
         let Some(writer) = &self.0 else { return };
         let mut line = writer.line("cache");
@@ -238,7 +203,7 @@ impl Audit {
                 line.word("outcome", "error").word("error", error).word("who", who.to_string());
             }
         }
-        line.number("wall_ms", ms(writer.started.elapsed()));
+        line.number("wall_ms", ms(writer.elapsed()));
         if let Some(Used { usage, network, counts, hardening }) = used {
             line.number("cpu_ms", ms(usage.cpu)).number("memory_bytes", usage.peak_memory);
             line.number("requests", network.requests);
@@ -246,81 +211,12 @@ impl Audit {
             line.number("host_calls", usage.host_calls);
             line.number("config_calls", counts.config).number("log_calls", counts.log);
             line.number("clock_calls", counts.clock).number("random_calls", counts.random);
-            line.text("hardening", hardening, WHY_MAX);
+            line.text("hardening", hardening, HARDENING_MAX);
         }
-        let dropped = writer.state().dropped;
-        if dropped > 0 {
-            line.number("dropped", dropped);
-        }
-        writer.write(line);
-        if writer.file.is_gone() {
-            writer.warn("the file was put aside so often during the call that it is kept no more");
-        }
+        writer.write_last(line);
     }
 }
 
-impl Writer {
-    /// The fields that all lines have.
-    fn line(&self, kind: &str) -> Line<'_> {
-        let state = self.state();
-        let mut line = Line::new(&self.log);
-        line.number("v", VERSION).word("ts", time::rfc3339(SystemTime::now()));
-        line.word("call", self.call.as_str()).word("kind", kind);
-        let Caller { method, request_id, director_uuid, sha256, .. } = &state.caller;
-        for (name, text) in [("method", method), ("request_id", request_id), ("director_uuid", director_uuid)] {
-            line.text(name, text.as_deref().unwrap_or_default(), NAME_MAX);
-        }
-        if let Some((name, version)) = &state.guest {
-            line.text("guest_name", name, NAME_MAX).text("guest_version", version, NAME_MAX);
-        }
-        if let Some(sha256) = sha256 {
-            line.word("guest_sha256", sha256.as_str());
-        }
-        line
-    }
-
-    /// Counts a line, and says whether it is one too many.
-    fn has_room(&self, capability: &'static str) -> bool {
-        let mut state = self.state();
-        let most = LINES_MAX + if capability == "http" { state.caller.requests } else { 0 };
-        let lines = state.lines.entry(capability).or_default();
-        *lines += 1;
-        let room = *lines <= most || !Check::AuditLines.on();
-        state.dropped += u64::from(!room);
-        room
-    }
-
-    fn write(&self, line: Line<'_>) {
-        if let Err(what) = self.file.append(&line.finish()) {
-            self.state().dropped += 1;
-            self.warn(&format!("{what}; lines of this call are missing in the audit log"));
-        }
-    }
-
-    /// Once in a call.
-    fn warn(&self, what: &str) {
-        if !std::mem::replace(&mut self.state().warned, true) {
-            self.log.write(Level::Warn, &format!("audit: {what}"));
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn ms(time: std::time::Duration) -> u64 {
+fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Random; where there is no randomness, the process and the time tell calls
-/// apart as well.
-fn call_id() -> String {
-    let mut bytes = [0; 8];
-    if getrandom::fill(&mut bytes).is_err() {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        bytes[..4].copy_from_slice(&now.subsec_nanos().to_le_bytes());
-        bytes[4..].copy_from_slice(&std::process::id().to_le_bytes());
-    }
-    hex(&bytes)
 }

@@ -133,7 +133,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let state = State::new(limits, Arc::clone(&ending), host);
     let hardening = lock_down(config, &policy, &gate)?;
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
-    let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault)?));
+    let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault, audit)?));
     if let Some(Why::Abort(failure)) = ending.why() {
         result = result.and_then(|_| Err(failure.into()));
     }
@@ -265,13 +265,13 @@ fn vm_spec(call: &Call) -> Option<VmSpec> {
 
 /// A result reaches the Director's database and logs. It is passed on as it is or
 /// not at all: an altered cloud ID would be one that nobody can delete.
-fn without_secrets(result: Value, vault: &Vault) -> Result<Value, Failure> {
-    match vault.leak_in(result.to_string().as_bytes()).filter(|_| Check::ResultWithheld.on()) {
-        None => Ok(result),
-        Some(name) => Err(Failure::guest(format!(
-            "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
-        ))),
-    }
+fn without_secrets(result: Value, vault: &Vault, audit: &Audit) -> Result<Value, Failure> {
+    let leak = vault.leak_in(result.to_string().as_bytes());
+    let Some(name) = leak.filter(|_| Check::ResultWithheld.on()) else { return Ok(result) };
+    audit.result_leak(&name);
+    Err(Failure::guest(format!(
+        "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
+    )))
 }
 
 /// The VM's cloud ID in either shape of `create_vm`'s result.

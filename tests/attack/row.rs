@@ -12,6 +12,7 @@
 //! | `serve` | what servers answer: see `world::spec` |
 //! | `expect` | the outcome word of the last operation, or of each: `200`, `denied scheme`, `limit url_bytes`, `ok`; `a/b` where either will do; of a call `ok`, or the error's type and who failed, `CpiError config` |
 //! | `says` | parts of the message |
+//! | `check` | true: `wasm-cpi check` says that, too, and is not content |
 //! | `contacts` | everybody spoken to, `dns`, `api:443`, `10.0.0.5:443`, with a `?` behind it if that may be; default: `dns` and `api:443` if the last outcome is a status, else nobody |
 //! | `arrived` | every request that reached a server, `GET api.iaas.test/v1/x`; default: as many as contacts other than `dns` |
 //! | `carries`, `lacks` | parts of what arrived, in any request; parts of no message and of nothing that arrived |
@@ -33,7 +34,7 @@ use std::sync::LazyLock;
 use tests::response::CANARY;
 use tests::{Job, Response, probe};
 
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 24] = [
     "case",
     "holes",
     "get",
@@ -51,6 +52,7 @@ const KEYS: [&str; 23] = [
     "serve",
     "expect",
     "says",
+    "check",
     "contacts",
     "arrived",
     "carries",
@@ -96,6 +98,13 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
     }
     if let Some(part) = texts(&row["says"]).iter().find(|part| !message.contains(part.as_str())) {
         return Err(format!("no `{part}` in: {message}"));
+    }
+    if row["check"] == true {
+        let (content, said) = job.check();
+        let missing = texts(&row["says"]).into_iter().find(|part| !said.contains(part.as_str()));
+        if content || missing.is_some() || said.contains(CANARY) {
+            return Err(format!("check is content: {content}, does not say {missing:?}, or says a secret: {said}"));
+        }
     }
     let went_through = got.last().is_some_and(|word| word.parse::<u16>().is_ok());
     let contacts: Vec<String> = world.contacts()?.iter().map(named).collect();

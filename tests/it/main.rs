@@ -2,6 +2,7 @@
 
 mod agent;
 mod archives;
+mod audit;
 mod author;
 mod commands;
 mod configs;
@@ -14,6 +15,7 @@ mod limits;
 mod newer;
 mod pins;
 mod prepared;
+mod promises;
 mod registry;
 mod requests;
 mod secrets;

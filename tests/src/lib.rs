@@ -5,6 +5,8 @@
 //! Every call through here is held to the clients' contract (`response`), so
 //! that each test is a test of it, whatever else it is about.
 
+pub mod archive;
+pub mod audit;
 pub mod call;
 pub mod client;
 pub mod cloud;

@@ -144,6 +144,6 @@ pub fn depth(value: &Value) -> usize {
 }
 
 /// Characters that hide text or turn it around.
-fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

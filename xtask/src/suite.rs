@@ -51,7 +51,7 @@ fn lint(repo: &Repo, steps: &mut Steps) {
     steps.check("format: guests", || command::run(command::new("cargo").current_dir(repo.guests()).args(FORMAT)));
     steps.check("clippy: runtime", || {
         let mut cargo = repo.cargo_static("clippy");
-        cargo.args(["--release", "--workspace", "--features", "wasm-cpi/compiler", "--all-targets"]);
+        cargo.args(["--release", "--workspace", "--features", "wasm-cpi/compiler,fuzz/engine", "--all-targets"]);
         command::run(cargo.args(DENY_WARNINGS))
     });
     steps.check("clippy: runtime without the compiler", || {

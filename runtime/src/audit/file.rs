@@ -8,7 +8,7 @@
 use super::config::AuditConfig;
 use crate::holes::Check;
 use crate::trust::trusted;
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -92,6 +92,10 @@ fn checked(path: &Path) -> Result<(OwnedFd, Stat), String> {
         | OFlags::NONBLOCK
         | OFlags::NOCTTY
         | OFlags::CLOEXEC;
+    usable(path, flags)
+}
+
+fn usable(path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), String> {
     let failed = |what: &str| format!("{} {what}", path.display());
     let file = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)) {
         Ok(file) => file,
@@ -106,6 +110,22 @@ fn checked(path: &Path) -> Result<(OwnedFd, Stat), String> {
         trusted(stat.st_uid, stat.st_mode).map_err(|what| failed(&what))?;
     }
     Ok((file, stat))
+}
+
+/// Why the file could not be used, as far as that can be told without making it.
+pub(super) fn doubts(path: &Path) -> Option<String> {
+    match rustix::fs::lstat(path) {
+        Ok(_) => {
+            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+            usable(path, flags | OFlags::CLOEXEC).err()
+        }
+        Err(Errno::NOENT) => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let writable = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
+            writable.err().map(|error| format!("{} cannot be made ({error})", path.display()))
+        }
+        Err(error) => Some(format!("{} cannot be opened ({error})", path.display())),
+    }
 }
 
 fn size(stat: &Stat) -> u64 {

@@ -7,8 +7,7 @@
 use crate::log::Log;
 use serde_json::{Map, Value};
 
-/// Of a line, its end included: within a page, so that even a network's file
-/// system takes it as a whole.
+/// Of a line, its end included.
 pub(super) const LINE_MAX: usize = 4096;
 
 /// What a line that is too long can do without, in this order.

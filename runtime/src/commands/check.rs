@@ -1,6 +1,7 @@
 //! `check`: everything that is wrong with a job's files, at once, without
 //! running the guest.
 
+use crate::audit::Audit;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::{source, surface};
@@ -36,6 +37,8 @@ pub fn check(path: &Path) -> Report {
             findings.policy(&config, needs.as_ref());
             findings.cache(&config);
             findings.hardening(config.hardening);
+            let doubts = config.audit.as_ref().and_then(Audit::doubts);
+            findings.warnings.extend(doubts.map(|what| format!("audit: {what}: calls will not be audited")));
             if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
                 && let Err(what) = tls::pem_or_file(ca)
             {

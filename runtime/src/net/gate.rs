@@ -237,6 +237,8 @@ impl Gate {
     fn body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
         let bytes = match body {
             OutboundBody::None => return Ok((Vec::new(), None)),
+            // Said now: nobody is looked up or logged in to for nothing.
+            OutboundBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
             OutboundBody::Image(part) => return Ok((Vec::new(), Some(part))),
             OutboundBody::Bytes(bytes) => bytes,
         };
@@ -302,8 +304,7 @@ impl Gate {
             let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
             return Ok((body, ready.body.len() as u64));
         };
-        let none = || HttpError::invalid("there is no image in this call; only `create_stemcell` has one");
-        let image = self.image.as_ref().ok_or_else(none)?;
+        let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
         let (length, pieces) = image.body(part).await.map_err(HttpError::invalid)?;
         Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
     }
@@ -364,6 +365,8 @@ impl Gate {
         HttpError { message: self.vault.redact(&error.message), ..error }
     }
 }
+
+const NO_IMAGE: &str = "there is no image in this call; only `create_stemcell` has one";
 
 const TOTAL: &str = "the sum of all bodies of the call";
 

@@ -32,8 +32,9 @@ impl HttpTrace {
     }
 }
 
-/// Shown of all messages of a call.
+/// Shown of all messages of a call, with something for the beginning of each line.
 const TOTAL: usize = 256 * 1024;
+const BEGINNING: usize = 64;
 const BODY_MAX: usize = 4 * 1024;
 const URL_MAX: usize = 1024;
 const VALUE_MAX: usize = 256;
@@ -135,7 +136,7 @@ impl Tracer {
             if left.told {
                 return;
             }
-            match left.bytes.checked_sub(line.len()) {
+            match left.bytes.checked_sub(line.len() + BEGINNING) {
                 Some(bytes) => left.bytes = bytes,
                 None => left.told = Check::TraceBounds.on(),
             }

@@ -11,7 +11,6 @@ use wasm_cpi::image::{Image, Member};
 const BLOCK: usize = 512;
 const LENGTH: u32 = 4096;
 
-/// Threads of the image may not outlive the file, so it stays until the end.
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| directory().join(format!("wasm-cpi-fuzz-{}.tar", std::process::id())));
 
@@ -35,6 +34,8 @@ pub(crate) fn body(data: &[u8]) {
     let packed = if how.contains(&b'z') { gzip(&archive) } else { archive.clone() };
     fs::write(&*FILE, &packed).expect("there is room for a small file");
     let image = Image::open(&FILE, &[]).expect("it is a regular file");
+    // It stays open, and nothing stays behind however this ends.
+    let _ = fs::remove_file(&*FILE);
     let whole = image.read(0, LENGTH).expect("it can be read");
     assert_eq!(whole, packed[..packed.len().min(LENGTH as usize)]);
     let Ok(members) = RUNTIME.block_on(image.members()) else { return };

@@ -26,7 +26,7 @@ pub(crate) fn body(data: &[u8]) {
 
     let encoded = code.encode(&format!("{before}{seal}{after}"));
     if code.is_plain() {
-        assert_eq!(vault.seals_in(encoded.as_bytes()), [seal.clone()]);
+        assert_eq!(vault.seals_in(encoded.as_bytes()), std::slice::from_ref(&seal));
     } else if !encoded.contains(&seal) {
         assert!(vault.transformed_seal_in(encoded.as_bytes()).is_some(), "{encoded:?} hides a seal");
     }
