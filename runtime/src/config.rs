@@ -5,20 +5,22 @@
 //! guest.
 
 use crate::agent::AgentConfig;
+use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
+use crate::component::signature::Signature;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
+use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
+use crate::net::http_trace::HttpTrace;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
-use crate::trust::trusted;
+use crate::trust;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A larger file is no configuration.
@@ -37,9 +39,13 @@ pub struct Config {
     pub limits: Limits,
     pub log_level: Level,
     pub log_format: Format,
+    /// Off if it is absent.
+    pub audit: Option<AuditConfig>,
+    pub http_trace: Option<HttpTrace>,
     pub cache: PathBuf,
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
+    pub hardening: Hardening,
     /// What `info` answers at most.
     pub api_version: u32,
     /// What is allowed but unwise, for `check`.
@@ -50,6 +56,8 @@ pub struct GuestConfig {
     pub path: PathBuf,
     /// Lower-case hex.
     pub sha256: String,
+    /// Who must have signed that digest, if anybody.
+    pub signature: Option<Signature>,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +65,7 @@ pub struct GuestConfig {
 struct GuestSection {
     path: PathBuf,
     sha256: String,
+    signature: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -92,7 +101,7 @@ struct DebugCpi {
 impl Config {
     /// What has to be prepared for it.
     pub fn wanted(&self) -> Wanted<'_> {
-        Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits }
+        Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
 
     pub fn load(path: &Path) -> Result<Config, Failure> {
@@ -109,7 +118,7 @@ impl Config {
         };
         let mut sections = Sections { fields, problems: Vec::new() };
         match sections.fields.remove("version") {
-            Some(version) if version == 1 => {}
+            Some(version) if version == 1 || !Check::UnknownVersion.on() => {}
             Some(_) => sections.problem("`version` must be 1"),
             None => sections.problem("`version` is missing; set \"version\": 1"),
         }
@@ -120,12 +129,16 @@ impl Config {
         let policy: PathBuf = sections.optional("policy").unwrap_or_else(|| "policy.json".into());
         let limits: Limits = sections.optional("limits").unwrap_or_default();
         let log: Option<LogSection> = sections.optional("log");
+        let audit: Option<AuditConfig> = sections.optional("audit");
+        let http_trace: Option<HttpTrace> = sections.optional("http_trace");
         let cache: PathBuf = sections.optional("cache").unwrap_or_else(|| "cache".into());
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
+        let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.unknown();
         sections.problems.extend(limits.problems());
+        sections.problems.extend(audit.iter().flat_map(AuditConfig::problems));
         let api_version = debug.and_then(|debug| debug.cpi.api_version).unwrap_or(API_VERSION);
         if !(1..=API_VERSION).contains(&api_version) {
             sections.problem(&format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
@@ -141,30 +154,49 @@ impl Config {
         if allow_local {
             advice.push("`allow_local` lets grants reach this machine itself: for tests and local clouds only".into());
         }
+        advice.extend(http_trace.map(HttpTrace::warning));
+        if hardening == Hardening::Off {
+            advice.push("`hardening` is `off`: only the engine stands between a guest and this machine".into());
+        }
         let base = path.parent().unwrap_or(Path::new("."));
+        let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
+            Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
+        });
         if let Some(registry) = &mut registry {
             registry.resolve_paths(base);
         }
         match guest {
             Some(guest) if sections.problems.is_empty() => Ok(Config {
                 path: path.to_owned(),
-                guest: GuestConfig { path: base.join(guest.path), sha256: guest.sha256 },
+                guest: GuestConfig { path: base.join(guest.path), sha256: guest.sha256, signature },
                 properties,
                 agent,
                 registry,
                 policy: base.join(policy),
-                limits,
+                limits: holes::lifted(limits),
                 log_level: log.as_ref().map_or_else(default_level, |log| log.level),
                 log_format: log.as_ref().map_or_else(default_format, |log| log.format),
+                audit: audit.map(|audit| audit.relative_to(base)),
+                http_trace,
                 cache: base.join(cache),
                 image_dirs: image_dirs.iter().map(|dir| base.join(dir)).collect(),
                 allow_local,
+                hardening,
                 api_version,
                 warnings: [warnings, advice].concat(),
             }),
             _ => Err(sections.problems),
         }
     }
+}
+
+/// The audit log of a config that cannot be used otherwise: that a call failed
+/// for that belongs into it.
+pub fn audit_alone(path: &Path) -> Option<AuditConfig> {
+    let (text, _) = read(path).ok()?;
+    let mut fields = strict_json::parse(&text, MAX_DEPTH).ok()?;
+    let audit: AuditConfig = serde_json::from_value(fields.get_mut("audit")?.take()).ok()?;
+    audit.problems().is_empty().then(|| audit.relative_to(path.parent().unwrap_or(Path::new("."))))
 }
 
 pub fn is_sha256(text: &str) -> bool {
@@ -183,24 +215,10 @@ pub fn several(path: &Path, problems: &[String]) -> Failure {
 
 /// Reads a file that decides about trust: only its owner may be able to write it.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    let failed = |what: &str| Failure::config(format!("{}: {what}", path.display()));
-    let mut file =
-        File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed()).open(path).map_err(
-            |error| failed(&format!("cannot be read ({error}); check the path and that this user may read it")),
-        )?;
-    let metadata = file.metadata().map_err(|error| failed(&format!("cannot be read ({error})")))?;
-    if !metadata.is_file() {
-        return Err(failed("is not a regular file"));
-    }
-    trusted(metadata.uid(), metadata.mode()).map_err(|what| failed(&what))?;
-    let mut text = String::new();
-    let read = Read::by_ref(&mut file).take(MAX_BYTES + 1).read_to_string(&mut text);
-    read.map_err(|error| failed(&format!("cannot be read ({error})")))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(failed("is larger than 4 MiB"));
-    }
+    let (text, mode) =
+        trust::read(path, MAX_BYTES).map_err(|what| Failure::config(format!("{}: {what}", path.display())))?;
     let mut warnings = Vec::new();
-    if metadata.mode() & 0o004 != 0 {
+    if mode & 0o004 != 0 {
         warnings
             .push(format!("{} is readable by everybody; run `chmod o-r` on it if it holds secrets", path.display()));
     }
@@ -239,7 +257,7 @@ impl Sections {
     }
 
     fn unknown(&mut self) {
-        for key in self.fields.keys() {
+        for key in self.fields.keys().filter(|_| Check::UnknownKey.on()) {
             self.problems.push(format!("`{key}` is not a key of the configuration; remove it or mend its spelling"));
         }
     }
@@ -247,10 +265,11 @@ impl Sections {
 
 /// `invalid type: string "hunter2", expected …` without the string.
 fn without_values(message: &str) -> String {
-    let shown = ["invalid type: ", "invalid value: "].iter().find_map(|what| Some((*what, message.find(what)?)));
+    let kinds = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let shown = kinds.iter().find_map(|what| Some((*what, message.find(what)?)));
     match (shown, message.rfind(", expected ")) {
         (Some((what, start)), Some(end)) if start < end => {
-            format!("{}{}{}", &message[..start], what.trim_end_matches(": "), &message[end..])
+            format!("{}{}{}", &message[..start], what.trim_end_matches([':', ' ']), &message[end..])
         }
         _ => message.to_owned(),
     }

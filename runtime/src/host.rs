@@ -9,8 +9,11 @@ mod config;
 mod http;
 mod image;
 mod log;
+mod note;
 mod random;
 mod registry;
+
+pub use note::{Counts, Ended, HostCall, Watch};
 
 use crate::agent::AgentSession;
 use crate::bindings::Cpi;
@@ -21,7 +24,6 @@ use crate::net::gate::Gate;
 use crate::registry::GuestRegistry;
 use crate::sandbox::state::State;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use wasmtime::component::{HasSelf, Linker};
 
 /// The capabilities of one call.
@@ -35,32 +37,15 @@ pub struct Host {
     /// In `create_stemcell` only.
     pub image: Option<Arc<Image>>,
     pub log: Arc<GuestLog>,
-    /// Told of every host call, for `wasm-cpi call`.
+    /// Told of every host call, for the audit log and `wasm-cpi call`.
     pub watch: Option<Watch>,
 }
-
-/// What a guest asked for, how long it took, and how many bytes it gave or got.
-#[derive(Clone, Copy, Debug)]
-pub struct HostCall {
-    pub name: &'static str,
-    pub elapsed: Duration,
-    pub bytes: usize,
-}
-
-pub type Watch = Box<dyn Fn(&HostCall) + Send + Sync>;
 
 pub fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Cpi::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
 }
 
 impl State {
-    /// Tells whoever watches of a call that began at `since`.
-    fn noted(&self, name: &'static str, since: Instant, bytes: usize) {
-        if let Some(watch) = self.host.as_ref().and_then(|host| host.watch.as_ref()) {
-            watch(&HostCall { name, elapsed: since.elapsed(), bytes });
-        }
-    }
-
     /// The call is ending: what waiting host functions answer.
     fn cancelled(&self) -> Option<String> {
         self.ending.why().map(|why| why.word())

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod agent;
+pub mod audit;
 pub mod bindings;
 pub mod commands;
 pub mod component;
@@ -16,8 +17,11 @@ pub mod config;
 pub mod failure;
 #[cfg(feature = "holes")]
 pub mod fuzzing;
+pub mod hardening;
+pub mod holes;
 pub mod host;
 pub mod image;
+pub mod invisible;
 pub mod limits;
 pub mod log;
 pub mod net;

@@ -4,6 +4,8 @@
 //! lines are compact. Text of guests and peers is hostile: it is redacted,
 //! control and bidi characters are escaped, and its amount is bounded.
 
+use crate::holes::Check;
+use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::vault::Vault;
 use serde::Deserialize;
@@ -44,6 +46,9 @@ const STORY_MAX: usize = 16 * 1024;
 /// Longer than any secret that a line could show a part of.
 const CUT_MARGIN: usize = 32 * 1024;
 
+/// Why a line was cut.
+const LINE_BYTES: &str = "; limits.line_bytes";
+
 /// A request's line: method, URL and outcome.
 const EVENT_MAX: usize = 512;
 
@@ -80,13 +85,21 @@ impl Log {
             let max = if level == Level::Error { STORY_MAX } else { STORY_MAX / 2 };
             self.tell_within(&format!("{source} {}: {message}", level.word()), max);
         }
-        if level < self.level {
-            return;
+        if level >= self.level {
+            self.emit(level.word(), source, &message);
         }
+    }
+
+    /// A line that somebody asked for, whatever the level is. Takes it as it is.
+    pub fn trace(&self, source: &str, message: &str) {
+        self.emit("trace", source, message);
+    }
+
+    fn emit(&self, level: &str, source: &str, message: &str) {
         let line = match self.format {
-            Format::Text => format!("{} {source} {}: {message}\n", self.request_id, level.word()),
+            Format::Text => format!("{} {source} {level}: {message}\n", self.request_id),
             Format::Json => {
-                let fields = serde_json::json!({"request_id": self.request_id, "source": source, "level": level.word(), "message": message});
+                let fields = serde_json::json!({"request_id": self.request_id, "source": source, "level": level, "message": message});
                 format!("{fields}\n")
             }
         };
@@ -98,24 +111,29 @@ impl Log {
     /// only the beginning is looked at; a secret that the cut went through is
     /// within the margin, which is not shown.
     fn clean(&self, message: &str, max: usize) -> String {
-        let (redacted, left_out) = self.redacted_head(message, max);
-        let line = escape(&redacted, max);
-        if left_out > 0 && redacted.len() <= max {
-            format!("{line}… ({left_out} more bytes; limits.line_bytes)")
-        } else {
-            line
-        }
+        self.cut(message, max, LINE_BYTES)
+    }
+
+    /// The same for a part of a line that no limit of the operator's is about.
+    pub fn field(&self, text: &str, max: usize) -> String {
+        self.cut(text, max, "")
+    }
+
+    fn cut(&self, text: &str, max: usize, why_cut: &str) -> String {
+        let (redacted, left_out) = self.redacted_head(text, max, Check::RedactLog);
+        let line = printable(&redacted, max, why_cut, |_| false);
+        if left_out > 0 && redacted.len() <= max { format!("{line}… ({left_out} more bytes{why_cut})") } else { line }
     }
 
     /// The same for a text of several lines.
     pub fn clean_text(&self, text: &str, max: usize) -> String {
-        escape_text(&self.redacted_head(text, max).0, max)
+        escape_text(&self.redacted_head(text, max, Check::RedactAnswer).0, max)
     }
 
     /// At least `max` bytes of the text, if it has them, and how many are left out.
-    fn redacted_head(&self, text: &str, max: usize) -> (String, usize) {
+    fn redacted_head(&self, text: &str, max: usize, check: Check) -> (String, usize) {
         let end = text.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
-        let mut redacted = self.vault.redact(&text[..end]);
+        let mut redacted = if check.on() { self.vault.redact(&text[..end]) } else { text[..end].to_owned() };
         if end < text.len() {
             redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
         }
@@ -130,7 +148,7 @@ impl Log {
     fn tell_within(&self, text: &str, max: usize) {
         let mut story = self.story.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for line in text.lines() {
-            if story.len() + line.len() < max {
+            if story.len() + line.len() < max || !Check::StorySize.on() {
                 let _ = writeln!(story, "{}", escape(&self.vault.redact(line), 4096));
             }
         }
@@ -147,7 +165,7 @@ pub struct GuestLog {
     guest: String,
     line_bytes: usize,
     left: Mutex<Left>,
-    /// The newest error: what a guest that traps said before.
+    /// The newest error, as it came: what a guest that traps said before.
     last_error: Mutex<Option<String>>,
 }
 
@@ -171,8 +189,7 @@ impl GuestLog {
 
     pub fn write(&self, level: Level, message: &str) {
         if level == Level::Error {
-            let message = self.log.clean(message, LAST_ERROR_MAX);
-            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
+            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message.to_owned());
         }
         if self.take(message) {
             self.log.line(level, &self.guest, message, self.line_bytes);
@@ -200,8 +217,10 @@ impl GuestLog {
         true
     }
 
+    /// Cleaned only now: of a flood of errors one is asked for.
     pub fn last_error(&self) -> Option<String> {
-        self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        let last = self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        last.as_deref().map(|message| self.log.clean(message, LAST_ERROR_MAX))
     }
 
     /// Says what was left out.
@@ -217,7 +236,7 @@ impl GuestLog {
 /// One printable line: control, bidi and other invisible characters escaped, cut
 /// at a character boundary. A long line says how much is missing.
 pub fn escape(text: &str, max: usize) -> String {
-    printable(text, max, "; limits.line_bytes", |_| false)
+    printable(text, max, LINE_BYTES, |_| false)
 }
 
 /// The same for a text of several lines.
@@ -232,18 +251,13 @@ fn printable(text: &str, max: usize, why_cut: &str, keep: impl Fn(char) -> bool)
             let _ = write!(escaped, "… ({} more bytes{why_cut})", text.len() - at);
             break;
         }
-        if (c.is_control() || is_invisible(c)) && !keep(c) {
+        if Check::EscapeLog.on() && (c.is_control() || is_invisible(c)) && !keep(c) {
             escaped.extend(c.escape_default());
         } else {
             escaped.push(c);
         }
     }
     escaped
-}
-
-/// Characters that hide text or turn it around.
-pub fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -17,13 +17,19 @@ mod tests;
 
 pub(crate) use {form::parse as parse_form, json::parse as parse_json, xml::blank as blank_xml};
 
+/// Whether a server reads the body in the charset that it is read in here. One
+/// that takes it for another may see other borders between its values.
+pub(crate) fn expect_utf8(headers: &[(String, String)]) -> Result<(), PlaceError> {
+    headers::expect_utf8(headers).map_err(|fault| PlaceError { place: "header:content-type".to_owned(), fault })
+}
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::log::is_invisible;
+use crate::invisible::is_invisible;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {

@@ -6,6 +6,7 @@
 //! code: no IO, no clock, no wasm; certificates and keys are read elsewhere.
 
 mod auth;
+mod beyond;
 mod body;
 mod expose;
 mod fields;
@@ -34,6 +35,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 pub use auth::Auth;
+pub use beyond::{Want, beyond};
 pub use body::LoginBody;
 pub use expose::Expose;
 pub use file::PolicyFile;
@@ -52,6 +54,7 @@ pub use slots::{AGENT, Capture, Operations, Slot};
 pub use template::{SecretRef, Template};
 pub use tls::{ClientCertificate, Pem, Tls};
 
+use crate::holes::Check;
 use crate::net::addresses::{Addresses, is_loopback_net};
 use crate::net::destination::{Host, Scheme};
 use needs::{Declared, declared_slots};
@@ -95,7 +98,7 @@ impl Policy {
             let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
             check_forbidden(&grant.origin, forbidden, spec.at(), &problems);
             warn(&grant, spec, allow_local, &warnings);
-            if let Some(needs) = &declared {
+            if let Some(needs) = declared.as_ref().filter(|_| Check::NeedsSlots.on()) {
                 grant.slots = declared_slots(&grant.slots, &grant.origin, needs);
             }
             http.push(grant);
@@ -111,7 +114,7 @@ impl Policy {
             let what = "lets a module without needs use every grant";
             warnings.add("trust_undeclared", what, "use a module that declares its needs");
         }
-        let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry);
+        let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry) || !Check::NeedsRegistry.on();
         problems.or(Policy {
             http,
             logins,
@@ -130,6 +133,21 @@ impl Policy {
         &self.warnings
     }
 
+    /// Ports that a request or a login can lead to.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        let declared = |grant: &&Grant| match &self.declared {
+            None => self.trust_undeclared,
+            Some(needs) => needs.iter().any(|need| need.may_use(grant.origin.port)),
+        };
+        let granted = self.http.iter().filter(declared).map(|grant| grant.origin.port);
+        granted.chain(self.logins.values().map(|login| login.origin.port))
+    }
+
+    /// More endpoints that no grant can open, which this call alone knows of.
+    pub fn forbid(&mut self, endpoints: Vec<Endpoint>) {
+        self.forbidden.extend(endpoints);
+    }
+
     /// What an address is, if no grant can open it whatever the name was.
     pub fn forbids(&self, ip: IpAddr, port: u16) -> Option<&str> {
         let host = Host::Ip(ip.to_canonical());
@@ -143,7 +161,8 @@ impl Policy {
 }
 
 fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: &Problems) {
-    if let Some(endpoint) = forbidden.iter().find(|endpoint| endpoint.is_origin(origin)) {
+    let is_here = |endpoint: &&Endpoint| Check::EndpointInPolicy.on() && endpoint.is_origin(origin);
+    if let Some(endpoint) = forbidden.iter().find(is_here) {
         let what = format!("is {}, which no guest may reach", endpoint.what);
         problems.add(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own");
     }

@@ -1,17 +1,22 @@
 //! One call of a guest: its capabilities put together, run, and accounted for.
 
 use crate::agent::{self, AgentSession, VmSpec};
+use crate::audit::{Audit, Used};
 use crate::bindings::bosh::cpi::config::CallInfo;
 use crate::component::cache::Description;
-use crate::component::prepared::Prepared;
+use crate::component::prepared::{CacheEvent, Prepared};
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
+use crate::hardening::{self, Level as Hardening, Network, Remaining};
+use crate::holes::Check;
 use crate::host::{self, Host, HostCall};
 use crate::image::Image;
 use crate::log::{GuestLog, Level, Log, escape};
-use crate::net::gate::{Gate, HttpEvent, NetUsage};
-use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Properties};
-use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
+use crate::net::gate::{Gate, HttpEvent};
+use crate::net::http_trace::Tracer;
+use crate::net::resolve::Resolver;
+use crate::policy::{AGENT, Endpoint, Needs, Policy, PolicyFile, Properties};
+use crate::registry::{GuestRegistry, RegistryClient, RegistryConfig, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
 use crate::rpc::request::Request;
@@ -20,7 +25,6 @@ use crate::rpc::shape;
 use crate::sandbox::call::{self, Unsuccessful as Ended};
 use crate::sandbox::ending::{Ending, Why};
 use crate::sandbox::engine;
-use crate::sandbox::limits::Usage;
 use crate::sandbox::state::State;
 use crate::secret::Secret;
 use crate::vault::Vault;
@@ -34,6 +38,7 @@ pub struct Session<'a> {
     pub call: &'a Call,
     pub vault: &'a Arc<Vault>,
     pub log: &'a Arc<Log>,
+    pub audit: &'a Arc<Audit>,
     /// Told of everything that the guest asks for.
     pub watch: Option<Watch>,
 }
@@ -43,7 +48,7 @@ pub type Watch = Arc<dyn Fn(Observed<'_>) + Send + Sync>;
 /// One thing that a guest asked for.
 pub enum Observed<'a> {
     Http(&'a HttpEvent),
-    Host(&'a HostCall),
+    Host(&'a HostCall<'a>),
 }
 
 pub enum Unsuccessful {
@@ -61,18 +66,21 @@ impl From<Failure> for Unsuccessful {
 /// How it ended, and what it took.
 pub struct Ran {
     pub result: Result<Value, Unsuccessful>,
-    pub usage: Usage,
-    pub network: NetUsage,
+    pub used: Used,
 }
 
 pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
-    let Session { config, request, call, vault, log, watch } = session;
+    let Session { config, request, call, vault, log, audit, watch } = session;
     let method = call.method();
     let limits = &config.limits;
     let ending = Arc::new(Ending::new(limits, method));
     let needs = needs(&prepared.description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
-    let policy = Arc::new(policy(config, &properties, needs.as_ref())?);
+    let mut policy = policy(config, &properties, needs.as_ref())?;
+    if let Call::CreateVm { env, .. } = call {
+        policy.forbid(endpoints(agent::endpoints_of_env(env)));
+    }
+    let policy = Arc::new(policy);
     let image = image(call, config)?.map(Arc::new);
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
     mode.check(method.name(), config.registry.is_some())?;
@@ -89,14 +97,16 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     );
     let agent = Arc::new(agent);
     let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &prepared.description.name, limits));
-    let watch_host =
-        watch.clone().map(|watch| Box::new(move |call: &HostCall| watch(Observed::Host(call))) as host::Watch);
-    let watch = logged(Arc::clone(&guest_log), watch);
+    let watch_host = watch_host(audit, watch.clone());
+    let watch = logged(Arc::clone(&guest_log), Arc::clone(audit), watch);
+    let trace = config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault)));
     let gate =
         Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
     let files = config.policy.parent().unwrap_or(Path::new("."));
-    let gate = Arc::new(gate.with_files_in(files));
-    let seal = |name: &str, value: &str, layer| vault.seal(name, Secret::new(value), layer);
+    let gate = Arc::new(gate.with_files_in(files).with_trace(trace));
+    // A property of the name under which agent settings travel must not travel like them.
+    let own = |name: &str| if name == AGENT { format!("properties.{name}") } else { name.to_owned() };
+    let seal = |name: &str, value: &str, layer| vault.seal(&own(name), Secret::new(value), layer);
     let host = Host {
         properties: properties.visible(&policy.expose, needs.as_ref(), seal).to_string(),
         call: CallInfo {
@@ -115,14 +125,15 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     };
     let engine =
         engine::engine(limits).map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
-    let component = prepared.component(&engine, config.wanted(), log)?;
+    let component = prepared.component(&engine, config.wanted(), &told(log, audit))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let state = State::new(limits, Arc::clone(&ending), host);
+    let hardening = lock_down(config, &policy, &gate)?;
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
-    let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault)?));
+    let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault, audit)?));
     if let Some(Why::Abort(failure)) = ending.why() {
         result = result.and_then(|_| Err(failure.into()));
     }
@@ -139,13 +150,54 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| {
         shape::guest_error(error, method, from_director)
     });
-    Ok(Ran { result, usage: outcome.state.meter.usage(), network: gate.usage() })
+    let (usage, counts) = (outcome.state.meter.usage(), outcome.state.counts);
+    Ok(Ran { result, used: Used { usage, network: gate.usage(), counts, hardening } })
+}
+
+/// What is worth telling about the cache, to whom.
+pub fn told<'a>(log: &'a Log, audit: &'a Audit) -> impl Fn(&CacheEvent) + use<'a> {
+    move |event| {
+        log.write(event.level(), &event.to_string());
+        audit.cache(event);
+    }
+}
+
+fn watch_host(audit: &Arc<Audit>, watch: Option<Watch>) -> Option<host::Watch> {
+    if watch.is_none() && !audit.is_on() {
+        return None;
+    }
+    let audit = Arc::clone(audit);
+    Some(Arc::new(move |call: &HostCall<'_>| {
+        audit.host(call);
+        if let Some(watch) = &watch {
+            watch(Observed::Host(call));
+        }
+    }))
+}
+
+/// The last step before the guest's code: what it may still need is opened, and
+/// then nothing can be any more. No other thread runs yet.
+fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
+    let network = network(config, policy);
+    let files = match &network {
+        Network::Ports(_) if config.hardening != Hardening::Off => Resolver::hold_system() + gate.hold_files(),
+        _ => 0,
+    };
+    let walls = hardening::lock_down(config.hardening, Remaining { network, files, limits: &config.limits })?;
+    Ok(walls.map_or_else(|| Hardening::Off.to_string(), |walls| walls.to_string()))
+}
+
+/// What the call can reach: its grants and logins, and the registry.
+pub fn network(config: &Config, policy: &Policy) -> Network {
+    let registry = config.registry.iter().filter_map(|registry| registry.endpoint().port_or_known_default());
+    Network::to(policy.ports().chain(registry))
 }
 
 /// Every request is a line for whoever debugs; what was refused, one for all. They
 /// count as the guest's lines, since it decides how many there are.
-fn logged(log: Arc<GuestLog>, watch: Option<Watch>) -> Box<dyn Fn(&HttpEvent) + Send + Sync> {
+fn logged(log: Arc<GuestLog>, audit: Arc<Audit>, watch: Option<Watch>) -> Box<dyn Fn(&HttpEvent) + Send + Sync> {
     Box::new(move |event| {
+        audit.http(event);
         let level = if event.outcome.is_ok() { Level::Debug } else { Level::Warn };
         log.write_of_runtime(level, &event.to_string());
         if let Some(watch) = &watch {
@@ -183,9 +235,16 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
 
 /// Endpoints of BOSH itself, which no grant can open.
 pub fn forbidden(config: &Config) -> Vec<Endpoint> {
-    let registry = config.registry.iter().map(|registry| ("the registry", registry.endpoint().to_string()));
-    let endpoints = registry.chain(config.agent.endpoints());
-    endpoints.filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
+    let urls = |registry: &RegistryConfig| {
+        let for_agents = registry.agent_endpoint().map(|endpoint| endpoint.reveal().to_owned());
+        std::iter::once(registry.endpoint().to_string()).chain(for_agents)
+    };
+    let registry = config.registry.iter().flat_map(urls).map(|url| ("the registry", url));
+    endpoints(registry.chain(config.agent.endpoints()))
+}
+
+fn endpoints(urls: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Endpoint> {
+    urls.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
 }
 
 fn image(call: &Call, config: &Config) -> Result<Option<Image>, Failure> {
@@ -206,13 +265,13 @@ fn vm_spec(call: &Call) -> Option<VmSpec> {
 
 /// A result reaches the Director's database and logs. It is passed on as it is or
 /// not at all: an altered cloud ID would be one that nobody can delete.
-fn without_secrets(result: Value, vault: &Vault) -> Result<Value, Failure> {
-    match vault.leak_in(result.to_string().as_bytes()) {
-        None => Ok(result),
-        Some(name) => Err(Failure::guest(format!(
-            "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
-        ))),
-    }
+fn without_secrets(result: Value, vault: &Vault, audit: &Audit) -> Result<Value, Failure> {
+    let leak = vault.leak_in(result.to_string().as_bytes());
+    let Some(name) = leak.filter(|_| Check::ResultWithheld.on()) else { return Ok(result) };
+    audit.result_leak(&name);
+    Err(Failure::guest(format!(
+        "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
+    )))
 }
 
 /// The VM's cloud ID in either shape of `create_vm`'s result.
@@ -223,12 +282,10 @@ fn returned_vm(result: &Value) -> Option<&str> {
 /// A VM whose user-data was made but never sent has an Agent that nobody will
 /// hear of. Where the policy has no slot for it, there was nowhere to send it.
 fn reachable(vm: Value, agent: &AgentSession, gate: &Gate, policy: &Policy) -> Result<Value, Ended> {
-    let has_slot = policy
-        .http
-        .iter()
-        .any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == crate::policy::AGENT)));
-    let sent = gate.sent().iter().any(|name| name == crate::policy::AGENT);
-    if has_slot && !sent {
+    let has_slot =
+        policy.http.iter().any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)));
+    let sent = gate.sent().iter().any(|name| name == AGENT);
+    if Check::VmUnreachable.on() && has_slot && !sent {
         let how = if agent.bootstraps().is_empty() {
             "without calling `agent.bootstrap`"
         } else {

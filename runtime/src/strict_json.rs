@@ -3,6 +3,7 @@
 //! Two readers of one document must never see two things, so whatever decides
 //! (requests, policies, bodies with slots) is read through here.
 
+use crate::holes::Check;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
@@ -11,7 +12,9 @@ use std::fmt;
 pub fn parse(text: &str, max_depth: usize) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Strict { depth_left: max_depth }.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
-    deserializer.end().map_err(|error| error.to_string())?;
+    if Check::JsonTrailing.on() {
+        deserializer.end().map_err(|error| error.to_string())?;
+    }
     Ok(value)
 }
 
@@ -24,6 +27,16 @@ pub fn depth(value: &Value) -> usize {
     }
 }
 
+/// How many values there are in a value that are no arrays or objects.
+pub fn leaves<'a>(values: impl IntoIterator<Item = &'a Value>) -> usize {
+    let count = |value: &'a Value| match value {
+        Value::Array(items) => leaves(items),
+        Value::Object(fields) => leaves(fields.values()),
+        _ => 1,
+    };
+    values.into_iter().map(count).sum()
+}
+
 #[derive(Clone, Copy)]
 struct Strict {
     depth_left: usize,
@@ -33,7 +46,8 @@ impl Strict {
     fn deeper<E: de::Error>(self) -> Result<Strict, E> {
         match self.depth_left.checked_sub(1) {
             Some(depth_left) => Ok(Strict { depth_left }),
-            None => Err(E::custom("nested too deeply")),
+            None if Check::JsonDepth.on() => Err(E::custom("nested too deeply")),
+            None => Ok(self),
         }
     }
 }
@@ -94,7 +108,7 @@ impl<'de> Visitor<'de> for Strict {
         let inner = self.deeper()?;
         let mut object = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            if object.contains_key(&key) {
+            if Check::JsonDuplicateKey.on() && object.contains_key(&key) {
                 return Err(de::Error::custom(format_args!("the key `{key}` stands there twice")));
             }
             let value = fields.next_value_seed(inner)?;
@@ -124,6 +138,13 @@ mod tests {
     fn depth_counts_containers() {
         for (value, expected) in [(json!(1), 0), (json!([]), 1), (json!({"a": [1]}), 2)] {
             assert_eq!(depth(&value), expected);
+        }
+    }
+
+    #[test]
+    fn leaves_are_what_is_no_container() {
+        for (value, expected) in [(json!(1), 1), (json!([]), 0), (json!({"a": [1, null, {"b": "c"}], "d": 2}), 4)] {
+            assert_eq!(leaves([&value]), expected);
         }
     }
 

@@ -1,4 +1,11 @@
 //! Whose files count: those that nobody but this user or root can have written.
+//! Links are followed; what they lead to is judged, on the open descriptor.
+
+use crate::holes::Check;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 /// Whether only this user or root can have written it.
 pub fn trusted(owner: u32, mode: u32) -> Result<(), String> {
@@ -10,4 +17,34 @@ pub fn trusted(owner: u32, mode: u32) -> Result<(), String> {
         return Err(format!("is writable by group or others (mode {:o}); run `chmod go-w` on it", mode & 0o777));
     }
     Ok(())
+}
+
+/// The mode of an open file that decides about trust, if it may.
+pub fn file(metadata: &Metadata) -> Result<u32, String> {
+    if !metadata.is_file() {
+        return Err("is not a regular file".into());
+    }
+    if Check::TrustedFile.on() {
+        trusted(metadata.uid(), metadata.mode())?;
+    }
+    Ok(metadata.mode())
+}
+
+/// The text of a file that decides about trust, and the file's mode.
+pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), String> {
+    let unreadable = |error: std::io::Error| format!("cannot be read ({error})");
+    // What is no file (a pipe, say) is not waited for.
+    let mut opened = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(|error| format!("{}; check the path and that this user may read it", unreadable(error)))?;
+    let mode = file(&opened.metadata().map_err(unreadable)?)?;
+    let mut text = String::new();
+    Read::by_ref(&mut opened).take(max_bytes + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > max_bytes {
+        let (amount, unit) = if max_bytes < 1 << 20 { (max_bytes >> 10, "KiB") } else { (max_bytes >> 20, "MiB") };
+        return Err(format!("is larger than {amount} {unit}"));
+    }
+    Ok((text, mode))
 }

@@ -18,6 +18,7 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::holes::Check;
 use crate::secret::{Layer, Secret};
 use needles::{PLAIN, SPLIT};
 use scanner::Scanner;
@@ -166,6 +167,9 @@ impl Vault {
                 ControlFlow::Continue(())
             };
             index.secrets.scan(&view.bytes, &mut |_, span| mark(span, None))?;
+            if !Check::SealPrinted.on() {
+                return ControlFlow::Continue(());
+            }
             index.seals.scan(&view.bytes, &mut |needle, span| mark(span, Some(needle.owner)))
         });
         marks.sort_by_key(|(span, _)| span.start);

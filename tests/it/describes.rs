@@ -92,14 +92,27 @@ fn a_guest_that_fits_no_world_is_refused() {
 /// A file that no test compiles protects nobody.
 #[test]
 fn every_hostile_guest_has_a_test() {
-    let sources = ["configs", "conformance", "describes", "limits", "prepared", "traps"].map(|module| {
-        let path = tests::dist::root().join(format!("tests/it/{module}.rs"));
-        std::fs::read_to_string(path).unwrap()
-    });
+    let mut sources = Vec::new();
+    for directory in ["tests/it", "tests/attack/cases"] {
+        collect(&tests::dist::root().join(directory), &mut sources);
+    }
     let files = std::fs::read_dir(hostile::directory()).unwrap().map(|entry| entry.unwrap().path());
-    let names: BTreeSet<String> = files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    let names: BTreeSet<String> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wat"))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
     for name in names {
         let quoted = format!("\"{name}\"");
         assert!(sources.iter().any(|source| source.contains(&quoted)), "no test for {name}.wat");
+    }
+}
+
+/// The text of all files below a directory.
+fn collect(directory: &std::path::Path, texts: &mut Vec<String>) {
+    for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        match path.is_dir() {
+            true => collect(&path, texts),
+            false => texts.push(std::fs::read_to_string(&path).unwrap()),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod archives;
+mod audit;
 mod author;
 mod commands;
 mod configs;
@@ -11,9 +12,13 @@ mod endings;
 mod http;
 mod images;
 mod limits;
+mod newer;
+mod pins;
 mod prepared;
+mod promises;
 mod registry;
 mod requests;
 mod secrets;
+mod signatures;
 mod traps;
 mod wasi;

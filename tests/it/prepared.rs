@@ -6,64 +6,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use tests::job::{make_dir, set_mode, write};
+use tests::prepared::{
+    artifact, becomes_another_engines, has_vm, info, is_not_used, is_prepared_anew, manifest, prepared, small,
+};
 use tests::process::contains;
 use tests::users::{NOBODY, SOMEBODY, SmallDisk, give, is_root};
-use tests::{CPI_ERROR, Job, Response, dist, elf, hostile};
-
-fn info(job: &Job) -> Response {
-    job.call("info", json!([])).run()
-}
-
-fn has_vm(job: &Job) -> Response {
-    job.call("has_vm", json!(["vm-1"])).run()
-}
-
-/// A guest that compiles fast, as most of this prepares again and again.
-fn small() -> Job {
-    Job::new().guest_bytes(&hostile::guest("small"))
-}
-
-/// The same, prepared.
-fn prepared() -> Job {
-    let job = small();
-    assert_eq!((has_vm(&job).result(), has_vm(&job).stderr.as_str()), (&json!(true), ""));
-    job
-}
-
-fn artifact(job: &Job) -> PathBuf {
-    let mut found = job.cached(".cwasm");
-    assert_eq!(found.len(), 1, "{found:?}");
-    found.remove(0)
-}
-
-fn manifest(job: &Job) -> PathBuf {
-    let mut found = job.cached(".json");
-    assert_eq!(found.len(), 1, "{found:?}");
-    found.remove(0)
-}
-
-/// Works, and says why the guest was prepared anew; the next call says nothing.
-#[track_caller]
-fn is_prepared_anew(job: &Job, said: &str) {
-    let first = has_vm(job);
-    assert_eq!(*first.result(), true);
-    assert!(first.stderr.contains("wasm-cpi warn: ") && first.stderr.contains(said), "no `{said}` in {}", first.stderr);
-    assert!(first.stderr.contains("; the guest is prepared anew\n"), "{}", first.stderr);
-    let second = has_vm(job);
-    assert_eq!((second.result(), second.stderr.as_str()), (&json!(true), ""));
-}
-
-/// Works without what lies there, every time, and says why.
-#[track_caller]
-fn is_not_used(job: &Job, said: &str) {
-    for _ in 0..2 {
-        let response = has_vm(job);
-        assert_eq!(*response.result(), true);
-        assert!(response.stderr.contains(said), "no `{said}` in {}", response.stderr);
-        assert!(response.stderr.contains("it is not used\n"), "{}", response.stderr);
-        assert!(response.stderr.contains("every call compiles it again"), "{}", response.stderr);
-    }
-}
+use tests::{CPI_ERROR, Job, dist, elf, hostile};
 
 #[test]
 fn the_first_call_prepares_and_the_next_ones_need_no_compiler() {
@@ -120,26 +68,8 @@ fn a_damaged_artifact_is_made_anew_wherever_the_damage_is() {
 #[test]
 fn an_artifact_of_another_wasmtime_is_made_anew() {
     let job = prepared();
-    let (old, manifest) = (artifact(&job), manifest(&job));
-    let mut bytes = fs::read(&old).unwrap();
-    // The section `.wasmtime.engine` begins with a format, the version's length and the version.
-    let major = wasmtime_version();
-    let engine = [&[0, u8::try_from(major.len()).unwrap()], major.as_bytes()].concat();
-    let at = (0..bytes.len() - engine.len()).find(|at| bytes[*at..].starts_with(&engine));
-    bytes[at.expect("the artifact holds wasmtime's version") + 2] ^= 1;
-    let name = format!("{}.cwasm", blake3::hash(&bytes).to_hex());
-    write(&job.cache_dir().join(&name), &bytes);
-    let text = fs::read_to_string(&manifest).unwrap();
-    write(&manifest, text.replace(old.file_name().unwrap().to_str().unwrap(), &name).as_bytes());
-    fs::remove_file(&old).unwrap();
+    becomes_another_engines(&job);
     is_prepared_anew(&job, "the prepared guest was made by another runtime");
-}
-
-/// The major version, as the root workspace's lock file has it.
-fn wasmtime_version() -> String {
-    let lock = fs::read_to_string(dist::root().join("Cargo.lock")).unwrap();
-    let (_, rest) = lock.split_once("name = \"wasmtime\"\nversion = \"").unwrap();
-    rest.split('.').next().unwrap().to_owned()
 }
 
 #[test]
@@ -407,53 +337,6 @@ fn prepare_becomes_the_user_whose_cache_it_is() {
     }
     let response = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
     assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
-}
-
-/// A prepared guest, and no compiler.
-fn without_compiler() -> Job {
-    let job = small().own_binaries(true);
-    assert_eq!(has_vm(&job).stderr, "");
-    fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
-    job
-}
-
-#[test]
-fn a_guest_that_was_touched_is_hashed_again_and_not_compiled() {
-    let job = without_compiler();
-    let guest = job.path("guest.wasm");
-    let bytes = fs::read(&guest).unwrap();
-    let before = fs::read(manifest(&job)).unwrap();
-    write(&guest, &bytes);
-    for _ in 0..2 {
-        let response = has_vm(&job);
-        assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
-    }
-    assert_ne!(fs::read(manifest(&job)).unwrap(), before, "the new stamp is remembered");
-}
-
-#[test]
-fn a_guest_that_was_replaced_is_refused_although_it_is_prepared() {
-    let job = without_compiler();
-    let guest = job.path("guest.wasm");
-    let mut bytes = fs::read(&guest).unwrap();
-    let modified = fs::metadata(&guest).unwrap().modified().unwrap();
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    write(&guest, &bytes);
-    // Same size, same time of change: as close as one can forge it.
-    fs::File::options().write(true).open(&guest).unwrap().set_modified(modified).unwrap();
-    for response in [info(&job), has_vm(&job)] {
-        response.fails(CPI_ERROR, &["guest.wasm: its sha256 is ", "but `guest.sha256` pins "]);
-    }
-}
-
-#[test]
-fn a_guest_that_is_gone_is_refused_although_it_is_prepared() {
-    let job = without_compiler();
-    fs::remove_file(job.path("guest.wasm")).unwrap();
-    for response in [info(&job), has_vm(&job)] {
-        response.fails(CPI_ERROR, &["guest.wasm: cannot be read", "No such file", "check `guest.path`"]);
-    }
 }
 
 #[test]

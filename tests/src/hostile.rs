@@ -4,9 +4,13 @@
 //! A file with a `(component` is taken as it is. A file with a `(module` holds
 //! only what it is about; whatever else the world `bosh:cpi` demands is added
 //! here: exports that trap, a memory, an allocator, and a `describe` that is
-//! all right and lists the methods below.
+//! all right and lists the methods below. A line `;; world: NAME` says in which of
+//! `worlds/` it lives, if it imports or exports more than `bosh:cpi`.
+
+pub mod binary;
 
 use crate::dist;
+use binary::{leb, section};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -65,27 +69,46 @@ pub fn component(text: &str) -> Result<Vec<u8>, String> {
     let mut module = wat::parse_str(completed(text)).map_err(|error| error.to_string())?;
     let mut resolve = Resolve::default();
     let encoded = resolve.push_dir(dist::root().join("wit")).and_then(|(package, _)| {
-        let world = resolve.select_world(&[package], Some("cpi"))?;
+        let world = match text.lines().find_map(|line| line.strip_prefix(";; world: ")) {
+            None => resolve.select_world(&[package], Some("cpi"))?,
+            Some(name) => {
+                let package = resolve.push_file(directory().join("worlds").join(format!("{name}.wit")))?;
+                resolve.select_world(&[package], Some("guest"))?
+            }
+        };
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
         ComponentEncoder::default().module(&module)?.encode()
     });
     encoded.map_err(|error| format!("{error:#}"))
 }
 
+/// `small` but for one byte: it has no VM.
+pub fn other() -> Vec<u8> {
+    let path = directory().join("small.wat");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let other = component(&text.replace(r"\00\00\00\00\01", r"\00\00\00\00\00"));
+    other.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 /// A component with one more custom section at its end.
-pub fn with_section(mut component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> {
-    let mut content = vec![u8::try_from(name.len()).unwrap_or(0)];
-    content.extend_from_slice(name.as_bytes());
-    content.extend_from_slice(data);
-    component.push(0);
-    // LEB128.
-    let mut length = content.len();
-    while length >= 0x80 {
-        component.push(u8::try_from(length & 0x7f).unwrap_or(0) | 0x80);
-        length >>= 7;
-    }
-    component.push(u8::try_from(length).unwrap_or(0));
-    component.extend(content);
+pub fn with_section(component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> {
+    let content = [leb(name.len()).as_slice(), name.as_bytes(), data].concat();
+    [component, section(0, &content)].concat()
+}
+
+/// A component with another one in it, which it does not use.
+pub fn with_component(component: Vec<u8>, inner: &[u8]) -> Vec<u8> {
+    [component, section(4, inner)].concat()
+}
+
+/// A component that instantiates another module as often beside its own; it must
+/// have only one of those.
+pub fn with_instances(mut component: Vec<u8>, content: &str, count: usize) -> Vec<u8> {
+    let instances = "(core instance (instantiate 1))".repeat(count);
+    let text = format!("(component (core module) (core module {content}) {instances})");
+    let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{content}: {error}"));
+    // Without its header and the first module, which stands for the component's own.
+    component.extend_from_slice(bytes.get(18..).unwrap_or_default());
     component
 }
 
@@ -145,9 +168,18 @@ fn description(name: &str, version: &str, formats: &[&str], methods: &[&str]) ->
     format!("(data (i32.const 0x1000) \"{data}\")\n")
 }
 
+/// A guest that has these methods, with code for them.
+pub fn implementing(methods: &[&str], code: &str) -> Vec<u8> {
+    let text = format!("(module {code} {})", description("hostile", "1.0.0", &["hostile-raw"], methods));
+    component(&text).unwrap_or_else(|error| panic!("{code}: {error}"))
+}
+
 /// A guest that says this about itself.
 pub fn describing(name: &str, version: &str, formats: &[&str], methods: &[&str]) -> Vec<u8> {
-    let text = format!("(module {})", description(name, version, formats, methods));
+    let description = description(name, version, formats, methods);
+    // All that it says lies in its memory, and then some.
+    let pages = description.len() / (3 * 65_536) + 4;
+    let text = format!("(module (memory (export \"memory\") {pages}) {description})");
     component(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

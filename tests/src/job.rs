@@ -142,6 +142,16 @@ impl Job {
         probe::outcomes(response.result())
     }
 
+    /// What `wasm-cpi check` prints about it, and whether it is content.
+    pub fn check(&self) -> (bool, String) {
+        let mut command = Command::new(dist::tool());
+        let output = command.args(["check", "--config"]).arg(self.config_file()).env_clear().current_dir("/").output();
+        let output = output.unwrap_or_else(|error| panic!("check: {error}"));
+        assert!(output.status.code().is_some_and(|code| code < 2), "check: {}", output.status);
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -5,6 +5,8 @@
 //! Every call through here is held to the clients' contract (`response`), so
 //! that each test is a test of it, whatever else it is about.
 
+pub mod archive;
+pub mod audit;
 pub mod call;
 pub mod client;
 pub mod cloud;
@@ -12,6 +14,7 @@ pub mod dist;
 pub mod elf;
 pub mod hostile;
 pub mod job;
+pub mod prepared;
 pub mod probe;
 pub mod process;
 pub mod registry;

@@ -27,6 +27,9 @@ const KNOWN: [&str; 10] = [
 /// The part of every secret in a job's files: no output may hold it.
 pub const CANARY: &str = "cAnArY7secret";
 
+/// What a call says whose host panicked: nothing may bring that about.
+const PANICKED: &str = "a bug in wasm-cpi ended the call";
+
 /// Ruby's parser stops at 100.
 const MAX_DEPTH: usize = 100;
 
@@ -53,6 +56,7 @@ impl Response {
         let json: Value = serde_json::from_slice(&finished.stdout)
             .unwrap_or_else(|error| panic!("stdout is not one JSON document: {error}\n{context}"));
         check_shape(&json, cli_deletes_stemcell, &context);
+        assert!(!stdout.contains(PANICKED), "the host panicked\n{context}");
         assert!(depth(&json) <= MAX_DEPTH, "too deep for Ruby\n{context}");
         assert!(!stdout.contains(CANARY) && !stderr.contains(CANARY), "a secret is in the output\n{context}");
         assert!(stderr.len() <= MAX_STDERR, "{} bytes on stderr", stderr.len());
@@ -140,6 +144,6 @@ pub fn depth(value: &Value) -> usize {
 }
 
 /// Characters that hide text or turn it around.
-fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -9,7 +9,7 @@ mod tls;
 
 pub use answer::Answer;
 pub use request::Seen;
-pub use tls::{Authority, Identity, Validity};
+pub use tls::{Authority, Identity, Oddity, Validity};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};

@@ -18,7 +18,14 @@ The two to begin with:
                      unit    unit tests of runtime and xtask
                      guests  unit tests of the guests, natively
                      it      integration tests against the built binaries
+                     attack  the corpus of attacks
       -- ARGS...     Passed to the test programs, e.g. a filter
+  attack [OPTIONS] [FILTER...]
+                     Run the corpus of attacks against the built binaries, in
+                     network namespaces of its own, then the fuzz targets
+      --minutes N    For the fuzz targets (default: one); a filter leaves them out
+      --holes        Instead, turn every named check off in turn and show the
+                     attack that notices
 
   fuzz [TARGET] [--minutes N]
                      Let a fuzzer look for inputs that break what must hold of
@@ -52,6 +59,17 @@ pub(crate) enum Part {
     Unit,
     Guests,
     Integration,
+    Attack,
+}
+
+/// Which attacks, and on what.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Attack {
+    pub(crate) holes: bool,
+    /// For the fuzz targets.
+    pub(crate) minutes: Option<u64>,
+    /// Parts of names; none means all.
+    pub(crate) filters: Vec<String>,
 }
 
 /// The job to lay out, and with what.
@@ -76,6 +94,7 @@ pub(crate) struct Fuzz {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
+    Attack(Attack),
     Setup,
     Build,
     Demo,
@@ -99,6 +118,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "build" => alone(Task::Build, command, rest),
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
+        "attack" => attack(rest),
         "fuzz" => fuzz(rest),
         "guest" => guest(rest),
         "job" => job(rest),
@@ -112,6 +132,20 @@ fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
         None => Ok(task),
         Some(word) => Err(format!("`{command}` takes no arguments, got `{word}`")),
     }
+}
+
+fn attack(words: &[String]) -> Result<Task, String> {
+    let mut attack = Attack::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--holes" => attack.holes = true,
+            "--minutes" => attack.minutes = Some(minutes(words.next().map(String::as_str))?),
+            flag if flag.starts_with('-') => return Err(format!("`attack` does not know `{flag}`")),
+            filter => attack.filters.push(filter.to_owned()),
+        }
+    }
+    Ok(Task::Attack(attack))
 }
 
 fn fuzz(words: &[String]) -> Result<Task, String> {
@@ -184,8 +218,9 @@ fn part(word: Option<&str>) -> Result<Part, String> {
         Some("unit") => Ok(Part::Unit),
         Some("guests") => Ok(Part::Guests),
         Some("it") => Ok(Part::Integration),
-        Some(other) => Err(format!("`--only {other}`: expected lint, unit, guests or it")),
-        None => Err("`--only` needs one of lint, unit, guests, it".to_owned()),
+        Some("attack") => Ok(Part::Attack),
+        Some(other) => Err(format!("`--only {other}`: expected lint, unit, guests, it or attack")),
+        None => Err("`--only` needs one of lint, unit, guests, it, attack".to_owned()),
     }
 }
 
@@ -224,6 +259,11 @@ mod tests {
             ("job out --guest g.wasm", job(Some("g.wasm"))),
             ("job --guest g.wasm out", job(Some("g.wasm"))),
             ("job out --guest g.wasm --policy p.json --properties {} --allow-local --no-build", Task::Job(full)),
+            (
+                "attack --holes scheme",
+                Task::Attack(Attack { holes: true, filters: vec!["scheme".to_owned()], ..Attack::default() }),
+            ),
+            ("attack --minutes 5", Task::Attack(Attack { minutes: Some(5), ..Attack::default() })),
             ("fuzz", Task::Fuzz(Fuzz::default())),
             ("fuzz json --minutes 5", Task::Fuzz(Fuzz { target: Some("json".to_owned()), minutes: Some(5) })),
             ("guest ../mine", Task::Guest { directory: "../mine".into() }),
@@ -255,6 +295,7 @@ mod tests {
             ("guest", "DIR"),
             ("guest --fast", "--fast"),
             ("guest a b", "`b`"),
+            ("attack --hole", "--hole"),
             ("test policy", "policy"),
             ("test --only", "lint"),
             ("test --only all", "all"),

@@ -22,6 +22,9 @@ pub(crate) const TOOL: &str = "wasm-cpi";
 /// What runs a call, without it.
 pub(crate) const HOT: &str = "wasm-cpi-run";
 
+/// Where tests find the binaries and guests.
+pub(crate) const DIST: &str = "WASM_CPI_DIST";
+
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mut steps = Steps::new();
     everything(repo, &mut steps)?;
@@ -40,13 +43,29 @@ pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
 fn tool(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler", "--bin", TOOL]))?;
-    publish(repo, &built(repo, TOOL), TOOL, 0o755)
+    publish(&repo.dist(), &built(repo, TOOL), TOOL, 0o755)
 }
 
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "wasm-cpi", "--bin", HOT]))?;
-    publish(repo, &built(repo, HOT), HOT, 0o755)
+    publish(&repo.dist(), &built(repo, HOT), HOT, 0o755)
+}
+
+/// Both programs with every named check switchable. They lie apart from those
+/// that ship, and are built apart: nothing else of this crate knows the feature.
+pub(crate) fn holes(repo: &Repo) -> Result<()> {
+    let mut cargo = repo.cargo_static("build");
+    cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler,holes", "--bins"]);
+    // Dependencies as they ship, and no time spent on optimising the rest.
+    command::run(cargo.args(["--config", "profile.release.package.wasm-cpi.opt-level=1"]))?;
+    for program in [TOOL, HOT] {
+        publish(&repo.holes(), &built(repo, program), program, 0o755)?;
+    }
+    for guest in GUESTS.map(|guest| format!("{guest}.wasm")) {
+        files::copy(&repo.dist().join(&guest), &repo.holes().join(&guest), 0o644)?;
+    }
+    Ok(())
 }
 
 fn built(repo: &Repo, program: &str) -> PathBuf {
@@ -60,12 +79,12 @@ fn guests(repo: &Repo, toolchain: &Toolchain) -> Result<()> {
     }
     command::run(&mut cargo)?;
     for guest in GUESTS {
-        publish(repo, &guest::built(repo, &guest.replace('-', "_")), &format!("{guest}.wasm"), 0o644)?;
+        publish(&repo.dist(), &guest::built(repo, &guest.replace('-', "_")), &format!("{guest}.wasm"), 0o644)?;
     }
     Ok(())
 }
 
-fn publish(repo: &Repo, built: &Path, name: &str, mode: u32) -> Result<()> {
-    files::directory(&repo.dist(), 0o755)?;
-    files::copy(built, &repo.dist().join(name), mode)
+fn publish(dist: &Path, built: &Path, name: &str, mode: u32) -> Result<()> {
+    files::directory(dist, 0o755)?;
+    files::copy(built, &dist.join(name), mode)
 }

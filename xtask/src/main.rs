@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "the list binds the runtime, not its build tool")]
 
 mod arguments;
+mod attack;
 mod build;
 mod command;
 mod demo;
@@ -51,6 +52,7 @@ fn run(words: &[String]) -> Result<()> {
     match task {
         Task::Help => Ok(()),
         Task::Setup => setup::run(&repo).map(drop),
+        Task::Attack(attack) => attack::run(&repo, &attack),
         Task::Build => build::run(&repo),
         Task::Demo => demo::run(&repo),
         Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),

@@ -34,6 +34,11 @@ impl Repo {
         self.root.join("target/dist")
     }
 
+    /// The same programs with checks that can be turned off: for tests of the tests alone.
+    pub(crate) fn holes(&self) -> PathBuf {
+        self.root.join("target/dist-holes")
+    }
+
     /// `cargo` in the root workspace, for code that runs on this machine only.
     pub(crate) fn cargo(&self, subcommand: &str) -> Command {
         let mut cargo = command::new("cargo");

@@ -58,6 +58,20 @@ pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
     }
 }
 
+/// Programs that tests run, installed by their packages where they are missing.
+pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
+    let missing = |(program, _): &&(&str, &str)| command::read(command::new(program).arg("-V")).is_err();
+    let packages: Vec<&str> = tools.iter().filter(missing).map(|(_, package)| *package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let facts = Facts::gather();
+    if !(facts.root && facts.apt) {
+        bail!("these packages are missing: {0}; on Debian: sudo apt-get install {0}", packages.join(" "));
+    }
+    apt_install(&packages)
+}
+
 fn debian(repo: &Repo) -> Result<Toolchain> {
     let sysroot = command::read(command::new("rustc").args(["--print", "sysroot"]))?;
     let linkers = Path::new(&sysroot).join("lib/rustlib").join(&repo.triple).join("bin");
@@ -81,13 +95,16 @@ fn install(packages: &[&str]) -> Result<()> {
         "    guests: rustup's target {TARGET} is not installed; installing Debian's {} (half a minute)",
         packages.join(" ")
     );
+    apt_install(packages).map_err(|error| anyhow!("{error:#}\nGuests cannot be built yet; {}", remedy(packages)))
+}
+
+fn apt_install(packages: &[&str]) -> Result<()> {
     let apt = |words: &[&str]| {
         let mut apt = command::new("apt-get");
         command::run(apt.args(words).env("DEBIAN_FRONTEND", "noninteractive"))
     };
-    apt(&["update", "--quiet=2"])
-        .and_then(|()| apt(&[&["install", "--yes", "--quiet=2", "--no-install-recommends"], packages].concat()))
-        .map_err(|error| anyhow!("{error:#}\nGuests cannot be built yet; {}", remedy(packages)))
+    apt(&["update", "--quiet=2"])?;
+    apt(&[&["install", "--yes", "--quiet=2", "--no-install-recommends"], packages].concat())
 }
 
 fn choose(facts: &Facts) -> Choice {

@@ -4,21 +4,20 @@
 //! not hide the next: every step runs, and the summary tells them all.
 
 use crate::arguments::Part;
+use crate::attack;
 use crate::build;
 use crate::command;
 use crate::deny;
+use crate::fuzz;
 use crate::repo::Repo;
 use crate::steps::Steps;
 use crate::tidy;
 use anyhow::Result;
 
-/// Where the integration tests find the binaries and guests.
-const DIST: &str = "WASM_CPI_DIST";
-
 pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()> {
     let wanted = |part: Part| only.is_none_or(|only| only == part);
     let mut steps = Steps::new();
-    if wanted(Part::Integration)
+    if (wanted(Part::Integration) || wanted(Part::Attack))
         && let Err(error) = build::everything(repo, &mut steps)
     {
         steps.finish().err();
@@ -36,8 +35,12 @@ pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()
     if wanted(Part::Integration) {
         steps.check("integration tests", || {
             let mut cargo = repo.cargo_static("test");
-            test(cargo.args(["--release", "--package", "tests", "--test", "it"]).env(DIST, repo.dist()), rest)
+            test(cargo.args(["--release", "--package", "tests", "--test", "it"]).env(build::DIST, repo.dist()), rest)
         });
+    }
+    if wanted(Part::Attack) {
+        steps.check("attacks", || attack::corpus(repo, &repo.dist(), rest));
+        steps.check("fuzz targets", || fuzz::run(repo, fuzz::DEFAULT_SECONDS).map(drop));
     }
     steps.finish()
 }

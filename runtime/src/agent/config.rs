@@ -27,13 +27,7 @@ impl AgentConfig {
     pub fn endpoints(&self) -> Vec<(&'static str, String)> {
         let mut endpoints: Vec<_> =
             self.mbus.iter().map(|mbus| ("the message bus", mbus.reveal().to_owned())).collect();
-        let Some(options) = self.blobstore.get("options").and_then(Value::as_object) else { return endpoints };
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        endpoints.extend(options.values().filter_map(Value::as_str).map(|url| ("the blobstore", url.to_owned())));
-        if let Some(host) = options.get("host") {
-            let port = options.get("port").map_or_else(|| "443".to_owned(), text);
-            endpoints.push(("the blobstore", format!("https://{}:{port}", text(host))));
-        }
+        endpoints.extend(self.blobstore.get("options").into_iter().flat_map(blobstore));
         endpoints
     }
 
@@ -61,6 +55,26 @@ impl AgentConfig {
         }
         warnings
     }
+}
+
+/// The same of a VM's `env`, where Directors put them nowadays.
+pub fn endpoints_of_env(env: &Map<String, Value>) -> Vec<(&'static str, String)> {
+    let Some(bosh) = env.get("bosh") else { return Vec::new() };
+    let urls = bosh.pointer("/mbus/urls").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let stores = bosh.get("blobstores").and_then(Value::as_array).into_iter().flatten();
+    let blobstores = stores.filter_map(|store| store.get("options")).flat_map(blobstore);
+    urls.map(|url| ("the message bus", url.to_owned())).chain(blobstores).collect()
+}
+
+fn blobstore(options: &Value) -> Vec<(&'static str, String)> {
+    let Some(options) = options.as_object() else { return Vec::new() };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut urls: Vec<String> = options.values().filter_map(Value::as_str).map(str::to_owned).collect();
+    if let Some(host) = options.get("host") {
+        let port = options.get("port").map_or_else(|| "443".to_owned(), text);
+        urls.push(format!("https://{}:{port}", text(host)));
+    }
+    urls.into_iter().map(|url| ("the blobstore", url)).collect()
 }
 
 /// As it is in the URL, without decoding.
@@ -113,13 +127,16 @@ mod tests {
     #[test]
     fn endpoints_are_those_of_message_bus_and_blobstore() {
         let section = json!({"mbus": "nats://h:4222", "blobstore": {"options": {"endpoint": "http://b"}}});
-        let expected = vec![("the message bus", "nats://h:4222"), ("the blobstore", "http://b")];
+        let expected = [("the message bus", "nats://h:4222"), ("the blobstore", "http://b")];
         let endpoints = config(section).endpoints();
         let endpoints: Vec<_> = endpoints.iter().map(|(what, url)| (*what, url.as_str())).collect();
         assert_eq!(endpoints, expected);
         let host_and_port = config(json!({"blobstore": {"options": {"host": "10.0.0.9", "port": 25250}}})).endpoints();
         assert!(host_and_port.contains(&("the blobstore", "https://10.0.0.9:25250".to_owned())));
         assert!(config(json!({"blobstore": {"options": {"endpoint": 1}}})).endpoints().is_empty());
+        let env = json!({"bosh": {"mbus": {"urls": ["nats://h:4222"]}, "blobstores": [{"options": {"endpoint": "http://b"}}, 7]}});
+        assert_eq!(endpoints_of_env(env.as_object().unwrap()), expected.map(|(what, url)| (what, url.to_owned())));
+        assert_eq!(endpoints_of_env(&Map::new()), []);
     }
 
     #[test]

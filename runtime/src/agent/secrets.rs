@@ -37,10 +37,7 @@ pub(super) fn of(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Se
         && let Some(password) = password_of(mbus.reveal())
     {
         secrets.push(("agent.mbus".into(), mbus.clone()));
-        let decoded = url::form_urlencoded::parse(format!("p={}", password.replace('+', "%2B")).as_bytes())
-            .next()
-            .map(|(_, value)| value.into_owned());
-        secrets.extend(decoded.map(|password| ("agent.mbus.password".into(), Secret::new(password))));
+        secrets.push(("agent.mbus.password".into(), decoded(&password)));
     }
     if let Some(options) = config.blobstore.get("options") {
         collect(options, "agent.blobstore.options", 1, &mut secrets);
@@ -51,16 +48,30 @@ pub(super) fn of(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Se
     secrets
 }
 
+/// The password of a URL, as whoever uses it reads it.
+pub(crate) fn decoded(password: &str) -> Secret {
+    let pair = format!("p={}", password.replace('+', "%2B"));
+    let value = url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned());
+    Secret::new(value.unwrap_or_default())
+}
+
 fn collect(value: &Value, path: &str, min: usize, secrets: &mut Vec<(String, Secret)>) {
     if VISIBLE.contains(&path) {
         return;
     }
     match value {
-        Value::String(text) if text.len() >= min => secrets.push((path.to_owned(), Secret::new(text.as_str()))),
+        Value::String(text) if text.len() >= min => {
+            secrets.push((path.to_owned(), Secret::new(text.as_str())));
+            secrets.extend(password_of(text).map(|password| (format!("{path}.password"), decoded(&password))));
+        }
         Value::Array(items) => items.iter().for_each(|item| collect(item, path, min, secrets)),
         Value::Object(fields) => {
-            for (key, value) in fields.iter().filter(|(key, _)| !PLACES.contains(&key.as_str())) {
-                collect(value, &format!("{path}.{key}"), min, secrets);
+            for (key, value) in fields {
+                // A place with a password in it is both.
+                let place = PLACES.contains(&key.as_str());
+                if !place || value.as_str().is_some_and(|url| password_of(url).is_some()) {
+                    collect(value, &format!("{path}.{key}"), min, secrets);
+                }
             }
         }
         _ => {}

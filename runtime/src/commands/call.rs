@@ -1,16 +1,16 @@
 //! `call`: one method by hand, with all that the guest did on the way.
 
+use crate::audit::{Audit, Failed, Used};
 use crate::commands::cli::Report;
 use crate::component::prepared;
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::{Failure, Who};
+use crate::hardening;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::net::gate::NetUsage;
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Named;
 use crate::rpc::request::Request;
-use crate::sandbox::limits::Usage;
 use crate::session::{self, Observed, Session, Unsuccessful};
 use crate::signals;
 use crate::vault::Vault;
@@ -46,17 +46,36 @@ pub struct Options {
 const SHOWN_MAX: usize = 64 * 1024;
 
 pub fn call(options: &Options) -> Result<Report, Failure> {
+    hardening::process::at_start();
     let config = Config::load(&options.config)?;
     let request = request(options, config.api_version)?;
+    let vault = Arc::new(Vault::new());
+    let log = Arc::new(Log::new(config.log_level, config.log_format, None, Arc::clone(&vault)));
+    let audit = Arc::new(Audit::open(config.audit.as_ref(), Some(&config), Some(&request), &log));
+    let called = called(options, &config, &request, &vault, &log, &audit);
+    if let Err(failure) = &called {
+        audit.conclude(Err(failure.into()), None);
+    }
+    called
+}
+
+fn called(
+    options: &Options,
+    config: &Config,
+    request: &Request,
+    vault: &Arc<Vault>,
+    log: &Arc<Log>,
+    audit: &Arc<Audit>,
+) -> Result<Report, Failure> {
     let Named::Known(method) = Named::from_name(&options.method) else {
         return Err(Failure::request(format!("the contract has no method {:?}", options.method)));
     };
     let call = Call::parse(method, request.arguments.clone(), request.api_version)?;
-    let vault = Arc::new(Vault::new());
-    let log = Arc::new(Log::new(config.log_level, config.log_format, None, Arc::clone(&vault)));
-    let prepared = prepared::prepared(config.wanted(), &log)?;
+    let prepared = prepared::prepared(config.wanted(), &session::told(log, audit))?;
+    audit.guest(&prepared.description);
     if method == crate::rpc::method::Method::Info {
         let formats = &prepared.description.stemcell_formats;
+        audit.conclude(Ok(()), None);
         return Ok(Report::good(format!(
             "{:#}\n",
             json!({"api_version": config.api_version, "stemcell_formats": formats})
@@ -74,14 +93,7 @@ pub fn call(options: &Options) -> Result<Report, Failure> {
         };
         seen.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     };
-    let session = Session {
-        config: &config,
-        request: &request,
-        call: &call,
-        vault: &vault,
-        log: &log,
-        watch: Some(Arc::new(watch)),
-    };
+    let session = Session { config, request, call: &call, vault, log, audit, watch: Some(Arc::new(watch)) };
     signals::watch();
     let started = Instant::now();
     let ran = session::run(session, prepared)?;
@@ -91,6 +103,11 @@ pub fn call(options: &Options) -> Result<Report, Failure> {
         let _ = writeln!(text, "{line}");
     }
     let good = ran.result.is_ok();
+    let outcome = ran.result.as_ref().map(drop).map_err(|unsuccessful| match unsuccessful {
+        Unsuccessful::Wire(error) => Failed { error: error.kind.name(), who: Who::Guest },
+        Unsuccessful::Failure(failure) => failure.into(),
+    });
+    audit.conclude(outcome, Some(&ran.used));
     match ran.result {
         Ok(result) => {
             let _ = writeln!(text, "result   {}", log.clean_text(&format!("{result:#}"), SHOWN_MAX));
@@ -107,7 +124,7 @@ pub fn call(options: &Options) -> Result<Report, Failure> {
             }
         }
     }
-    text.push_str(&usage(&ran.usage, &ran.network, wall, &config.limits));
+    text.push_str(&usage(&ran.used, wall, &config.limits));
     Ok(Report { text, good })
 }
 
@@ -127,7 +144,8 @@ fn request(options: &Options, max_api_version: u32) -> Result<Request, Failure> 
     Request::parse(document.to_string().as_bytes(), max_api_version)
 }
 
-fn usage(usage: &Usage, network: &NetUsage, wall: Duration, limits: &Limits) -> String {
+fn usage(used: &Used, wall: Duration, limits: &Limits) -> String {
+    let (usage, network) = (&used.usage, &used.network);
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
     let mut text = String::new();

@@ -1,11 +1,13 @@
 //! `check`: everything that is wrong with a job's files, at once, without
 //! running the guest.
 
+use crate::audit::Audit;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::{source, surface};
-use crate::config::{self, Config};
+use crate::config::{self, Config, GuestConfig};
 use crate::failure::Failure;
+use crate::hardening::{self, Level};
 use crate::net::tls;
 use crate::policy::{Needs, Pem, Policy, PolicyFile, Properties};
 use crate::session;
@@ -30,9 +32,13 @@ pub fn check(path: &Path) -> Report {
         Ok(config) => {
             findings.good.push(format!("{}: read", path.display()));
             findings.warnings.extend(config.warnings.iter().cloned());
+            findings.signature(&config);
             let needs = findings.guest(&config);
             findings.policy(&config, needs.as_ref());
             findings.cache(&config);
+            findings.hardening(config.hardening);
+            let doubts = config.audit.as_ref().and_then(Audit::doubts);
+            findings.warnings.extend(doubts.map(|what| format!("audit: {what}: calls will not be audited")));
             if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
                 && let Err(what) = tls::pem_or_file(ca)
             {
@@ -50,6 +56,17 @@ impl Findings {
             self.problems.extend(failure.detail.lines().map(str::to_owned));
         } else {
             self.problems.push(failure.message.clone());
+        }
+    }
+
+    /// Who vouches for the pinned digest, where somebody must.
+    fn signature(&mut self, config: &Config) {
+        let GuestConfig { path, sha256, signature } = &config.guest;
+        if let Some(signature) = signature {
+            match signature.verify(path, sha256) {
+                Ok(signed) => self.good.push(format!("guest {}: {}", path.display(), signature.describe(&signed))),
+                Err(failure) => self.failed(&failure),
+            }
         }
     }
 
@@ -126,14 +143,33 @@ impl Findings {
         let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
         let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
         for (whose, tls) in grants.chain(logins) {
-            let client = tls.client.iter().flat_map(|client| [&client.cert, &client.key]);
-            for pem in tls.ca.iter().chain(client) {
-                if let Pem::File(name) = pem
-                    && let Err(what) = tls::read_pem(&path.with_file_name(name))
+            type Read = fn(&Path) -> Result<String, String>;
+            let (pem, key): (Read, Read) = (tls::read_pem, tls::read_key);
+            let client = tls.client.iter().flat_map(|client| [(&client.cert, pem), (&client.key, key)]);
+            for (file, read) in tls.ca.iter().map(|ca| (ca, pem)).chain(client) {
+                if let Pem::File(name) = file
+                    && let Err(what) = read(&path.with_file_name(name))
                 {
                     self.problems.push(format!("{}: {whose}: {what}", path.display()));
                 }
             }
+        }
+    }
+
+    /// What stands around a call on this machine.
+    fn hardening(&mut self, level: Level) {
+        let walls = hardening::tried();
+        let missing = walls.missing();
+        let verdict = if missing.is_empty() { "would hold" } else { "would not hold" };
+        self.good.push(format!(
+            "hardening is `{level}`; this machine gives {}; UDP is never held; `required` {verdict}",
+            walls.kinds()
+        ));
+        let missing = missing.into_iter().map(|what| format!("hardening: {what}"));
+        match level {
+            Level::Required => self.problems.extend(missing),
+            Level::BestEffort => self.warnings.extend(missing),
+            Level::Off => {}
         }
     }
 

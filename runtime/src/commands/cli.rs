@@ -3,7 +3,9 @@
 use crate::commands::{call, check, inspect, new, prepare, run};
 use crate::component::{child, compile};
 use crate::failure::Failure;
+use crate::hardening::Level;
 use crate::limits::Limits;
+use crate::log::escape_text;
 use crate::registry_server::{self, TlsFiles};
 use clap::{Args, Parser, Subcommand};
 use std::io::Write;
@@ -43,7 +45,11 @@ enum Command {
     /// Show who a guest is, what it needs, and what it would be granted
     ///
     /// Prints the pin to paste, the methods, and the needs the guest declares. With
-    /// --config also which of them the policy grants, and lines to add for the rest.
+    /// --config also which of them the policy grants, and lines to add for the rest;
+    /// where the config has `guest.signature`, an unsigned guest is not looked at.
+    ///
+    /// With a second file: what that newer version wants beyond the first, and what
+    /// it wants less. Exits 3 if it wants more, 0 if not, 1 for errors.
     Inspect(inspect::Options),
 
     /// Call a method by hand and watch what the guest does
@@ -59,8 +65,13 @@ enum Command {
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
 
+    /// The checks that this build can leave out
+    #[cfg(feature = "holes")]
+    #[command(hide = true)]
+    Holes,
+
     #[command(name = child::SUBCOMMAND, hide = true)]
-    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64 },
+    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level },
 }
 
 #[derive(Args)]
@@ -110,21 +121,23 @@ impl Report {
 pub fn main() -> ExitCode {
     let report = match Cli::parse().command {
         Command::Run(options) => return run::run(&options.config),
-        Command::CompileGuest { compile_mib, compile_seconds, memory_mib } => {
+        Command::CompileGuest { compile_mib, compile_seconds, memory_mib, hardening } => {
             // What goes wrong here the parent sees as a missing answer.
-            return match compile::compile_guest(compile_mib, compile_seconds, memory_mib) {
+            return match compile::compile_guest(compile_mib, compile_seconds, memory_mib, hardening) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
             };
         }
+        #[cfg(feature = "holes")]
+        Command::Holes => Ok(Report::good(crate::holes::list())),
         Command::Prepare(options) => prepare::prepare(&options),
         Command::Check(options) => Ok(check::check(&options.config)),
-        Command::Inspect(options) => inspect::inspect(&options),
+        Command::Inspect(options) => return conclude(inspect::inspect(&options), options.exit_code()),
         Command::Call(options) => call::call(&options),
         Command::New(options) => new::new(&options),
         Command::Registry(options) => registry(options),
     };
-    conclude(report)
+    conclude(report, FAILURE)
 }
 
 fn registry(options: RegistryOptions) -> Result<Report, Failure> {
@@ -140,16 +153,25 @@ fn registry(options: RegistryOptions) -> Result<Report, Failure> {
     Ok(Report::good(""))
 }
 
-fn conclude(report: Result<Report, Failure>) -> ExitCode {
+const FAILURE: u8 = 1;
+
+/// `bad` is how a report exits that is not good; errors exit 1. What is printed
+/// may hold words of a stranger's module: it cannot steer the terminal.
+fn conclude(report: Result<Report, Failure>, bad: u8) -> ExitCode {
     match report {
         Ok(report) => {
-            let written = std::io::stdout().write_all(report.text.as_bytes());
-            if report.good && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            let text = escape_text(&report.text, usize::MAX);
+            match std::io::stdout().write_all(text.as_bytes()) {
+                Ok(()) if report.good => ExitCode::SUCCESS,
+                Ok(()) => ExitCode::from(bad),
+                Err(_) => ExitCode::from(FAILURE),
+            }
         }
         Err(failure) => {
             let detail = if failure.detail.is_empty() { String::new() } else { format!("{}\n", failure.detail) };
-            let _ = std::io::stderr().write_all(format!("{failure}\n{detail}").as_bytes());
-            ExitCode::FAILURE
+            let text = escape_text(&format!("{failure}\n{detail}"), usize::MAX);
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            ExitCode::from(FAILURE)
         }
     }
 }

@@ -1,67 +1,126 @@
 //! `inspect`: who a guest is, what it needs, and what it would get.
 
+mod newer;
+
 use crate::commands::cli::Report;
 use crate::component::cache::Description;
-use crate::component::{child, source, surface};
+use crate::component::source::{Source, read};
+use crate::component::{child, surface};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
+use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::policy::{Comparison, Needs, Properties};
 use crate::session;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct Options {
     /// The guest's file
     #[arg(value_name = "GUEST.wasm")]
     guest: PathBuf,
+    /// A newer version of it: print what that one wants more and less
+    #[arg(value_name = "NEW.wasm")]
+    newer: Option<PathBuf>,
     /// Compare with the policy of this job
-    #[arg(long, value_name = "CPI.json")]
+    #[arg(long, value_name = "CPI.json", conflicts_with = "newer")]
     config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-struct Findings {
+/// How it exits if a newer version wants more: neither well nor an error.
+const WANTS_MORE: u8 = 3;
+
+impl Options {
+    /// For what is not as one would like it.
+    pub(super) fn exit_code(&self) -> u8 {
+        if self.newer.is_some() { WANTS_MORE } else { 1 }
+    }
+}
+
+/// What a guest's file and its `describe` say about it.
+struct Guest {
     file: String,
     bytes: usize,
     sha256: String,
     imports: Vec<String>,
     description: Description,
     needs: Option<Needs>,
+}
+
+struct Findings {
+    guest: Guest,
+    /// Who vouches for it, where the config demands it.
+    signature: Option<String>,
     comparison: Option<Comparison>,
 }
 
 pub fn inspect(options: &Options) -> Result<Report, Failure> {
+    if let Some(newer) = &options.newer {
+        let limits = Limits::default();
+        let look = |path| Guest::look(read(path, &limits)?, path, &limits, Hardening::default());
+        return Ok(newer::report(&look(&options.guest)?, &look(newer)?, options.json));
+    }
     let config = options.config.as_deref().map(Config::load).transpose()?;
     let limits = config.as_ref().map_or_else(Limits::default, |config| config.limits.clone());
-    let file = options.guest.display().to_string();
-    let source = source::read(&options.guest, &limits)?;
-    let surface = surface::inspect(&source.bytes)
-        .map_err(|problems| Failure::config(format!("guest {file}: {}", problems.join("; it "))))?;
-    let bytes = source.bytes.len();
-    let description = child::compile(source.bytes, &limits)?.description;
-    let needs = session::needs(&description)?;
-    let comparison = match (&config, &needs) {
+    let hardening = config.as_ref().map_or_else(Hardening::default, |config| config.hardening);
+    let source = read(&options.guest, &limits)?;
+    let signature = match config.as_ref().and_then(|config| config.guest.signature.as_ref()) {
+        Some(signature) => Some(signature.describe(&signature.verify(&options.guest, &source.sha256)?)),
+        None => None,
+    };
+    let guest = Guest::look(source, &options.guest, &limits, hardening)?;
+    let comparison = match (&config, &guest.needs) {
         (Some(config), Some(needs)) => {
             let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
             Some(session::policy(config, &properties, Some(needs))?.missing(needs))
         }
         _ => None,
     };
-    let findings =
-        Findings { file, bytes, sha256: source.sha256, imports: surface.imports, description, needs, comparison };
-    let text = if options.json { format!("{:#}\n", findings.to_json()) } else { findings.to_text() };
+    let findings = Findings { guest, signature, comparison };
+    let text = if options.json { plain_json(&findings.to_json()) } else { findings.to_text() };
     Ok(Report::good(text))
+}
+
+impl Guest {
+    /// Compiles it and asks it who it is, in a child of its own.
+    fn look(source: Source, path: &Path, limits: &Limits, hardening: Hardening) -> Result<Guest, Failure> {
+        let file = path.display().to_string();
+        let blame = |failure: Failure| Failure { message: format!("guest {file}: {}", failure.message), ..failure };
+        let surface =
+            surface::inspect(&source.bytes).map_err(|problems| blame(Failure::config(problems.join("; it "))))?;
+        let bytes = source.bytes.len();
+        let description = child::compile(source.bytes, limits, hardening).map_err(blame)?.description;
+        let needs = session::needs(&description).map_err(blame)?;
+        Ok(Guest { bytes, sha256: source.sha256, imports: surface.imports, description, needs, file })
+    }
+}
+
+/// JSON that stays JSON when it is printed: nothing in it needs escaping any more.
+fn plain_json(value: &Value) -> String {
+    let mut text = String::new();
+    for c in format!("{value:#}\n").chars() {
+        if c != '\n' && (c.is_control() || is_invisible(c)) {
+            // Such characters occur within strings alone.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }
 
 impl Findings {
     fn to_json(&self) -> Value {
-        let description = &self.description;
+        let Guest { file, bytes, sha256, imports, description, .. } = &self.guest;
         let needs: Option<Value> = description.needs.as_ref().and_then(|text| serde_json::from_str(text).ok());
         let comparison = self.comparison.as_ref().map(|comparison| {
             let http: Vec<Value> = comparison
@@ -75,28 +134,31 @@ impl Findings {
             json!({"http": http, "hidden": comparison.hidden, "expose_line": comparison.expose_line})
         });
         json!({
-            "file": self.file, "bytes": self.bytes, "sha256": self.sha256, "name": description.name, "version": description.version,
+            "file": file, "bytes": bytes, "sha256": sha256, "name": description.name, "version": description.version,
             "stemcell_formats": description.stemcell_formats, "methods": description.methods, "has_names": description.has_names,
-            "imports": self.imports, "needs": needs, "policy": comparison,
+            "imports": imports, "needs": needs, "signature": self.signature, "policy": comparison,
         })
     }
 
     fn to_text(&self) -> String {
-        let description = &self.description;
+        let Guest { file, bytes, sha256, imports, description, needs } = &self.guest;
         let mut text = String::new();
         let out = &mut text;
-        let _ = writeln!(out, "{} {}, {} KiB", description.name, description.version, self.bytes / 1024);
-        let _ = writeln!(out, "pin       \"guest\": {{\"path\": \"{}\", \"sha256\": \"{}\"}}", self.file, self.sha256);
+        let _ = writeln!(out, "{} {}, {} KiB", description.name, description.version, bytes / 1024);
+        let _ = writeln!(out, "pin       \"guest\": {{\"path\": \"{file}\", \"sha256\": \"{sha256}\"}}");
+        if let Some(signature) = &self.signature {
+            let _ = writeln!(out, "signature {signature}");
+        }
         let _ = writeln!(out, "formats   {}", list(&description.stemcell_formats));
         let _ = writeln!(out, "methods   {}", list(&description.methods));
-        let wasi = self.imports.iter().filter(|import| import.starts_with("wasi:")).count();
+        let wasi = imports.iter().filter(|import| import.starts_with("wasi:")).count();
         let ours: Vec<String> =
-            self.imports.iter().filter_map(|import| import.strip_prefix("bosh:cpi/")).map(str::to_owned).collect();
+            imports.iter().filter_map(|import| import.strip_prefix("bosh:cpi/")).map(str::to_owned).collect();
         let _ = writeln!(out, "imports   {} and {wasi} of WASI, without files or sockets", list(&ours));
         if !description.has_names {
             let _ = writeln!(out, "warning   no name section: backtraces will not name functions");
         }
-        match &self.needs {
+        match needs {
             None => {
                 let _ =
                     writeln!(out, "needs     not declared: it gets nothing unless the policy sets `trust_undeclared`");

@@ -6,6 +6,7 @@ use crate::component::prepared::{self, Stored, Wanted};
 use crate::component::source;
 use crate::config::{Config, GuestConfig};
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
 use crate::limits::Limits;
 use crate::log::Level;
 use clap::Args;
@@ -33,8 +34,8 @@ pub fn prepare(options: &Options) -> Result<Report, Failure> {
         let limits = Limits::default();
         become_owner(cache)?;
         let sha256 = source::read(guest, &limits)?.sha256;
-        let guest = GuestConfig { path: guest.clone(), sha256 };
-        good &= one(Wanted { guest: &guest, cache, limits: &limits }, &mut text)?;
+        let guest = GuestConfig { path: guest.clone(), sha256, signature: None };
+        good &= one(Wanted { guest: &guest, cache, limits: &limits, hardening: Hardening::default() }, &mut text)?;
     }
     let configs: Vec<Config> = options.config.iter().map(|path| Config::load(path)).collect::<Result<_, _>>()?;
     for config in &configs {
@@ -45,16 +46,13 @@ pub fn prepare(options: &Options) -> Result<Report, Failure> {
 }
 
 fn one(wanted: Wanted<'_>, text: &mut String) -> Result<bool, Failure> {
-    let mut doubts = Vec::new();
-    let (prepared, stored) = {
-        let doubts = std::cell::RefCell::new(&mut doubts);
-        prepared::prepare(wanted, |level, message| {
-            if level >= Level::Warn {
-                doubts.borrow_mut().push(message.to_owned());
-            }
-        })?
-    };
-    for doubt in doubts {
+    let doubts = std::cell::RefCell::new(Vec::new());
+    let (prepared, stored) = prepared::prepare(wanted, &|event| {
+        if event.level() >= Level::Warn {
+            doubts.borrow_mut().push(event.to_string());
+        }
+    })?;
+    for doubt in doubts.into_inner() {
         let _ = writeln!(text, "warning: {doubt}");
     }
     let description = &prepared.description;

@@ -5,9 +5,12 @@
 //! written before stdin was read to its end, as the Director writes its whole
 //! request before it reads.
 
+use crate::audit::{Audit, Failed, Used};
 use crate::component::prepared;
-use crate::config::Config;
-use crate::failure::Failure;
+use crate::config::{self, Config};
+use crate::failure::{Failure, Who};
+use crate::hardening;
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::{Format, Level, Log};
 use crate::rpc::arguments::Call;
@@ -22,7 +25,7 @@ use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Of an error's message: guests write those, and the Director reads them byte
 /// by byte.
@@ -30,11 +33,16 @@ const MESSAGE_MAX: usize = 64 * 1024;
 
 /// Never panics, never leaves the caller without a response.
 pub fn run(config: &Path) -> ExitCode {
+    hardening::process::at_start();
     // A panic is reported in the response; its text may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
-    let answer = catch_unwind(AssertUnwindSafe(|| answer(config)));
+    let audit = OnceLock::new();
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(config, &audit)));
     let document = answer.unwrap_or_else(|_| {
         let failure = Failure::runtime("a bug in wasm-cpi ended the call; please report it");
+        if let Some(audit) = audit.get() {
+            audit.conclude(Err((&failure).into()), None);
+        }
         response::write(Err(WireError::from(&failure)), "")
     });
     let mut stdout = std::io::stdout().lock();
@@ -44,8 +52,9 @@ pub fn run(config: &Path) -> ExitCode {
     }
 }
 
-fn answer(config: &Path) -> String {
-    let config = Config::load(config);
+/// `audit` is told as soon as it is there, for whoever has to end it.
+fn answer(path: &Path, audit: &OnceLock<Arc<Audit>>) -> String {
+    let config = Config::load(path);
     let defaults = Limits::default();
     let limits = config.as_ref().map_or(&defaults, |config| &config.limits);
     let bytes = read_request(limits);
@@ -57,16 +66,32 @@ fn answer(config: &Path) -> String {
         config.as_ref().map_or((Level::Info, Format::Text), |config| (config.log_level, config.log_format));
     let request_id = request.as_ref().ok().and_then(|request| request.request_id.as_deref());
     let log = Arc::new(Log::new(level, format, request_id, Arc::clone(&vault)));
-    let result =
-        request.map_err(|failure| wire(&failure, &log)).and_then(|request| serve(config, request, &vault, &log));
+    let audit = audit.get_or_init(|| Arc::new(opened(path, &config, request.as_ref().ok(), &log)));
+    let mut used = None;
+    let result = request
+        .map_err(|failure| refused(&failure, &log))
+        .and_then(|request| serve(config, request, &vault, &log, audit, &mut used));
+    let outcome = result.as_ref().map(drop);
+    audit.conclude(
+        outcome.map_err(|Refused { error, who }| Failed { error: error.kind.name(), who: *who }),
+        used.as_ref(),
+    );
     match result {
         Ok(result) => response::write(Ok(result), ""),
-        Err(error) => {
-            let message = log.clean_text(&error.message, MESSAGE_MAX);
+        Err(Refused { error, .. }) => {
+            let max = if Check::MessageSize.on() { MESSAGE_MAX } else { usize::MAX };
+            let message = log.clean_text(&error.message, max);
             let error = WireError { message, ..error };
             response::write(Err(error), &log.story())
         }
     }
+}
+
+/// Calls that fail for their config belong into the audit log, too.
+fn opened(path: &Path, config: &Result<Config, Failure>, request: Option<&Request>, log: &Arc<Log>) -> Audit {
+    let alone = if config.is_err() { config::audit_alone(path) } else { None };
+    let section = config.as_ref().map_or(alone.as_ref(), |config| config.audit.as_ref());
+    Audit::open(section, config.as_ref().ok(), request, log)
 }
 
 /// All of stdin, or the failure to report once all of it was read.
@@ -80,11 +105,17 @@ fn read_request(limits: &Limits) -> Result<Vec<u8>, Failure> {
         // A caller that still writes would get EPIPE instead of an answer.
         std::io::copy(&mut stdin, &mut std::io::sink()).map_err(unreadable)?;
         return Err(Failure {
-            who: crate::failure::Who::Request,
+            who: Who::Request,
             ..Failure::limit("request_mib", limits.request_mib, "the request's size")
         });
     }
     Ok(bytes)
+}
+
+/// An error for the caller, and whose fault it is.
+struct Refused {
+    error: WireError,
+    who: Who,
 }
 
 fn serve(
@@ -92,21 +123,24 @@ fn serve(
     request: Request,
     vault: &Arc<Vault>,
     log: &Arc<Log>,
-) -> Result<Value, WireError> {
+    audit: &Arc<Audit>,
+    used: &mut Option<Used>,
+) -> Result<Value, Refused> {
     let method = match Named::from_name(&request.method) {
         Named::Known(method) => method,
         Named::ConfigureNetworks => {
-            return Err(WireError::new(
-                ErrorType::NotSupported,
-                "configure_networks is deprecated; the Director recreates the VM instead",
-            ));
+            let message = "configure_networks is deprecated; the Director recreates the VM instead";
+            return Err(Refused { error: WireError::new(ErrorType::NotSupported, message), who: Who::Request });
         }
-        Named::Unknown => return Err(WireError::unknown_method(&request.method)),
+        Named::Unknown => {
+            return Err(Refused { error: WireError::unknown_method(&request.method), who: Who::Request });
+        }
     };
-    let config = config.map_err(|failure| wire(&failure, log))?;
-    let fail = |failure: Failure| wire(&failure, log);
+    let config = config.map_err(|failure| refused(&failure, log))?;
+    let fail = |failure: Failure| refused(&failure, log);
     let call = Call::parse(method, request.arguments.clone(), request.api_version).map_err(fail)?;
-    let prepared = prepared::prepared(config.wanted(), log).map_err(fail)?;
+    let prepared = prepared::prepared(config.wanted(), &session::told(log, audit)).map_err(fail)?;
+    audit.guest(&prepared.description);
     if method == Method::Info {
         return Ok(json!({
             "api_version": config.api_version,
@@ -120,19 +154,23 @@ fn serve(
             prepared.description.version,
             method.name()
         );
-        return Err(WireError::new(ErrorType::NotImplemented, message));
+        return Err(Refused { error: WireError::new(ErrorType::NotImplemented, message), who: Who::Guest });
     }
-    let session = Session { config: &config, request: &request, call: &call, vault, log, watch: None };
+    let session = Session { config: &config, request: &request, call: &call, vault, log, audit, watch: None };
     let ran = session::run(session, prepared).map_err(fail)?;
+    *used = Some(ran.used);
     ran.result.map_err(|unsuccessful| match unsuccessful {
-        session::Unsuccessful::Wire(error) => error,
+        session::Unsuccessful::Wire(error) => {
+            log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
+            Refused { error, who: Who::Guest }
+        }
         session::Unsuccessful::Failure(failure) => fail(failure),
     })
 }
 
 /// Details go to the log, in full; the message says who failed.
-fn wire(failure: &Failure, log: &Log) -> WireError {
+fn refused(failure: &Failure, log: &Log) -> Refused {
     log.write(Level::Error, &failure.to_string());
     log.tell(&failure.detail);
-    WireError::from(failure)
+    Refused { error: WireError::from(failure), who: failure.who }
 }

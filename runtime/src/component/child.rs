@@ -8,6 +8,8 @@
 
 use crate::component::cache::Description;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
+use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::signals;
 use rustix::process::{Pid, Signal, kill_process};
@@ -47,23 +49,29 @@ const ARTIFACT_FACTOR: u64 = 20;
 const ARTIFACT_MIN: u64 = 64 << 20;
 const DESCRIPTION_MAX: u64 = 1 << 20;
 
-pub fn compile(wasm: Vec<u8>, limits: &Limits) -> Result<Compiled, Failure> {
+pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<Compiled, Failure> {
     let tool = tool()?;
     let artifact_max = (wasm.len() as u64 * ARTIFACT_FACTOR).max(ARTIFACT_MIN);
     #[expect(clippy::disallowed_methods, reason = "the one child there is; nothing of ours reaches it but its pipes")]
-    let mut child = Command::new(&tool)
+    let mut command = Command::new(&tool);
+    if Check::ChildEnvironment.on() {
+        command.env_clear();
+    }
+    command
         .arg(SUBCOMMAND)
         .args([limits.compile_mib, limits.compile_seconds, limits.memory_mib].map(|limit| limit.to_string()))
-        .env_clear()
+        .arg(hardening.to_string())
+        .envs(holes::for_child())
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         // Nothing of ours may outlive us on the Director's pipes.
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| {
-            Failure::config(format!("{}: cannot be started to compile the guest ({error})", tool.display()))
-        })?;
+        .stderr(Stdio::null());
+    #[cfg(feature = "holes")]
+    crate::hardening::hook::hand_on(&mut command);
+    let mut child = command.spawn().map_err(|error| {
+        Failure::config(format!("{}: cannot be started to compile the guest ({error})", tool.display()))
+    })?;
     let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(Failure::runtime("the compiling child has no pipes"));
     };

@@ -1,14 +1,16 @@
 //! The compiling child itself: `wasm-cpi compile-guest`, never called by hand.
 //!
 //! It gives up what it has before it reads a byte of the stranger's: privileges,
-//! memory and time beyond its limits, the environment. It compiles and hands the
-//! artifact over; then it runs the guest's `describe`, with every import of ours
-//! denied.
+//! memory and time beyond its limits, files, the network. It compiles and hands
+//! the artifact over; then it gives up all system calls but a few, and runs the
+//! guest's `describe`, with every import of ours denied.
 
 use crate::bindings::CpiPre;
 use crate::component::cache::Description;
 use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::surface::{self, Surface};
+use crate::hardening::{Level, Network, Walls, landlock, process, seccomp};
+use crate::holes::{self, Check};
 use crate::host;
 use crate::limits::Limits;
 use crate::rpc::method::{Method, Named};
@@ -29,23 +31,29 @@ const NOBODY: u32 = 65_534;
 const DESCRIBE_SECONDS: u64 = 10;
 
 /// Reads wasm from stdin, answers frames on stdout.
-pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64) -> std::io::Result<()> {
+pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level) -> std::io::Result<()> {
+    process::at_start();
     let mut out = std::io::stdout().lock();
     if let Err(error) = lock_down(compile_mib, compile_seconds) {
         let refusal = refusal(format!("not compiled, as the compiling process cannot give up its rights: {error}"));
         return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
     }
+    process::first_uses();
+    // Now, as compiling starts threads; the compiler reads no file.
+    let landlock = (hardening != Level::Off).then(|| landlock::restrict(&Network::None));
     let mut wasm = Vec::new();
     std::io::stdin().lock().read_to_end(&mut wasm)?;
-    let limits = Limits {
+    let seconds = if Check::DescribeTime.on() { DESCRIBE_SECONDS } else { compile_seconds };
+    let limits = holes::lifted(Limits {
         memory_mib,
-        wall_seconds: DESCRIBE_SECONDS,
-        cpu_seconds: DESCRIBE_SECONDS,
+        wall_seconds: seconds,
+        cpu_seconds: seconds,
         cleanup_seconds: 1,
         ..Limits::default()
-    };
+    });
     let answer = compile(&wasm, &limits).and_then(|(engine, component, surface, artifact)| {
         write_frame(&mut out, Frame::Artifact, &artifact).map_err(|error| refusal(error.to_string()))?;
+        wall_in(hardening, landlock)?;
         describe(&engine, &component, surface, &limits)
     });
     match answer {
@@ -65,12 +73,29 @@ fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     lower(Resource::Fsize, compile_mib << 20)?;
     lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
     lower(Resource::As, compile_mib << 20)?;
-    if rustix::process::geteuid().is_root() {
+    if Check::ChildUser.on() && rustix::process::geteuid().is_root() {
         drop_to(NOBODY, NOBODY)?;
     }
-    rustix::thread::set_no_new_privs(true)?;
+    if Check::ChildPrivileges.on() {
+        rustix::thread::set_no_new_privs(true)?;
+    }
     // After the change of user, which clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    Ok(())
+}
+
+/// What was compiled is mapped: no more code from here on, and no other process,
+/// file or socket.
+fn wall_in(hardening: Level, landlock: Option<Result<landlock::Landlock, String>>) -> Result<(), Refusal> {
+    if let Some(landlock) = landlock {
+        let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
+        let walls = Walls { no_new_privs: Ok(()), landlock, seccomp, network: Network::None };
+        if hardening == Level::Required {
+            walls.demand().map_err(|failure| refusal(failure.message))?;
+        }
+    }
+    #[cfg(feature = "holes")]
+    crate::hardening::hook::run(crate::hardening::hook::Whose::Child);
     Ok(())
 }
 
@@ -109,6 +134,8 @@ fn describe(engine: &Engine, component: &Component, surface: Surface, limits: &L
     wasi::link(&mut linker, component).map_err(failed)?;
     // Without a host behind them, our own interfaces deny everything.
     host::link(&mut linker).map_err(failed)?;
+    #[cfg(feature = "holes")]
+    holes::instead::any_import(&mut linker, component).map_err(failed)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(failed)?).map_err(failed)?;
     ticker::start(engine.clone(), Arc::clone(&ending)).map_err(|error| refusal(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -150,6 +177,9 @@ fn checked(description: Description) -> Result<Description, Refusal> {
     let guest_at_fault = |message: String| Refusal { guest: true, message, detail: String::new() };
     let name_is_plain = plain(&description.name, 64)
         && description.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if !Check::DescriptionForm.on() {
+        return Ok(description);
+    }
     if description.name == "wasm-cpi" {
         return Err(guest_at_fault("`describe` answers the name `wasm-cpi`, which is the runtime's in logs".into()));
     }

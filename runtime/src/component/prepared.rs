@@ -5,8 +5,11 @@ use crate::component::child;
 use crate::component::source::{self, Stamp};
 use crate::config::GuestConfig;
 use crate::failure::Failure;
+use crate::hardening::Level as Hardening;
+use crate::holes::Check;
 use crate::limits::Limits;
-use crate::log::{Level, Log};
+use crate::log::Level;
+use std::fmt;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use wasmtime::Engine;
@@ -32,42 +35,91 @@ pub enum Stored {
     Unstamped(String),
 }
 
+/// What is worth telling about the cache.
+pub enum CacheEvent {
+    /// The directory cannot be used: every call compiles.
+    Unusable(String),
+    /// Something lies there that is not trusted, or cannot be loaded.
+    Doubted(String),
+    /// Nothing lies there: the guest is compiled.
+    Compiling,
+    /// What was compiled cannot be kept.
+    NotKept(String),
+    /// The guest's file was touched, and that cannot be kept.
+    NotStamped(String),
+}
+
+impl CacheEvent {
+    pub fn level(&self) -> Level {
+        if matches!(self, CacheEvent::Compiling) { Level::Debug } else { Level::Warn }
+    }
+
+    /// For the audit log.
+    pub fn word(&self) -> &'static str {
+        match self {
+            CacheEvent::Unusable(_) => "unusable",
+            CacheEvent::Doubted(_) => "doubted",
+            CacheEvent::Compiling => "compiled",
+            CacheEvent::NotKept(_) => "not-kept",
+            CacheEvent::NotStamped(_) => "not-stamped",
+        }
+    }
+}
+
+impl fmt::Display for CacheEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CacheEvent::Unusable(what) => write!(f, "{what}; it is not used"),
+            CacheEvent::Doubted(what) => write!(f, "{what}; the guest is prepared anew"),
+            CacheEvent::Compiling => f.write_str("the guest is not prepared: compiling it"),
+            CacheEvent::NotKept(why) => {
+                write!(f, "the prepared guest cannot be kept, every call compiles it again: {why}")
+            }
+            CacheEvent::NotStamped(why) => {
+                write!(f, "the guest's file was touched, every call hashes it again: {why}")
+            }
+        }
+    }
+}
+
 /// Which guest, and where its prepared form is kept.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub guest: &'a GuestConfig,
     pub cache: &'a Path,
     pub limits: &'a Limits,
+    /// Of the compiling child.
+    pub hardening: Hardening,
 }
 
 /// The guest, prepared now if it was not.
-pub fn prepared(wanted: Wanted<'_>, log: &Log) -> Result<Prepared, Failure> {
-    let (prepared, stored) = prepare(wanted, |level, message| log.write(level, message))?;
+pub fn prepared(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<Prepared, Failure> {
+    let (prepared, stored) = prepare(wanted, tell)?;
     match stored {
         Stored::Already | Stored::Now => {}
-        Stored::Not(why) => {
-            log.write(Level::Warn, &format!("the prepared guest cannot be kept, every call compiles it again: {why}"));
-        }
-        Stored::Unstamped(why) => {
-            log.write(Level::Warn, &format!("the guest's file was touched, every call hashes it again: {why}"));
-        }
+        Stored::Not(why) => tell(&CacheEvent::NotKept(why)),
+        Stored::Unstamped(why) => tell(&CacheEvent::NotStamped(why)),
     }
     Ok(prepared)
 }
 
 /// Tells of doubts, and of what takes a while.
-pub fn prepare(wanted: Wanted<'_>, tell: impl Fn(Level, &str)) -> Result<(Prepared, Stored), Failure> {
+pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepared, Stored), Failure> {
     let guest = wanted.guest;
+    // First of all: what is not vouched for is neither compiled nor looked up.
+    if let Some(signature) = &guest.signature {
+        signature.verify(&guest.path, &guest.sha256)?;
+    }
     let cache = match Cache::open(wanted.cache) {
         Ok(cache) => Some(cache),
         Err(what) => {
             let made = if wanted.cache.exists() { Err(what) } else { Cache::create(wanted.cache) };
-            made.inspect_err(|what| tell(Level::Warn, &format!("{what}; it is not used"))).ok()
+            made.map_err(|what| tell(&CacheEvent::Unusable(what))).ok()
         }
     };
     if let Some(cache) = cache {
         match cache.lookup(&guest.sha256) {
-            Ok(entry) if Stamp::of(&guest.path).as_ref() == Some(&entry.stamp) => {
+            Ok(entry) if Stamp::of(&guest.path).as_ref() == Some(&entry.stamp) || !Check::CacheStamp.on() => {
                 let description = entry.description.clone();
                 return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, Stored::Already));
             }
@@ -80,21 +132,19 @@ pub fn prepare(wanted: Wanted<'_>, tell: impl Fn(Level, &str)) -> Result<(Prepar
                 return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, stored));
             }
             Err(Miss::Absent) => {}
-            Err(Miss::Doubt(what)) => tell(Level::Warn, &format!("{what}; the guest is prepared anew")),
+            Err(Miss::Doubt(what)) => tell(&CacheEvent::Doubted(what)),
         }
-        tell(Level::Debug, COMPILING);
+        tell(&CacheEvent::Compiling);
         return compile(wanted, Some(&cache));
     }
-    tell(Level::Debug, COMPILING);
+    tell(&CacheEvent::Compiling);
     compile(wanted, None)
 }
-
-const COMPILING: &str = "the guest is not prepared: compiling it";
 
 /// Compiles and stores, whatever the cache holds.
 fn compile(wanted: Wanted<'_>, cache: Option<&Cache>) -> Result<(Prepared, Stored), Failure> {
     let source = source::read_pinned(wanted.guest, wanted.limits)?;
-    let compiled = child::compile(source.bytes, wanted.limits).map_err(|failure| Failure {
+    let compiled = child::compile(source.bytes, wanted.limits, wanted.hardening).map_err(|failure| Failure {
         message: format!("{}: {}", wanted.guest.path.display(), failure.message),
         ..failure
     })?;
@@ -110,7 +160,12 @@ fn compile(wanted: Wanted<'_>, cache: Option<&Cache>) -> Result<(Prepared, Store
 
 impl Prepared {
     /// The code, mapped. A cached artifact that cannot be loaded is made anew.
-    pub fn component(self, engine: &Engine, wanted: Wanted<'_>, log: &Log) -> Result<Component, Failure> {
+    pub fn component(
+        self,
+        engine: &Engine,
+        wanted: Wanted<'_>,
+        tell: &dyn Fn(&CacheEvent),
+    ) -> Result<Component, Failure> {
         let (cache, entry) = match &self.code {
             Code::Fresh(bytes) => return deserialize(engine, bytes),
             Code::Cached(cached) => (&cached.0, &cached.1),
@@ -130,7 +185,7 @@ impl Prepared {
             Err(Miss::Absent) => "the artifact is gone from the cache".into(),
             Err(Miss::Doubt(what)) => what,
         };
-        log.write(Level::Warn, &format!("{what}; the guest is prepared anew"));
+        tell(&CacheEvent::Doubted(what));
         let (anew, _) = compile(wanted, Some(cache))?;
         match &anew.code {
             Code::Fresh(bytes) => deserialize(engine, bytes),

@@ -2,6 +2,7 @@
 
 use crate::config::GuestConfig;
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::limits::Limits;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -73,7 +74,7 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Source, Failure> {
 /// Reads the configured guest and insists on its pin.
 pub fn read_pinned(guest: &GuestConfig, limits: &Limits) -> Result<Source, Failure> {
     let source = read(&guest.path, limits)?;
-    if source.sha256 != guest.sha256 {
+    if Check::Pin.on() && source.sha256 != guest.sha256 {
         return Err(Failure::config(format!(
             "guest {}: its sha256 is {}, but `guest.sha256` pins {}; if you trust the new file, change the pin",
             guest.path.display(),

@@ -1,6 +1,7 @@
 //! What a guest's file shows before it is compiled: whether it is a component,
 //! what it imports, what it declares to need.
 
+use crate::holes::Check;
 use crate::log::escape;
 use crate::sandbox::wasi;
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
@@ -52,7 +53,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
             }
             Payload::CustomSection(section) if section.name() == NEEDS_SECTION => {
                 match std::str::from_utf8(section.data()) {
-                    Ok(_) if surface.needs.is_some() => {
+                    Ok(_) if Check::NeedsTwice.on() && surface.needs.is_some() => {
                         problems.push(format!("declares its needs twice (section {NEEDS_SECTION})"))
                     }
                     Ok(text) => surface.needs = Some(text.to_owned()),
@@ -63,7 +64,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
             _ => {}
         }
     }
-    problems.extend(surface.imports.iter().filter_map(|import| refusal(import)));
+    problems.extend(surface.imports.iter().filter(|_| Check::Imports.on()).filter_map(|import| refusal(import)));
     if problems.is_empty() { Ok(surface) } else { Err(problems) }
 }
 

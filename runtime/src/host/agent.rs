@@ -3,7 +3,6 @@ use crate::bindings::bosh::cpi::agent::{self, Encoding, Error, Host, Settings};
 use crate::bindings::bosh::cpi::types::DiskHint;
 use crate::sandbox::state::State;
 use std::sync::Arc;
-use std::time::Instant;
 
 impl State {
     fn agent(&self) -> Result<Arc<AgentSession>, Error> {
@@ -26,38 +25,37 @@ impl From<AgentError> for Error {
 
 impl Host for State {
     async fn bootstrap(&mut self, settings: Settings) -> Result<String, Error> {
-        let since = Instant::now();
-        let seal = self.agent()?.bootstrap(&additions(settings));
-        self.noted("agent.bootstrap", since, seal.as_ref().map_or(0, String::len));
-        Ok(seal?)
+        let note = self.note("agent.bootstrap", &settings.vm_name);
+        let seal = self.agent().and_then(|agent| Ok(agent.bootstrap(&additions(settings))?));
+        note.answered(seal, String::len)
     }
 
     async fn created(&mut self, vm: String, registry_key: String) -> Result<(), Error> {
-        let since = Instant::now();
-        let done = self.agent()?.created(&vm, &registry_key, self.ending.deadline()).await;
-        self.noted("agent.created", since, 0);
-        Ok(done?)
+        let (note, agent) = (self.note("agent.created", &registry_key), self.agent());
+        let deadline = self.ending.deadline();
+        let done = async { Ok(agent?.created(&vm, &registry_key, deadline).await?) };
+        note.answered(done.await, |()| 0)
     }
 
     async fn attached(&mut self, registry_key: String, disk: String, hint: DiskHint) -> Result<(), Error> {
-        let since = Instant::now();
-        let done = self.agent()?.attached(&registry_key, &disk, &hint.into(), self.ending.deadline()).await;
-        self.noted("agent.attached", since, 0);
-        Ok(done?)
+        let (note, agent) = (self.note("agent.attached", &registry_key), self.agent());
+        let deadline = self.ending.deadline();
+        let done = async { Ok(agent?.attached(&registry_key, &disk, &hint.into(), deadline).await?) };
+        note.answered(done.await, |()| 0)
     }
 
     async fn detached(&mut self, registry_key: String, disk: String) -> Result<(), Error> {
-        let since = Instant::now();
-        let done = self.agent()?.detached(&registry_key, &disk, self.ending.deadline()).await;
-        self.noted("agent.detached", since, 0);
-        Ok(done?)
+        let (note, agent) = (self.note("agent.detached", &registry_key), self.agent());
+        let deadline = self.ending.deadline();
+        let done = async { Ok(agent?.detached(&registry_key, &disk, deadline).await?) };
+        note.answered(done.await, |()| 0)
     }
 
     async fn deleted(&mut self, registry_key: String) -> Result<(), Error> {
-        let since = Instant::now();
-        let done = self.agent()?.deleted(&registry_key, self.ending.deadline()).await;
-        self.noted("agent.deleted", since, 0);
-        Ok(done?)
+        let (note, agent) = (self.note("agent.deleted", &registry_key), self.agent());
+        let deadline = self.ending.deadline();
+        let done = async { Ok(agent?.deleted(&registry_key, deadline).await?) };
+        note.answered(done.await, |()| 0)
     }
 }
 

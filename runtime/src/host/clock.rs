@@ -1,35 +1,39 @@
 use crate::bindings::bosh::cpi::clock::Host;
 use crate::sandbox::state::State;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Longer sleeps end with the call anyway.
 const SLEEP_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Host for State {
     fn now_ms(&mut self) -> u64 {
+        self.counts.clock += 1;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
     fn monotonic_ns(&mut self) -> u64 {
+        self.counts.clock += 1;
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
         seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
     }
 
     async fn sleep(&mut self, ms: u64) -> Result<(), String> {
-        let (ending, since) = (Arc::clone(&self.ending), Instant::now());
+        self.counts.clock += 1;
+        let (ending, note) = (Arc::clone(&self.ending), self.note("clock.sleep", ""));
         let slept = tokio::select! {
             biased;
             () = ending.begun() => Err(self.cancelled().unwrap_or_default()),
             () = tokio::time::sleep(Duration::from_millis(ms).min(SLEEP_MAX)) => Ok(()),
         };
-        self.noted("clock.sleep", since, 0);
+        note.done(0);
         slept
     }
 
     fn ending(&mut self) -> Option<String> {
+        self.counts.clock += 1;
         self.cancelled()
     }
 }

@@ -6,7 +6,6 @@ use crate::policy::DenialReason;
 use crate::sandbox::ending::Why;
 use crate::sandbox::state::State;
 use std::sync::Arc;
-use std::time::Instant;
 
 impl State {
     fn gate(&self) -> Result<Arc<Gate>, Error> {
@@ -56,9 +55,8 @@ impl Host for State {
 
     async fn session(&mut self, name: String) -> Result<String, Error> {
         let gate = self.gate()?;
-        let since = Instant::now();
-        let shown = gate.session(&name, self.ending.deadline()).await;
-        self.noted("http.session", since, shown.as_ref().map_or(0, String::len));
+        let note = self.note("http.session", &name);
+        let shown = note.answered(gate.session(&name, self.ending.deadline()).await, String::len);
         self.watch(&gate);
         Ok(shown?)
     }

@@ -3,7 +3,6 @@ use crate::image::{Image, ImageError};
 use crate::sandbox::ending::Ending;
 use crate::sandbox::state::State;
 use std::sync::Arc;
-use std::time::Instant;
 
 impl State {
     /// The image, or why there is none to read.
@@ -35,37 +34,34 @@ impl From<ImageError> for Error {
 
 impl Host for State {
     fn size(&mut self) -> Result<u64, Error> {
-        Ok(self.image()?.size())
+        let size = self.image().map(|image| image.size());
+        self.note("image.size", "").answered(size, |_| 0)
     }
 
     async fn sha256(&mut self) -> Result<String, Error> {
-        let image = self.image()?;
-        let since = Instant::now();
-        let digest = reading(Arc::clone(&self.ending), image.sha256()).await;
-        self.noted("image.sha256", since, 0);
-        digest
+        let (note, ending) = (self.note("image.sha256", ""), Arc::clone(&self.ending));
+        let image = self.image();
+        let digest = async { reading(ending, image?.sha256()).await };
+        note.answered(digest.await, |_| 0)
     }
 
     fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
-        let since = Instant::now();
-        let bytes = self.image()?.read(offset, length)?;
-        self.noted("image.read", since, bytes.len());
-        Ok(bytes)
+        let note = self.note("image.read", "");
+        note.answered(self.image().and_then(|image| Ok(image.read(offset, length)?)), Vec::len)
     }
 
     async fn members(&mut self) -> Result<Vec<Member>, Error> {
-        let image = self.image()?;
-        let since = Instant::now();
-        let members = reading(Arc::clone(&self.ending), image.members()).await?;
-        self.noted("image.members", since, 0);
+        let (note, ending) = (self.note("image.members", ""), Arc::clone(&self.ending));
+        let image = self.image();
+        let members = async { reading(ending, image?.members()).await };
+        let members = note.answered(members.await, |_| 0)?;
         Ok(members.into_iter().map(|member| Member { name: member.name, size: member.size }).collect())
     }
 
     async fn read_member(&mut self, name: String, length: u32) -> Result<Vec<u8>, Error> {
-        let image = self.image()?;
-        let since = Instant::now();
-        let bytes = reading(Arc::clone(&self.ending), image.read_member(&name, length)).await?;
-        self.noted("image.read-member", since, bytes.len());
-        Ok(bytes)
+        let (note, ending) = (self.note("image.read-member", &name), Arc::clone(&self.ending));
+        let image = self.image();
+        let bytes = async { reading(ending, image?.read_member(&name, length)).await };
+        note.answered(bytes.await, Vec::len)
     }
 }

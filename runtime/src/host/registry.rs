@@ -2,7 +2,6 @@ use crate::bindings::bosh::cpi::registry::{Error, Host};
 use crate::registry::{GuestRegistry, GuestRegistryError};
 use crate::sandbox::state::State;
 use std::sync::Arc;
-use std::time::Instant;
 
 impl State {
     fn registry(&self) -> Result<Arc<GuestRegistry>, Error> {
@@ -27,23 +26,23 @@ impl From<GuestRegistryError> for Error {
 
 impl Host for State {
     async fn get(&mut self, id: String) -> Result<String, Error> {
-        let since = Instant::now();
-        let settings = self.registry()?.get(&id, self.ending.deadline()).await;
-        self.noted("registry.get", since, settings.as_ref().map_or(0, String::len));
-        Ok(settings?)
+        let (note, registry) = (self.note("registry.get", &id), self.registry());
+        let deadline = self.ending.deadline();
+        let settings = async { Ok(registry?.get(&id, deadline).await?) };
+        note.answered(settings.await, String::len)
     }
 
     async fn put(&mut self, id: String, settings: String) -> Result<(), Error> {
-        let since = Instant::now();
-        let done = self.registry()?.put(&id, &settings, self.ending.deadline()).await;
-        self.noted("registry.put", since, settings.len());
-        Ok(done?)
+        let (note, registry) = (self.note("registry.put", &id), self.registry());
+        let deadline = self.ending.deadline();
+        let done = async { Ok(registry?.put(&id, &settings, deadline).await?) };
+        note.answered(done.await, |()| settings.len())
     }
 
     async fn delete(&mut self, id: String) -> Result<(), Error> {
-        let since = Instant::now();
-        let done = self.registry()?.delete(&id, self.ending.deadline()).await;
-        self.noted("registry.delete", since, 0);
-        Ok(done?)
+        let (note, registry) = (self.note("registry.delete", &id), self.registry());
+        let deadline = self.ending.deadline();
+        let done = async { Ok(registry?.delete(&id, deadline).await?) };
+        note.answered(done.await, |()| 0)
     }
 }

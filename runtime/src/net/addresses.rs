@@ -10,6 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
+use crate::holes::Check;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Addresses {
     /// Globally routable ones.
@@ -22,15 +24,15 @@ pub enum Addresses {
 impl Addresses {
     fn contain(&self, ip: IpAddr) -> bool {
         match self {
-            Addresses::Public => is_public(ip),
-            Addresses::Cidrs(nets) => nets.iter().any(|net| net.contains(&ip)),
+            Addresses::Public => !Check::AddressPublic.on() || is_public(ip),
+            Addresses::Cidrs(nets) => !Check::AddressCidr.on() || nets.iter().any(|net| net.contains(&ip)),
         }
     }
 }
 
 /// May a grant with these `addresses` reach `ip`? `own` are this machine's.
 pub fn judge(ip: IpAddr, addresses: &Addresses, allow_local: bool, own: &[IpAddr]) -> Result<(), String> {
-    let ip = ip.to_canonical();
+    let ip = folded(ip);
     if let Some(what) = never(ip) {
         return Err(format!("{ip} is {what}, which no policy can grant"));
     }
@@ -54,7 +56,7 @@ pub fn judge(ip: IpAddr, addresses: &Addresses, allow_local: bool, own: &[IpAddr
             Addresses::Cidrs(_) => format!("{ip} is in none of the CIDRs in the grant's `addresses`"),
         });
     }
-    for inner in embedded(ip) {
+    for inner in embedded(ip).into_iter().filter(|_| Check::AddressEmbedded.on()) {
         let inner = IpAddr::V4(inner);
         let refused = never(inner).is_some() || is_local(inner, own);
         if refused || !(is_public(inner) || addresses.contain(inner)) {
@@ -66,12 +68,12 @@ pub fn judge(ip: IpAddr, addresses: &Addresses, allow_local: bool, own: &[IpAddr
 
 /// What an address is that no policy can grant.
 pub fn never(ip: IpAddr) -> Option<&'static str> {
-    NEVER.iter().find(|(net, _)| net.contains(&ip.to_canonical())).map(|(_, what)| *what)
+    NEVER.iter().find(|(net, _)| Check::AddressNever.on() && net.contains(&folded(ip))).map(|(_, what)| *what)
 }
 
 /// The same for a whole network: nothing in it could be reached.
 pub fn never_net(net: &IpNet) -> Option<&'static str> {
-    NEVER.iter().find(|(forbidden, _)| forbidden.contains(net)).map(|(_, what)| *what)
+    NEVER.iter().find(|(forbidden, _)| Check::AddressNever.on() && forbidden.contains(net)).map(|(_, what)| *what)
 }
 
 pub fn is_loopback_net(net: &IpNet) -> bool {
@@ -82,7 +84,12 @@ pub fn is_loopback_net(net: &IpNet) -> bool {
 }
 
 fn is_local(ip: IpAddr, own: &[IpAddr]) -> bool {
-    ip.is_loopback() || own.iter().any(|one| one.to_canonical() == ip)
+    Check::AddressOwn.on() && (ip.is_loopback() || own.iter().any(|one| one.to_canonical() == ip))
+}
+
+/// An IPv4 address that is written as IPv6, as what it is.
+fn folded(ip: IpAddr) -> IpAddr {
+    if Check::AddressMapped.on() { ip.to_canonical() } else { ip }
 }
 
 const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> IpNet {
@@ -161,6 +168,12 @@ fn is_public(ip: IpAddr) -> bool {
             IpAddr::V4(_) => !within(IPV4_SPECIAL),
             IpAddr::V6(_) => within(IPV6_PUBLIC) && !within(IPV6_SPECIAL),
         }
+}
+
+/// Where packets to these addresses may end up: there, and at what they carry.
+pub fn ends(addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let canonical = addresses.iter().map(IpAddr::to_canonical);
+    canonical.flat_map(|ip| std::iter::once(ip).chain(embedded(ip).into_iter().map(IpAddr::V4))).collect()
 }
 
 /// The IPv4 addresses that packets to this IPv6 address may end up at.

@@ -14,6 +14,7 @@ mod tests;
 
 use thiserror::Error;
 
+use crate::holes::Check;
 use crate::place::Fault;
 use crate::policy::Capture;
 use crate::secret::{Layer, Secret};
@@ -51,11 +52,13 @@ pub enum Reason {
 const MAX_CAPTURED: usize = 64 * 1024;
 
 /// Makes a response fit for the guest; answers the names of what was captured.
-/// `guarded`: the grant has auth or slots.
+/// `guarded`: the grant has auth or slots. `layer`: of the credentials that the
+/// request was made with, and so of what they got.
 pub fn screen(
     vault: &Vault,
     captures: &[Capture],
     guarded: bool,
+    layer: Layer,
     response: Incoming<'_>,
 ) -> Result<Vec<String>, Withheld> {
     let Incoming { method, path, status, headers, body } = response;
@@ -63,7 +66,7 @@ pub fn screen(
         reason,
         message: format!("iaas: the response to {method} {path} was withheld: {why}"),
     };
-    if (guarded || !captures.is_empty()) && !body.is_empty() && is_encoded(headers) {
+    if Check::EncodedResponse.on() && (guarded || !captures.is_empty()) && !body.is_empty() && is_encoded(headers) {
         let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused where secrets are sent; the \
                    server must answer plainly";
         return Err(withheld(Reason::Encoded, why.to_owned()));
@@ -71,11 +74,12 @@ pub fn screen(
 
     let mut captured = Vec::new();
     let mut too_long = false;
-    for capture in captures.iter().filter(|capture| capture.method == method && capture.path.matches(path)) {
+    let here = |capture: &&Capture| capture.method == method && capture.path.matches(path);
+    for capture in captures.iter().filter(here).filter(|_| Check::CaptureValue.on()) {
         let replaced = capture.place.replace(headers, body, &mut |value| {
             let fresh = !value.is_empty() && vault.open(value).is_none();
-            too_long |= value.len() > MAX_CAPTURED;
-            (fresh && !too_long).then(|| vault.seal(&capture.name, Secret::new(value), Layer::Call))
+            too_long |= Check::CaptureSize.on() && value.len() > MAX_CAPTURED;
+            (fresh && !too_long).then(|| vault.seal(&capture.name, Secret::new(value), layer))
         });
         if too_long {
             let why =
@@ -87,6 +91,7 @@ pub fn screen(
             Ok(false) => {}
             // An error page is not what the capture is about.
             Err(error) if matches!(error.fault, Fault::ContentType(_)) && !(200..300).contains(&status) => {}
+            Err(_) if !Check::CaptureUnreadable.on() => {}
             Err(error) => {
                 let why =
                     format!("the value `{}` cannot be captured: {error}; correct the grant's capture", capture.name);
@@ -95,14 +100,23 @@ pub fn screen(
         }
     }
 
-    headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value));
-    if let Some(blanked) = fields::blank(body, &|text| vault.open(text).is_some()) {
-        *body = blanked;
+    if Check::CredentialHeaders.on() {
+        headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value));
+    }
+    match fields::blank(body, &|text| vault.open(text).is_some()) {
+        _ if !Check::CredentialFields.on() => {}
+        Ok(None) => {}
+        Ok(Some(blanked)) => *body = blanked,
+        Err(fields::Unreadable) => {
+            let why =
+                "it names a field that carries credentials, and cannot be read as what it begins like (JSON, XML)";
+            return Err(withheld(Reason::Unreadable, why.to_owned()));
+        }
     }
 
     let mut parts =
         headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body.as_slice()]);
-    if let Some(name) = parts.find_map(|part| vault.leak_in(part)) {
+    if let Some(name) = parts.find_map(|part| vault.leak_in(part)).filter(|_| Check::Tripwire.on()) {
         let why = format!("it holds the secret `{name}`; if that is no secret, the operator lists it under `expose`");
         return Err(withheld(Reason::Leak(name), why));
     }
@@ -122,7 +136,7 @@ fn is_encoded(headers: &[(String, String)]) -> bool {
 /// Headers that hand out credentials. `WWW-Authenticate` only asks for them.
 fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    matches!(name.as_str(), "set-cookie" | "x-subject-token" | "x-auth-token" | "authorization")
+    matches!(name.as_str(), "set-cookie" | "set-cookie2" | "x-subject-token" | "x-auth-token" | "authorization")
         || name.starts_with("proxy-")
 }
 

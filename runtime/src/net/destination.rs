@@ -11,6 +11,8 @@ use std::net::IpAddr;
 
 use url::Url;
 
+use crate::holes::Check;
+
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,7 +83,7 @@ impl Destination {
             return Err(Invalid::TooLong { length: text.len(), limit: max_bytes });
         }
         // The WHATWG parser strips tabs and line ends and reads `\` as `/`.
-        if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
+        if Check::UrlCharacters.on() && text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
             return Err(Invalid::Form("holds a space, control character or backslash; percent-encode it"));
         }
         let scheme = check_shape(text)?;
@@ -96,6 +98,10 @@ impl Destination {
             None => return Err(Invalid::Form("has no host")),
         };
         let path = canonical_path(url.path())?;
+        // `%C0%AE` is no text, and a dot to decoders that do not know it.
+        if !is_text(&path) {
+            return Err(Invalid::Form("has escapes in its path that are no UTF-8"));
+        }
         url.set_path(&path);
         url.set_fragment(None);
         if let Host::Ip(ip) = host
@@ -177,14 +183,15 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
     let scheme = match scheme.to_ascii_lowercase().as_str() {
         "http" => Scheme::Http,
         "https" => Scheme::Https,
-        other => return Err(Invalid::Scheme(other.chars().take(32).collect())),
+        other if Check::UrlScheme.on() => return Err(Invalid::Scheme(other.chars().take(32).collect())),
+        _ => Scheme::Https,
     };
-    let rest = rest.strip_prefix("//").ok_or(NO_AUTHORITY)?;
+    let rest = rest.strip_prefix("//").or((!Check::UrlSlashes.on()).then_some(rest)).ok_or(NO_AUTHORITY)?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.contains('@') {
+    if Check::UrlUserinfo.on() && authority.contains('@') {
         return Err(Invalid::Form("holds a user name or password; the policy's `auth` sends credentials"));
     }
-    if authority.contains('%') {
+    if Check::UrlPercentHost.on() && authority.contains('%') {
         return Err(Invalid::Form("has a percent-encoded host or a zone id; write the plain host"));
     }
     let (host, port) = match authority.strip_prefix('[') {
@@ -201,12 +208,12 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
             None => (authority, None),
         },
     };
-    if host.is_empty() {
+    if Check::UrlSlashes.on() && host.is_empty() {
         return Err(NO_AUTHORITY);
     }
     if let Some(port) = port {
         let digits = !port.starts_with('0') && port.chars().all(|c| c.is_ascii_digit());
-        if !digits || port.parse::<u16>().is_err() {
+        if Check::UrlPort.on() && (!digits || port.parse::<u16>().is_err()) {
             return Err(BAD_PORT);
         }
     }
@@ -216,15 +223,15 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
 /// Lengths and characters of DNS. Empty labels pass: they match no grant, and
 /// the guest is better told that than that its URL is malformed.
 fn check_name(name: &str) -> Result<(), Invalid> {
-    if name.strip_suffix('.').unwrap_or(name).len() > 253 {
+    if Check::UrlNameLength.on() && name.strip_suffix('.').unwrap_or(name).len() > 253 {
         return Err(Invalid::Form("has a host name of more than 253 characters"));
     }
     for label in name.split('.') {
-        if label.len() > 63 {
+        if Check::UrlNameLength.on() && label.len() > 63 {
             return Err(Invalid::Form("has a host name with a label of more than 63 characters"));
         }
         let plain = label.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
-        if !plain || label.starts_with('-') || label.ends_with('-') {
+        if Check::UrlNameCharacters.on() && (!plain || label.starts_with('-') || label.ends_with('-')) {
             return Err(Invalid::Form("has a host name with characters that DNS names do not have"));
         }
     }
@@ -245,12 +252,25 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
             at += 1;
             continue;
         }
-        let decoded = escape(bytes, at + 1).ok_or(BROKEN)?;
+        let Some(decoded) = escape(bytes, at + 1) else {
+            if Check::PathBrokenEscape.on() {
+                return Err(BROKEN);
+            }
+            canonical.push('%');
+            at += 1;
+            continue;
+        };
         at += 3;
         match decoded {
-            b'/' | b'\\' => return Err(Invalid::Form("has an encoded slash or backslash in its path")),
-            0..=0x1f | 0x7f => return Err(Invalid::Form("has an encoded control character in its path")),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => canonical.push(char::from(decoded)),
+            b'/' | b'\\' if Check::PathEncodedSlash.on() => {
+                return Err(Invalid::Form("has an encoded slash or backslash in its path"));
+            }
+            0..=0x1f | 0x7f if Check::PathEncodedControl.on() => {
+                return Err(Invalid::Form("has an encoded control character in its path"));
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' if Check::PathUnreserved.on() => {
+                canonical.push(char::from(decoded));
+            }
             other => {
                 canonical.push('%');
                 canonical.push(char::from(HEX[usize::from(other >> 4)]));
@@ -260,14 +280,14 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
     }
     // Looked for in the result: letters that were escaped may be part of it.
     let doubly = |(at, _)| matches!(escape(canonical.as_bytes(), at + 3), Some(b'.' | b'/' | b'\\' | b'%' | b';'));
-    if canonical.match_indices("%25").any(doubly) {
+    if Check::PathDoubleEncoding.on() && canonical.match_indices("%25").any(doubly) {
         return Err(Invalid::Form("has a doubly encoded separator in its path"));
     }
     let dots = |segment: &str| {
         let name = segment.split(';').next().unwrap_or_default();
         matches!(name.split("%3B").next(), Some("." | ".."))
     };
-    if canonical.split('/').any(dots) {
+    if Check::PathDotParameters.on() && canonical.split('/').any(dots) {
         return Err(Invalid::Form("has a dot segment with parameters in its path"));
     }
     Ok(canonical)
@@ -277,6 +297,17 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
 fn escape(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = |at: usize| bytes.get(at).copied().and_then(nibble);
     digit(at).zip(digit(at + 1)).map(|(high, low)| high << 4 | low)
+}
+
+/// Whether a canonical path is text once its escapes are decoded.
+fn is_text(path: &str) -> bool {
+    let mut bytes = path.bytes();
+    let mut decoded = Vec::with_capacity(path.len());
+    while let Some(byte) = bytes.next() {
+        let escape = (byte == b'%').then(|| Some(bytes.next().and_then(nibble)? << 4 | bytes.next().and_then(nibble)?));
+        decoded.push(escape.flatten().unwrap_or(byte));
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
 
 fn nibble(digit: u8) -> Option<u8> {

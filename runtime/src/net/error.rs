@@ -4,7 +4,7 @@
 //! origins and paths, never queries, header values or bodies.
 
 use crate::failure::Failure;
-use crate::log::is_invisible;
+use crate::invisible::is_invisible;
 use crate::policy::DenialReason;
 use std::fmt;
 

@@ -10,11 +10,15 @@ mod trouble;
 
 pub use sending::SendBody;
 
+use crate::holes::Check;
+#[cfg(feature = "holes")]
+use crate::holes::instead;
 use crate::limits::Limits;
 use crate::net::destination::Destination;
 use crate::net::error::HttpError;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 use rustls::ClientConfig;
 use sending::Progress;
@@ -64,6 +68,8 @@ pub struct Received {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// Who answered.
+    pub peer: Option<IpAddr>,
 }
 
 impl Caps {
@@ -90,6 +96,10 @@ struct Judged {
 
 impl Resolve for Judged {
     fn resolve(&self, name: Name) -> Resolving {
+        #[cfg(feature = "holes")]
+        if !Check::ResolveOnce.on() {
+            return Box::pin(instead::asked_again(name.as_str().to_owned()));
+        }
         let answer = if name.as_str().eq_ignore_ascii_case(&self.host) { self.addresses.clone() } else { Vec::new() };
         Box::pin(std::future::ready(Ok(Box::new(answer.into_iter()) as Addrs)))
     }
@@ -105,7 +115,9 @@ impl Exchange {
         }
         let client = client(&destination, addresses, tls, &caps, left).map_err(|error| trouble.setup(&error))?;
 
-        headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+        if Check::IdentityRequested.on() {
+            headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+        }
         if let Some(length) = body.announced(&method) {
             headers.insert(CONTENT_LENGTH, length.into());
         }
@@ -129,12 +141,14 @@ fn client(
     left: Duration,
 ) -> Result<Client, reqwest::Error> {
     let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, destination.port())).collect();
-    Client::builder()
+    let redirects = if Check::Redirects.on() { Policy::none() } else { Policy::default() };
+    let builder = Client::builder();
+    let builder = if Check::ProxyEnvironment.on() { builder.no_proxy() } else { builder };
+    builder
         .user_agent(concat!("wasm-cpi/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
+        .redirect(redirects)
         .retry(reqwest::retry::never())
         .referer(false)
-        .no_proxy()
         .http1_only()
         .http1_max_headers(caps.headers.saturating_add(HEADERS_TO_COUNT))
         .pool_max_idle_per_host(0)
@@ -171,7 +185,7 @@ async fn receive(
     trouble: &Trouble,
     deadline: Instant,
 ) -> Result<Received, HttpError> {
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+    if Check::SwitchedProtocol.on() && response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(trouble.protocol("it switched to another protocol, which nobody asked for"));
     }
     let headers = head(response.headers(), caps, trouble)?;
@@ -185,7 +199,8 @@ async fn receive(
         let chunk = match timeout_at(until.into(), response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break,
-            Ok(Err(error)) => return Err(trouble.receiving(error)),
+            Ok(Err(error)) if Check::Truncation.on() => return Err(trouble.receiving(error)),
+            Ok(Err(_)) => break,
             Err(_) if Instant::now() >= deadline => return Err(trouble.out_of_time()),
             Err(_) => return Err(trouble.idle(caps.idle)),
         };
@@ -194,7 +209,8 @@ async fn receive(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Received { status: response.status().as_u16(), headers, body })
+    let peer = response.remote_addr().map(|address| address.ip());
+    Ok(Received { status: response.status().as_u16(), headers, body, peer })
 }
 
 fn head(headers: &HeaderMap, caps: &Caps, trouble: &Trouble) -> Result<Vec<(String, String)>, HttpError> {

@@ -6,23 +6,29 @@
 //! events included, is redacted.
 
 mod auth;
+mod traced;
 
-pub use crate::net::record::{HttpEvent, NetUsage};
+pub use crate::net::event::HttpEvent;
+pub use crate::net::record::NetUsage;
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
 use crate::net::captures::{self, Incoming, Reason, Withheld};
 use crate::net::destination::{Destination, Invalid};
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::event::Underway;
 use crate::net::exchange::{Caps, Received, SendBody};
 use crate::net::headers;
+use crate::net::http_trace::Tracer;
 use crate::net::login::Sessions;
 use crate::net::reach::{Parcel, Reach, Way};
 use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
 use crate::place::Message;
 use crate::policy::{DenialReason, Grant, Policy, Verdict};
+use crate::secret::Layer;
 use crate::vault::Vault;
 use auth::Authorized;
 use bytes::Bytes;
@@ -70,15 +76,6 @@ pub struct Gate {
     watch: Option<Watch>,
 }
 
-/// What became known of a request on its way.
-struct Trace {
-    method: String,
-    target: String,
-    grant: Option<String>,
-    bytes_sent: u64,
-    bytes_received: u64,
-}
-
 impl Gate {
     /// Opens nothing: sockets, certificates and name servers wait for the first
     /// request. `watch` is told of every request when it has ended.
@@ -102,6 +99,19 @@ impl Gate {
         self
     }
 
+    /// Shows every request that is sent, and its response.
+    #[must_use]
+    pub fn with_trace(mut self, trace: Option<Tracer>) -> Self {
+        self.reach.trace = trace;
+        self
+    }
+
+    /// Opens what requests may have to read, before nothing can be opened any
+    /// more. Answers how many files there are.
+    pub fn hold_files(&self) -> usize {
+        self.reach.hold_files()
+    }
+
     #[cfg(test)]
     pub(super) fn with_resolver(mut self, resolver: crate::net::resolve::Resolver) -> Self {
         self.reach.resolver = resolver;
@@ -109,19 +119,12 @@ impl Gate {
     }
 
     pub async fn send(&self, request: OutboundRequest, deadline: Instant) -> Result<InboundResponse, HttpError> {
-        let started = Instant::now();
-        let mut trace =
-            Trace { method: String::new(), target: String::new(), grant: None, bytes_sent: 0, bytes_received: 0 };
-        let result = self.pass(request, deadline, &mut trace).await.map_err(|error| self.redacted(error));
-        self.tell(&HttpEvent {
-            method: trace.method,
-            target: trace.target,
-            grant: trace.grant,
-            outcome: result.as_ref().map(|response| response.status).map_err(|error| error.kind),
-            bytes_sent: trace.bytes_sent,
-            bytes_received: trace.bytes_received,
-            elapsed: started.elapsed(),
-        });
+        let tell = |event: &HttpEvent| self.tell(event);
+        let mut underway = Underway::new(&tell);
+        let event = &mut underway.event;
+        let result = self.pass(request, deadline, event).await.map_err(|error| self.redacted(error));
+        event.outcome = result.as_ref().map(|response| response.status).map_err(|error| error.kind);
+        event.sent = result.as_ref().err().is_none_or(|error| error.sent);
         result
     }
 
@@ -153,14 +156,14 @@ impl Gate {
         &self,
         request: OutboundRequest,
         deadline: Instant,
-        trace: &mut Trace,
+        event: &mut HttpEvent,
     ) -> Result<InboundResponse, HttpError> {
         self.begin()?;
         let method = headers::method(&request.method)?;
-        method.as_str().clone_into(&mut trace.method);
+        method.as_str().clone_into(&mut event.method);
         headers::check(&request.headers, &self.limits)?;
         let destination = destination(&request.url, &self.limits)?;
-        trace.target = self.vault.redact(&destination.to_string());
+        event.target = self.vault.redact(&destination.to_string());
         let own = request.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
         let deadline = own.map_or(deadline, |own| own.min(deadline));
         if deadline <= Instant::now() {
@@ -176,25 +179,28 @@ impl Gate {
                 return Err(HttpError::denied(denial.reason, format!("policy: {}", denial.message)));
             }
         };
-        trace.grant = Some(grant.id.clone());
+        event.grant = Some(grant.id.clone());
         headers::check_credentials(
             &headers,
             destination.query(),
             &self.rules(grant, &method, &destination),
             &self.vault,
         )?;
+        let shown = self.shown(grant, &method, &destination, &headers, &body);
         let url = destination.to_url();
         let (text, path) = (method.as_str(), destination.path());
         let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
         let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing)
             .map_err(|error| HttpError::denied(DenialReason::Slot, error.message))?;
 
-        let ready =
-            Ready { grant, method: &method, destination: &destination, headers: &headers, body: body.into(), part };
-        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
+        event.seals.clone_from(&filled.names);
+
+        let (method, destination) = (&method, &destination);
+        let ready = Ready { grant, method, destination, headers: &headers, body: body.into(), part, shown };
+        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
         // Noted before it is sent: the call may end while it is on its way.
-        let change = (!safe).then(|| self.record.changing(format!("{method} {}", trace.target)));
-        let received = self.exchange(&ready, deadline, trace).await;
+        let change = (!safe).then(|| self.record.changing(format!("{method} {}", event.target)));
+        let received = self.exchange(&ready, deadline, event).await;
         if let Some(number) = change {
             let outcome = match &received {
                 Ok(received) => Outcome::Answered(received.status),
@@ -204,10 +210,14 @@ impl Gate {
             self.record.changed(number, outcome);
         }
         let received = received?;
+        let layer = self.layer_of_answer(grant, &filled.layers);
         if (200..300).contains(&received.status) {
             self.record.accepted(filled.names);
         }
-        self.screen(grant, &method, &destination, received).map_err(HttpError::after_sending)
+        let screened =
+            self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
+        self.trace_answer(grant, &screened);
+        screened
     }
 
     fn tell(&self, event: &HttpEvent) {
@@ -227,6 +237,8 @@ impl Gate {
     fn body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
         let bytes = match body {
             OutboundBody::None => return Ok((Vec::new(), None)),
+            // Said now: nobody is looked up or logged in to for nothing.
+            OutboundBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
             OutboundBody::Image(part) => return Ok((Vec::new(), Some(part))),
             OutboundBody::Bytes(bytes) => bytes,
         };
@@ -241,10 +253,15 @@ impl Gate {
     }
 
     /// Sends, and once more with a new token if the old one was not taken.
-    async fn exchange(&self, ready: &Ready<'_>, deadline: Instant, trace: &mut Trace) -> Result<Received, HttpError> {
+    async fn exchange(
+        &self,
+        ready: &Ready<'_>,
+        deadline: Instant,
+        event: &mut HttpEvent,
+    ) -> Result<Received, HttpError> {
         let grant = ready.grant;
         let way = Way { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
-        let addresses = self.reach.find(&way, ready.destination, deadline).await?;
+        let addresses = self.reach.find(&way, ready.destination, &mut event.address, deadline).await?;
         let mut refused = None;
         loop {
             let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
@@ -252,20 +269,25 @@ impl Gate {
             let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
             let Authorized { header, token } = authorized.map_err(later)?;
             let mut head = headers::to_map(ready.headers)?;
+            let auth = header.as_ref().map(|(name, _)| name.clone());
             head.extend(header);
             let (body, length) = self.outgoing(ready).await.map_err(later)?;
             let parcel =
                 Parcel { method: ready.method.clone(), destination: ready.destination.clone(), headers: head, body };
+            self.trace_sending(ready, auth.as_ref(), length);
+            event.sent = true;
             let result = self.reach.send(&way, addresses.clone(), parcel, self.caps(), deadline).await.map_err(later);
             if result.as_ref().err().is_none_or(|error| error.sent) {
                 self.record.sent(length, ready.part.is_none());
-                trace.bytes_sent += length;
+                event.bytes_sent += length;
             }
-            let received = result?;
+            let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
+            event.address = received.peer.or(event.address);
             self.record.received(received.body.len() as u64);
-            trace.bytes_received += received.body.len() as u64;
+            event.bytes_received += received.body.len() as u64;
             match token {
                 Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => {
+                    self.trace_second_try(grant);
                     refused = Some(token)
                 }
                 Some(_) if received.status == 401 => {
@@ -282,8 +304,7 @@ impl Gate {
             let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
             return Ok((body, ready.body.len() as u64));
         };
-        let none = || HttpError::invalid("there is no image in this call; only `create_stemcell` has one");
-        let image = self.image.as_ref().ok_or_else(none)?;
+        let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
         let (length, pieces) = image.body(part).await.map_err(HttpError::invalid)?;
         Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
     }
@@ -300,17 +321,20 @@ impl Gate {
     fn screen(
         &self,
         grant: &Grant,
+        layer: Layer,
         method: &Method,
         destination: &Destination,
         received: Received,
+        event: &mut HttpEvent,
     ) -> Result<InboundResponse, HttpError> {
-        let Received { status, mut headers, mut body } = received;
+        let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), incoming) {
+        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), layer, incoming) {
             Ok(_) => {}
             Err(Withheld { reason: Reason::Leak(name), message }) => {
                 self.record.leaked(&name);
+                event.leaked = Some(name);
                 return Err(HttpError::denied(DenialReason::Leak, message));
             }
             Err(Withheld { message, .. }) => return Err(HttpError::new(HttpErrorKind::Protocol, message)),
@@ -335,12 +359,14 @@ impl Gate {
             HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => true,
             _ => false,
         };
-        if refusal && !error.sent {
+        if refusal && !error.sent || !Check::RedactGuestError.on() {
             return error;
         }
         HttpError { message: self.vault.redact(&error.message), ..error }
     }
 }
+
+const NO_IMAGE: &str = "there is no image in this call; only `create_stemcell` has one";
 
 const TOTAL: &str = "the sum of all bodies of the call";
 
@@ -353,6 +379,8 @@ struct Ready<'a> {
     body: Bytes,
     /// Instead of the body.
     part: Option<ImagePart>,
+    /// Where requests are traced.
+    shown: Option<traced::AsSent>,
 }
 
 fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {

@@ -3,8 +3,10 @@
 //! Framing and routing are the host's: their headers are refused as invalid.
 //! Credentials are the policy's: where a grant sends its own, or fills slots,
 //! the guest's are denied, in headers and in the query, and so is whatever
-//! would keep the tripwire from reading the answer.
+//! would keep the tripwire from reading the answer. A `_` in a name counts as a
+//! `-`: servers that hand headers on as variables make them the same.
 
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::policy::DenialReason;
@@ -40,7 +42,7 @@ const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 const DISGUISES: [&str; 2] = ["accept-encoding", "range"];
 
 const QUERY_CREDENTIALS: [&str; 8] =
-    ["access_token", "api_key", "apikey", "auth_token", "sig", "signature", "token", "x-auth-token"];
+    ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
 
 /// What a grant says about the head of this request.
 pub(super) struct Rules<'a> {
@@ -55,8 +57,9 @@ pub(super) struct Rules<'a> {
 
 /// Upper case, one of those that make sense here.
 pub(super) fn method(text: &str) -> Result<Method, HttpError> {
-    let known = METHODS.iter().find(|method| method.as_str() == text);
-    known.cloned().ok_or_else(|| {
+    let unknown = || Method::from_bytes(text.as_bytes()).ok().filter(|_| !Check::MethodKnown.on());
+    let known = METHODS.iter().find(|method| method.as_str() == text).cloned().or_else(unknown);
+    known.ok_or_else(|| {
         HttpError::invalid("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS in upper case")
     })
 }
@@ -77,13 +80,14 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
             ));
         };
         let lower = lower.as_str();
-        if FRAMING.contains(&lower) || lower.starts_with("proxy-") {
+        let plain = plain(lower);
+        if Check::HeaderFraming.on() && (FRAMING.contains(&plain.as_str()) || plain.starts_with("proxy-")) {
             return Err(HttpError::invalid(format_args!(
                 "the header `{lower}` is set by the host alone; leave it out"
             )));
         }
         // Header values are text here: what HTTP allows besides, servers read in different ways.
-        if value.chars().any(|c| c.is_control() && c != '\t') {
+        if Check::HeaderValue.on() && value.chars().any(|c| c.is_control() && c != '\t') {
             return Err(HttpError::invalid(format_args!("the value of the header `{lower}` holds control characters")));
         }
     }
@@ -98,30 +102,31 @@ pub(super) fn check_credentials(
     vault: &Vault,
 ) -> Result<(), HttpError> {
     for (name, value) in headers {
-        let name = name.to_ascii_lowercase();
+        let name = plain(name);
         let name = name.as_str();
-        if rules.auth == Some(name) {
+        if Check::HeaderOfAuth.on() && rules.auth.is_some_and(|auth| plain(auth) == name) {
             return Err(denied(format_args!(
                 "the header `{name}` is set by the auth of the grant `{}`; leave it out",
                 rules.grant
             )));
         }
-        if rules.slots.contains(&name) {
-            if vault.seals_in(value.as_bytes()).is_empty() {
+        if rules.slots.iter().any(|slot| plain(slot) == name) {
+            if Check::SlotHeader.on() && vault.seals_in(value.as_bytes()).is_empty() {
                 return Err(denied(format_args!("the header `{name}` is a slot for a seal, and holds none")));
             }
             continue;
         }
-        if IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)) {
+        if Check::HeaderImpostor.on() && IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)) {
             return Err(denied(format_args!("the header `{name}` could change what the policy judged; leave it out")));
         }
-        if name == "authorization" {
+        if Check::HeaderAuthorization.on() && name == "authorization" {
             let remedy = "the policy's `auth` sends credentials, or a slot takes a seal";
             return Err(denied(format_args!("the header `{name}` is not the guest's to set: {remedy}")));
         }
-        let credential =
-            CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        if rules.secrets && (credential || DISGUISES.contains(&name)) {
+        let credential = Check::HeaderCredentials.on()
+            && (CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix)));
+        let disguise = Check::HeaderDisguise.on() && DISGUISES.contains(&name);
+        if rules.secrets && (credential || disguise) {
             let what = "is refused where a grant sends secrets";
             return Err(denied(format_args!(
                 "the header `{name}` {what}, as the grant `{}` does; leave it out",
@@ -129,7 +134,7 @@ pub(super) fn check_credentials(
             )));
         }
     }
-    if let Some(name) = query.filter(|_| rules.secrets).and_then(credential_in_query) {
+    if let Some(name) = query.filter(|_| Check::QueryCredentials.on() && rules.secrets).and_then(credential_in_query) {
         let what = format!(
             "the query's `{name}` is a credential, and the grant `{}` sends its own; leave it out",
             rules.grant
@@ -139,8 +144,12 @@ pub(super) fn check_credentials(
     Ok(())
 }
 
+fn plain(name: &str) -> String {
+    name.to_ascii_lowercase().replace('_', "-")
+}
+
 fn credential_in_query(query: &str) -> Option<String> {
-    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name.to_ascii_lowercase());
+    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| plain(&name));
     let refused = |name: &String| {
         QUERY_CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };

@@ -7,11 +7,13 @@
 
 mod expiry;
 
+use crate::holes::Check;
 use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::event::{HttpEvent, Tell, Underway};
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
+use crate::net::http_trace::Shown;
 use crate::net::reach::{Parcel, Reach, Way};
-use crate::net::record::HttpEvent;
 use crate::place::Message;
 use crate::policy::{DenialReason, Expires, Login, LoginBody};
 use crate::secret::Secret;
@@ -54,7 +56,7 @@ impl Sessions {
         refused: Option<&Secret>,
         reach: &Reach,
         vault: &Vault,
-        tell: &(dyn Fn(&HttpEvent) + Sync),
+        tell: Tell<'_>,
         deadline: Instant,
     ) -> Result<Session, HttpError> {
         let mut sessions = self.0.lock().await;
@@ -67,7 +69,7 @@ impl Sessions {
         }
         known.session = None;
         known.logins += 1;
-        if known.logins > MAX_LOGINS {
+        if Check::LoginCount.on() && known.logins > MAX_LOGINS {
             let what = format!(
                 "login `{}` was done {MAX_LOGINS} times in this call, and its tokens are not taken",
                 login.name
@@ -86,9 +88,14 @@ impl Sessions {
     }
 }
 
-async fn request(login: &Login, reach: &Reach, deadline: Instant) -> Result<Received, HttpError> {
+async fn request(
+    login: &Login,
+    reach: &Reach,
+    event: &mut HttpEvent,
+    deadline: Instant,
+) -> Result<Received, HttpError> {
     let way = Way { name: format!("login `{}`", login.name), addresses: &login.addresses, tls: &login.tls };
-    let addresses = reach.find(&way, &login.destination, deadline).await?;
+    let addresses = reach.find(&way, &login.destination, &mut event.address, deadline).await?;
     let (body, kind) = match &login.body {
         LoginBody::None => (SendBody::None, None),
         LoginBody::Json(text) => (bytes(text.reveal()), Some("application/json")),
@@ -108,8 +115,32 @@ async fn request(login: &Login, reach: &Reach, deadline: Instant) -> Result<Rece
         head.insert(known, headers::secret_value(value.secret.reveal(), name)?);
     }
     let method = headers::method(&login.method)?;
+    let length = body.announced(&method).unwrap_or(0);
+    if let Some(trace) = &reach.trace {
+        // Whatever stands in a login may be a credential.
+        let names = head.keys().map(|name| (name.as_str(), "<redacted>")).collect();
+        let body = Shown::Hidden(usize::try_from(length).unwrap_or(usize::MAX));
+        trace.request(&way.name, method.as_str(), &login.destination.to_url(), &names, &body);
+    }
     let parcel = Parcel { method, destination: login.destination.clone(), headers: head, body };
-    reach.send(&way, addresses, parcel, reach.caps(), deadline).await
+    event.sent = true;
+    let result = reach.send(&way, addresses, parcel, reach.caps(), deadline).await;
+    if result.as_ref().err().is_none_or(|error| error.sent) {
+        event.bytes_sent = length;
+    }
+    if let Ok(received) = &result {
+        (event.address, event.bytes_received) = (received.peer.or(event.address), received.body.len() as u64);
+    }
+    if let Some(trace) = &reach.trace {
+        match &result {
+            Ok(received) => {
+                let names = received.headers.iter().map(|(name, _)| (name.as_str(), "<redacted>")).collect();
+                trace.response(&way.name, received.status, &names, &Shown::Hidden(received.body.len()));
+            }
+            Err(error) => trace.no_response(&way.name, &error.kind.to_string()),
+        }
+    }
+    result
 }
 
 fn bytes(text: &str) -> SendBody {
@@ -121,20 +152,19 @@ impl Session {
         login: &Login,
         reach: &Reach,
         vault: &Vault,
-        tell: &(dyn Fn(&HttpEvent) + Sync),
+        tell: Tell<'_>,
         deadline: Instant,
     ) -> Result<Session, HttpError> {
-        let started = Instant::now();
-        let result = request(login, reach, deadline).await;
-        tell(&HttpEvent {
-            method: login.method.clone(),
-            target: login.destination.to_string(),
-            grant: Some(format!("login {}", login.name)),
-            outcome: result.as_ref().map(|received| received.status).map_err(|error| error.kind),
-            bytes_sent: 0,
-            bytes_received: result.as_ref().map_or(0, |received| received.body.len() as u64),
-            elapsed: started.elapsed(),
-        });
+        let result = {
+            let mut underway = Underway::new(tell);
+            let event = &mut underway.event;
+            (event.method, event.target) = (login.method.clone(), vault.redact(&login.destination.to_string()));
+            event.login = Some(login.name.clone());
+            let result = request(login, reach, event, deadline).await;
+            event.outcome = result.as_ref().map(|received| received.status).map_err(|error| error.kind);
+            event.sent = result.as_ref().err().is_none_or(|error| error.sent);
+            result
+        };
         // The guest's own request has not been sent, which is what counts for it.
         let received = result.map_err(|error| {
             let (who, what) = error.message.split_once(": ").unwrap_or(("iaas", &error.message));
@@ -160,7 +190,7 @@ impl Session {
         let message = Message { headers: &received.headers, body: &received.body };
         let unusable = |why: String| HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}, {why}"));
         let token = match login.token.read(&message) {
-            Ok(Some(token)) if token.len() > MAX_TOKEN => {
+            Ok(Some(token)) if Check::LoginTokenSize.on() && token.len() > MAX_TOKEN => {
                 return Err(unusable(format!("with a token of {} bytes", token.len())));
             }
             Ok(Some(token)) if !token.is_empty() => Secret::new(token),

@@ -4,10 +4,13 @@
 //!
 //! Grants and logins have this way in common. What is sent was decided before.
 
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::held::Held;
+use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
 use crate::net::{addresses, own};
@@ -19,7 +22,7 @@ use rustls::ClientConfig;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Connecting shares its time among the addresses: many would get too little.
@@ -34,6 +37,10 @@ pub(super) struct Reach {
     pub(super) resolver: Resolver,
     /// Where the files lie that the policy names.
     pub(super) files: PathBuf,
+    /// Shows requests and responses, if somebody wants that.
+    pub(super) trace: Option<Tracer>,
+    /// Those files, once they are held open; by the names that the policy gives them.
+    held: OnceLock<HashMap<String, Held>>,
     /// By what asked for it: authorities and keys are read once.
     tls: Mutex<HashMap<String, ClientConfig>>,
     /// Addresses of endpoints that no grant can open, by their names.
@@ -63,20 +70,34 @@ impl Reach {
             caps: Caps::of(limits),
             resolver: Resolver::system(),
             files: PathBuf::new(),
+            trace: None,
+            held: OnceLock::new(),
             tls: Mutex::default(),
             forbidden: Mutex::default(),
         }
+    }
+
+    /// Opens every file that the policy names, and answers how many there are.
+    pub(super) fn hold_files(&self) -> usize {
+        let all = self.policy.http.iter().map(|grant| &grant.tls);
+        let all = all.chain(self.policy.logins.values().map(|login| &login.tls)).flat_map(Tls::files);
+        let held =
+            self.held.get_or_init(|| all.map(|name| (name.to_owned(), Held::new(self.files.join(name)))).collect());
+        held.values().for_each(Held::hold);
+        held.len()
     }
 
     pub(super) fn caps(&self) -> Caps {
         self.caps
     }
 
-    /// The addresses that may be connected to.
+    /// The addresses that may be connected to. `noted` is the first of them, or
+    /// the one that was refused.
     pub(super) async fn find(
         &self,
         way: &Way<'_>,
         destination: &Destination,
+        noted: &mut Option<IpAddr>,
         deadline: Instant,
     ) -> Result<Vec<IpAddr>, HttpError> {
         let found = match destination.host() {
@@ -87,11 +108,14 @@ impl Reach {
             let message = format!("policy: {} does not reach {destination}: {why}", way.name);
             HttpError::denied(DenialReason::Address, message)
         };
+        *noted = found.first().copied();
+        let ends = addresses::ends(&found);
         // With one address of a forbidden endpoint, the others are suspect, too.
-        if let Some((address, what)) = self.forbidden(&found, destination.port(), deadline).await {
+        if let Some((address, what)) = self.forbidden(&ends, destination.port(), deadline).await {
+            *noted = Some(address);
             return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
         }
-        let own = own::among(&found);
+        let own = own::among(&ends);
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in found {
@@ -103,12 +127,17 @@ impl Reach {
         if allowed.is_empty() {
             return Err(denied(refused.unwrap_or_else(|| "it has no address".to_owned())));
         }
+        *noted = allowed.first().copied();
         allowed.truncate(MAX_ADDRESSES);
         Ok(allowed)
     }
 
-    /// The first address that is an endpoint which no grant can open.
+    /// The first of these, in canonical form, that is an endpoint which no grant
+    /// can open.
     async fn forbidden(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<(IpAddr, &str)> {
+        if !Check::EndpointByAddress.on() {
+            return None;
+        }
         let literal = |address: &IpAddr| Some((*address, self.policy.forbids(*address, port)?));
         if let Some(hit) = found.iter().find_map(literal) {
             return Some(hit);
@@ -129,6 +158,7 @@ impl Reach {
             return known;
         }
         let found = self.resolver.resolve(name, deadline).await.unwrap_or_default();
+        let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
         self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
         found
     }
@@ -160,20 +190,23 @@ impl Reach {
     }
 
     fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, String> {
-        let ca = tls.ca.as_ref().map(|pem| self.text(pem)).transpose()?;
+        let ca = tls.ca.as_ref().map(|pem| self.text(pem, tls::pem_in)).transpose()?;
         let client = match &tls.client {
             None => None,
-            Some(client) => Some((self.text(&client.cert)?, self.text(&client.key)?)),
+            Some(client) => Some((self.text(&client.cert, tls::pem_in)?, self.text(&client.key, tls::key_in)?)),
         };
         let client = client.as_ref().map(|(cert, key)| ClientCertificate { chain: cert.reveal(), key });
         let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
         tls::for_scheme(destination.scheme(), &settings)
     }
 
-    fn text(&self, pem: &Pem) -> Result<Secret, String> {
+    fn text(&self, pem: &Pem, read: fn(&Held) -> Result<String, String>) -> Result<Secret, String> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
-            Pem::File(name) => tls::read_pem(&self.files.join(name)).map(Secret::new),
+            Pem::File(name) => match self.held.get().and_then(|held| held.get(name)) {
+                Some(held) => read(held).map(Secret::new),
+                None => read(&Held::new(self.files.join(name))).map(Secret::new),
+            },
         }
     }
 }

@@ -2,11 +2,10 @@
 //! changed, and when the guest was caught with a secret.
 
 use crate::failure::{Failure, Who};
+use crate::holes::Check;
 use crate::limits::Limits;
-use crate::net::error::{HttpError, HttpErrorKind};
-use std::fmt;
+use crate::net::error::HttpError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// More than that say no more to anybody.
 const MAX_CHANGES: usize = 200;
@@ -19,33 +18,6 @@ pub struct NetUsage {
     pub requests: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
-}
-
-/// One request for logs: no query, no header, no body, no secret.
-#[derive(Clone, Debug)]
-pub struct HttpEvent {
-    pub method: String,
-    /// Origin and path; empty if the URL was none.
-    pub target: String,
-    /// The grant that allowed it, or `login NAME`.
-    pub grant: Option<String>,
-    pub outcome: Result<u16, HttpErrorKind>,
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
-    pub elapsed: Duration,
-}
-
-impl fmt::Display for HttpEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.method, self.target)?;
-        match &self.outcome {
-            Ok(status) => write!(f, "{status}")?,
-            Err(kind) => write!(f, "{kind}")?,
-        }
-        let grant = self.grant.as_deref().unwrap_or("no grant");
-        let ms = self.elapsed.as_secs_f64() * 1000.0;
-        write!(f, " ({grant}; {} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)
-    }
 }
 
 #[derive(Default)]
@@ -160,7 +132,7 @@ impl Record {
 
     pub(super) fn ended(&self) -> Option<Failure> {
         let state = self.lock();
-        (state.leaks >= MAX_LEAKS).then(|| {
+        (state.leaks >= MAX_LEAKS && Check::TripwireTwice.on()).then(|| {
             let (leaks, name) = (state.leaks, &state.leaked);
             let what =
                 format!("{leaks} answers held secrets (last `{name}`), so that the guest may be fishing for them");

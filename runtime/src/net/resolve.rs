@@ -9,7 +9,9 @@ pub(crate) mod files;
 #[cfg(test)]
 mod tests;
 
+use crate::holes::Check;
 use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::held::Held;
 use domain::base::iana::{Rcode, Rtype};
 use domain::base::name::Name;
 use domain::base::{Message, ParsedRecord};
@@ -18,10 +20,10 @@ use domain::resolv::StubResolver;
 use domain::resolv::stub::conf::{ResolvConf, ResolvOptions, ServerConf, Transport};
 use files::Servers;
 use futures_util::future::{BoxFuture, FutureExt, select};
-use std::fs::File;
-use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+#[cfg(test)]
 use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 const MAX_ADDRESSES: usize = 32;
@@ -29,12 +31,16 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 /// Some name servers never answer the question for one of the two families:
 /// once one answer is here, the other gets this long.
 const SECOND_ANSWER: Duration = Duration::from_millis(500);
-const MAX_FILE: u64 = 1024 * 1024;
+const MAX_FILE: usize = 1024 * 1024;
+
+/// This machine's own files, one of each per process.
+static SYSTEM: LazyLock<[Arc<Held>; 2]> =
+    LazyLock::new(|| ["/etc/hosts", "/etc/resolv.conf"].map(|path| Arc::new(Held::new(path))));
 
 #[derive(Clone, Debug)]
 pub struct Resolver {
-    hosts: PathBuf,
-    conf: PathBuf,
+    hosts: Arc<Held>,
+    conf: Arc<Held>,
     port: u16,
 }
 
@@ -49,18 +55,27 @@ enum Miss {
 impl Resolver {
     /// With this machine's own files. They are read at each lookup, not here.
     pub fn system() -> Self {
-        Resolver { hosts: "/etc/hosts".into(), conf: "/etc/resolv.conf".into(), port: 53 }
+        let [hosts, conf] = SYSTEM.clone();
+        Resolver { hosts, conf, port: 53 }
+    }
+
+    /// Opens this machine's files, for lookups when nothing can be opened any more.
+    /// Answers how many there are.
+    pub fn hold_system() -> usize {
+        SYSTEM.iter().for_each(|file| file.hold());
+        SYSTEM.len()
     }
 
     #[cfg(test)]
     pub(super) fn with_files(hosts: PathBuf, conf: PathBuf, port: u16) -> Self {
+        let [hosts, conf] = [hosts, conf].map(|path| Arc::new(Held::new(path)));
         Resolver { hosts, conf, port }
     }
 
     /// The addresses of a host: IPv4 first, as clouds' endpoints without a
     /// working IPv6 route are far commoner than the opposite.
     pub async fn resolve(&self, host: &str, deadline: Instant) -> Result<Vec<IpAddr>, HttpError> {
-        if host == "localhost" || host.ends_with(".localhost") {
+        if Check::LocalhostName.on() && (host == "localhost" || host.ends_with(".localhost")) {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
         let mut found = files::in_hosts(&read(&self.hosts), host);
@@ -167,7 +182,7 @@ pub(crate) fn addresses(answer: &Message<bytes::Bytes>) -> Option<Vec<IpAddr>> {
     let mut found = Vec::new();
     for record in answer.answer().ok()? {
         let record: ParsedRecord<'_, bytes::Bytes> = record.ok()?;
-        if record.owner() != owner || found.len() == MAX_ADDRESSES {
+        if (Check::DnsOwner.on() && record.owner() != owner) || found.len() == MAX_ADDRESSES {
             continue;
         }
         if let Ok(Some(a)) = record.to_record::<A>() {
@@ -185,13 +200,8 @@ fn absolute(name: &str) -> Result<Name<Vec<u8>>, String> {
     plain.then(|| format!("{name}.").parse().ok()).flatten().ok_or_else(|| "it is no name for the DNS".to_owned())
 }
 
-fn read(path: &PathBuf) -> String {
-    let mut bytes = Vec::new();
-    if let Ok(file) = File::open(path) {
-        // What was read before an error still counts.
-        let _ = file.take(MAX_FILE).read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+fn read(file: &Held) -> String {
+    String::from_utf8_lossy(&file.read(MAX_FILE).unwrap_or_default()).into_owned()
 }
 
 fn failed(host: &str, why: &str) -> HttpError {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::place::{Place, PlaceError};
+use crate::holes::Check;
+use crate::place::{Place, PlaceError, expect_utf8};
 use crate::policy::{AGENT, Slot};
 use crate::secret::Layer;
 use crate::vault::{Sealed, Vault};
@@ -35,6 +36,8 @@ pub struct Outgoing<'a> {
 pub struct Filled {
     /// Names of the secrets that the request now holds, each once.
     pub names: Vec<String>,
+    /// Where they were configured.
+    pub layers: Vec<Layer>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -52,7 +55,7 @@ pub struct SlotError {
 /// If there is an error, the request is as it was.
 pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>) -> Result<Filled, SlotError> {
     let refuse = Refusal { method: request.method, path: request.path };
-    if let Some(name) = seal_in(vault, request.url.as_bytes()) {
+    if let Some(name) = seal_in(vault, request.url.as_bytes()).filter(|_| Check::SealInUrl.on()) {
         return Err(refuse.in_url(&name));
     }
     if !holds_seals(vault, request.headers, request.body) {
@@ -76,10 +79,16 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
             Err(error) => fault = Some(error),
         }
     }
-    if let Some((name, encoding)) = transformed_in(vault, &headers, &body) {
+    if let Some((name, encoding)) = transformed_in(vault, &headers, &body).filter(|_| Check::SealTransformed.on()) {
         return Err(refuse.changed(&name, encoding));
     }
-    if let Some(seal) = seals(vault, &headers, &body).first() {
+    if plan.iter().any(|(place, _)| !matches!(place, Place::Header(_)))
+        && let Err(error) = expect_utf8(&headers)
+        && let Some((_, sealed)) = plan.first()
+    {
+        return Err(refuse.unwritable(&sealed.name, &error));
+    }
+    if let Some(seal) = seals(vault, &headers, &body).first().filter(|_| Check::SealOutsideSlot.on()) {
         let name = vault.open(seal).map(|sealed| sealed.name.clone()).unwrap_or_default();
         return Err(refuse.outside(&name, &whereabouts::of(seal, &headers, &body), fault.as_ref()));
     }
@@ -90,10 +99,10 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
             .flat_map(|slot| &slot.takes)
             .map(String::as_str)
             .collect();
-        if !takes.contains(&sealed.name.as_str()) {
+        if Check::SlotTakes.on() && !takes.contains(&sealed.name.as_str()) {
             return Err(refuse.not_taken(&sealed.name, place, &takes));
         }
-        if !may_travel(sealed.layer, origin) {
+        if Check::LayerProperty.on() && !may_travel(sealed.layer, origin) {
             return Err(refuse.wrong_layer(&sealed.name, place));
         }
     }
@@ -104,6 +113,7 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
         place
             .replace(&mut headers, &mut body, &mut |_| Some(sealed.secret.reveal().to_owned()))
             .map_err(|error| refuse.unwritable(&sealed.name, &error))?;
+        filled.layers.push(sealed.layer);
         if !filled.names.contains(&sealed.name) {
             filled.names.push(sealed.name.clone());
         }

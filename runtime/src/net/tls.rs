@@ -7,8 +7,12 @@
 
 mod pins;
 
+#[cfg(feature = "holes")]
+use crate::holes::instead;
 use crate::net::destination::Scheme;
+use crate::net::held::Held;
 use crate::secret::Secret;
+use crate::trust;
 use pins::Pinned;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -16,8 +20,6 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +47,8 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
         .map_err(|error| format!("the authorities in `tls.ca` cannot be used: {error}"))?;
     let verifier: Arc<dyn ServerCertVerifier> =
         if settings.pins.is_empty() { webpki } else { Arc::new(Pinned::new(webpki, settings.pins)) };
+    #[cfg(feature = "holes")]
+    let verifier = instead::lenient(verifier);
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
@@ -61,6 +65,8 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    #[cfg(feature = "holes")]
+    instead::keys_logged(&mut config);
     Ok(config)
 }
 
@@ -80,17 +86,45 @@ pub fn pem_or_file(setting: &str) -> Result<String, String> {
     if setting.contains("-----BEGIN ") { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
 }
 
+/// A file that decides whom to trust: nobody else can have written it.
 pub fn read_pem(path: &Path) -> Result<String, String> {
-    const MAX: u64 = 1024 * 1024;
-    let (name, mut text) = (path.display(), String::new());
-    match File::open(path).and_then(|file| file.take(MAX).read_to_string(&mut text)) {
-        Ok(_) if text.contains("-----BEGIN ") => Ok(text),
-        Ok(_) => Err(format!("the file {name} holds no PEM")),
-        Err(error) => Err(format!("the file {name} cannot be read: {error}; give a readable PEM file, or PEM itself")),
+    pem_in(&Held::new(path))
+}
+
+/// The same for a private key, which not everybody may read, either.
+pub fn read_key(path: &Path) -> Result<String, String> {
+    key_in(&Held::new(path))
+}
+
+pub(super) fn pem_in(file: &Held) -> Result<String, String> {
+    trusted_pem(file).map(|(text, _)| text)
+}
+
+pub(super) fn key_in(file: &Held) -> Result<String, String> {
+    match trusted_pem(file)? {
+        (_, mode) if mode & 0o004 != 0 => {
+            Err(format!("the file {} is readable by everybody; run `chmod o-r` on it", file.path().display()))
+        }
+        (text, _) => Ok(text),
+    }
+}
+
+/// The text, and the file's mode.
+fn trusted_pem(file: &Held) -> Result<(String, u32), String> {
+    const MAX: usize = 1024 * 1024;
+    let name = file.path().display();
+    let unreadable =
+        |error| format!("the file {name} cannot be read: {error}; give a readable PEM file, or PEM itself");
+    let mode = file.judged(trust::file).map_err(unreadable)?.map_err(|what| format!("the file {name} {what}"))?;
+    match file.read(MAX).map(String::from_utf8).map_err(unreadable)? {
+        Ok(text) if text.contains("-----BEGIN ") => Ok((text, mode)),
+        _ => Err(format!("the file {name} holds no PEM")),
     }
 }
 
 fn roots(ca: Option<&str>) -> Result<RootCertStore, String> {
+    #[cfg(feature = "holes")]
+    let ca = ca.or_else(|| instead::environment_ca());
     let Some(ca) = ca else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };

@@ -6,12 +6,13 @@
 use url::form_urlencoded;
 
 use super::{Change, Fault};
+use crate::holes::Check;
 
 pub(super) fn edit(body: &[u8], field: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
     let mut pairs = parse(body).map_err(Fault::Malformed)?;
     let mut targets = pairs.iter_mut().filter(|(name, _)| name == field);
     let Some((_, value)) = targets.next() else { return Ok(None) };
-    if targets.next().is_some() {
+    if Check::PlaceOnce.on() && targets.next().is_some() {
         return Err(Fault::Ambiguous);
     }
     let Some(text) = change(value) else { return Ok(None) };

@@ -6,6 +6,7 @@
 
 use super::headers::{is_token, parameter};
 use super::{Change, Fault};
+use crate::holes::Check;
 
 struct Part<'a> {
     /// Header lines as they came, without the last line break.
@@ -19,12 +20,12 @@ pub(super) fn edit(body: &[u8], boundary: &str, name: &str, change: &mut Change<
     let mut parts = parse(body, &delimiter).map_err(|why| Fault::Malformed(format!("multipart form: {why}")))?;
     let mut targets = parts.iter_mut().filter(|part| part.name == name);
     let Some(target) = targets.next() else { return Ok(None) };
-    if targets.next().is_some() {
+    if Check::PlaceOnce.on() && targets.next().is_some() {
         return Err(Fault::Ambiguous);
     }
     let text = std::str::from_utf8(target.content).map_err(|_| Fault::NotPlain)?;
     let Some(text) = change(text) else { return Ok(None) };
-    if text.contains(&delimiter) {
+    if Check::PartBoundary.on() && text.contains(&delimiter) {
         return Err(Fault::Unwritable("it contains the boundary between the parts"));
     }
     target.content = text.as_bytes();
@@ -76,7 +77,9 @@ fn name(head: &str) -> Result<String, &'static str> {
                     return Err("a part has two Content-Dispositions");
                 }
             }
-            "content-transfer-encoding" => return Err("a part has a transfer encoding; send it as it is"),
+            "content-transfer-encoding" if Check::PartEncoding.on() => {
+                return Err("a part has a transfer encoding; send it as it is");
+            }
             _ => {}
         }
     }

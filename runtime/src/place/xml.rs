@@ -9,10 +9,12 @@
 use std::ops::Range;
 
 use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesStart, BytesText, Event};
 use quick_xml::{Reader, Writer};
 
 use super::{Change, Fault};
+use crate::holes::Check;
 
 /// The check for duplicates takes the square of their number.
 const MAX_ATTRIBUTES: usize = 256;
@@ -53,16 +55,33 @@ pub(super) fn edit(body: &[u8], name: &str, change: &mut Change<'_>) -> Result<O
 }
 
 /// The document without the texts below elements with `unwanted` names, save
-/// those that `keep` recognises; `None` if there are none, or if the document
-/// is not the XML that this module reads.
-pub(crate) fn blank(body: &[u8], unwanted: &dyn Fn(&str) -> bool, keep: &dyn Fn(&str) -> bool) -> Option<Vec<u8>> {
+/// those that `keep` recognises, and without the values of such attributes;
+/// `None` if there are none. An error if it is not the XML that this module reads.
+pub(crate) fn blank(
+    body: &[u8],
+    unwanted: &dyn Fn(&str) -> bool,
+    keep: &dyn Fn(&str) -> bool,
+) -> Result<Option<Vec<u8>>, Fault> {
     let mut open: Vec<bool> = Vec::new();
     let mut blanked = false;
     let mut writer = Document::default();
     walk(body, &mut |_, event| {
         let inside = open.last().is_some_and(|inside| *inside);
         match &event {
-            Event::Start(tag) => open.push(inside || unwanted(tag.local_name().as_ref())),
+            Event::Start(tag) | Event::Empty(tag) => {
+                let inside = inside || unwanted(tag.local_name().as_ref());
+                let plain = without_attributes(tag, &|name| inside || unwanted(name));
+                blanked |= plain.is_some();
+                let tag = plain.unwrap_or_else(|| tag.borrow());
+                match &event {
+                    Event::Empty(_) => writer.write(Event::Empty(tag)),
+                    _ => {
+                        open.push(inside);
+                        writer.write(Event::Start(tag));
+                    }
+                }
+                return Ok(());
+            }
             Event::End(_) => drop(open.pop()),
             _ if inside && text(&event).is_some_and(|text| !text.trim().is_empty() && !keep(&text)) => {
                 blanked = true;
@@ -72,9 +91,26 @@ pub(crate) fn blank(body: &[u8], unwanted: &dyn Fn(&str) -> bool, keep: &dyn Fn(
         }
         writer.write(event);
         Ok(())
+    })?;
+    Ok(blanked.then(|| writer.finish()))
+}
+
+/// The tag with nothing in attributes of `unwanted` names; `None` if it has none.
+fn without_attributes(tag: &BytesStart<'_>, unwanted: &dyn Fn(&str) -> bool) -> Option<BytesStart<'static>> {
+    let namespace = |name: &str| name == "xmlns" || name.starts_with("xmlns:");
+    let attributes: Vec<_> = tag.attributes().flatten().collect();
+    let gone = |attribute: &Attribute<'_>| {
+        let name: &str = attribute.key.as_ref();
+        !namespace(name) && !attribute.value.is_empty() && unwanted(attribute.key.local_name().as_ref())
+    };
+    attributes.iter().any(gone).then(|| {
+        let mut plain = BytesStart::new(tag.name().as_ref().to_owned());
+        for attribute in &attributes {
+            let value = if gone(attribute) { String::new() } else { attribute.value.replace('"', "&quot;") };
+            plain.push_attribute(Attribute { key: attribute.key, value: value.into() });
+        }
+        plain
     })
-    .ok()?;
-    blanked.then(|| writer.finish())
 }
 
 struct Found {
@@ -108,7 +144,8 @@ fn find(body: &[u8], name: &str) -> Result<Option<Found>, Fault> {
         }
         let element = Found { value: String::new(), inner: index + 1..index + 1 };
         match (&found, &event) {
-            (Some(_), _) => return Err(Fault::Ambiguous),
+            (Some(_), _) if Check::PlaceOnce.on() => return Err(Fault::Ambiguous),
+            (Some(_), _) => {}
             (None, Event::Start(_)) => inside = Some(element),
             (None, _) => found = Some(element),
         }
@@ -176,7 +213,9 @@ fn check(event: &Event<'_>, index: usize, depth: usize) -> Result<(), &'static s
         Event::GeneralRef(_) if text(event).is_none_or(|text| text.contains(|c| !is_xml_char(c))) => {
             Err("it has a reference to something other than a character")
         }
-        Event::PI(_) | Event::DocType(_) => Err("it has a document type or processing instructions"),
+        Event::PI(_) | Event::DocType(_) if Check::XmlDoctype.on() => {
+            Err("it has a document type or processing instructions")
+        }
         _ => Ok(()),
     }
 }

@@ -8,6 +8,7 @@ use super::fields::Fields;
 use super::problem::Problems;
 use super::properties::Properties;
 use super::template::{SecretRef, Template};
+use crate::holes::Check;
 use crate::secret::Layer;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ impl AuthSpec {
 fn template(fields: &mut Fields<'_>, key: &'static str, secret: bool) -> Option<Template> {
     let text = fields.required_text(key, "${property}")?;
     match Template::parse(text) {
-        Ok(template) if secret && !template.has_property() => {
+        Ok(template) if secret && !template.has_property() && Check::LiteralCredential.on() => {
             let remedy = "put the value into the CPI's properties and write `${property}` here";
             fields.problem(key, "is a credential written into the policy", remedy);
             None
@@ -132,7 +133,7 @@ pub(super) fn check_header_name(name: &str) -> Result<String, (&'static str, &'s
     let token = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
     if !token {
         Err(("is no name of a header", "write it like `X-Auth-Token`"))
-    } else if RESERVED.contains(&lower.as_str()) || lower.starts_with("proxy-") {
+    } else if Check::ConnectionHeader.on() && (RESERVED.contains(&lower.as_str()) || lower.starts_with("proxy-")) {
         Err(("is a header of the connection, which only the host sets", "name another header"))
     } else {
         Ok(lower)

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::fields::{Fields, kind};
 use super::needs::Needs;
 use super::template::is_property_path;
+use crate::holes::Check;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expose {
@@ -56,7 +57,7 @@ impl Expose {
     pub(super) fn shows(&self, path: &str, value: &Value, needs: Option<&Needs>) -> bool {
         let below = |listed: &String| path.strip_prefix(listed.as_str()).is_some_and(|rest| rest.starts_with('.'));
         let named = |list: &[String]| list.iter().any(|listed| listed == path);
-        let credential = looks_like_a_credential(path, value);
+        let credential = Check::ExposedCredential.on() && looks_like_a_credential(path, value);
         match (self, needs) {
             (Expose::Listed(list), _) => named(list) || (!credential && list.iter().any(below)),
             (Expose::Declared, Some(needs)) => !credential && (named(&needs.expose) || needs.expose.iter().any(below)),

@@ -7,7 +7,8 @@
 use serde_json::{Map, Value};
 
 use super::problem::Problems;
-use crate::log::is_invisible;
+use crate::holes::Check;
+use crate::invisible::is_invisible;
 
 pub(super) struct Fields<'a> {
     at: String,
@@ -42,7 +43,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Value> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.map.get(key)
     }
 
@@ -104,7 +107,9 @@ impl<'a> Fields<'a> {
     pub(super) fn required_texts(&mut self, key: &'static str, example: &str) -> Vec<(String, &'a str)> {
         let missing = match self.map.get(key) {
             None => Some("is missing"),
-            Some(Value::Array(list)) if list.is_empty() => Some("is empty, so that nothing could match"),
+            Some(Value::Array(list)) if list.is_empty() && Check::EmptyList.on() => {
+                Some("is empty, so that nothing could match")
+            }
             Some(_) => None,
         };
         if let Some(what) = missing {
@@ -129,7 +134,7 @@ impl<'a> Fields<'a> {
 
     /// Reports the keys that nobody asked for.
     pub(super) fn close(self) {
-        for key in self.map.keys().filter(|key| !self.known.contains(&key.as_str())) {
+        for key in self.map.keys().filter(|key| Check::UnknownKey.on() && !self.known.contains(&key.as_str())) {
             self.problem(
                 &printable(key),
                 "is an unknown key",
@@ -160,7 +165,7 @@ pub(super) fn printable(text: &str) -> String {
 }
 
 fn is_harmless(c: char) -> bool {
-    !c.is_control() && !is_invisible(c)
+    !Check::EscapeNeeds.on() || (!c.is_control() && !is_invisible(c))
 }
 
 /// Names of grants, logins and captures.

@@ -13,6 +13,7 @@ use super::grant::GrantSpec;
 use super::login::LoginSpec;
 use super::problem::{Problem, Problems};
 use super::registry::RegistryRights;
+use crate::holes::Check;
 use crate::strict_json;
 
 /// The default is a policy that grants nothing.
@@ -45,7 +46,7 @@ impl PolicyFile {
         };
         let mut fields = Fields::open(&value, "", problems)?;
         match fields.value("version") {
-            Some(version) if *version == 1 => {}
+            Some(version) if *version == 1 || !Check::UnknownVersion.on() => {}
             Some(_) => {
                 fields.problem(
                     "version",
@@ -80,7 +81,7 @@ fn check_names(logins: &[(String, &String, &Value)], http: &[(String, &Value)], 
     let mut ids: Vec<&str> = Vec::new();
     for (at, grant) in http {
         let Some(id) = grant.get("id").and_then(Value::as_str) else { continue };
-        if ids.contains(&id) {
+        if Check::DuplicateName.on() && ids.contains(&id) {
             problems.add(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id");
         }
         ids.push(id);
@@ -88,7 +89,7 @@ fn check_names(logins: &[(String, &String, &Value)], http: &[(String, &Value)], 
     let used = |grant: &Value| grant.get("auth")?.get("login")?.as_str().map(str::to_owned);
     let used: Vec<(String, String)> = http.iter().filter_map(|(at, grant)| Some((at.clone(), used(grant)?))).collect();
     for (at, name) in &used {
-        if !logins.iter().any(|(_, login, _)| *login == name) {
+        if Check::UnusedLogin.on() && !logins.iter().any(|(_, login, _)| *login == name) {
             problems.add(
                 format!("{at}.auth.login"),
                 format!("names the login `{name}`, which is not there"),
@@ -97,7 +98,7 @@ fn check_names(logins: &[(String, &String, &Value)], http: &[(String, &Value)], 
         }
     }
     for (at, name, _) in logins {
-        if !used.iter().any(|(_, login)| login == *name) {
+        if Check::UnusedLogin.on() && !used.iter().any(|(_, login)| login == *name) {
             problems.add(at, "is used by no grant", "name it in a grant's `auth`, or remove it");
         }
     }
@@ -107,7 +108,7 @@ fn check_captures(http: &[GrantSpec], problems: &Problems) {
     let mut names: Vec<&str> = Vec::new();
     for grant in http {
         for (index, capture) in grant.captures.iter().enumerate() {
-            if names.contains(&capture.name.as_str()) {
+            if Check::DuplicateName.on() && names.contains(&capture.name.as_str()) {
                 let at = format!("{}.captures[{index}].as", grant.at());
                 problems.add(
                     at,

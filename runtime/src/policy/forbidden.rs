@@ -22,15 +22,15 @@ impl Endpoint {
     /// host (a file, say) is no endpoint.
     pub fn from_url(what: &str, url: &str) -> Option<Endpoint> {
         let url = Url::parse(url).ok()?;
-        let name = url.host_str()?.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_lowercase();
-        if name.is_empty() {
-            return None;
-        }
-        let host = match name.parse::<IpAddr>() {
-            Ok(ip) => Host::Ip(ip.to_canonical()),
-            Err(_) => Host::Name(name),
+        // Only URLs of http have their hosts read in all forms: read this one so, too.
+        let host = match url::Host::parse(url.host_str()?) {
+            Ok(url::Host::Ipv4(ip)) => Host::Ip(ip.into()),
+            Ok(url::Host::Ipv6(ip)) => Host::Ip(IpAddr::V6(ip).to_canonical()),
+            Ok(url::Host::Domain(name)) => Host::Name(name.trim_end_matches('.').to_owned()),
+            Err(_) => Host::Name(url.host_str()?.trim_end_matches('.').to_lowercase()),
         };
-        Some(Endpoint { what: what.to_owned(), host, port: url.port_or_known_default() })
+        let port = url.port_or_known_default();
+        (host != Host::Name(String::new())).then(|| Endpoint { what: what.to_owned(), host, port })
     }
 
     pub(super) fn is(&self, host: &Host, port: u16) -> bool {
@@ -95,6 +95,13 @@ mod tests {
             ("nats://MBUS.test", "mbus.test", None),
             ("https://[::ffff:10.0.0.6]:25250", "10.0.0.6", Some(25250)),
             ("dav://[fd01::1]:25250", "[fd01::1]", Some(25250)),
+            // Written in other ways, which a URL of http would be read as, too.
+            ("nats://127.1:4222", "127.0.0.1", Some(4222)),
+            ("nats://0x0a000006:4222", "10.0.0.6", Some(4222)),
+            ("nats://167772166:4222", "10.0.0.6", Some(4222)),
+            ("nats://10.0.0.6.:4222", "10.0.0.6", Some(4222)),
+            ("nats://%6dbus.test:4222", "mbus.test", Some(4222)),
+            ("nats://bücher.test:4222", "xn--bcher-kva.test", Some(4222)),
         ] {
             let endpoint = Endpoint::from_url("x", url).unwrap();
             assert_eq!((endpoint.host.to_string().as_str(), endpoint.port), (host, port), "{url}");

@@ -19,6 +19,7 @@ use super::reach::ReachSpec;
 use super::slots::{AGENT, Capture, Operations, Slot, method, path};
 use super::template::may_go;
 use super::tls::Tls;
+use crate::holes::Check;
 use crate::net::addresses::Addresses;
 use crate::place::Place;
 use crate::secret::Layer;
@@ -82,7 +83,7 @@ impl GrantSpec {
         self.reach.check(self.secrets(), &self.at, problems);
         let spots = self.slots.iter().enumerate().map(|(i, slot)| (format!("slots[{i}]"), &slot.method, &slot.path));
         let captured = self.captures.iter().enumerate().map(|(i, c)| (format!("captures[{i}]"), &c.method, &c.path));
-        for (key, method, path) in spots.chain(captured) {
+        for (key, method, path) in spots.chain(captured).filter(|_| Check::SpotInGrant.on()) {
             if !self.methods.is_empty() && !self.methods.contains(method) {
                 let what = format!("is {method}, which the grant's `methods` do not list");
                 problems.add(format!("{}.{key}.method", self.at), what, "add the method to the grant, or remove this");
@@ -92,13 +93,19 @@ impl GrantSpec {
                 problems.add(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`");
             }
         }
+        let header = match &self.auth {
+            Some(AuthSpec::Basic { .. } | AuthSpec::Bearer(_)) => "authorization",
+            Some(AuthSpec::Header { name, .. }) => name,
+            // Known when the login is.
+            Some(AuthSpec::Login(_)) | None => return,
+        };
+        self.check_slots(header, problems);
+    }
+
+    /// No slot is the header that the host itself sets.
+    fn check_slots(&self, header: &str, problems: &Problems) {
         for (index, slot) in self.slots.iter().enumerate() {
-            let auth = match (&self.auth, &slot.place) {
-                (Some(AuthSpec::Basic { .. } | AuthSpec::Bearer(_)), Place::Header(name)) => name == "authorization",
-                (Some(AuthSpec::Header { name, .. }), Place::Header(header)) => name == header,
-                _ => false,
-            };
-            if auth {
+            if matches!(&slot.place, Place::Header(name) if name == header) && Check::SlotBesideAuth.on() {
                 let at = format!("{}.slots[{index}].place", self.at);
                 problems.add(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`");
             }
@@ -142,16 +149,15 @@ impl GrantSpec {
         let auth = self.auth.as_ref().and_then(|spec| spec.resolve(properties, reach.layer, &at, problems));
         if let Some(Auth::Login(name)) = &auth
             && let Some(login) = logins.get(name)
-            && login.token_layer == Layer::Job
-            && reach.layer == Layer::Context
         {
-            let what =
-                format!("would send the token of the login `{name}`, got with the job's credentials, to an origin");
-            problems.add(
-                format!("{}.auth.login", self.at),
-                format!("{what} that the context (a cpi-config) chose"),
-                "set the login's properties in the cpi-config too, or the origin in the job's properties",
-            );
+            self.check_slots(&login.send.header, problems);
+            if login.token_layer == Layer::Job && reach.layer == Layer::Context && Check::LayerToken.on() {
+                let what = format!(
+                    "would send the token of the login `{name}`, got with the job's credentials, to an origin that the context (a cpi-config) chose"
+                );
+                let remedy = "set the login's properties in the cpi-config too, or the origin in the job's properties";
+                problems.add(format!("{}.auth.login", self.at), what, remedy);
+            }
         }
         for (index, slot) in self.slots.iter().enumerate() {
             let at = format!("{}.slots[{index}].takes", self.at);

@@ -10,6 +10,7 @@ use super::grant::{Grant, GrantSpec};
 use super::needs::{Need, Wanted};
 use super::path::PathPattern;
 use super::problem::Problems;
+use crate::holes::Check;
 use crate::net::destination::Destination;
 
 /// One line of JSON, or nothing where such a grant could not be written.
@@ -20,7 +21,8 @@ pub(super) fn paste_ready(
     method: &str,
     grants: &[Grant],
 ) -> Option<String> {
-    let vague = need.to == Wanted::Whatever || need.methods == Wanted::Whatever || *declared == PathPattern::any();
+    let vague = Check::HintNarrow.on()
+        && (need.to == Wanted::Whatever || need.methods == Wanted::Whatever || *declared == PathPattern::any());
     let path = if vague { destination.path().to_owned() } else { declared.to_string() };
     if vague && path.contains('*') {
         return None;

@@ -7,10 +7,11 @@
 use std::fmt;
 
 use super::Policy;
-use super::fields::printable;
+use super::forbidden::Endpoint;
 use super::grant::Grant;
 use super::hint::paste_ready;
-use super::slots::Operations;
+use super::slots::{METHODS, Operations};
+use crate::holes::Check;
 use crate::net::destination::Destination;
 use crate::place::{Message, Place};
 
@@ -67,48 +68,47 @@ impl fmt::Display for DenialReason {
 impl Policy {
     pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict<'_> {
         let deny = |reason, why: String| {
-            let what = format!("the policy refuses {} {destination}: {why}", printable(method));
+            // Any other text is the guest's, and would stand where it could pass for ours.
+            let shown = if METHODS.contains(&method) { method } else { "this method at" };
+            let what = format!("the policy refuses {shown} {destination}: {why}");
             Verdict::Denied(Denial { reason, message: what })
         };
-        if let Some(endpoint) = self.forbidden.iter().find(|one| one.is(destination.host(), destination.port())) {
+        let is_here = |one: &&Endpoint| Check::EndpointByName.on() && one.is(destination.host(), destination.port());
+        if let Some(endpoint) = self.forbidden.iter().find(is_here) {
             return deny(DenialReason::Host, format!("this is {}, which no grant can open to a guest", endpoint.what));
         }
-        let need = match &self.declared {
-            None if self.trust_undeclared => None,
+        let needs = match &self.declared {
+            None if self.trust_undeclared || !Check::NeedsAbsent.on() => None,
             None => {
                 let why = "the module declares no needs; use a module that does, or set \"trust_undeclared\": true";
                 return deny(DenialReason::Undeclared, why.into());
             }
             Some(needs) => {
-                Some(needs.iter().find_map(|one| one.declares(destination, method).map(|path| (&one.need, path))))
+                let each = needs.iter().map(|one| (&one.need, one.declares(destination, method)));
+                Some(each.flat_map(|(need, paths)| paths.map(move |path| (need, path))).collect::<Vec<_>>())
             }
         };
+        let undeclared = needs.as_ref().is_some_and(Vec::is_empty);
         let judged: Vec<(&Grant, Result<(), Failed>)> =
             self.http.iter().map(|grant| (grant, grant.allows(destination, method, message))).collect();
         let allowing = judged.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(grant, _)| *grant);
         // Of equals the first: `max_by_key` would take the last.
         let best = allowing.rev().max_by_key(|grant| grant.specificity(destination));
         if let Some(grant) = best {
-            return match need {
-                Some(None) => {
-                    let why = format!("grant `{}` allows it, but the module's needs do not declare it", grant.id);
-                    deny(DenialReason::Undeclared, format!("{why}; the module's author has to"))
-                }
-                _ => Verdict::Allowed(grant),
-            };
+            if undeclared && Check::NeedsHttp.on() {
+                let why = format!("grant `{}` allows it, but the module's needs do not declare it", grant.id);
+                return deny(DenialReason::Undeclared, format!("{why}; the module's author has to"));
+            }
+            return Verdict::Allowed(grant);
         }
         let failed = || judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().err()?)));
         let reason = failed().map(|(_, failed)| failed.stage).max().unwrap_or(DenialReason::Undeclared);
         let nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
-        let hint = match need.flatten() {
-            Some((need, path)) if reason != DenialReason::Operation => {
-                paste_ready(need, path, destination, method, &self.http)
-            }
-            _ => None,
-        };
+        let mut declaring = needs.iter().flatten().filter(|_| reason != DenialReason::Operation);
+        let hint = declaring.find_map(|(need, path)| paste_ready(need, path, destination, method, &self.http));
         let remedy = match hint {
             Some(grant) => format!("to allow it, add this, asked for by the guest, to the policy's \"http\": {grant}"),
-            None if need == Some(None) => "the module's needs do not declare it either".to_owned(),
+            None if undeclared => "the module's needs do not declare it either".to_owned(),
             None => "a grant in the policy's \"http\" would have to name it".to_owned(),
         };
         deny(reason, format!("{}; {remedy}", explain(reason, &nearest, destination)))
@@ -124,17 +124,17 @@ struct Failed {
 impl Grant {
     fn allows(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Result<(), Failed> {
         let fail = |stage| Err(Failed { stage, detail: String::new() });
-        if self.origin.scheme != destination.scheme() {
+        if Check::GrantScheme.on() && self.origin.scheme != destination.scheme() {
             fail(DenialReason::Scheme)
-        } else if !self.origin.host.matches(destination.host()) {
+        } else if Check::GrantHost.on() && !self.origin.host.matches(destination.host()) {
             fail(DenialReason::Host)
-        } else if self.origin.port != destination.port() {
+        } else if Check::GrantPort.on() && self.origin.port != destination.port() {
             fail(DenialReason::Port)
-        } else if !self.methods.iter().any(|granted| granted == method) {
+        } else if Check::GrantMethod.on() && !self.methods.iter().any(|granted| granted == method) {
             fail(DenialReason::Method)
-        } else if !self.paths.iter().any(|granted| granted.matches(destination.path())) {
+        } else if Check::GrantPath.on() && !self.paths.iter().any(|granted| granted.matches(destination.path())) {
             fail(DenialReason::Path)
-        } else if let Some(operations) = &self.operations {
+        } else if let Some(operations) = self.operations.as_ref().filter(|_| Check::GrantOperation.on()) {
             operations.allows(destination, message).map_err(|detail| Failed { stage: DenialReason::Operation, detail })
         } else {
             Ok(())
@@ -152,6 +152,7 @@ impl Operations {
     fn allows(&self, destination: &Destination, message: &Message<'_>) -> Result<(), String> {
         // Servers that take parameters from the query too would act on that one.
         if let (Place::Form(field), Some(query)) = (&self.place, destination.query())
+            && Check::OperationInQuery.on()
             && url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name.eq_ignore_ascii_case(field))
         {
             return Err(format!("the query names `{field}` as well"));

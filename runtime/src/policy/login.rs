@@ -17,6 +17,7 @@ use super::reach::ReachSpec;
 use super::slots::{method, place};
 use super::template::{SecretRef, Template};
 use super::tls::Tls;
+use crate::holes::Check;
 use crate::net::addresses::Addresses;
 use crate::net::destination::Destination;
 use crate::place::Place;
@@ -217,7 +218,7 @@ fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> 
     let mut show = Vec::new();
     for (at, name, value) in fields.members("show") {
         match value.as_str().map(str::parse::<Place>) {
-            Some(Ok(place)) if token.is_some_and(|token| reveals(&place, token)) => {
+            Some(Ok(place)) if Check::ShownToken.on() && token.is_some_and(|token| reveals(&place, token)) => {
                 fields.problems().add(at, "would show the token to the guest", "name a part of the answer without it");
             }
             Some(Ok(place)) => show.push((name.clone(), place)),
@@ -234,7 +235,7 @@ fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> 
 fn reveals(shown: &Place, token: &Place) -> bool {
     match (shown, token) {
         (Place::Json(shown), Place::Json(token)) => token.starts_with(shown) || shown.starts_with(token),
-        (Place::Header(name), Place::Cookie(_)) => name == "set-cookie",
+        (Place::Header(name), Place::Cookie(_)) | (Place::Cookie(_), Place::Header(name)) => name == "set-cookie",
         (Place::Header(_) | Place::Cookie(_), _) => shown == token,
         (Place::Body, Place::Header(_) | Place::Cookie(_)) => false,
         (Place::Body, _) | (_, Place::Body) => true,

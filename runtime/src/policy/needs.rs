@@ -14,6 +14,7 @@ use super::properties::Properties;
 use super::slots::{Slot, method, path};
 
 use super::template::is_property_path;
+use crate::holes::Check;
 use crate::net::destination::Destination;
 use crate::strict_json;
 
@@ -56,7 +57,7 @@ impl Needs {
     }
 
     fn read(section: &[u8], problems: &Problems) -> Option<Needs> {
-        if section.len() > MAX_BYTES {
+        if Check::NeedsSize.on() && section.len() > MAX_BYTES {
             problems.add(
                 "",
                 format!("the needs have more than {MAX_BYTES} bytes"),
@@ -79,7 +80,7 @@ impl Needs {
             }
         };
         let mut fields = Fields::open(&value, "", problems)?;
-        if fields.value("version") != Some(&Value::from(1)) {
+        if fields.value("version") != Some(&Value::from(1)) && Check::UnknownVersion.on() {
             fields.problem("version", "is not 1", "use a runtime that knows this version, or a module with version 1");
             return None;
         }
@@ -179,17 +180,28 @@ impl Declared {
         Declared { need: need.clone(), target }
     }
 
-    /// The declared path that the request falls under.
-    pub(super) fn declares(&self, destination: &Destination, method: &str) -> Option<&PathPattern> {
+    /// The declared paths that the request falls under.
+    pub(super) fn declares<'a, 'd>(
+        &'a self,
+        destination: &'d Destination,
+        method: &str,
+    ) -> impl Iterator<Item = &'a PathPattern> + use<'a, 'd> {
         let origin = match &self.target {
             Target::Whatever => true,
             Target::Origin(origin) => origin.matches(destination),
             Target::Unset => false,
         };
-        if !origin || !self.need.wants_method(method) {
-            return None;
+        let declared = origin && self.need.wants_method(method);
+        self.need.paths.iter().filter(move |path| declared && path.matches(destination.path()))
+    }
+
+    /// Whether any request on this port can fall under it.
+    pub(super) fn may_use(&self, port: u16) -> bool {
+        match &self.target {
+            Target::Whatever => true,
+            Target::Origin(own) => own.port == port,
+            Target::Unset => false,
         }
-        self.need.paths.iter().find(|path| path.matches(destination.path()))
     }
 
     fn covers(&self, origin: &Origin) -> bool {

@@ -9,8 +9,9 @@ use std::fmt;
 use super::problem::Problems;
 use super::properties::{Properties, leaf_text};
 use super::template::{Template, scalar};
+use crate::holes::Check;
 use crate::net::addresses::never;
-use crate::net::destination::{Destination, Host, Scheme};
+use crate::net::destination::{Destination, Host, Invalid, Scheme};
 use crate::secret::Layer;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Origin {
         let (Some((_, host)), false) = (text.split_once("://"), text.starts_with('*')) else {
             return wrong("has no scheme", EXAMPLE);
         };
-        if host.contains(['/', '?', '#']) {
+        if Check::OriginForm.on() && host.contains(['/', '?', '#']) {
             return wrong("goes on after the port", "write the origin alone; paths go into `paths`");
         }
         if host == "*" || host.starts_with("*:") {
@@ -53,9 +54,9 @@ impl Origin {
         let written = probe.rsplit_once("://").map_or("", |(_, host)| host);
         let canonical = origin.host.to_string();
         let port = written.strip_prefix(canonical.as_str());
-        if !port.is_some_and(|port| port.is_empty() || port.starts_with(':'))
-            || !text.starts_with(origin.scheme.as_str())
-        {
+        let is_canonical = port.is_some_and(|port| port.is_empty() || port.starts_with(':'))
+            && text.starts_with(origin.scheme.as_str());
+        if Check::OriginForm.on() && !is_canonical {
             let canonical = destination.origin();
             let canonical = if below.is_some() { canonical.replacen("://any.", "://*.", 1) } else { canonical };
             return Err(("is not in canonical form".into(), format!("write it as `{canonical}`")));
@@ -65,7 +66,7 @@ impl Origin {
                 return wrong("has a `*` in an address", EXAMPLE);
             };
             let suffix = probe.strip_prefix("any.").unwrap_or_default();
-            if !suffix.contains('.') {
+            if Check::OriginWildcard.on() && !suffix.contains('.') {
                 return wrong(
                     "has a `*` with fewer than two labels behind it",
                     "name more of it, like `https://*.example.com`",
@@ -118,7 +119,7 @@ impl HostPattern {
             (HostPattern::OneLabelBelow(suffix), Host::Name(name)) => name
                 .strip_suffix(suffix.as_str())
                 .and_then(|label| label.strip_suffix('.'))
-                .is_some_and(|label| !label.is_empty() && !label.contains('.')),
+                .is_some_and(|label| !label.is_empty() && !(Check::WildcardLabel.on() && label.contains('.'))),
             (HostPattern::OneLabelBelow(_), Host::Ip(_)) => false,
         }
     }
@@ -172,11 +173,25 @@ impl OriginSpec {
         let (property, after) = rest.split_once('}').ok_or_else(wrong)?;
         let name = after.strip_prefix('.').ok_or_else(wrong)?;
         let whole_label = before.ends_with('.') || before.ends_with("://");
-        if !whole_label || before.contains('*') || !name.contains('.') || after.contains("${") {
+        if Check::OriginTemplate.on()
+            && (!whole_label || before.contains('*') || !name.contains('.') || after.contains("${"))
+        {
             return Err(wrong());
         }
         Origin::parse(&format!("{before}any{after}"))?;
         Ok(OriginSpec::Label { before: before.to_owned(), property: property.to_owned(), after: after.to_owned() })
+    }
+
+    /// Whether it stands for all that `other` stands for, whatever properties hold.
+    pub(super) fn covers(&self, other: &OriginSpec) -> bool {
+        match (self, other) {
+            (OriginSpec::Fixed(own), OriginSpec::Fixed(other)) => own.covers(other),
+            // What covers two different labels at one place has its `*` there.
+            (OriginSpec::Fixed(own), OriginSpec::Label { before, after, .. }) => ["a", "b"]
+                .iter()
+                .all(|label| Origin::parse(&format!("{before}{label}{after}")).is_ok_and(|filled| own.covers(&filled))),
+            _ => self == other,
+        }
     }
 
     /// Fills it, and says which layer had the last word on it.
@@ -193,14 +208,14 @@ impl OriginSpec {
                 let label = value.to_lowercase();
                 let one = !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
                 let whole = Origin::parse(&format!("{before}{label}{after}"));
-                if one {
+                if one || !Check::OriginTemplate.on() {
                     whole
                 } else {
                     Err(("is not one label of a DNS name".into(), "use letters, digits and `-`".into()))
                 }
             }
             _ => Destination::parse(&value, MAX_BYTES)
-                .map_err(|invalid| (invalid.to_string(), EXAMPLE.to_owned()))
+                .map_err(|invalid| (without_value(&invalid), EXAMPLE.to_owned()))
                 .and_then(|destination| Origin::of(&destination)),
         };
         match origin {
@@ -210,6 +225,14 @@ impl OriginSpec {
                 None
             }
         }
+    }
+}
+
+/// What is wrong with a property's value, which may be a secret.
+fn without_value(invalid: &Invalid) -> String {
+    match invalid {
+        Invalid::Scheme(_) => "its scheme is neither http nor https".to_owned(),
+        other => other.to_string(),
     }
 }
 

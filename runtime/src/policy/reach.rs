@@ -12,6 +12,7 @@ use super::origin::{Origin, OriginSpec};
 use super::problem::Problems;
 use super::properties::Properties;
 use super::tls::{Tls, TlsSpec};
+use crate::holes::Check;
 use crate::net::addresses::{Addresses, never_net};
 use crate::net::destination::Scheme;
 use crate::secret::Layer;
@@ -74,14 +75,14 @@ impl ReachSpec {
                 "write `https://` in `to`, or remove `tls`",
             );
         }
-        if let (true, false, Some(key)) = (plain, self.plain_http, secrets) {
+        if let (true, false, Some(key)) = (plain && Check::PlainHttp.on(), self.plain_http, secrets) {
             problems.add(
                 format!("{at}.to"),
                 format!("is `http://`, and `{key}` would send secrets over it in the clear"),
                 "write `https://`, or accept it with \"plain_http\": true",
             );
         }
-        if let (true, Some(key)) = (origin.is_wildcard(), secrets) {
+        if let (true, Some(key)) = (origin.is_wildcard() && Check::SecretWildcard.on(), secrets) {
             problems.add(
                 format!("{at}.to"),
                 format!("has a `*`, and `{key}` binds secrets, which go only to exact hosts"),

@@ -6,7 +6,11 @@ use super::fields::{Fields, IDENT, is_ident, printable};
 use super::path::PathPattern;
 use super::problem::Problems;
 use super::template::is_property_path;
+use crate::holes::Check;
 use crate::place::Place;
+
+/// Those that can be granted.
+pub(super) const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /// The name under which agent settings travel.
 pub const AGENT: &str = "agent";
@@ -86,7 +90,7 @@ impl Capture {
             }
             let name = fields.required_text("as", "token");
             if let Some(name) = name
-                && (!is_ident(name) || name == AGENT)
+                && (!is_ident(name) || (Check::CaptureName.on() && name == AGENT))
             {
                 fields.problem("as", "is no name for a capture", format!("{IDENT}, and not `{AGENT}`"));
             }
@@ -144,7 +148,6 @@ pub(super) fn place(fields: &mut Fields<'_>, key: &'static str) -> Option<Place>
 }
 
 pub(super) fn method(text: &str, at: &str, problems: &Problems) -> Option<String> {
-    const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     if METHODS.contains(&text) {
         return Some(text.to_owned());
     }

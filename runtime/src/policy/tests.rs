@@ -1,8 +1,13 @@
 //! The policy as a whole; single parts are tested where they are.
 
+mod beyond;
 mod file;
+mod generate;
 mod judge;
 mod missing;
+mod mistakes;
+mod mutated;
+mod oracle;
 mod resolve;
 
 use serde_json::{Map, Value, json};

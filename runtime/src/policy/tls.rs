@@ -8,6 +8,7 @@ use super::fields::Fields;
 use super::problem::Problems;
 use super::properties::Properties;
 use super::template::Template;
+use crate::holes::Check;
 use crate::secret::{Layer, Secret};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,17 @@ pub struct Tls {
     pub client: Option<ClientCertificate>,
     /// SHA-256 of public keys (SubjectPublicKeyInfo); one of them must be met.
     pub pin_sha256: Vec<[u8; 32]>,
+}
+
+impl Tls {
+    /// The files that it names, as they are written.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let client = self.client.iter().flat_map(|client| [&client.cert, &client.key]);
+        self.ca.iter().chain(client).filter_map(|pem| match pem {
+            Pem::File(name) => Some(name.as_str()),
+            Pem::Inline(_) => None,
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +75,7 @@ impl TlsSpec {
             return TlsSpec::default();
         };
         let ca = fields.text("ca").and_then(|text| match Template::parse(text) {
-            Ok(template) if template.has_property() => {
+            Ok(template) if template.has_property() && Check::TemplatedCa.on() => {
                 fields.problem("ca", "takes a property", "name a file or write the PEM text; a CA is never templated");
                 None
             }
@@ -115,7 +127,7 @@ impl TlsSpec {
 impl ClientPart {
     fn resolve(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Pem> {
         match self {
-            ClientPart::Written(_) if to == Layer::Context => {
+            ClientPart::Written(_) if to == Layer::Context && Check::LayerCertificate.on() => {
                 let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
                 problems.add(at, what, "take it from a property of the cpi-config");
                 None
@@ -123,7 +135,7 @@ impl ClientPart {
             ClientPart::Written(pem) => Some(pem.clone()),
             ClientPart::Property(template) => {
                 let found = template.resolve(properties, to, at, problems)?;
-                if !is_pem(found.secret.reveal()) {
+                if Check::PropertyPem.on() && !is_pem(found.secret.reveal()) {
                     let what = format!("the property `{}` holds no PEM text", found.name);
                     problems.add(at, what, "put the certificate or key itself into the property, not a file name");
                     return None;

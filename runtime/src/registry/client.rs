@@ -6,6 +6,7 @@
 
 use super::config::RegistryConfig;
 use crate::failure::{Failure, Who};
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::client::HostClient;
 use crate::net::error::HttpErrorKind;
@@ -16,6 +17,9 @@ use std::time::Instant;
 
 /// Nesting of settings; the registry stores what anyone with its password sent.
 const MAX_DEPTH: usize = 64;
+
+/// Values in settings: guests see each as a seal, and nobody needs so many.
+const MAX_VALUES: usize = 2_000;
 
 pub struct RegistryClient {
     http: HostClient,
@@ -107,6 +111,9 @@ impl RegistryClient {
             return Err(self.too_large(id));
         }
         match strict_json::parse(&text, MAX_DEPTH) {
+            Ok(Value::Object(settings)) if strict_json::leaves(settings.values()) > MAX_VALUES => Err(self.failure(
+                &format!("holds settings for `{id}` with more than {MAX_VALUES} values; delete or mend them"),
+            )),
             Ok(Value::Object(settings)) => Ok(settings),
             _ => Err(self.failure(&format!("holds settings for `{id}` that are no JSON object; delete or mend them"))),
         }
@@ -134,7 +141,8 @@ impl RegistryClient {
 /// IDs become part of a URL's path.
 pub fn check_id(id: &str) -> Result<(), String> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    if (1..=255).contains(&id.len()) && id.bytes().all(fine) && id != "." && id != ".." {
+    let is_id = (1..=255).contains(&id.len()) && id.bytes().all(fine) && id != "." && id != "..";
+    if is_id || !Check::RegistryIdForm.on() {
         return Ok(());
     }
     Err("a registry ID must be 1 to 255 characters out of A-Z, a-z, 0-9 and `._:-`".into())

@@ -1,5 +1,6 @@
 //! The section `registry` of the operator's config.
 
+use crate::agent::decoded;
 use crate::secret::Secret;
 use serde::Deserialize;
 use std::fmt::Write;
@@ -61,6 +62,11 @@ impl RegistryConfig {
         &self.endpoint
     }
 
+    /// The registry as Agents know it, if they know it by another address.
+    pub fn agent_endpoint(&self) -> Option<&Secret> {
+        self.agent_endpoint.as_ref()
+    }
+
     pub fn user(&self) -> &Secret {
         &self.user
     }
@@ -114,9 +120,11 @@ impl RegistryConfig {
             ("registry.endpoint", Secret::new(self.endpoint_with_credentials())),
         ];
         if let Some(endpoint) = &self.agent_endpoint
-            && parse(endpoint.reveal()).is_some_and(|url| url.password().is_some())
+            && let Some(url) = parse(endpoint.reveal())
+            && let Some(password) = url.password()
         {
             secrets.push(("registry.agent_endpoint", endpoint.clone()));
+            secrets.push(("registry.agent_endpoint.password", decoded(password)));
         }
         secrets
     }

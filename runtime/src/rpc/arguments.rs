@@ -4,6 +4,7 @@
 //! told so, as the Ruby CPIs do. Nulls are taken where real clients send them.
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::rpc::method::Method;
 use serde_json::{Map, Value};
 
@@ -237,6 +238,7 @@ impl Arguments {
 
     fn end(mut self) -> Result<(), Failure> {
         match self.left.next() {
+            _ if !Check::Arity.on() => Ok(()),
             None => Ok(()),
             Some(_) => Err(Failure::request(format!(
                 "`{}` got {} arguments, but takes {} for this API version",

@@ -6,11 +6,15 @@
 //! (cpi-config properties).
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::strict_json;
 use serde_json::{Map, Value};
 
 /// Deeper requests are refused; the JSON parser's own bound is 128.
 const MAX_DEPTH: usize = 100;
+
+/// Each property is a secret, which every line and every answer is searched for.
+const MAX_PROPERTIES: usize = 2_000;
 
 #[derive(Clone, PartialEq)]
 pub struct Request {
@@ -58,7 +62,7 @@ impl Request {
                 version(&value).ok_or_else(|| Failure::request("`api_version` must be a whole number from 1"))?
             }
         };
-        if api_version > max_api_version {
+        if Check::ApiVersion.on() && api_version > max_api_version {
             return Err(Failure::request(format!(
                 "`api_version` is {api_version}, but this CPI speaks {max_api_version} at most; use what `info` answers"
             )));
@@ -72,6 +76,11 @@ impl Request {
         let director_uuid = text_of(&context, "director_uuid")?;
         let request_id = text_of(&context, "request_id")?;
         context.retain(|key, _| !CONTEXT_KEYS.contains(&key.as_str()));
+        if strict_json::leaves(context.values()) > MAX_PROPERTIES {
+            return Err(Failure::request(format!(
+                "`context` holds more than {MAX_PROPERTIES} properties; no cpi-config needs so many"
+            )));
+        }
         Ok(Request {
             method,
             arguments,

@@ -7,7 +7,8 @@
 use crate::agent;
 use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
 use crate::failure::Failure;
-use crate::log::is_invisible;
+use crate::holes::Check;
+use crate::invisible::is_invisible;
 use crate::rpc::arguments::Object;
 use crate::rpc::method::Method;
 use crate::rpc::response::{ErrorType, WireError};
@@ -86,7 +87,7 @@ pub fn networks_for_caller(networks: Vec<Network>) -> Result<Value, Failure> {
         for (key, value) in object_from_guest(&network.extra, "a network's extra")? {
             fields.entry(key).or_insert(value);
         }
-        if object.contains_key(&network.name) {
+        if Check::NetworkTwice.on() && object.contains_key(&network.name) {
             return Err(Failure::guest(format!("returned the network `{}` twice; a bug in the guest", network.name)));
         }
         object.insert(network.name, Value::Object(fields));
@@ -105,11 +106,11 @@ pub fn object_from_guest(text: &str, what: &str) -> Result<Object, Failure> {
 
 /// A cloud ID that a guest returned.
 pub fn cid_from_guest(cid: String) -> Result<Value, Failure> {
-    if cid.is_empty() {
+    if Check::CidForm.on() && cid.is_empty() {
         return Err(Failure::guest("returned an empty cloud ID; a bug in the guest"));
     }
     // The Director's database takes no NUL, and logs and terminals show IDs.
-    if cid.chars().any(|c| c.is_control() || is_invisible(c)) {
+    if Check::CidForm.on() && cid.chars().any(|c| c.is_control() || is_invisible(c)) {
         return Err(Failure::guest("returned a cloud ID with control characters in it; a bug in the guest"));
     }
     Ok(Value::String(cid))
@@ -126,9 +127,8 @@ pub fn metadata_for_guest(metadata: &Object) -> Vec<(String, String)> {
 /// A hint as the Agent reads it: all values are strings, none is empty.
 pub fn hint_for_caller(hint: DiskHint) -> Result<Value, Failure> {
     let hint = agent::DiskHint::from(hint).to_json();
-    let plain = |text: &str| !text.chars().any(char::is_control);
     match hint {
-        Ok(Value::String(text)) if !plain(&text) => {
+        Ok(hint) if Check::HintForm.on() && !texts_are_plain(&hint) => {
             Err(Failure::guest("returned a disk hint with control characters in it; a bug in the guest"))
         }
         Ok(hint) => Ok(hint),
@@ -138,8 +138,20 @@ pub fn hint_for_caller(hint: DiskHint) -> Result<Value, Failure> {
     }
 }
 
+fn texts_are_plain(hint: &Value) -> bool {
+    let plain = |text: &str| !text.chars().any(|c| c.is_control() || is_invisible(c));
+    match hint {
+        Value::String(text) => plain(text),
+        Value::Object(fields) => fields.iter().all(|(key, value)| plain(key) && value.as_str().is_none_or(plain)),
+        _ => true,
+    }
+}
+
 /// The part of a VM's `env` that the Director itself writes to its logs.
 pub fn visible_env(env: &Object) -> Value {
+    if !Check::SealedEnv.on() {
+        return Value::Object(env.clone());
+    }
     let Some(Value::Object(bosh)) = env.get("bosh") else { return json!({}) };
     let visible: Object = ["group", "groups", "tags"]
         .into_iter()
@@ -174,8 +186,10 @@ pub fn guest_error(error: Error, method: Method, from_director: bool) -> Option<
     };
     // Who speaks first must be true: these words are the runtime's.
     let borrowed = ["request:", "config:", "policy:", "limit:", "iaas:", "runtime:"];
-    let message =
-        if borrowed.iter().any(|word| message.starts_with(word)) { format!("guest: {message}") } else { message };
+    let begins = message.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c));
+    let begins_with = |word: &str| begins.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let borrows = Check::BorrowedWords.on() && borrowed.into_iter().any(begins_with);
+    let message = if borrows { format!("guest: {message}") } else { message };
     Some(WireError { kind, message, ok_to_retry })
 }
 

@@ -3,6 +3,7 @@
 //! The tool compiles with these settings and the hot binary loads with them:
 //! what differs between the two is refused when an artifact is loaded.
 
+use crate::holes::Check;
 use crate::limits::Limits;
 use std::num::NonZeroUsize;
 use wasmtime::{Config, Engine, WasmBacktraceDetails};
@@ -31,12 +32,15 @@ pub fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
     config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config.wasm_backtrace_max_frames(NonZeroUsize::new(30));
     // What guests do not need has had holes: leave it out.
-    config.wasm_memory64(false);
-    config.wasm_relaxed_simd(false);
-    config.wasm_tail_call(false);
-    config.wasm_multi_memory(false);
-    config.wasm_custom_page_sizes(false);
-    config.wasm_wide_arithmetic(false);
+    config.wasm_memory64(!Check::EngineMemory64.on());
+    config.wasm_multi_memory(!Check::EngineMultiMemory.on());
+    let proposals = !Check::EngineProposals.on();
+    // Leaving out the collector leaves `i31` in.
+    config.wasm_gc(false);
+    config.wasm_relaxed_simd(proposals);
+    config.wasm_tail_call(proposals);
+    config.wasm_custom_page_sizes(proposals);
+    config.wasm_wide_arithmetic(proposals);
     Engine::new(&config)
 }
 

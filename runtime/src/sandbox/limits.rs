@@ -5,6 +5,7 @@
 //! response can name it.
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::limits::Limits;
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
@@ -104,6 +105,10 @@ fn thread_cpu() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+fn bounded(count: usize) -> usize {
+    if Check::Instances.on() { count } else { usize::MAX }
+}
+
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         // One limit for all memories; they only grow, so the sum is the peak.
@@ -123,14 +128,14 @@ impl ResourceLimiter for Meter {
     }
 
     fn instances(&self) -> usize {
-        INSTANCES
+        bounded(INSTANCES)
     }
 
     fn tables(&self) -> usize {
-        INSTANCES
+        bounded(INSTANCES)
     }
 
     fn memories(&self) -> usize {
-        2
+        bounded(2)
     }
 }

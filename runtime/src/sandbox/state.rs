@@ -1,6 +1,7 @@
 //! All that belongs to one call's guest: what it uses, what it may reach.
 
-use crate::host::Host;
+use crate::holes::Check;
+use crate::host::{Counts, Host};
 use crate::limits::Limits;
 use crate::log::Level;
 use crate::sandbox::ending::{Ending, Why};
@@ -20,6 +21,7 @@ pub struct State {
     pub ending: Arc<Ending>,
     /// The guest's capabilities; `describe` runs without any.
     pub host: Option<Host>,
+    pub counts: Counts,
     streams: Vec<LogStream>,
 }
 
@@ -54,8 +56,18 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         // An empty context: no environment, arguments, files; stdin is closed.
-        wasi.max_random_size(64 * 1024);
-        State { wasi: wasi.build(), table, meter: Meter::new(limits), ending, host, streams: Vec::new() }
+        wasi.max_random_size(if Check::RandomSize.on() { 64 * 1024 } else { u64::MAX });
+        #[cfg(feature = "holes")]
+        crate::holes::instead::context(&mut wasi);
+        State {
+            wasi: wasi.build(),
+            table,
+            meter: Meter::new(limits),
+            ending,
+            host,
+            counts: Counts::default(),
+            streams: Vec::new(),
+        }
     }
 
     pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<State> {

@@ -1,5 +1,6 @@
 //! A guest's standard output and error: lines of its log, bounded like them.
 
+use crate::holes::Check;
 use crate::log::{GuestLog, Level};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -28,7 +29,7 @@ impl LogStream {
             if *byte != b'\n' {
                 line.push(*byte);
             }
-            if *byte == b'\n' || line.len() >= LINE_MAX {
+            if *byte == b'\n' || (Check::StdioLine.on() && line.len() >= LINE_MAX) {
                 self.log.write(self.level, &String::from_utf8_lossy(&line));
                 line.clear();
             }

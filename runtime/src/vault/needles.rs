@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use super::MIN_REDACTED;
 use super::scanner::Needle;
+use crate::holes::Check;
 use crate::secret::Secret;
 
 pub(super) const PLAIN: &str = "plain";
@@ -28,11 +29,13 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         encodings(owner, text.as_bytes(), &mut needles);
         // As it stands in a JSON document that is encoded as a whole.
         let quoted = Zeroizing::new(serde_json::to_string(text).unwrap_or_default());
-        if let Some(escaped) = quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"')) {
+        if let Some(escaped) = quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"'))
+            && Check::FormJson.on()
+        {
             encodings(owner, escaped.as_bytes(), &mut needles);
         }
     }
-    if text.contains('\n') {
+    if Check::SecretLines.on() && text.contains('\n') {
         // `-----BEGIN …-----` is in every file of its kind.
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
         lines.for_each(|line| encodings(owner, line.as_bytes(), &mut needles));
@@ -45,8 +48,15 @@ pub(super) fn of_seal(owner: usize, seal: &str) -> Vec<Needle> {
     encodings(owner, seal.as_bytes(), &mut needles);
     let (head, tail) = seal.split_at(seal.len() / 2);
     let (lower, upper) = (seal.to_ascii_lowercase(), seal.to_ascii_uppercase());
-    for (text, form) in [(head, SPLIT), (tail, SPLIT), (&lower, CASE), (&upper, CASE)] {
-        needles.push(Needle::new(owner, form, text.as_bytes().to_vec()));
+    for (text, form, check) in [
+        (head, SPLIT, Check::SealHalves),
+        (tail, SPLIT, Check::SealHalves),
+        (&lower, CASE, Check::SealCase),
+        (&upper, CASE, Check::SealCase),
+    ] {
+        if check.on() {
+            needles.push(Needle::new(owner, form, text.as_bytes().to_vec()));
+        }
     }
     needles
 }
@@ -62,9 +72,11 @@ fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
         let pair = |byte: &u8| [alphabet[usize::from(byte >> 4)], alphabet[usize::from(byte & 15)]];
         Zeroizing::new(bytes.iter().flat_map(pair).collect::<Vec<u8>>())
     };
-    add(HEX, digits(b"0123456789abcdef"));
-    add(HEX, digits(b"0123456789ABCDEF"));
-    for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+    if Check::FormHex.on() {
+        add(HEX, digits(b"0123456789abcdef"));
+        add(HEX, digits(b"0123456789ABCDEF"));
+    }
+    for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD].into_iter().filter(|_| Check::FormBase64.on()) {
         for offset in 0..3 {
             add(BASE64, aligned(engine, bytes, offset));
         }

@@ -10,6 +10,7 @@ use std::ops::{ControlFlow, Range};
 use zeroize::Zeroizing;
 
 use super::needles::{PLAIN, SPLIT};
+use crate::holes::Check;
 
 /// JSON within JSON within JSON: as deep as settings are wrapped in practice.
 const MAX_NESTED: usize = 3;
@@ -77,18 +78,19 @@ pub(super) fn each<B>(
     let mut name = PLAIN;
     for _ in 0..=MAX_NESTED {
         visit(&level, name)?;
-        for decoder in DECODERS {
+        for decoder in DECODERS.iter().filter(|decoder| decoder.check.on()) {
             if let Some(view) = level.decode(decoder) {
                 visit(&view, decoder.name)?;
             }
         }
-        let Some(next) = level.decode(&JSON) else { break };
+        let Some(next) = level.decode(&JSON).filter(|_| JSON.check.on()) else { break };
         (level, name) = (next, JSON.name);
     }
     ControlFlow::Continue(())
 }
 
 struct Decoder {
+    check: Check,
     name: &'static str,
     /// Bytes that may begin an escape.
     triggers: &'static [u8],
@@ -96,13 +98,13 @@ struct Decoder {
     decode: fn(&[u8]) -> Option<(Unit, usize)>,
 }
 
-const JSON: Decoder = Decoder { name: "JSON escapes", triggers: b"\\", decode: json };
+const JSON: Decoder = Decoder { check: Check::FormJson, name: "JSON escapes", triggers: b"\\", decode: json };
 
 const DECODERS: &[Decoder] = &[
-    Decoder { name: "percent-encoding", triggers: b"%", decode: percent },
-    Decoder { name: "percent-encoding", triggers: b"+%", decode: form },
-    Decoder { name: "XML entities", triggers: b"&", decode: entity },
-    Decoder { name: SPLIT, triggers: b"\r\n", decode: line_break },
+    Decoder { check: Check::FormPercent, name: "percent-encoding", triggers: b"%", decode: percent },
+    Decoder { check: Check::FormPercent, name: "percent-encoding", triggers: b"+%", decode: form },
+    Decoder { check: Check::FormXml, name: "XML entities", triggers: b"&", decode: entity },
+    Decoder { check: Check::FormLines, name: SPLIT, triggers: b"\r\n", decode: line_break },
 ];
 
 /// Up to four bytes.

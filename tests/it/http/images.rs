@@ -1,8 +1,6 @@
 //! The stemcell's image as the body of a request: complete, of the right
 //! length, and never in memory.
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,30 +8,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tests::archive::{gzip, tar};
 use tests::cloud::{answered, denied, failed, job, outcome, with_policy};
 use tests::servers::{Answer, Server, with};
 use tests::{Job, job as files, probe};
 
 fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|index| u8::try_from(index * 31 % 251).unwrap()).collect()
-}
-
-fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (name, content) in members {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        builder.append_data(&mut header, name, *content).unwrap();
-    }
-    builder.into_inner().unwrap()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// A `create_stemcell` with this image and script.

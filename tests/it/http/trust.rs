@@ -93,6 +93,7 @@ fn a_client_certificate_is_shown_where_the_grant_has_one() {
     let by_file = with_client("own.pem", "own.key");
     files::write(&by_file.path("config/own.pem"), own.certificate.as_bytes());
     files::write(&by_file.path("config/own.key"), own.key.as_bytes());
+    files::set_mode(&by_file.path("config/own.key"), 0o640);
     answered(&outcome(&by_file, get(&server.url("/"))), 200);
     assert_eq!(server.requests().len(), 2);
 
@@ -152,4 +153,58 @@ fn a_server_without_tls_gets_no_request() {
         let _ = stream.read(&mut [0; 4096]);
     });
     refused(&old, &job(json!([old.grant("api")])), "");
+}
+
+/// Whoever can write a CA can be the server, and whoever can read a key the client.
+#[test]
+fn certificates_and_keys_are_files_that_others_cannot_write_nor_read_where_secret() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let identity = authority.issue(&NAMES, Validity::Now);
+    let server = Server::tls(identity.server(Some(&clients)), |_| Answer::ok("known"));
+    let own = clients.issue(&["cpi"], Validity::Now);
+    let job = trusting(&server, json!({"ca": "ca.pem", "client": {"cert": "own.pem", "key": "own.key"}}));
+    let file = |name: &str| job.path("config").join(name);
+    for (name, text) in
+        [("ca.pem", authority.pem()), ("own.pem", own.certificate.clone()), ("own.key", own.key.clone())]
+    {
+        files::write(&file(name), text.as_bytes());
+        files::set_mode(&file(name), 0o600);
+    }
+    answered(&outcome(&job, get(&server.url("/"))), 200);
+    let refused = |name: &str, said: &str| {
+        let outcome = outcome(&job, get(&server.url("/")));
+        assert_eq!(outcome["error"]["kind"], "tls", "{outcome}");
+        let config = job.config_file();
+        let check =
+            std::process::Command::new(tests::dist::tool()).args(["check", "--config"]).arg(config).output().unwrap();
+        assert_eq!(check.status.code(), Some(1));
+        for text in [outcome["error"]["message"].as_str().unwrap(), &String::from_utf8_lossy(&check.stdout)] {
+            assert!(text.contains(name) && text.contains(said), "{name}: no `{said}` in {text}");
+        }
+    };
+    for (name, mode, said) in [
+        ("ca.pem", 0o622, "is writable by group or others (mode 622)"),
+        ("own.pem", 0o660, "is writable by group or others (mode 660)"),
+        ("own.key", 0o660, "is writable by group or others (mode 660)"),
+        ("own.key", 0o604, "is readable by everybody; run `chmod o-r` on it"),
+    ] {
+        files::set_mode(&file(name), mode);
+        refused(name, said);
+        files::set_mode(&file(name), 0o644);
+    }
+    files::set_mode(&file("own.key"), 0o600);
+    for name in ["ca.pem", "own.key"] {
+        let kept = std::fs::read(file(name)).unwrap();
+        std::fs::remove_file(file(name)).unwrap();
+        files::make_dir(&file(name));
+        refused(name, "is not a regular file");
+        std::fs::remove_dir(file(name)).unwrap();
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(file(name)).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        refused(name, "is not a regular file");
+        std::fs::remove_file(file(name)).unwrap();
+        files::write(&file(name), &kept);
+        files::set_mode(&file(name), 0o600);
+    }
+    assert_eq!(server.requests().len(), 1);
 }

@@ -100,6 +100,8 @@ fn scene() -> Scene {
                 "blobstore": {"provider": "s3", "options": {"access_key_id": garden.plant(), "secret_access_key": garden.plant(), "credentials": {"deep": garden.plant()}}}});
             config["registry"] = section;
             config["log"] = json!({"level": "debug"});
+            config["http_trace"] = json!("bodies");
+            config["audit"] = json!({"path": "../audit.log"});
         });
     let context = json!({"cpi_password": garden.plant(), "cpi": {"keys": [garden.plant()], "private_key": format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n{}\n-----END RSA PRIVATE KEY-----", garden.plant(), garden.plant())}});
     let env = json!({"bosh": {"group": "g", "tags": {"t": "v"}, "password": garden.plant(), "mbus": {"cert": {"private_key": garden.plant()}}, "blobstores": [{"options": {"password": garden.plant()}}]}, "other": {"secret": garden.plant()}});
@@ -112,6 +114,8 @@ impl Scene {
         let context = self.context.as_object().unwrap().iter();
         let response = context.fold(call, |call, (key, value)| call.context(key, value.clone())).run();
         self.garden.checked(&response);
+        let lines = tests::audit::lines(&self.job);
+        self.garden.is_not_in(&json!(lines).to_string());
         response
     }
 

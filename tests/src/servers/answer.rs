@@ -52,7 +52,7 @@ impl Answer {
     }
 
     /// Whether a client still listens is not the server's to say.
-    pub(super) fn write(self, stream: &mut impl Wire) {
+    pub fn write(self, stream: &mut impl Wire) {
         let _ = match self {
             Answer::Whole { status, headers, body } => {
                 let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

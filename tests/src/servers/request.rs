@@ -22,6 +22,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// None if the client went before its request was complete.
+    pub fn read(stream: &mut (impl Read + ?Sized)) -> Option<Seen> {
+        read(stream)
+    }
+
     pub fn method(&self) -> &str {
         self.line.split(' ').next().unwrap_or_default()
     }
@@ -46,7 +51,7 @@ impl Seen {
 }
 
 /// None if the client went before its request was complete.
-pub(super) fn read(stream: &mut impl Read) -> Option<Seen> {
+pub(super) fn read(stream: &mut (impl Read + ?Sized)) -> Option<Seen> {
     let mut raw = Vec::new();
     let mut byte = [0];
     while !raw.ends_with(b"\r\n\r\n") {

@@ -1,7 +1,8 @@
 //! Certificates, right and wrong, and servers that show them.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PublicKeyData, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    PublicKeyData, date_time_ymd,
 };
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -18,6 +19,16 @@ pub enum Validity {
     Now,
     Expired,
     NotYet,
+}
+
+/// What no client should take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Oddity {
+    /// The name stands where names stood twenty years ago.
+    CommonName,
+    ForClients,
+    /// Signed with the key of a certificate that is itself all right, and no authority's.
+    ByNoAuthority,
 }
 
 /// A certificate and its key, both PEM.
@@ -59,8 +70,32 @@ impl Authority {
             Validity::Expired => (date_time_ymd(2000, 1, 1), date_time_ymd(2020, 1, 1)),
             Validity::NotYet => (date_time_ymd(2998, 1, 1), date_time_ymd(2999, 1, 1)),
         };
-        let certificate = params.signed_by(&key, &self.0).unwrap_or_else(|error| panic!("no certificate: {error}"));
-        Identity::new(certificate.pem(), &key)
+        self.sign(params, &key)
+    }
+
+    /// For these names and for now, and odd otherwise.
+    pub fn issue_odd(&self, names: &[&str], oddity: Oddity) -> Identity {
+        let (key, mut params) = (key(), params(names));
+        match oddity {
+            Oddity::CommonName => {
+                let name = names.first().copied().unwrap_or_default();
+                params.subject_alt_names.clear();
+                params.distinguished_name.push(DnType::CommonName, name);
+            }
+            Oddity::ForClients => params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
+            Oddity::ByNoAuthority => {
+                let issuer = CertifiedIssuer::signed_by(self::params(names), self::key(), &self.0);
+                let issuer = Authority(issuer.unwrap_or_else(|error| panic!("no certificate: {error}")));
+                let signed = issuer.sign(params, &key);
+                return Identity { certificate: signed.certificate.clone() + &issuer.pem(), ..signed };
+            }
+        }
+        self.sign(params, &key)
+    }
+
+    fn sign(&self, params: CertificateParams, key: &KeyPair) -> Identity {
+        let certificate = params.signed_by(key, &self.0).unwrap_or_else(|error| panic!("no certificate: {error}"));
+        Identity::new(certificate.pem(), key)
     }
 }
 

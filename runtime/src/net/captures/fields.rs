@@ -1,7 +1,8 @@
 //! Fields that carry credentials by their name, in JSON and XML bodies.
 //!
 //! Their texts go, at any depth below the field; seals stay. Bodies that are
-//! neither JSON nor XML are left alone.
+//! neither JSON nor XML are left alone; one that begins like them, names such a
+//! field and cannot be read is not for the guest.
 
 use std::sync::LazyLock;
 
@@ -17,31 +18,67 @@ const NAMES: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"
 /// escape may hide any letter.
 static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let hints = ["adminpass", "admin_pass", "admin-pass", "privatekey", "private_key", "private-key"];
-    let hints = hints.into_iter().chain(["userdata", "user_data", "user-data", "\\u"]);
+    let hints = hints.into_iter().chain(["userdata", "user_data", "user-data", ESCAPE]);
     AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
 });
 
+const ESCAPE: &str = "\\u";
+
+/// A document that may hold such texts, and cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
 /// The body without such texts; `None` if it can stay as it is.
-pub(super) fn blank(body: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Option<Vec<u8>> {
-    if HINTS.as_ref().is_some_and(|hints| !hints.is_match(body)) {
-        return None;
+pub(super) fn blank(body: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Result<Option<Vec<u8>>, Unreadable> {
+    if !hinted(body) {
+        return Ok(None);
     }
     let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-    match document.iter().find(|byte| !byte.is_ascii_whitespace())? {
-        b'<' => blank_xml(document, &is_unwanted, is_seal),
-        b'{' | b'[' => blank_json(document, is_seal),
-        _ => None,
+    let blanked = match document.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'<') => blank_xml(document, &is_unwanted, is_seal).ok(),
+        Some(b'{' | b'[') => blank_json(document, is_seal),
+        _ => Some(None),
+    };
+    match blanked {
+        Some(blanked) => Ok(blanked),
+        None if hinted(&without_escapes(document)) => Err(Unreadable),
+        None => Ok(None),
     }
 }
 
-fn blank_json(document: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Option<Vec<u8>> {
-    let (mut value, ambiguous) = match parse_json(document) {
-        Ok(value) => (value, false),
+fn hinted(body: &[u8]) -> bool {
+    HINTS.as_ref().is_none_or(|hints| hints.is_match(body))
+}
+
+/// With letters in place of their escapes, and no hint where there is another escape.
+fn without_escapes(document: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(document);
+    let mut pieces = text.split(ESCAPE);
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let code = piece.get(..4).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        plain.push(code.map_or('\\', char::from));
+        plain.push_str(code.map_or(piece, |_| &piece[4..]));
+    }
+    plain.into_bytes()
+}
+
+/// One document, or one after the other as streams have them. None if it is neither.
+fn blank_json(document: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Option<Option<Vec<u8>>> {
+    let (mut values, ambiguous) = match parse_json(document) {
+        Ok(value) => (vec![value], false),
         // Of duplicate keys one is dropped, which may be the one that the guest would read.
-        Err(_) => (serde_json::from_slice(document).ok()?, true),
+        Err(_) => {
+            let all = serde_json::Deserializer::from_slice(document).into_iter().collect::<Result<Vec<Value>, _>>();
+            (all.ok()?, true)
+        }
     };
-    let blanked = walk(&mut value, false, is_seal);
-    if blanked || ambiguous { serde_json::to_vec(&value).ok() } else { None }
+    let blanked = values.iter_mut().fold(false, |blanked, value| walk(value, false, is_seal) | blanked);
+    if !blanked && !ambiguous {
+        return Some(None);
+    }
+    let documents: Vec<String> = values.iter().map(Value::to_string).collect();
+    Some(Some(documents.join("\n").into_bytes()))
 }
 
 /// Says whether something went.

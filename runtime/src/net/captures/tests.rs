@@ -37,7 +37,7 @@ fn receive(
     let (mut headers, mut body) = (headers(given), body.as_bytes().to_vec());
     let (method, path, status) = line;
     let incoming = Incoming { method, path, status, headers: &mut headers, body: &mut body };
-    let screened = screen(vault, &captures(), true, incoming);
+    let screened = screen(vault, &captures(), true, Layer::Context, incoming);
     (screened, headers, String::from_utf8(body).unwrap())
 }
 
@@ -48,7 +48,7 @@ fn a_captured_value_reaches_the_guest_as_a_seal() {
     let vault = Vault::new();
     let opened = |seal: &str| {
         let sealed = vault.open(seal).unwrap_or_else(|| panic!("{seal} is no seal"));
-        assert_eq!(sealed.layer, Layer::Call);
+        assert_eq!(sealed.layer, Layer::Context);
         (sealed.name.clone(), sealed.secret.reveal().to_owned())
     };
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -157,16 +157,36 @@ fn credentials_in_fields_are_blanked() {
             r#"{"admin_password_set" : true, "userdata_format":"x"}"#,
         ),
         (r#"{"user_data" : null}"#, r#"{"user_data" : null}"#),
-        (r#"{"user_data" : "#, r#"{"user_data" : "#),
+        ("{\"a\":\"\\u00fc\"}\n{\"adminPass\":\"x\"}", "{\"a\":\"ü\"}\n{\"adminPass\":null}"),
+        (r#"{"a":"\u00fc"} and more"#, r#"{"a":"\u00fc"} and more"#),
+        (r#"{"a":"\ud83d" x"#, r#"{"a":"\ud83d" x"#),
         ("user_data: x", "user_data: x"),
         (
             "<r><userData><value>x&amp;y</value></userData><a>b</a></r>",
             "<r><userData><value></value></userData><a>b</a></r>",
         ),
         ("<r>\n  <userData>\n  </userData>\n</r>", "<r>\n  <userData>\n  </userData>\n</r>"),
+        (r#"<r a='"'  adminPass='x'/>"#, r#"<r a="&quot;" adminPass=""/>"#),
+        (r#"<r><userData xmlns:a="n" a:b="x"/></r>"#, r#"<r><userData xmlns:a="n" a:b=""/></r>"#),
+        (r#"<r user_data_format="x"/>"#, r#"<r user_data_format="x"/>"#),
     ] {
         let (names, _, after) = receive(&Vault::new(), ("GET", "/", 200), &[], body);
         assert_eq!((names, after.as_str()), (Ok(vec![]), expected), "{body}");
+    }
+}
+
+#[test]
+fn what_names_such_a_field_and_cannot_be_read_is_withheld() {
+    for body in [
+        r#"{"user_data" : "#,
+        r#"{"admin\u0050ass": "hush", "n": NaN}"#,
+        r#"[{"private_key": "hush"}] x"#,
+        "<!DOCTYPE r><r><userData>hush</userData></r>",
+        "<r><adminPass>hush</adminPass>",
+    ] {
+        let error = receive(&Vault::new(), ("GET", "/", 200), &[], body).0.unwrap_err();
+        assert_eq!(error.reason, Reason::Unreadable, "{body}");
+        assert!(!error.message.contains("hush"), "{error}");
     }
 }
 
@@ -211,7 +231,7 @@ fn encoded_responses_are_refused_where_secrets_are_sent() {
     ] {
         let (mut headers, mut body) = (headers(&[(header, encoding)]), body.as_bytes().to_vec());
         let incoming = Incoming { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
-        let screened = screen(&Vault::new(), &[], guarded, incoming);
+        let screened = screen(&Vault::new(), &[], guarded, Layer::Job, incoming);
         assert_eq!(screened.is_ok(), allowed, "{encoding}");
         assert!(allowed || screened.unwrap_err().reason == Reason::Encoded);
     }

@@ -124,6 +124,8 @@ fn malformed_urls_are_invalid() {
         "https:\\\\api.iaas.test\\v1",
         "https://api.iaas.test\\@evil.test/",
         "https://api.iaas.test/v1/%2fadmin",
+        "https://api.iaas.test/v1/%c0%ae%c0%ae/admin",
+        "https://api.iaas.test/v1/%ff",
         "https://api.iaas.test/v1/..%2Fadmin",
         "https://api.iaas.test/v1/..%5cadmin",
         "https://api.iaas.test/v1/%252e%252e/admin",

@@ -24,7 +24,7 @@ pub enum SendBody {
 
 impl SendBody {
     /// The value of `Content-Length`. Some servers refuse a POST without one.
-    pub(super) fn announced(&self, method: &Method) -> Option<u64> {
+    pub(in crate::net) fn announced(&self, method: &Method) -> Option<u64> {
         match self {
             SendBody::None => [Method::POST, Method::PUT, Method::PATCH].contains(method).then_some(0),
             SendBody::Bytes(bytes) => Some(bytes.len() as u64),

@@ -2,14 +2,15 @@
 //! nobody but the grant's origin.
 
 use super::{Gate, HttpEvent};
+use crate::holes::Check;
 use crate::net::client::basic_auth;
 use crate::net::destination::Destination;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::headers::{Rules, secret_value};
 use crate::net::login::Session;
 use crate::place::Place;
-use crate::policy::{Auth, DenialReason, Grant, Login};
-use crate::secret::Secret;
+use crate::policy::{Auth, DenialReason, Grant, Login, SecretRef};
+use crate::secret::{Layer, Secret};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::Instant;
@@ -43,6 +44,25 @@ impl Gate {
             _ => None,
         });
         Rules { grant: &grant.id, secrets: guarded(grant), auth, slots: slots.collect() }
+    }
+
+    /// Of what such an answer hands out: the job's, if any credential of the job
+    /// got it. What a cpi-config's own credentials got is as much as they are worth.
+    pub(super) fn layer_of_answer(&self, grant: &Grant, filled: &[Layer]) -> Layer {
+        if grant.layer == Layer::Context {
+            return Layer::Context;
+        }
+        let mut layers = filled.to_vec();
+        let named = |value: &SecretRef| (!value.name.is_empty()).then_some(value.layer);
+        match &grant.auth {
+            None => {}
+            Some(Auth::Basic { user, password }) => layers.extend([user, password].into_iter().filter_map(named)),
+            Some(Auth::Bearer(value) | Auth::Header { value, .. }) => layers.extend(named(value)),
+            Some(Auth::Login(name)) => layers.extend(self.policy.logins.get(name).map(|login| login.token_layer)),
+        }
+        layers.extend(grant.tls.client.is_some().then_some(grant.layer));
+        let theirs = !layers.is_empty() && layers.iter().all(|layer| *layer == Layer::Context);
+        if theirs { Layer::Context } else { Layer::Job }
     }
 
     /// `refused` is a token that the server did not take.
@@ -90,7 +110,7 @@ impl Gate {
         self.begin()?;
         let login = self.login(name)?;
         let session = self.logged_in(login, None, deadline).await?;
-        match self.vault.leak_in(session.shown.as_bytes()) {
+        match self.vault.leak_in(session.shown.as_bytes()).filter(|_| Check::TripwireShown.on()) {
             None => Ok(session.shown),
             Some(secret) => {
                 self.record.leaked(&secret);

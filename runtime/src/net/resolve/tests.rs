@@ -4,7 +4,7 @@
 
 use super::*;
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -123,7 +123,7 @@ fn resolver(servers: &[&str], port: u16, search: &str) -> (tempfile::TempDir, Re
     let servers: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
     std::fs::write(&hosts, "10.0.0.7 pinned.test short\n").unwrap();
     std::fs::write(&conf, format!("{servers}search {search}\n")).unwrap();
-    (dir, Resolver { hosts, conf, port })
+    (dir, Resolver::with_files(hosts, conf, port))
 }
 
 fn resolve(resolver: &Resolver, host: &str) -> Result<Vec<String>, HttpError> {
@@ -222,7 +222,7 @@ fn silence_ends_with_the_deadline() {
 
 #[test]
 fn missing_files_are_no_panic() {
-    let resolver = Resolver { hosts: "/nonexistent/hosts".into(), conf: "/nonexistent/conf".into(), port: 1 };
+    let resolver = Resolver::with_files("/nonexistent/hosts".into(), "/nonexistent/conf".into(), 1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let error = runtime.block_on(resolver.resolve("a.test", Instant::now() + Duration::from_millis(200))).unwrap_err();
     assert_eq!(error.kind, HttpErrorKind::Dns);

@@ -102,11 +102,14 @@ fn a_second_401_is_the_guests_to_handle() {
     let running = start(&identity, &api);
     assert_eq!(running.get(api.url("/x")).unwrap().status, 401);
     assert_eq!((identity.requests().len(), api.requests().len()), (2, 2));
-    let events: Vec<_> = running.events().iter().map(|event| (event.grant.clone().unwrap(), event.outcome)).collect();
-    assert_eq!(
-        events,
-        [("login main".to_owned(), Ok(201)), ("login main".to_owned(), Ok(201)), ("api".to_owned(), Ok(401))]
-    );
+    let events = running.events();
+    let told: Vec<_> =
+        events.iter().map(|event| (event.login.as_deref(), event.grant.as_deref(), event.outcome)).collect();
+    let (login, request) = ((Some("main"), None, Ok(201)), (None, Some("api"), Ok(401)));
+    assert_eq!(told, [login, login, request]);
+    assert!(events[0].to_string().contains(" 201 (login main; "), "{}", events[0]);
+    let local = Some(std::net::Ipv4Addr::LOCALHOST.into());
+    assert!(events.iter().all(|event| event.address == local && event.sent), "{events:?}");
 }
 
 #[test]

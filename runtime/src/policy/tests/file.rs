@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// One grant with all that is needed, and `more` laid over it.
-fn grant(more: Value) -> Value {
+pub(super) fn grant(more: Value) -> Value {
     let mut grant =
         object(&json!({"id": "api", "to": "https://api.iaas.test", "methods": ["GET", "POST"], "paths": ["/v1/**"]}));
     grant.extend(object(&more));
@@ -12,7 +12,7 @@ fn grant(more: Value) -> Value {
 }
 
 /// A policy with one login, and `more` laid over it.
-fn login(more: Value) -> Value {
+pub(super) fn login(more: Value) -> Value {
     let mut login = object(&json!({"to": "https://id.iaas.test", "path": "/tokens", "body": {"user": "${user}"},
                                    "token": "json:/token", "send": {"header": "X-Token"}}));
     login.extend(object(&more));
@@ -202,6 +202,7 @@ fn each_mistake_is_named_with_its_key_and_a_remedy() {
         (login(json!({"show": {"x": "body"}})), "logins.main.show.x", "without it"),
         (login(json!({"token": "header:T", "show": {"x": "header:t"}})), "logins.main.show.x", "without it"),
         (login(json!({"token": "cookie:s", "show": {"x": "header:set-cookie"}})), "logins.main.show.x", "without it"),
+        (login(json!({"token": "header:set-cookie", "show": {"x": "cookie:s"}})), "logins.main.show.x", "without it"),
         (login(json!({"show": {"x": 1}})), "logins.main.show.x", "json:/catalog"),
         (login(json!({"insecure": true})), "logins.main.insecure", "known here"),
     ] {

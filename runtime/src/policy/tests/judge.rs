@@ -118,6 +118,42 @@ fn the_reason_is_the_furthest_any_grant_got() {
 }
 
 #[test]
+fn each_field_of_a_grant_can_be_the_reason() {
+    let operations = json!({"in": "header:X-Op", "allow": ["Run"]});
+    let url = "https://api.iaas.test/v1/x";
+    for (key, value, reason, said) in [
+        ("id", json!("renamed"), "allowed by renamed", ""),
+        ("to", json!("http://api.iaas.test"), "scheme", "no grant is for https://"),
+        ("to", json!("https://other.iaas.test"), "host", "no grant names the host api.iaas.test"),
+        ("to", json!("https://*.api.iaas.test"), "host", "no grant names the host api.iaas.test"),
+        ("to", json!("https://10.0.0.5"), "host", "no grant names the host api.iaas.test"),
+        ("to", json!("https://*.iaas.test"), "allowed by api", ""),
+        ("to", json!("https://api.iaas.test:8443"), "port", "`api` 8443"),
+        ("to", json!("https://*.iaas.test:8443"), "port", "`api` 8443"),
+        ("methods", json!(["POST", "DELETE"]), "method", "`api` POST DELETE"),
+        ("paths", json!(["/v2/**", "/v1"]), "path", "`api` /v2/** /v1"),
+        ("operations", operations, "operation", "`api` Run, and the request has none in `header:x-op`"),
+        ("addresses", json!(["10.0.0.0/8"]), "allowed by api", ""),
+        ("plain_http", json!(true), "allowed by api", ""),
+        ("tls", json!({"ca": "ca.pem"}), "allowed by api", ""),
+        ("auth", json!({"bearer": "${token}"}), "allowed by api", ""),
+        ("slots", json!([{"method": "POST", "path": "/v1/x", "place": "body"}]), "allowed by api", ""),
+        ("captures", json!([{"method": "POST", "path": "/v1/x", "place": "body", "as": "t"}]), "allowed by api", ""),
+    ] {
+        let mut grants = corpus();
+        grants[0][key] = value.clone();
+        let policy = json!({"version": 1, "http": grants});
+        let policy = resolve(&policy, &json!({"token": "t"}), &json!({}), Some(&any_needs())).unwrap();
+        let (verdict, message) = verdict_on(&policy, "GET", url, &NOTHING);
+        assert_eq!(verdict, reason, "{key}: {value}");
+        assert!(message.contains(said), "{key}: {message}");
+        // What refuses says what to add, unless that is an operation.
+        let hint = !verdict.starts_with("allowed") && verdict != "operation";
+        assert_eq!(message.contains("asked for by the guest"), hint, "{key}: {message}");
+    }
+}
+
+#[test]
 fn operations_are_read_from_their_place() {
     let grants = json!([{"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/"],
                          "operations": {"in": "form:Action", "allow": ["Run", "Stop"]}}]);
@@ -200,7 +236,22 @@ fn the_hosts_own_endpoints_stay_closed() {
     for to in ["https://registry.iaas.test:25777", "https://10.0.0.6:4222", "http://10.0.0.6:4222"] {
         let problems = resolve(to).err().unwrap_or_else(|| panic!("{to} was granted"));
         assert_eq!(problems[0].key, "http[0].to", "{to}");
+        // Nor by a property, or to log in.
+        let login =
+            json!({"to": "${url}", "path": "/t", "plain_http": true, "token": "json:/t", "send": {"header": "X"}});
+        let policy = json!({"version": 1, "logins": {"l": login}, "http": [
+            {"id": "a", "to": "${url}", "methods": ["GET"], "paths": ["/**"], "plain_http": true, "auth": {"login": "l"}}]});
+        for (job, context) in [(json!({"url": to}), json!({})), (json!({}), json!({"url": to}))] {
+            let properties = Properties::merge(object(&job), object(&context));
+            let problems = Policy::resolve(&file(&policy), &properties, None, &endpoints, true).err().unwrap();
+            let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
+            assert!(keys.contains(&"http[0].to") && keys.contains(&"logins.l.to"), "{keys:?}");
+        }
     }
+    let label = json!({"version": 1, "http": [
+        {"id": "a", "to": "https://${name}.iaas.test:25777", "methods": ["GET"], "paths": ["/**"]}]});
+    let properties = Properties::merge(object(&json!({"name": "registry"})), Map::new());
+    assert!(Policy::resolve(&file(&label), &properties, None, &endpoints, false).is_err());
     let policy = resolve("https://*.iaas.test:25777").unwrap();
     assert_eq!(verdict(&policy, "GET", "https://other.iaas.test:25777/"), "allowed by a");
     let (reason, message) = verdict_on(&policy, "GET", "https://registry.iaas.test:25777/", &NOTHING);

@@ -89,6 +89,28 @@ fn there_is_no_hint_for_what_cannot_or_should_not_be_granted() {
 }
 
 #[test]
+fn each_need_that_declares_a_request_can_give_the_hint() {
+    // The first of them is about anything, and a path with a `*` in it cannot be granted by itself.
+    let needs = needs(&json!({"version": 1, "http": [
+        {"id": "any", "to": "*", "methods": "*", "paths": "*"},
+        {"id": "api", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/**", "/v1/**"]}]}));
+    let url = "https://api.iaas.test/v1/*/x";
+    let (_, message) = verdict_on(&policy_of(&json!([]), Some(&needs)), "GET", url, &NOTHING);
+    let added = hint(&message).unwrap_or_else(|| panic!("no hint: {message}"));
+    assert_eq!((&added["id"], &added["paths"]), (&json!("api"), &json!(["/v1/**"])));
+    assert_eq!(verdict(&policy_of(&json!([added]), Some(&needs)), "GET", url), "allowed by api");
+}
+
+#[test]
+fn a_method_cannot_forge_a_hint() {
+    let method =
+        "GET https://api.iaas.test/: to allow it, add this, asked for by the guest, to the policy's \"http\": {}";
+    let (reason, message) = verdict_on(&policy_of(&json!([]), Some(&any_needs())), method, "https://a.test/", &NOTHING);
+    assert_eq!(reason, "undeclared");
+    assert!(hint(&message).is_none() && !message.contains('{'), "{message}");
+}
+
+#[test]
 fn needs_are_compared_with_grants() {
     let needs = needs(&json!({"version": 1, "expose": ["region", "api_key", "zone"], "http": [
         {"id": "compute", "to": "${url}", "methods": ["GET", "POST"], "paths": ["/v1/**", "/v2/x"], "why": "servers\u{1b}[31m",

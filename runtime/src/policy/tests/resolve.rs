@@ -57,6 +57,64 @@ fn a_secret_goes_only_to_an_origin_of_its_own_layer() {
     assert_eq!(keys(resolve(&label, &token, &json!({"zone": "z"}), None)), ["http[0].auth.bearer"]);
 }
 
+/// Every way that a secret travels, to every kind of origin, from either layer.
+#[test]
+fn the_own_layer_rule_holds_for_every_way_and_origin() {
+    let grant = |to: &str, more: Value| {
+        let mut grant = object(&json!({"id": "api", "to": to, "methods": ["POST"], "paths": ["/**"]}));
+        grant.extend(object(&more));
+        json!({"version": 1, "http": [grant]})
+    };
+    let login = |to: &str, more: Value| {
+        let mut login = object(&json!({"to": to, "path": "/t", "token": "json:/t", "send": {"header": "X"}}));
+        login.extend(object(&more));
+        json!({"version": 1, "logins": {"l": login}, "http": [
+            {"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/**"], "auth": {"login": "l"}}]})
+    };
+    type Way<'a> = (&'a str, &'a dyn Fn(&str) -> Value);
+    let pem = json!({"cert": "${secret}", "key": "${secret}"});
+    let slot = json!([{"method": "POST", "path": "/x", "place": "body", "takes": ["secret"]}]);
+    let basic = |user: &str, password: &str| json!({"auth": {"basic": {"user": user, "password": password}}});
+    let ways: [Way<'_>; 11] = [
+        ("http[0].auth.basic.user", &|to| grant(to, basic("${secret}", "${secret}"))),
+        ("http[0].auth.basic.password", &|to| grant(to, basic("u", "p${secret}"))),
+        ("http[0].auth.bearer", &|to| grant(to, json!({"auth": {"bearer": "${secret}"}}))),
+        ("http[0].auth.header.value", &|to| {
+            grant(to, json!({"auth": {"header": {"name": "X", "value": "k ${secret}"}}}))
+        }),
+        ("http[0].slots[0].takes", &|to| grant(to, json!({"slots": slot}))),
+        ("http[0].tls.client.cert", &|to| grant(to, json!({"tls": {"client": pem}}))),
+        ("logins.l.headers.x-key", &|to| login(to, json!({"headers": {"X-Key": "${secret}"}}))),
+        ("logins.l.body.a[0]", &|to| login(to, json!({"body": {"a": ["${secret}"]}}))),
+        ("logins.l.body.a", &|to| login(to, json!({"body": {"a": "x ${secret}"}}))),
+        ("logins.l.form.a", &|to| login(to, json!({"form": {"a": "${secret}"}}))),
+        ("logins.l.tls.client.cert", &|to| login(to, json!({"tls": {"client": pem}}))),
+    ];
+    let secret = json!({"secret": "-----BEGIN hunter2"});
+    let origin = json!({"url": "https://api.iaas.test", "zone": "api"});
+    for (key, policy) in ways {
+        for to in ["https://api.iaas.test", "${url}", "https://${zone}.iaas.test"] {
+            for (of_origin, of_secret) in
+                [("job", "job"), ("job", "context"), ("context", "job"), ("context", "context")]
+            {
+                let layer = |name: &str| {
+                    let part = |from: &Value, of: &str| if of == name { object(from) } else { Map::new() };
+                    let mut all = part(&origin, of_origin);
+                    all.extend(part(&secret, of_secret));
+                    json!(all)
+                };
+                let resolved = resolve(&policy(to), &layer("job"), &layer("context"), None);
+                let refused = to.contains('$') && of_origin == "context" && of_secret == "job";
+                let problems = resolved.err().unwrap_or_default();
+                let said = "the job's property `secret`";
+                let named = problems.iter().any(|problem| problem.key == key && problem.what.contains(said));
+                let context = format!("{key} {to}, {of_origin}'s, {of_secret}'s: {problems:?}");
+                assert_eq!((named, problems.is_empty()), (refused, !refused), "{context}");
+            }
+        }
+    }
+}
+
 #[test]
 fn agent_settings_go_to_every_granted_slot() {
     let policy = json!({"version": 1, "http": [{"id": "api", "to": "${url}", "methods": ["POST"], "paths": ["/**"],
@@ -83,6 +141,15 @@ fn a_login_is_filled_and_keeps_types() {
     let LoginBody::Json(body) = &login.body else { panic!("{login:?}") };
     let body: Value = serde_json::from_str(body.reveal()).unwrap();
     assert_eq!(body, json!({"auth": {"user": "u\"x", "port": 7, "plain": [1, null, "x"]}}));
+}
+
+#[test]
+fn no_slot_is_the_header_that_a_login_sends() {
+    let mut policy = login_policy("https://api.iaas.test");
+    policy["http"][0]["slots"] = json!([{"method": "GET", "path": "/x", "place": "header:x-TOKEN"},
+                                        {"method": "GET", "path": "/x", "place": "header:x-other"}]);
+    let job = json!({"id_url": "https://id.iaas.test:5000", "user": "u", "port": 7, "project": "q"});
+    assert_eq!(keys(resolve(&policy, &job, &json!({}), None)), ["http[0].slots[0].place"]);
 }
 
 #[test]

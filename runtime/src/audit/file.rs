@@ -1,0 +1,188 @@
+//! The file of the lines: opened once, before the guest's code runs; every line
+//! appended with one write, so that lines of many processes never mix.
+//!
+//! Whoever else can write to its directory must not be able to have us write
+//! elsewhere: links are not followed, and a file that is not ours is not used.
+//! Nothing here waits for anybody.
+
+use super::config::AuditConfig;
+use crate::holes::Check;
+use crate::trust::trusted;
+use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Files that were put aside and are kept: `<path>.1` is the newest.
+pub(super) const GENERATIONS: u32 = 4;
+
+/// How often a file that does not end with a line's end is looked at again:
+/// somebody may be in the middle of writing.
+const LOOKS: u32 = 5;
+
+pub(super) struct LogFile {
+    file: OwnedFd,
+    /// The last line in it has no end: a disk had no room for the rest.
+    torn: AtomicBool,
+}
+
+impl LogFile {
+    /// Puts the file aside first if it is full. Also says what did not work but
+    /// keeps no line from being written.
+    pub(super) fn open(config: &AuditConfig) -> Result<(LogFile, Option<String>), String> {
+        let (mut file, stat) = checked(&config.path)?;
+        let mut trouble = None;
+        if config.max_bytes.is_some_and(|max| size(&stat) >= max) {
+            match put_aside(&config.path, config.max_bytes.unwrap_or(u64::MAX)) {
+                Ok(new) => file = new.unwrap_or(file),
+                Err(what) => trouble = Some(format!("it is full and cannot be put aside: {what}")),
+            }
+        }
+        let torn = AtomicBool::new(is_torn(&file));
+        Ok((LogFile { file, torn }, trouble))
+    }
+
+    /// One line, its end included.
+    pub(super) fn append(&self, line: &[u8]) -> Result<(), String> {
+        let after_torn;
+        let bytes = if self.torn.load(Ordering::Relaxed) {
+            after_torn = [b"\n", line].concat();
+            &after_torn
+        } else {
+            line
+        };
+        let written = loop {
+            match rustix::io::write(&self.file, bytes) {
+                Err(Errno::INTR) => {}
+                written => break written,
+            }
+        };
+        match written {
+            Ok(count) if count == bytes.len() => {
+                self.torn.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            // The rest would land behind another process's line.
+            Ok(count) => {
+                if count > 0 {
+                    self.torn.store(true, Ordering::Relaxed);
+                }
+                Err("there is no room for a whole line".to_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Whether the file was put aside so often meanwhile that it is kept no more.
+    pub(super) fn is_gone(&self) -> bool {
+        rustix::fs::fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+}
+
+/// A regular file that nobody but this user or root can have written, made if it
+/// is not there.
+fn checked(path: &Path) -> Result<(OwnedFd, Stat), String> {
+    let flags = OFlags::RDWR
+        | OFlags::APPEND
+        | OFlags::CREATE
+        | if Check::AuditLink.on() { OFlags::NOFOLLOW } else { OFlags::empty() }
+        | OFlags::NONBLOCK
+        | OFlags::NOCTTY
+        | OFlags::CLOEXEC;
+    usable(path, flags)
+}
+
+fn usable(path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), String> {
+    let failed = |what: &str| format!("{} {what}", path.display());
+    let file = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)) {
+        Ok(file) => file,
+        Err(Errno::LOOP) => return Err(failed("is a symbolic link, which is not followed")),
+        Err(error) => return Err(failed(&format!("cannot be opened ({error})"))),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(|error| failed(&format!("cannot be looked at ({error})")))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(failed("is not a regular file"));
+    }
+    if Check::AuditTrust.on() {
+        trusted(stat.st_uid, stat.st_mode).map_err(|what| failed(&what))?;
+    }
+    Ok((file, stat))
+}
+
+/// Why the file could not be used, as far as that can be told without making it.
+pub(super) fn doubts(path: &Path) -> Option<String> {
+    match rustix::fs::lstat(path) {
+        Ok(_) => {
+            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+            usable(path, flags | OFlags::CLOEXEC).err()
+        }
+        Err(Errno::NOENT) => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let writable = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
+            writable.err().map(|error| format!("{} cannot be made ({error})", path.display()))
+        }
+        Err(error) => Some(format!("{} cannot be opened ({error})", path.display())),
+    }
+}
+
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// One process at a time renames; who finds the lock taken writes to the file it
+/// has, which is then the newest of those put aside.
+fn put_aside(path: &Path, max: u64) -> Result<Option<OwnedFd>, String> {
+    let (lock, _) = checked(&beside(path, "lock"))?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    }
+    // Another process may have done it before this one had the lock.
+    let (file, stat) = checked(path)?;
+    if size(&stat) < max {
+        return Ok(Some(file));
+    }
+    for older in (1..GENERATIONS).rev() {
+        match rustix::fs::rename(beside(path, &older.to_string()), beside(path, &(older + 1).to_string())) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    rustix::fs::rename(path, beside(path, "1")).map_err(|error| error.to_string())?;
+    checked(path).map(|(file, _)| Some(file))
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".");
+    name.push(end);
+    name.into()
+}
+
+fn is_torn(file: &OwnedFd) -> bool {
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let Ok(size) = rustix::fs::fstat(file).map(|stat| size(&stat)) else { return false };
+        let mut last = [0];
+        let end = match size.checked_sub(1) {
+            None => return false,
+            Some(at) => rustix::io::pread(file, &mut last, at),
+        };
+        match end {
+            Ok(1) if last != *b"\n" => {}
+            // Truncated meanwhile.
+            Ok(0) => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

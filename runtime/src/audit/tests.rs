@@ -1,0 +1,189 @@
+use super::line::LINE_MAX;
+use super::*;
+use crate::log::{Format, is_invisible};
+use crate::secret::{Layer, Secret};
+use crate::vault::Vault;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::net::Ipv4Addr;
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    vault: Arc<Vault>,
+    audit: Audit,
+}
+
+fn request(method: &str, id: &str, uuid: &str) -> Request {
+    let context = json!({"request_id": id, "director_uuid": uuid});
+    let request = json!({"method": method, "arguments": [], "context": context});
+    Request::parse(request.to_string().as_bytes(), 3).unwrap()
+}
+
+fn start(request: &Request) -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let vault = Arc::new(Vault::new());
+    let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::clone(&vault)));
+    let section = AuditConfig { path: dir.path().join("audit.log"), max_bytes: None };
+    let audit = Audit::open(Some(&section), None, Some(request), &log);
+    Fixture { dir, vault, audit }
+}
+
+impl Fixture {
+    /// What was written, line by line; each is JSON and within the bounds.
+    fn lines(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.dir.path().join("audit.log")).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'));
+        assert!(text.chars().all(|c| c == '\n' || !(c.is_control() || is_invisible(c))), "{text:?}");
+        text.lines()
+            .map(|line| {
+                assert!(line.len() < LINE_MAX, "{} bytes", line.len());
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
+            .collect()
+    }
+}
+
+fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpEvent {
+    HttpEvent {
+        method: "GET".into(),
+        target: target.into(),
+        grant: Some("api".into()),
+        login: None,
+        address: Some(Ipv4Addr::LOCALHOST.into()),
+        outcome,
+        sent,
+        seals: Vec::new(),
+        leaked: None,
+        bytes_sent: 1,
+        bytes_received: 2,
+        elapsed: Duration::from_millis(3),
+    }
+}
+
+#[test]
+fn what_came_of_a_request_decides_what_its_line_is() {
+    let fixture = start(&request("has_vm", "r", "u"));
+    let denied = HttpErrorKind::Denied;
+    let rows: [(Result<u16, HttpErrorKind>, bool, &str, &str, Value); 9] = [
+        (Ok(404), true, "use", "status", json!(404)),
+        (Err(denied(DenialReason::Host)), false, "denied", "reason", json!("host")),
+        (Err(denied(DenialReason::Credential)), true, "denied", "reason", json!("credential")),
+        (Err(denied(DenialReason::Leak)), true, "leak", "reason", json!("leak")),
+        (Err(HttpErrorKind::InvalidRequest), false, "denied", "reason", json!("invalid-request")),
+        (Err(HttpErrorKind::Limit("url_bytes")), false, "denied", "reason", json!("limit(url_bytes)")),
+        (Err(HttpErrorKind::Limit("http_response_mib")), true, "use", "error", json!("limit(http_response_mib)")),
+        (Err(HttpErrorKind::Connect), false, "use", "error", json!("connect")),
+        (Err(HttpErrorKind::Cancelled), true, "use", "error", json!("cancelled")),
+    ];
+    for (outcome, sent, ..) in &rows {
+        fixture.audit.http(&event("https://a.test/v1", *outcome, *sent));
+    }
+    let lines = fixture.lines();
+    assert_eq!(lines.len(), rows.len());
+    for (line, (_, sent, kind, key, value)) in lines.iter().zip(&rows) {
+        assert_eq!((&line["kind"], &line[*key], &line["sent"]), (&json!(kind), value, &json!(sent)), "{line}");
+        assert_eq!(
+            ["status", "reason", "error"].iter().filter(|key| line.get(**key).is_some()).count(),
+            1,
+            "one of the three: {line}"
+        );
+        assert_eq!((&line["target"], &line["address"]), (&json!("https://a.test/v1"), &json!("127.0.0.1")));
+    }
+}
+
+#[test]
+fn host_calls_that_reach_nothing_get_no_line() {
+    let fixture = start(&request("has_vm", "r", "u"));
+    let call = |name, ended| HostCall { name, target: "t", ended, elapsed: Duration::ZERO, bytes: 5 };
+    let refused = |word: &'static str| Ended::Refused(Cow::Borrowed(word));
+    for name in ["log.log", "clock.sleep", "random.bytes", "config.properties"] {
+        fixture.audit.host(&call(name, Ended::Well));
+    }
+    fixture.audit.host(&call("registry.get", refused("denied")));
+    fixture.audit.host(&call("http.session", refused("leak")));
+    fixture.audit.host(&call("image.read", Ended::Well));
+    fixture.audit.host(&call("agent.created", Ended::Failed("registry".into())));
+    let told: Vec<Value> = fixture
+        .lines()
+        .iter()
+        .map(|line| json!([line["kind"], line["capability"], line["operation"], line["reason"], line["error"]]))
+        .collect();
+    let expected = [
+        json!(["denied", "registry", "get", "denied", null]),
+        json!(["leak", "session", "session", "leak", null]),
+        json!(["use", "image", "read", null, null]),
+        json!(["use", "agent", "created", null, "registry"]),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_guest_cannot_fill_the_disk_and_what_is_left_out_is_counted() {
+    let fixture = start(&request("has_vm", "r", "u"));
+    let call = HostCall { name: "image.size", target: "", ended: Ended::Well, elapsed: Duration::ZERO, bytes: 0 };
+    (0..10_050).for_each(|_| fixture.audit.host(&call));
+    // Another capability has lines of its own.
+    fixture.audit.host(&HostCall { name: "registry.delete", ..call });
+    fixture.audit.conclude(Ok(()), None);
+    let lines = fixture.lines();
+    assert_eq!(lines.len(), 10_002);
+    assert_eq!(lines[10_000]["capability"], "registry");
+    assert_eq!((&lines[10_001]["kind"], &lines[10_001]["dropped"]), (&json!("call"), &json!(50)));
+}
+
+#[test]
+fn secrets_are_not_shown_and_seals_by_their_name() {
+    let fixture = start(&request("has_vm", "r", "u"));
+    let seal = fixture.vault.seal("api.password", Secret::new("correct-horse-battery"), Layer::Job);
+    let target = format!("https://a.test/correct%2Dhorse-battery/{seal}");
+    fixture.audit.http(&event(&target, Ok(200), true));
+    assert_eq!(fixture.lines()[0]["target"], "https://a.test/<redacted>/<sealed:api.password>");
+}
+
+#[test]
+fn without_a_file_there_is_nothing_to_write_and_nothing_fails() {
+    let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::default()));
+    let nowhere = AuditConfig { path: "/nowhere/audit.log".into(), max_bytes: None };
+    for section in [None, Some(&nowhere)] {
+        let audit = Audit::open(section, None, None, &log);
+        assert!(!audit.is_on());
+        audit.http(&event("", Ok(200), true));
+        audit.conclude(Ok(()), None);
+    }
+    assert!(log.story().contains("/nowhere/audit.log cannot be opened"), "{}", log.story());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_text_gives_one_line_with_the_same_fields(
+        texts in proptest::collection::vec(any::<String>().prop_map(|text| text.repeat(1 + text.len() % 40)), 12),
+        quotes in 0..9_000_usize,
+    ) {
+        let [method, id, uuid, name, version, target, grant, login, secret, seal, id_of, rest] = texts.as_slice()
+            else { unreachable!() };
+        let fixture = start(&request(method, id, uuid));
+        let description = Description {
+            name: name.clone(), version: version.clone(), stemcell_formats: Vec::new(), methods: Vec::new(),
+            needs: None, has_names: true,
+        };
+        fixture.audit.guest(&description);
+        let event = HttpEvent {
+            method: method.clone(), grant: Some(grant.clone()), login: Some(login.clone()),
+            leaked: Some(secret.clone()), seals: vec![format!("{seal}{}", "\"\\".repeat(quotes)); 20],
+            ..event(&format!("{target}{}", "\"\n".repeat(quotes)), Ok(200), true)
+        };
+        fixture.audit.http(&event);
+        let ended = Ended::Well;
+        fixture.audit.host(&HostCall { name: "registry.get", target: id_of, ended, elapsed: Duration::ZERO, bytes: 0 });
+        fixture.audit.cache(&CacheEvent::Doubted(rest.clone()));
+        fixture.audit.conclude(Ok(()), None);
+        let lines = fixture.lines();
+        prop_assert_eq!(lines.len(), 4);
+        let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
+        prop_assert_eq!(kinds, ["use", "use", "cache", "call"]);
+        prop_assert_eq!(&lines[0]["status"], 200);
+        prop_assert_eq!(&lines[3]["outcome"], "ok");
+    }
+}

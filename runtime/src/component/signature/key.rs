@@ -1,0 +1,71 @@
+//! One public key of ed25519, as the config has it: base64 of its 32 bytes.
+//!
+//! Refuses the keys with which a signature proves nothing, and encodings that
+//! stand for a key which has another one.
+
+use crate::holes::Check;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::signature::{ED25519, UnparsedPublicKey};
+
+/// How a public key begins that openssl wrote as a whole, in DER.
+const DER_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// The points of small order, without the bit of their sign. With one of them
+/// for a key, anybody can write signatures of anything.
+const SMALL_ORDER: [[u8; 32]; 5] = [
+    [0; 32],
+    with_ends(1, 0, 0),
+    with_ends(0xec, 0xff, 0x7f),
+    [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
+        0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+    ],
+    [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20,
+        0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+    ],
+];
+
+const fn with_ends(first: u8, between: u8, last: u8) -> [u8; 32] {
+    let mut bytes = [between; 32];
+    bytes[0] = first;
+    bytes[31] = last;
+    bytes
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    bytes: [u8; 32],
+    /// As written; there is one way to write it.
+    text: String,
+}
+
+impl Key {
+    /// What is wrong with it, if it is none.
+    pub(super) fn parse(text: &str) -> Result<Key, &'static str> {
+        let bytes = STANDARD.decode(text).map_err(|_| "is not base64 (with `+`, `/` and `=`) of a public key")?;
+        if bytes.starts_with(&DER_HEAD) {
+            return Err(
+                "is a whole public key in DER; write its last 32 bytes: `openssl pkey -pubin -in KEY.pem -outform DER | tail -c 32 | base64`",
+            );
+        }
+        let bytes: [u8; 32] = bytes.try_into().map_err(|_| "is not base64 of the 32 bytes of an ed25519 public key")?;
+        let mut point = bytes;
+        point[31] &= 0x7f;
+        // The field has 2^255 - 19 elements: the last 19 numbers below 2^255 stand for others.
+        let another = point[0] >= 0xed && point[1..31] == [0xff; 30] && point[31] == 0x7f;
+        if Check::SignatureKey.on() && (SMALL_ORDER.contains(&point) || another) {
+            return Err("is a key that proves nothing, as anybody can sign with it; ask for a real one");
+        }
+        Ok(Key { bytes, text: text.to_owned() })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn signed(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+        UnparsedPublicKey::new(&ED25519, &self.bytes).verify(message, signature).is_ok()
+    }
+}

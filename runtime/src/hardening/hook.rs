@@ -1,0 +1,1 @@
+//! For tests alone (feature `holes`): native code where the guest's would run.

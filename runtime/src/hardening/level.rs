@@ -1,0 +1,55 @@
+//! `hardening` in the config: how much of it an operator demands.
+
+use serde::Deserialize;
+use std::fmt;
+use std::str::FromStr;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// A call fails where a wall cannot be built.
+    Required,
+    /// What this machine gives.
+    #[default]
+    BestEffort,
+    Off,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Level::Required => "required",
+            Level::BestEffort => "best-effort",
+            Level::Off => "off",
+        })
+    }
+}
+
+/// As it is handed to the compiling child.
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Level::Required, Level::BestEffort, Level::Off];
+        all.into_iter()
+            .find(|level| level.to_string() == text)
+            .ok_or_else(|| format!("`{text}` is none of required, best-effort, off"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_reads_as_it_is_written() {
+        for (text, level) in [("required", Level::Required), ("best-effort", Level::BestEffort), ("off", Level::Off)] {
+            assert_eq!(serde_json::from_value::<Level>(text.into()).unwrap(), level);
+            assert_eq!((text.parse(), level.to_string().as_str()), (Ok(level), text));
+        }
+        assert_eq!(Level::default(), Level::BestEffort);
+        for wrong in ["Required", "best_effort", "", "on"] {
+            assert!(serde_json::from_value::<Level>(wrong.into()).is_err() && wrong.parse::<Level>().is_err());
+        }
+    }
+}

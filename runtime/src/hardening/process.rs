@@ -1,0 +1,71 @@
+//! What a process gives up by itself, in two steps.
+//!
+//! `at_start` is for every process that touches secrets or a stranger's bytes,
+//! whatever the config says: it hides nothing from anybody who debugs as root.
+//! `before_guest` belongs to the lock-down. Neither can fail a call: the kernel
+//! refuses none of it, and the walls that count report for themselves.
+
+use crate::limits::Limits;
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
+use std::os::fd::RawFd;
+
+/// Descriptors beside the held files: sockets, the image, the audit log, epoll.
+const DESCRIPTORS: u64 = 64;
+
+/// Threads that can be busy at once.
+const THREADS: u64 = 4;
+
+/// Before the first file is opened: descriptors of whoever started us are
+/// closed, files we make are ours alone, and no core dump ever holds a secret.
+pub fn at_start() {
+    close_inherited();
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    lower(Resource::Core, 0);
+    // Where dumps are piped to a program, the limit does not count. Also keeps
+    // this user's other processes from tracing this one.
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// When all is open. File sizes stay unlimited, as the audit log's is not ours
+/// to decide about, and so does the number of processes, which counts per user.
+pub(super) fn before_guest(files: usize, limits: &Limits) {
+    first_uses();
+    lower(Resource::Nofile, DESCRIPTORS + files as u64);
+    // For code that stopped the clock: no call gets here by itself.
+    let wall = limits.wall_seconds.max(limits.create_stemcell_wall_seconds) + limits.cleanup_seconds;
+    lower(Resource::Cpu, wall * THREADS + 60);
+    let _ = rustix::process::chdir("/");
+}
+
+/// What opens a file when it is first used is used once while it can.
+pub fn first_uses() {
+    let _ = getrandom::fill(&mut [0]);
+    let _ = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+}
+
+pub fn no_new_privs() -> Result<(), String> {
+    rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())
+}
+
+/// Never raises a limit.
+fn lower(resource: Resource, limit: u64) {
+    let limit = getrlimit(resource).maximum.map_or(limit, |already| already.min(limit));
+    let _ = setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) });
+}
+
+/// All but stdin, stdout and stderr. Nothing of ours is open yet, so that no
+/// descriptor in use can be among them.
+fn close_inherited() {
+    const STDERR: RawFd = 2;
+    let listed: Option<Vec<RawFd>> = std::fs::read_dir("/proc/self/fd").ok().map(|entries| {
+        let names = entries.flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| name.to_str()?.parse().ok()).collect()
+    });
+    // Without /proc: as many as most users may have.
+    for descriptor in listed.unwrap_or_else(|| (STDERR + 1..1024).collect()) {
+        if descriptor > STDERR {
+            let _ = nix::unistd::close(descriptor);
+        }
+    }
+}

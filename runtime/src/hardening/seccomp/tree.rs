@@ -1,0 +1,101 @@
+//! Verdicts on system calls as a program for the kernel: a search tree over
+//! their numbers.
+//!
+//! The kernel runs a new filter once for every number there is. In a list, as
+//! `seccompiler` writes it, that takes a tenth of a whole call; in a tree next
+//! to nothing. Conditions on arguments are compiled by `seccompiler` all the same.
+
+use super::calls::Verdict;
+use libc::{BPF_ABS, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
+use seccompiler::{BpfProgram, SeccompAction, sock_filter};
+
+/// Where the two lie in what the kernel shows of a system call.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+
+/// Numbers from here on, up to the next such.
+struct Span {
+    from: u32,
+    verdict: Option<Verdict>,
+}
+
+/// `rules` by number, each at most once; other numbers, and those of another
+/// architecture, get EPERM.
+pub(super) fn program(architecture: u32, rules: Vec<(u32, Verdict)>) -> BpfProgram {
+    let mut program = vec![
+        instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, ARCHITECTURE),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, architecture),
+        refuse(libc::EPERM),
+        instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, NUMBER),
+    ];
+    program.extend(tree(&spans(rules)));
+    program
+}
+
+/// Without gaps, neighbours with the same plain verdict joined.
+fn spans(rules: Vec<(u32, Verdict)>) -> Vec<Span> {
+    let mut spans = vec![Span { from: 0, verdict: None }];
+    for (number, verdict) in rules {
+        match spans.last_mut() {
+            // The gap before it has no number in it.
+            Some(last) if last.from == number => last.verdict = Some(verdict),
+            _ => spans.push(Span { from: number, verdict: Some(verdict) }),
+        }
+        spans.push(Span { from: number + 1, verdict: None });
+    }
+    let joined = |a: &mut Span, b: &mut Span| a.verdict == b.verdict && !matches!(a.verdict, Some(Verdict::If(_)));
+    spans.dedup_by(|later, earlier| joined(earlier, later));
+    spans
+}
+
+fn tree(spans: &[Span]) -> BpfProgram {
+    let (before, after) = match spans {
+        [] => return vec![refuse(libc::EPERM)],
+        [one] => return leaf(one.verdict.as_ref()),
+        _ => spans.split_at(spans.len() / 2),
+    };
+    let at = after.first().map_or(u32::MAX, |span| span.from);
+    let before = tree(before);
+    let mut program = match u8::try_from(before.len()) {
+        Ok(length) => vec![instruction(BPF_JMP | BPF_JGE | BPF_K, length, 0, at)],
+        // Conditional jumps are short, others are not.
+        Err(_) => vec![
+            instruction(BPF_JMP | BPF_JGE | BPF_K, 0, 1, at),
+            instruction(BPF_JMP | BPF_JA, 0, 0, u32::try_from(before.len()).unwrap_or(u32::MAX)),
+        ],
+    };
+    program.extend(before);
+    program.extend(tree(after));
+    program
+}
+
+fn leaf(verdict: Option<&Verdict>) -> BpfProgram {
+    match verdict {
+        None => vec![refuse(libc::EPERM)],
+        Some(Verdict::Allow) => vec![answer(SeccompAction::Allow)],
+        Some(Verdict::NotThere) => vec![refuse(libc::ENOSYS)],
+        Some(Verdict::If(rules)) => {
+            let mut program = BpfProgram::new();
+            for rule in rules {
+                // Goes on behind the answer where it does not match.
+                program.extend(BpfProgram::from(rule.clone()));
+                program.push(answer(SeccompAction::Allow));
+            }
+            program.push(refuse(libc::EPERM));
+            program
+        }
+    }
+}
+
+fn refuse(errno: i32) -> sock_filter {
+    answer(SeccompAction::Errno(errno.unsigned_abs()))
+}
+
+fn answer(action: SeccompAction) -> sock_filter {
+    instruction(BPF_RET | BPF_K, 0, 0, action.into())
+}
+
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    // Codes have 16 bits; the constants are wider.
+    sock_filter { code: u16::try_from(code).unwrap_or_default(), jt, jf, k }
+}

@@ -1,0 +1,236 @@
+//! More mistakes in a policy, by what is wrong rather than by key: every value of
+//! another type, every part left out, every rule on secrets by each way they travel.
+
+use super::file::{grant, login};
+use super::*;
+
+/// The keys of its problems.
+fn wrong(policy: &Value) -> Vec<String> {
+    let problems = PolicyFile::parse(&policy.to_string()).err().unwrap_or_else(|| panic!("{policy} was read"));
+    problems.into_iter().map(|problem| problem.key).collect()
+}
+
+/// Everything but strings; lists and objects with something in them.
+fn others() -> [Value; 6] {
+    [json!(null), json!(true), json!(7), json!(["x"]), json!({"x": 1}), json!([{}])]
+}
+
+#[test]
+fn every_value_has_its_type() {
+    let slot = json!({"method": "POST", "path": "/v1/x", "place": "body"});
+    let with = |mut object: Value, key: &str, value: &Value| {
+        object[key] = value.clone();
+        object
+    };
+    for value in others() {
+        for (policy, key) in [
+            (json!({"version": value}), "version"),
+            (grant(json!({"id": value})), "http[0].id"),
+            (grant(json!({"to": value})), "http[0].to"),
+            (grant(json!({"methods": [value]})), "http[0].methods[0]"),
+            (grant(json!({"paths": [value]})), "http[0].paths[0]"),
+            (grant(json!({"addresses": [value]})), "http[0].addresses[0]"),
+            (grant(json!({"operations": {"in": value, "allow": ["A"]}})), "http[0].operations.in"),
+            (grant(json!({"operations": {"in": "body", "allow": [value]}})), "http[0].operations.allow[0]"),
+            (grant(json!({"auth": {"bearer": value}})), "http[0].auth.bearer"),
+            (grant(json!({"auth": {"basic": {"user": value, "password": "${p}"}}})), "http[0].auth.basic.user"),
+            (grant(json!({"auth": {"basic": {"user": "u", "password": value}}})), "http[0].auth.basic.password"),
+            (grant(json!({"auth": {"header": {"name": value, "value": "${p}"}}})), "http[0].auth.header.name"),
+            (grant(json!({"auth": {"header": {"name": "X", "value": value}}})), "http[0].auth.header.value"),
+            (grant(json!({"auth": {"login": value}})), "http[0].auth.login"),
+            (grant(json!({"tls": {"ca": value}})), "http[0].tls.ca"),
+            (grant(json!({"tls": {"client": {"cert": value, "key": "k.pem"}}})), "http[0].tls.client.cert"),
+            (grant(json!({"tls": {"client": {"cert": "c.pem", "key": value}}})), "http[0].tls.client.key"),
+            (grant(json!({"tls": {"pin_sha256": [value]}})), "http[0].tls.pin_sha256[0]"),
+            (grant(json!({"slots": [with(slot.clone(), "method", &value)]})), "http[0].slots[0].method"),
+            (grant(json!({"slots": [with(slot.clone(), "path", &value)]})), "http[0].slots[0].path"),
+            (grant(json!({"slots": [with(slot.clone(), "place", &value)]})), "http[0].slots[0].place"),
+            (grant(json!({"slots": [with(slot.clone(), "takes", &json!([value]))]})), "http[0].slots[0].takes[0]"),
+            (grant(json!({"captures": [with(slot.clone(), "as", &value)]})), "http[0].captures[0].as"),
+            (login(json!({"to": value})), "logins.main.to"),
+            (login(json!({"method": value})), "logins.main.method"),
+            (login(json!({"path": value})), "logins.main.path"),
+            (login(json!({"headers": {"X": value}})), "logins.main.headers.X"),
+            (login(json!({"body": "REMOVED", "form": {"x": value}})), "logins.main.form.x"),
+            (login(json!({"token": value})), "logins.main.token"),
+            (login(json!({"expires": {"at": value}})), "logins.main.expires.at"),
+            (login(json!({"expires": {"in_seconds": value}})), "logins.main.expires.in_seconds"),
+            (login(json!({"send": {"header": value}})), "logins.main.send.header"),
+            (login(json!({"send": {"header": "X", "prefix": value}})), "logins.main.send.prefix"),
+            (login(json!({"show": {"x": value}})), "logins.main.show.x"),
+            (json!({"version": 1, "expose": [value]}), "expose[0]"),
+            (json!({"version": 1, "registry": {"keys": [value]}}), "registry.keys[0]"),
+        ] {
+            assert!(wrong(&policy).iter().any(|found| found == key), "{key} in {policy}: {:?}", wrong(&policy));
+        }
+    }
+}
+
+#[test]
+fn lists_objects_and_flags_are_nothing_else() {
+    for value in [json!("x"), json!(7), json!(null), json!(true)] {
+        for (policy, key) in [
+            (json!({"version": 1, "http": value}), "http"),
+            (json!({"version": 1, "http": [value]}), "http[0]"),
+            (json!({"version": 1, "logins": value}), "logins"),
+            (json!({"version": 1, "registry": value}), "registry"),
+            (json!({"version": 1, "registry": {"keys": value}}), "registry.keys"),
+            (json!({"version": 1, "expose": value}), "expose"),
+            (grant(json!({"methods": value})), "http[0].methods"),
+            (grant(json!({"paths": value})), "http[0].paths"),
+            (grant(json!({"addresses": value})), "http[0].addresses"),
+            (grant(json!({"operations": value})), "http[0].operations"),
+            (grant(json!({"operations": {"in": "body", "allow": value}})), "http[0].operations.allow"),
+            (grant(json!({"auth": value})), "http[0].auth"),
+            (grant(json!({"auth": {"basic": value}})), "http[0].auth.basic"),
+            (grant(json!({"auth": {"header": value}})), "http[0].auth.header"),
+            (grant(json!({"tls": value})), "http[0].tls"),
+            (grant(json!({"tls": {"client": value}})), "http[0].tls.client"),
+            (grant(json!({"tls": {"pin_sha256": value}})), "http[0].tls.pin_sha256"),
+            (grant(json!({"slots": value})), "http[0].slots"),
+            (grant(json!({"slots": [value]})), "http[0].slots[0]"),
+            (grant(json!({"captures": value})), "http[0].captures"),
+            (login(json!({"headers": value})), "logins.main.headers"),
+            (login(json!({"body": "REMOVED", "form": value})), "logins.main.form"),
+            (login(json!({"expires": value})), "logins.main.expires"),
+            (login(json!({"send": value})), "logins.main.send"),
+            (login(json!({"show": value})), "logins.main.show"),
+        ] {
+            assert!(wrong(&policy).iter().any(|found| found == key), "{key} in {policy}: {:?}", wrong(&policy));
+        }
+    }
+    for value in [json!("true"), json!(1), json!(null), json!([]), json!({})] {
+        assert_eq!(wrong(&json!({"version": 1, "trust_undeclared": value})), ["trust_undeclared"]);
+        assert_eq!(wrong(&grant(json!({"plain_http": value}))), ["http[0].plain_http"]);
+        assert_eq!(wrong(&login(json!({"plain_http": value}))), ["logins.main.plain_http"]);
+    }
+}
+
+#[test]
+fn unknown_keys_are_found_everywhere() {
+    let slot = json!({"method": "POST", "path": "/v1/x", "place": "body"});
+    let mut capture = slot.clone();
+    capture["as"] = json!("t");
+    let with = |mut object: Value| {
+        object["hidden"] = json!(1);
+        object
+    };
+    for (policy, key) in [
+        (json!({"version": 1, "hidden": 1}), "hidden"),
+        (json!({"version": 1, "registry": {"hidden": 1}}), "registry.hidden"),
+        (grant(json!({"hidden": 1})), "http[0].hidden"),
+        (grant(json!({"operations": {"in": "body", "allow": ["A"], "hidden": 1}})), "http[0].operations.hidden"),
+        (
+            grant(json!({"auth": {"basic": {"user": "u", "password": "${p}", "hidden": 1}}})),
+            "http[0].auth.basic.hidden",
+        ),
+        (grant(json!({"auth": {"header": {"name": "X", "value": "${p}", "hidden": 1}}})), "http[0].auth.header.hidden"),
+        (grant(json!({"tls": {"hidden": 1}})), "http[0].tls.hidden"),
+        (
+            grant(json!({"tls": {"client": {"cert": "c.pem", "key": "k.pem", "hidden": 1}}})),
+            "http[0].tls.client.hidden",
+        ),
+        (grant(json!({"slots": [with(slot)]})), "http[0].slots[0].hidden"),
+        (grant(json!({"captures": [with(capture)]})), "http[0].captures[0].hidden"),
+        (login(json!({"hidden": 1})), "logins.main.hidden"),
+        (login(json!({"send": {"header": "X", "hidden": 1}})), "logins.main.send.hidden"),
+    ] {
+        assert_eq!(wrong(&policy), [key], "{policy}");
+    }
+    // Where there must be one way, another is one too many.
+    assert_eq!(
+        wrong(&login(json!({"expires": {"at": "json:/a", "hidden": 1}}))),
+        ["logins.main.expires", "logins.main.expires.hidden"]
+    );
+}
+
+/// Every way that secrets travel binds them to one host, over https.
+#[test]
+fn secrets_go_to_exact_hosts_over_https() {
+    let slot = json!([{"method": "POST", "path": "/v1/x", "place": "body"}]);
+    let capture = json!([{"method": "POST", "path": "/v1/x", "place": "json:/t", "as": "t"}]);
+    for (key, value) in [
+        ("auth", json!({"bearer": "${p}"})),
+        ("auth", json!({"basic": {"user": "u", "password": "${p}"}})),
+        ("auth", json!({"header": {"name": "X", "value": "${p}"}})),
+        ("slots", slot),
+        ("captures", capture),
+    ] {
+        let at = |to: &str, plain: bool| grant(json!({"to": to, "plain_http": plain, key: value}));
+        file(&at("https://api.iaas.test", false));
+        file(&at("http://api.iaas.test", true));
+        for (to, plain) in
+            [("http://api.iaas.test", false), ("https://*.iaas.test", false), ("https://*.iaas.test", true)]
+        {
+            assert_eq!(wrong(&at(to, plain)), ["http[0].to"], "{key} {to}");
+        }
+        assert_eq!(wrong(&at("http://*.iaas.test", false)), ["http[0].to", "http[0].to"], "{key}");
+        // The same once a property has decided.
+        for (url, fine) in [("https://api.iaas.test", true), ("http://api.iaas.test", false)] {
+            let job = json!({"url": url, "p": "secret"});
+            assert_eq!(resolve(&at("${url}", false), &job, &json!({}), None).is_ok(), fine, "{key} {url}");
+        }
+    }
+    let client = json!({"client": {"cert": "c.pem", "key": "k.pem"}});
+    assert_eq!(wrong(&grant(json!({"to": "https://*.iaas.test", "tls": client}))), ["http[0].to"]);
+    assert_eq!(wrong(&grant(json!({"to": "http://api.iaas.test", "tls": client}))), ["http[0].tls", "http[0].to"]);
+}
+
+#[test]
+fn what_the_host_sets_is_no_slot() {
+    let slots = |header: &str| json!([{"method": "POST", "path": "/v1/x", "place": format!("header:{header}")}]);
+    let basic = json!({"basic": {"user": "u", "password": "${p}"}});
+    let own = json!({"header": {"name": "X-Key", "value": "${p}"}});
+    for (auth, header, free) in [
+        (basic, "Authorization", "X-Key"),
+        (json!({"bearer": "${p}"}), "authorization", "X-Key"),
+        (own, "x-KEY", "X-Other"),
+    ] {
+        assert_eq!(wrong(&grant(json!({"auth": auth, "slots": slots(header)}))), ["http[0].slots[0].place"]);
+        file(&grant(json!({"auth": auth, "slots": slots(free)})));
+    }
+}
+
+#[test]
+fn names_are_plain_and_bounded() {
+    let long = "x".repeat(65);
+    for name in ["", " ", "a b", "é", "a/b", "a\u{1b}", "\u{202e}", long.as_str()] {
+        assert_eq!(wrong(&grant(json!({"id": name}))), ["http[0].id"], "{name:?}");
+        let capture = json!([{"method": "POST", "path": "/v1/x", "place": "json:/t", "as": name}]);
+        assert_eq!(wrong(&grant(json!({"captures": capture}))), ["http[0].captures[0].as"], "{name:?}");
+        let mut policy = login(json!({}));
+        let main = policy["logins"]["main"].take();
+        policy["logins"] = json!({name: main});
+        policy["http"][0]["auth"]["login"] = json!(name);
+        assert_eq!(wrong(&policy), [format!("logins.{name}")], "{name:?}");
+    }
+    for pattern in ["", "a b", "a/b", "é", &"x".repeat(256)] {
+        assert_eq!(wrong(&json!({"version": 1, "registry": {"keys": [pattern]}})), ["registry.keys[0]"], "{pattern:?}");
+    }
+}
+
+#[test]
+fn what_can_never_be_granted_is_no_origin_and_no_network() {
+    let metadata_v6 = concat!("https://[fd00:e", "c2::254]");
+    for host in
+        ["169.254.169.254", "169.254.0.1", "0.0.0.0", "0", "2852039166", "0xa9fea9fe", "255.255.255.255", "224.0.0.1"]
+    {
+        for to in [format!("https://{host}"), format!("http://{host}:8080")] {
+            let found = wrong(&grant(json!({"to": to})));
+            assert_eq!(found, ["http[0].to"], "{to}");
+            let job = json!({"url": to});
+            let problems = resolve(&grant(json!({"to": "${url}"})), &job, &json!({}), None).err().unwrap();
+            assert!(problems[0].to_string().contains("can never be granted"), "{to}: {problems:?}");
+        }
+    }
+    for to in
+        [metadata_v6, "https://[fe80::1]", "https://[::]", "https://[ff02::1]", "https://[::ffff:169.254.169.254]"]
+    {
+        let job = json!({"url": to});
+        let problems = resolve(&grant(json!({"to": "${url}"})), &job, &json!({}), None).err().unwrap();
+        assert!(problems[0].to_string().contains("can never be granted"), "{to}: {problems:?}");
+    }
+    for net in ["169.254.0.0/16", "169.254.169.254/32", "fe80::/10", "ff00::/8", "0.0.0.0/8", "255.255.255.255/32"] {
+        assert_eq!(wrong(&grant(json!({"addresses": ["10.0.0.0/8", net]}))), ["http[0].addresses[1]"], "{net}");
+    }
+}

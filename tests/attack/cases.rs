@@ -1,0 +1,49 @@
+//! The corpus: rows of data, and cases in code where there are files to make.
+
+mod audit;
+mod cache;
+mod components;
+mod compute;
+mod director;
+mod image;
+mod policies;
+mod registry;
+mod secrets;
+
+use crate::case::Case;
+use crate::row;
+
+/// In the order of the table.
+pub(crate) fn all() -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for (class, rows, coded) in CLASSES {
+        for rows in *rows {
+            cases.extend(row::cases(class, rows)?);
+        }
+        cases.extend(coded());
+    }
+    Ok(cases)
+}
+
+type Class = (&'static str, &'static [&'static str], fn() -> Vec<Case>);
+
+const CLASSES: &[Class] = &[
+    ("URL and host forms", &[include_str!("rows/urls.json")], Vec::new),
+    ("addresses and names", &[include_str!("rows/addresses.json")], Vec::new),
+    ("redirects and proxies", &[include_str!("rows/redirects.json")], Vec::new),
+    ("headers and smuggling", &[include_str!("rows/headers.json")], Vec::new),
+    ("responses", &[include_str!("rows/responses.json")], Vec::new),
+    (
+        "secrets",
+        &[include_str!("rows/slots.json"), include_str!("rows/captures.json"), include_str!("rows/logins.json")],
+        secrets::cases,
+    ),
+    ("compute, memory, ABI", &[], compute::cases),
+    ("component files", &[], components::cases),
+    ("prepared guests", &[], cache::cases),
+    ("Director side", &[include_str!("rows/director.json")], director::cases),
+    ("policy and config files", &[include_str!("rows/policies.json")], policies::cases),
+    ("stemcell image", &[], image::cases),
+    ("registry", &[include_str!("rows/registry.json")], registry::cases),
+    ("audit and logs", &[], audit::cases),
+];

@@ -1,0 +1,112 @@
+//! The pin and signatures: only the bytes that were vouched for are compiled.
+
+use super::{CLASS, has_vm, refused};
+use crate::case::Case;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::signature::{Ed25519KeyPair, KeyPair};
+use serde_json::{Value, json};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tests::job::write;
+use tests::{CPI_ERROR, Job, Response, dist, hostile};
+
+const REFUSED: [&str; 2] = ["guest.wasm: its sha256 is ", "but `guest.sha256` pins "];
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::silent(CLASS, "another module than the pinned one", &["pin"], || {
+            let job = Job::new().guest_bytes(&hostile::guest("small"));
+            write(&job.path("guest.wasm"), &hostile::other());
+            refused(&job, &REFUSED);
+            let (content, text) = job.check();
+            assert!(!content && text.contains(REFUSED[1]), "check: {text}");
+        }),
+        Case::silent(CLASS, "a file that is exchanged while it is hashed and compiled", &["pin"], || exchanged(false)),
+        Case::silent(CLASS, "a file that is written over while it is hashed and compiled", &["pin"], || {
+            exchanged(true)
+        }),
+        Case::silent(CLASS, "signatures by too few keys or of another module", &["signature"], || {
+            let (small, other) = (hostile::guest("small"), hostile::other());
+            for (threshold, lines, said) in [
+                (1, vec![], "is empty"),
+                (1, vec![line(9, &small)], "0 of 1 needed signatures"),
+                (1, vec![line(1, &other)], "0 of 1 needed signatures"),
+                (2, vec![line(1, &small)], "1 of 2 needed signatures"),
+                (2, vec![line(1, &small), line(1, &small)], "1 of 2 needed signatures"),
+                (3, vec![line(1, &small), line(2, &small), line(9, &small)], "2 of 3 needed signatures"),
+            ] {
+                refused(&signed(threshold, &keys(), &lines), &[said]);
+            }
+            assert_eq!(*has_vm(&signed(2, &keys(), &[line(3, &small), line(1, &small)])).result(), true);
+        }),
+        Case::silent(CLASS, "a key with which anybody can sign", &["signature-key"], || {
+            // The neutral element: with it, a signature of zeros and itself fits any text.
+            let mut neutral = [0; 32];
+            neutral[0] = 1;
+            let mut forged = [0; 64];
+            forged[0] = 1;
+            let job = signed(1, &[json!(STANDARD.encode(neutral))], &[format!("{}\n", STANDARD.encode(forged))]);
+            refused(&job, &["`guest.signature.ed25519[0]` is a key that proves nothing"]);
+        }),
+        Case::silent(CLASS, "one key that is listed twice", &["signature-twice"], || {
+            let small = hostile::guest("small");
+            let job = signed(2, &[json!(public(1)), json!(public(1))], &[line(1, &small), line(1, &small)]);
+            refused(&job, &["`guest.signature.ed25519[1]` stands there twice"]);
+        }),
+    ]
+}
+
+/// Calls while the guest's file is now one, now the other: without a cache every
+/// one reads and compiles it.
+fn exchanged(in_place: bool) {
+    let (pinned, other) = (hostile::guest("small"), hostile::other());
+    let job = Job::new().guest_bytes(&pinned).configure(|config| config["cache"] = json!("../no/such/dir"));
+    let (guest, next, stop) = (job.path("guest.wasm"), job.path("next.wasm"), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for bytes in [&other, &pinned].into_iter().cycle().take(100_000) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let path = if in_place { &guest } else { &next };
+                write(path, bytes);
+                if !in_place {
+                    let _ = fs::rename(&next, &guest);
+                }
+            }
+        });
+        let answers: Vec<Response> = (0..20).map(|_| has_vm(&job)).collect();
+        stop.store(true, Ordering::Relaxed);
+        for answer in answers {
+            match answer.json["error"].is_null() {
+                true => assert_eq!(answer.json["result"], true, "the other guest ran"),
+                false => drop(answer.fails(CPI_ERROR, &REFUSED)),
+            }
+        }
+    });
+}
+
+fn pair(seed: u8) -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn public(seed: u8) -> String {
+    STANDARD.encode(pair(seed).public_key())
+}
+
+fn keys() -> Vec<Value> {
+    [1, 2, 3].map(|seed| json!(public(seed))).to_vec()
+}
+
+/// A line for the file of signatures.
+fn line(seed: u8, guest: &[u8]) -> String {
+    let text = format!("wasm-cpi guest sha256:{}\n", dist::sha256(guest));
+    format!("{}\n", STANDARD.encode(pair(seed).sign(text.as_bytes())))
+}
+
+fn signed(threshold: usize, keys: &[Value], lines: &[String]) -> Job {
+    let job = Job::new().guest_bytes(&hostile::guest("small"));
+    write(&job.path("guest.wasm.sig"), lines.concat().as_bytes());
+    job.configure(|config| config["guest"]["signature"] = json!({"ed25519": keys, "threshold": threshold}))
+}

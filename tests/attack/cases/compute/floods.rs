@@ -1,0 +1,129 @@
+//! Guests that flood their host, and last words that are meant for its terminal.
+
+use super::{CLASS, call, job};
+use crate::case::Case;
+use crate::row;
+use crate::world::Served;
+use serde_json::{Value, json};
+use tests::{CLOUD_ERROR, Job, Response, probe};
+
+fn script(operations: Value) -> Response {
+    Job::default().script(operations).run()
+}
+
+/// Succeeds, and says how much was left out.
+fn is_cut(response: &Response, limit: &str) {
+    response.result();
+    let dropped = response.stderr.lines().filter(|line| line.contains(" dropped: ")).count();
+    let named = response.stderr.contains(&format!(" dropped: `limits.{limit}` is reached"));
+    assert!(dropped == 1 && named, "{dropped} lines tell of dropped ones in {} bytes", response.stderr.len());
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::silent(CLASS, "a million lines for the log", &["limit-log_lines"], || {
+            is_cut(&script(json!([{"op": "log", "message": "x", "repeat": 50_000}])), "log_lines");
+            let lines = "line\n".repeat(200_000);
+            is_cut(&script(json!([{"op": "print", "stream": "stderr", "text": lines, "repeat": 5}])), "log_lines");
+        }),
+        Case::silent(CLASS, "megabytes for the log", &["limit-log_kib"], || {
+            is_cut(
+                &script(json!([{"op": "log", "level": "error", "message": "x".repeat(100_000), "repeat": 500}])),
+                "log_kib",
+            );
+        }),
+        Case::silent(CLASS, "a line without an end", &["stdio-line", "limit-line_bytes", "limit-log_kib"], || {
+            let endless = script(json!([{"op": "print", "text": "x".repeat(1 << 20), "repeat": 64}]));
+            is_cut(&endless, "log_kib");
+            let long = script(json!([{"op": "log", "message": "x".repeat(10 << 20)}]));
+            long.result();
+            assert!(
+                long.stderr.len() < 5000 && long.stderr.contains("more bytes; limits.line_bytes"),
+                "{}",
+                long.stderr.len()
+            );
+        }),
+        Case::silent(CLASS, "prints without end while nobody listens", &["limit-host_calls"], || {
+            call(&job("prints-while-described"), "has_vm")
+                .fails(CLOUD_ERROR, &["`describe` failed: ", "`host_calls` (100000)"]);
+        }),
+        Case::silent(CLASS, "random bytes by the gigabyte", &["random-size"], || {
+            let outcomes =
+                Job::default().probe(json!([{"op": "random", "count": 1 << 30}, {"op": "random", "count": u32::MAX}]));
+            assert!(outcomes.iter().all(|outcome| outcome["ok"]["bytes"] == 65_536), "{outcomes:?}");
+            call(&job("random-gigabyte"), "has_vm").fails(CLOUD_ERROR, &["guest: failed in has_vm: "]);
+        }),
+        Case::new(CLASS, "ten thousand requests that are refused", &["limit-http_requests"], |world| {
+            let job = row::job(world, &json!({"config": {"limits": {"http_requests": 300}}}));
+            world.set(row::names(&Value::Null), Served::default())?;
+            // A failure ends a repetition, and so these stand there one by one.
+            let url = "https://evil.test/v1/x";
+            let script: Vec<Value> = (0..400).map(|_| json!({"op": "http", "url": url})).collect();
+            let response = job.script(json!(script)).run();
+            let outcomes = probe::outcomes(response.result());
+            let limited = outcomes.iter().filter(|outcome| outcome["error"]["limit"] == "http_requests").count();
+            match (limited, world.contacts()?.len(), response.stderr.lines().count()) {
+                (100, 0, 0..=2001) => Ok(()),
+                (limited, contacts, lines) => Err(format!("{limited} limited, {contacts} contacts, {lines} lines")),
+            }
+        }),
+        Case::silent(CLASS, "every import that this call has no use for", &[], || {
+            let mut operations = Vec::new();
+            for _ in 0..200 {
+                operations.extend([
+                    json!({"op": "registry.get", "id": "vm-1"}),
+                    json!({"op": "registry.put", "id": "vm-1", "settings": {}}),
+                    json!({"op": "registry.delete", "id": "vm-1"}),
+                    json!({"op": "image.members"}),
+                    json!({"op": "agent.bootstrap"}),
+                    json!({"op": "session", "name": "x"}),
+                    json!({"op": "http", "url": "https://example.org/"}),
+                ]);
+            }
+            for outcome in Job::default().probe(json!(operations)) {
+                let kind = outcome["error"]["kind"].as_str().unwrap_or_default();
+                assert!(["denied", "refused", "unavailable", "invalid-request"].contains(&kind), "{outcome}");
+            }
+        }),
+        Case::silent(CLASS, "`exit` instead of an answer, as success or as failure", &["exit-is-failure"], || {
+            for code in [0, 1] {
+                let said =
+                    format!("guest: called exit({code}) in create_disk instead of answering; a bug in the guest");
+                script(json!([{"op": "exit", "code": code}])).fails(CLOUD_ERROR, &[&said]);
+            }
+        }),
+        Case::silent(CLASS, "a panic whose message steers terminals", &["escape-log"], || {
+            let message =
+                "\u{1b}[2J\u{1b}]0;x\u{7}\r\u{202e}\u{200b}\u{feff}\u{2028}\u{0}\ncpi-123456 wasm-cpi error: forged";
+            let response = script(json!([{"op": "panic", "message": message}]));
+            response.fails(CLOUD_ERROR, &["guest: trapped in create_disk: ", "it said: guest panicked at "]);
+            for text in [response.message(), response.log()] {
+                assert!(
+                    !text.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}', '\u{200b}', '\u{feff}', '\u{2028}', '\0']),
+                    "{text:?}"
+                );
+                assert!(!text.lines().any(|line| line.starts_with("cpi-123456")), "{text}");
+            }
+            assert!(!response.stderr.lines().any(|line| line.starts_with("cpi-123456 wasm-cpi error: forged")));
+            assert!(
+                response.log().contains("wasm backtrace:") && response.log().contains("]::ops::"),
+                "{}",
+                response.log()
+            );
+        }),
+        Case::silent(CLASS, "megabytes of last words", &["message-size", "story-size"], || {
+            for operation in [
+                json!({"op": "panic", "message": "x".repeat(4 << 20)}),
+                json!({"op": "garbage", "kind": "huge", "mib": 4, "in_error": true}),
+            ] {
+                let response = script(json!([operation]));
+                assert!(
+                    response.message().len() < 100_000 && response.log().len() < 100_000,
+                    "{}",
+                    response.json.to_string().len()
+                );
+                response.fails(CLOUD_ERROR, &["xxxx"]);
+            }
+        }),
+    ]
+}

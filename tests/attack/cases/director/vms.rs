@@ -1,0 +1,77 @@
+//! VMs that nobody could reach, or that would take another's place: `create_vm`
+//! of a guest that keeps something back.
+
+use super::CLASS;
+use crate::case::Case;
+use crate::row;
+use crate::world::{Served, World};
+use serde_json::{Value, json};
+use tests::cloud::create_vm;
+use tests::{CLOUD_ERROR, Job, Response};
+
+/// A grant with a slot for user-data.
+fn job(world: &World) -> Job {
+    let slots = json!([{"method": "POST", "path": "/v1/vms", "place": "json:/user_data"}]);
+    row::job(world, &json!({"grant": {"slots": slots}, "config": {"agent": {"mbus": "nats://mbus.test:4222"}}}))
+}
+
+fn create(world: &World, operations: &Value) -> Result<Response, String> {
+    let job = job(world);
+    world.set(row::names(&Value::Null), Served::default())?;
+    Ok(create_vm(&job, operations).run())
+}
+
+fn post(body: Value) -> Value {
+    json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/vms",
+           "headers": {"Content-Type": "application/json"}, "body": body})
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::new(CLASS, "a VM whose settings were never sent", &["vm-unreachable"], |world| {
+            let bootstrap = json!({"op": "agent.bootstrap", "encodings": ["base64"]});
+            let done = json!({"op": "result", "json": "vm-1"});
+            let elsewhere = post(json!({"user_data": "nothing"}));
+            for (script, said) in [
+                (json!([done]), "without calling `agent.bootstrap`"),
+                (json!([bootstrap, done]), "without sending the user-data of `agent.bootstrap`"),
+                (json!([bootstrap, elsewhere, done]), "without sending the user-data of `agent.bootstrap`"),
+            ] {
+                let response = create(world, &script)?;
+                response.fails(CLOUD_ERROR, &["guest: create_vm made `vm-1` ", said, "nobody could reach that VM"]);
+            }
+            let sent = create(world, &json!([bootstrap, post(json!({"user_data": "{{0.ok}}"})), done]))?;
+            assert_eq!(sent.result()[0], "vm-1");
+            Ok(())
+        }),
+        Case::silent(CLASS, "addresses that the Director decided on", &["network-decided"], || {
+            for addition in [
+                json!({"ip": "10.0.0.6"}),
+                json!({"netmask": "255.0.0.0"}),
+                json!({"gateway": "10.0.0.66"}),
+                json!({"dns": ["6.6.6.6"]}),
+            ] {
+                let mut network = addition.clone();
+                network["name"] = json!("net");
+                let script = json!([{"op": "agent.bootstrap", "networks": [network]},
+                                    {"op": "error", "kind": "cloud", "message": "{{0.error.message}}"}]);
+                create_vm(&Job::default(), &script)
+                    .run()
+                    .fails(CLOUD_ERROR, &["was decided by the Director and cannot be changed"]);
+            }
+        }),
+        Case::silent(CLASS, "networks, routes and addresses that are none", &[], || {
+            for (network, said) in [
+                (json!({"name": "other"}), "the call has no network `other`"),
+                (json!({"name": "net", "mac": "02:00:00:00:00"}), "`mac` must be six hexadecimal octets"),
+                (json!({"name": "net", "mac": "02:00:00:00:00:01\nX"}), "`mac` must be six hexadecimal octets"),
+                (json!({"name": "net", "routes": "{}"}), "`routes` must be a JSON array of objects"),
+                (json!({"name": "net", "ip": "10.0.0.5; reboot"}), "`ip` is not an IP address"),
+            ] {
+                let script = json!([{"op": "agent.bootstrap", "networks": [network]},
+                                    {"op": "error", "kind": "cloud", "message": "{{0.error.message}}"}]);
+                create_vm(&Job::default(), &script).run().fails(CLOUD_ERROR, &[said]);
+            }
+        }),
+    ]
+}

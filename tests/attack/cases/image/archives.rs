@@ -1,0 +1,228 @@
+//! Archives that lie: about sizes, names, checksums and where they end. Nothing
+//! is ever unpacked to a disk, and no archive takes more than a few buffers.
+
+use super::{CLASS, create, outcomes};
+use crate::case::Case;
+use serde_json::{Value, json};
+use tar::EntryType;
+use tests::Job;
+use tests::archive::{changed, ended, entry, gzip, header, pax, tar};
+use tests::job::write;
+
+/// What the guest is told of members and of reading `root.img`.
+fn looked_at(bytes: &[u8]) -> Vec<Value> {
+    let job = Job::default();
+    write(&job.path("image"), bytes);
+    let script = json!([{"op": "image.members"}, {"op": "image.read_member", "name": "root.img", "length": 100}]);
+    outcomes(&job, &job.path("image"), &script)
+}
+
+#[track_caller]
+fn invalid(bytes: &[u8], said: &str) {
+    let members = &looked_at(bytes)[0];
+    let message = members["error"]["message"].as_str().unwrap_or_default();
+    assert!(members["error"]["kind"] == "invalid" && message.contains(said), "no `{said}` in {members}");
+}
+
+fn regular(name: &str, content: &[u8]) -> Vec<u8> {
+    entry(name, EntryType::Regular, content)
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::silent(CLASS, "names that lead elsewhere are names", &[], || {
+            let names = ["../../../etc/passwd", "/etc/shadow", "./x", "a//b", "\u{1b}[2J", "C:\\x"];
+            let entries: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, b"content".as_slice())).collect();
+            let job = Job::default();
+            write(&job.path("image"), &tar(&entries));
+            let mut script = vec![json!({"op": "image.members"})];
+            script.extend(names.iter().map(|name| json!({"op": "image.read_member", "name": name, "length": 100})));
+            let outcomes = outcomes(&job, &job.path("image"), &json!(script));
+            let listed: Vec<&Value> =
+                outcomes[0]["ok"].as_array().into_iter().flatten().map(|member| &member["name"]).collect();
+            assert_eq!(json!(listed), json!(names));
+            assert!(outcomes[1..].iter().all(|outcome| outcome["ok"]["text"] == "content"), "{outcomes:?}");
+        }),
+        Case::silent(CLASS, "two members of one name", &[], || {
+            let outcomes = looked_at(&tar(&[("root.img", b"the first"), ("root.img", b"the second")]));
+            assert_eq!(outcomes[1]["ok"]["text"], "the first");
+        }),
+        Case::silent(CLASS, "links and devices in an archive", &[], || {
+            let mut entries = Vec::new();
+            for kind in [
+                EntryType::Symlink,
+                EntryType::Link,
+                EntryType::Char,
+                EntryType::Block,
+                EntryType::Fifo,
+                EntryType::Directory,
+            ] {
+                let link = changed(header("root.img", kind, 0), 157, b"/etc/passwd");
+                entries.extend(link);
+            }
+            let outcomes = looked_at(&ended(entries));
+            assert_eq!((&outcomes[0]["ok"], &outcomes[1]["error"]["kind"]), (&json!([]), &json!("invalid")));
+        }),
+        Case::silent(CLASS, "sizes that are larger than the archive", &[], || {
+            let field = |bytes: &[u8; 12]| {
+                ended([changed(header("root.img", EntryType::Regular, 0), 124, bytes), vec![b'x'; 512]].concat())
+            };
+            let exabytes = b"\x80\0\0\0\x0f\xff\xff\xff\xff\xff\xff\xff";
+            for size in [
+                b"77777777777\0",
+                exabytes,
+                b"\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff",
+                b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            ] {
+                invalid(&field(size), "broken or cut off after ");
+            }
+            for size in ["18446744073709551615", "9223372036854775807", "-1", "x", "99999999999999999999999"] {
+                invalid(
+                    &ended([pax(&[("size", size)]), regular("root.img", b"x")].concat()),
+                    "broken or cut off after ",
+                );
+            }
+        }),
+        Case::silent(CLASS, "sizes that are no numbers", &[], || {
+            for bytes in [b"zzzzzzzzzzz\0", b"-0000000001\0", b"0x10\0\0\0\0\0\0\0\0"] {
+                invalid(
+                    &ended(changed(header("root.img", EntryType::Regular, 0), 124, bytes)),
+                    "broken or cut off after 0 members",
+                );
+            }
+        }),
+        Case::silent(CLASS, "an archive that is cut off anywhere", &[], || {
+            let whole = tar(&[("first", &[b'x'; 2000]), ("root.img", &[b'y'; 2000])]);
+            // In the first header it is no archive; without the empty blocks it is whole all the same.
+            for end in (100..whole.len() - 1100).step_by(333) {
+                let members = &looked_at(&whole[..end])[0];
+                assert!(members["error"]["kind"] == "invalid" || end % 512 == 0, "{end}: {members}");
+            }
+        }),
+        Case::silent(CLASS, "headers whose checksum is wrong", &[], || {
+            let mut archive = tar(&[("first", b"x"), ("root.img", b"y")]);
+            archive[1024] ^= 1;
+            invalid(&archive, "a header's checksum is wrong");
+            archive[0] ^= 1;
+            invalid(&archive, "is no tar or tar.gz archive");
+        }),
+        Case::silent(CLASS, "ten thousand members and one", &["archive-bounds"], || {
+            invalid(&ended(header("x", EntryType::Regular, 0).repeat(10_001)), "more than 10000 members");
+        }),
+        Case::silent(CLASS, "names and headers without end", &["archive-bounds"], || {
+            let long = "x".repeat(2000);
+            invalid(&ended([pax(&[("path", &long)]), regular("x", b"")].concat()), "longer than 1024 bytes");
+            invalid(
+                &ended([entry("l", EntryType::GNULongName, long.as_bytes()), regular("x", b"")].concat()),
+                "longer than 1024 bytes",
+            );
+            invalid(
+                &ended([pax(&[("comment", &"x".repeat(100_000))]), regular("x", b"")].concat()),
+                "longer than 65536 bytes",
+            );
+        }),
+        Case::silent(CLASS, "pax headers that are none", &[], || {
+            for records in [
+                "x",
+                "5 a\n",
+                "999 path=x\n",
+                "0 path=x\n",
+                "-1 path=x\n",
+                "6 ath=x",
+                "\0",
+                "18446744073709551615 path=x\n",
+            ] {
+                invalid(
+                    &ended([entry("p", EntryType::XHeader, records.as_bytes()), regular("x", b"")].concat()),
+                    "a pax header is wrong",
+                );
+            }
+        }),
+        Case::silent(CLASS, "sparse files that lie", &["archive-bounds"], || {
+            // Offset and length at 386, the real size at 483.
+            let sparse = |map: &[(&str, &str)], real: &str| {
+                let mut block = header("root.img", EntryType::GNUSparse, 512);
+                for (index, (offset, length)) in map.iter().enumerate() {
+                    let at = 386 + 24 * index;
+                    block[at..at + 12].copy_from_slice(format!("{offset:0>11}\0").as_bytes());
+                    block[at + 12..at + 24].copy_from_slice(format!("{length:0>11}\0").as_bytes());
+                }
+                ended([changed(block, 483, format!("{real:0>11}\0").as_bytes()), vec![b'x'; 512]].concat())
+            };
+            for (map, real) in [
+                (&[("0", "1000"), ("100", "1000")][..], "77777777777"),
+                (&[("77777777777", "1000")], "1000"),
+                (&[("0", "77777777777")], "77777777777"),
+                (&[("1000", "100"), ("0", "100")], "10000"),
+            ] {
+                invalid(&sparse(map, real), "the map of a sparse member is wrong");
+            }
+            // Gigabytes of a hole take as long as anybody reads of them.
+            let outcomes = looked_at(&sparse(&[("0", "1000")], "77777777777"));
+            assert_eq!(outcomes[1]["ok"]["bytes"], 100, "{outcomes:?}");
+            let endless =
+                [changed(header("root.img", EntryType::GNUSparse, 0), 482, b"\x0100000000000\0"), endless_map()]
+                    .concat();
+            invalid(&ended(endless), "more than 100000 stretches");
+        }),
+        Case::silent(CLASS, "sparse files in a way that is not read", &[], || {
+            let outcomes = looked_at(&ended(
+                [
+                    pax(&[
+                        ("GNU.sparse.major", "1"),
+                        ("GNU.sparse.name", "root.img"),
+                        ("GNU.sparse.realsize", "999999999999"),
+                    ]),
+                    regular("x", b"content"),
+                ]
+                .concat(),
+            ));
+            let message = outcomes[1]["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains("is a sparse file in pax format, which is not read"), "{}", outcomes[1]);
+        }),
+        Case::silent(
+            CLASS,
+            "gigabytes that were packed into megabytes",
+            &["limit-create_stemcell_wall_seconds"],
+            || {
+                let job = Job::default().limits(json!({"create_stemcell_wall_seconds": 1, "cleanup_seconds": 2}));
+                write(&job.path("image"), &bomb());
+                // Its beginning is there at once; its end is not waited for.
+                let script = json!([{"op": "image.read_member", "name": "bomb", "length": 100}, {"op": "image.members", "on_cancel": []}]);
+                create(&job, &job.path("image"), &script).reaches("create_stemcell_wall_seconds");
+            },
+        ),
+        Case::silent(CLASS, "compressed archives that are damaged", &[], || {
+            let whole = gzip(&tar(&[("first", &[b'x'; 100_000]), ("root.img", b"y")]));
+            for end in [3, 12, whole.len() / 2, whole.len() - 20] {
+                assert_eq!(looked_at(&whole[..end])[0]["error"]["kind"], "invalid", "cut at {end}");
+            }
+            for at in [2, 3] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 0x55;
+                assert_eq!(looked_at(&bytes)[0]["error"]["kind"], "invalid", "changed at {at}");
+            }
+            invalid(&gzip(&whole), "is no tar or tar.gz archive");
+        }),
+        Case::silent(CLASS, "images that are no archive", &[], || {
+            for bytes in [&b""[..], b"x", &[0; 512], &[0xff; 4096], b"\x1f\x8b", b"QFI\xfb\0\0\0\x03", b"PK\x03\x04"] {
+                invalid(bytes, "is no tar or tar.gz archive");
+            }
+        }),
+    ]
+}
+
+/// A map of a sparse file that goes on and on, each part saying that another follows.
+fn endless_map() -> Vec<u8> {
+    let mut part = [b"00000000000\x0000000000000\0".repeat(21), vec![1], vec![0; 7]].concat();
+    part.truncate(512);
+    part.repeat(5_000)
+}
+
+/// A header, and hundreds of gigabytes of zeros behind it: many streams of gzip,
+/// one after the other, are one file.
+fn bomb() -> Vec<u8> {
+    let size = b"\x80\0\0\0\0\0\x01\0\0\0\0\0";
+    let header = gzip(&changed(header("bomb", EntryType::Regular, 0), 124, size));
+    [header, gzip(&vec![0; 16 << 20]).repeat(4000)].concat()
+}

@@ -1,0 +1,218 @@
+//! What a guest can do with the image, and what others do to it meanwhile.
+
+use super::{CLASS, done, outcomes};
+use crate::case::Case;
+use crate::row;
+use crate::world::{Served, World};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use tests::archive::tar;
+use tests::job::write;
+use tests::{Job, cloud, dist};
+
+/// Lets the guest PUT images to `api.iaas.test`.
+fn job(world: &World) -> Job {
+    row::job(world, &json!({"grant": {"methods": ["GET", "PUT"]}}))
+}
+
+fn put(url: &str, part: Value) -> Value {
+    let mut operation = json!({"op": "http", "method": "PUT", "url": url});
+    operation.as_object_mut().zip(part.as_object()).map(|(operation, part)| operation.extend(part.clone()));
+    operation
+}
+
+const API: &str = "https://api.iaas.test/v1/image";
+
+/// A script that waits for what happens to the file, which is done when its
+/// first request has arrived.
+fn meanwhile(
+    world: &World,
+    happens: impl Fn(&Path) + Send + Sync + 'static,
+    then: Vec<Value>,
+) -> Result<Vec<Value>, String> {
+    let job = job(world);
+    let image = job.path("image");
+    write(&image, &[b'a'; 100_000]);
+    world.set(row::names(&Value::Null), Served::default())?;
+    let path = image.clone();
+    world.meanwhile(move |arrived| {
+        if arrived.request.method() == "GET" {
+            happens(&path);
+        }
+    });
+    let mut script = vec![json!({"op": "http", "url": "https://api.iaas.test/v1/now"})];
+    script.extend(then);
+    let outcomes = outcomes(&job, &image, &json!(script));
+    match outcomes[0]["ok"]["status"].as_u64() {
+        Some(200) => Ok(outcomes),
+        _ => Err(format!("{}", outcomes[0])),
+    }
+}
+
+fn same(what: &str, got: &Value, expected: &Value) -> Result<(), String> {
+    if got == expected { Ok(()) } else { Err(format!("{what}: {got}, expected {expected}")) }
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::silent(CLASS, "an image where there is none", &[], || {
+            let operations = json!([
+                {"op": "image.size"}, {"op": "image.sha256"}, {"op": "image.read", "offset": 0, "length": 1},
+                {"op": "image.members"}, {"op": "image.read_member", "name": "x", "length": 1},
+            ]);
+            for outcome in cloud::outcomes(&Job::default(), &operations) {
+                assert_eq!(
+                    outcome["error"],
+                    json!({"kind": "denied", "message": "there is an image in create_stemcell only"})
+                );
+            }
+        }),
+        Case::new(CLASS, "an image as a body where there is none", &[], |world| {
+            let job = job(world);
+            world.set(row::names(&Value::Null), Served::default())?;
+            let outcome = cloud::outcome(&job, put(API, json!({"image": true})));
+            same("sent", &outcome["error"]["kind"], &json!("invalid-request"))?;
+            same("contacts", &json!(world.contacts()?.len()), &json!(0))
+        }),
+        Case::silent(CLASS, "ranges beyond the end", &["image-range"], || {
+            let job = Job::default();
+            write(&job.path("image"), b"0123456789");
+            let read = |offset: u64, length: u32| json!({"op": "image.read", "offset": offset, "length": length});
+            let ranges = [
+                (0, 100),
+                (9, 100),
+                (10, 1),
+                (11, 1),
+                (11, 0),
+                (u64::MAX, 1),
+                (u64::MAX, u32::MAX),
+                (u64::MAX - 5, 10),
+                (1 << 63, 1),
+            ];
+            let outcomes =
+                outcomes(&job, &job.path("image"), &json!(ranges.map(|(offset, length)| read(offset, length))));
+            for (outcome, bytes) in outcomes.iter().zip([10, 1, 0]) {
+                assert_eq!(outcome["ok"]["bytes"], bytes, "{outcome}");
+            }
+            for outcome in &outcomes[3..] {
+                assert_eq!(outcome["error"]["kind"], "invalid", "{outcome}");
+            }
+        }),
+        Case::silent(CLASS, "gigabytes in one read", &["image-read-size"], || {
+            let job = Job::default();
+            done(File::create(job.path("image")).and_then(|file| file.set_len(3 << 30)));
+            let read = |length: u32| json!({"op": "image.read", "offset": 0, "length": length});
+            let outcomes =
+                outcomes(&job, &job.path("image"), &json!([read((1 << 20) + 1), read(u32::MAX), read(1000)]));
+            assert_eq!(
+                (&outcomes[0]["error"]["kind"], &outcomes[1]["error"]["kind"]),
+                (&json!("invalid"), &json!("invalid"))
+            );
+            assert_eq!(outcomes[2]["ok"]["bytes"], 1000);
+        }),
+        Case::silent(CLASS, "another file than the image, through the image", &[], || {
+            let job = Job::default();
+            let image = job.path("image");
+            write(&image, &tar(&[("root.img", b"content")]));
+            write(&job.path("other"), b"other");
+            let names = [
+                "/etc/passwd",
+                "../other",
+                "other",
+                ".",
+                "",
+                "root.img/../other",
+                "root.img\0",
+                "/proc/self/environ",
+                "ROOT.IMG",
+                "./root.img",
+            ];
+            let script: Vec<Value> =
+                names.iter().map(|name| json!({"op": "image.read_member", "name": name, "length": 10})).collect();
+            let outcomes = outcomes(&job, &image, &json!(script));
+            for outcome in &outcomes {
+                assert_eq!(outcome["error"]["kind"], "invalid", "{outcome}");
+            }
+            assert!(!Value::from(outcomes).to_string().contains(&*job.path("").to_string_lossy()), "it tells the path");
+        }),
+        Case::new(CLASS, "an image to a host that is not granted", &["grant-host"], |world| {
+            let job = job(world);
+            write(&job.path("image"), b"image");
+            world.set(row::names(&Value::Null), Served::default())?;
+            let whole = json!({"image": true});
+            let script = json!([
+                put("https://evil.test/v1/image", whole.clone()),
+                put("http://api.iaas.test/v1/image", whole.clone()),
+                put("https://api.iaas.test/elsewhere", whole)
+            ]);
+            let outcomes = outcomes(&job, &job.path("image"), &script);
+            let reasons: Vec<&Value> = outcomes.iter().map(|outcome| &outcome["error"]["reason"]).collect();
+            same("reasons", &json!(reasons), &json!(["host", "scheme", "path"]))?;
+            same("contacts", &json!(world.contacts()?.len()), &json!(0))
+        }),
+        Case::new(CLASS, "an image that is replaced during the call", &[], |world| {
+            let replace = |path: &Path| {
+                let new = path.with_file_name("new");
+                write(&new, b"another one");
+                done(fs::rename(new, path));
+            };
+            let outcomes =
+                meanwhile(world, replace, vec![json!({"op": "image.sha256"}), put(API, json!({"image": true}))])?;
+            same("digest", &outcomes[1]["ok"], &json!(dist::sha256(&[b'a'; 100_000])))?;
+            sent(world, 100_000, &[b'a'; 100_000])
+        }),
+        Case::new(CLASS, "an image that is deleted during the call", &[], |world| {
+            let delete = |path: &Path| done(fs::remove_file(path));
+            meanwhile(world, delete, vec![put(API, json!({"image": true}))])?;
+            sent(world, 100_000, &[b'a'; 100_000])
+        }),
+        Case::new(CLASS, "an image that grows during the call", &[], |world| {
+            let grow = |path: &Path| {
+                done(File::options().append(true).open(path).and_then(|mut file| file.write_all(&[b'b'; 50_000])))
+            };
+            let outcomes = meanwhile(
+                world,
+                grow,
+                vec![
+                    json!({"op": "image.size"}),
+                    json!({"op": "image.read", "offset": 99_999, "length": 100}),
+                    put(API, json!({"image": true})),
+                ],
+            )?;
+            same("size", &outcomes[1]["ok"], &json!(100_000))?;
+            same("read", &outcomes[2]["ok"]["bytes"], &json!(1))?;
+            sent(world, 100_000, &[b'a'; 100_000])
+        }),
+        Case::new(CLASS, "an image that shrinks during the call", &[], |world| {
+            let shrink = |path: &Path| done(File::options().write(true).open(path).and_then(|file| file.set_len(1000)));
+            let outcomes = meanwhile(
+                world,
+                shrink,
+                vec![json!({"op": "image.read", "offset": 50_000, "length": 100}), put(API, json!({"image": true}))],
+            )?;
+            same("read", &outcomes[1]["error"]["kind"], &json!("io"))?;
+            same("sent", &outcomes[2]["error"]["kind"], &json!("truncated"))?;
+            // What did not arrive whole did not arrive.
+            same("arrived", &json!(world.arrived().len()), &json!(1))
+        }),
+        Case::silent(CLASS, "an image that is nothing but a hole", &[], || {
+            let job = Job::default();
+            done(File::create(job.path("image")).and_then(|file| file.set_len(4 << 40)));
+            let script = json!([{"op": "image.size"}, {"op": "image.read", "offset": (4_u64 << 40) - 10, "length": 100}, {"op": "image.members"}]);
+            let outcomes = outcomes(&job, &job.path("image"), &script);
+            assert_eq!((&outcomes[0]["ok"], &outcomes[1]["ok"]["bytes"]), (&json!(4_u64 << 40), &json!(10)));
+            assert_eq!(outcomes[2]["error"]["kind"], "invalid", "{}", outcomes[2]);
+        }),
+    ]
+}
+
+/// The PUT arrived with this much, and nothing else.
+fn sent(world: &World, length: u64, content: &[u8]) -> Result<(), String> {
+    let arrived: Vec<_> = world.arrived().into_iter().filter(|arrived| arrived.request.method() == "PUT").collect();
+    match arrived.as_slice() {
+        [put] if put.request.length == length && put.request.body == content => Ok(()),
+        other => Err(format!("arrived: {:?}", other.iter().map(|put| put.request.length).collect::<Vec<_>>())),
+    }
+}

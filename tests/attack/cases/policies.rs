@@ -1,0 +1,218 @@
+//! The operator's files as files: who could have written them, what stands in
+//! their place, and what is in them that is no configuration. The guest never
+//! runs, `check` says the same, and nothing of a file's content is told.
+
+use crate::case::Case;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+use tests::job::{make_dir, set_mode, write};
+use tests::response::CANARY;
+use tests::users::{NOBODY, give, is_root};
+use tests::{CPI_ERROR, Job, probe};
+
+const CLASS: &str = "policy and config files";
+
+/// Both files, by what holds them.
+const FILES: [fn(&Job) -> PathBuf; 2] = [Job::config_file, Job::policy_file];
+
+/// The call is refused with this, before the guest could say a word, and so it is
+/// by `check`.
+#[track_caller]
+fn refused(job: &Job, said: &[&str]) {
+    let script = json!([{"op": "log", "message": "the guest runs"}]);
+    let response = job.call("has_vm", json!([probe::cid(&script)])).run();
+    response.fails(CPI_ERROR, &["config: "]).fails(CPI_ERROR, said);
+    assert!(!response.stderr.contains("the guest runs"), "{}", response.stderr);
+    let (content, text) = job.check();
+    assert!(!content, "check is content: {text}");
+    for part in said {
+        assert!(text.contains(part), "check does not say `{part}`: {text}");
+    }
+    assert!(!text.contains(CANARY), "check tells a secret: {text}");
+}
+
+#[track_caller]
+fn done<T>(result: std::io::Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    [writers(), places(), contents()].into_iter().flatten().collect()
+}
+
+fn writers() -> Vec<Case> {
+    vec![
+        Case::silent(CLASS, "files that group or others can write", &["trusted-file"], || {
+            for file in FILES {
+                for mode in [0o620, 0o602, 0o660, 0o666, 0o777] {
+                    let job = Job::default();
+                    set_mode(&file(&job), mode);
+                    refused(
+                        &job,
+                        &[&format!("is writable by group or others (mode {mode:o}); run `chmod go-w` on it")],
+                    );
+                }
+            }
+        }),
+        Case::silent(CLASS, "files of another user", &["trusted-file"], || {
+            if is_root("giving files away") {
+                for file in FILES {
+                    let job = Job::default();
+                    give(&file(&job), NOBODY);
+                    refused(&job, &["belongs to user 65534, neither to this user (0) nor to root"]);
+                }
+            }
+        }),
+        Case::silent(CLASS, "links to what others can write", &["trusted-file"], || {
+            for file in FILES {
+                let job = Job::default();
+                let (path, theirs) = (file(&job), job.path("theirs.json"));
+                done(fs::rename(&path, &theirs));
+                done(symlink(&theirs, &path));
+                set_mode(&theirs, 0o666);
+                refused(&job, &["is writable by group or others (mode 666)"]);
+            }
+        }),
+        Case::silent(CLASS, "files that everybody can read are told of", &[], || {
+            // A warning: templates of jobs are often rendered so, and not every file holds secrets.
+            for file in FILES {
+                let job = Job::default();
+                set_mode(&file(&job), 0o644);
+                let (content, text) = job.check();
+                assert!(content && text.contains("is readable by everybody; run `chmod o-r` on it"), "{text}");
+            }
+        }),
+    ]
+}
+
+fn places() -> Vec<Case> {
+    vec![
+        Case::silent(CLASS, "files that are not there", &[], || {
+            for file in FILES {
+                let job = Job::default();
+                done(fs::remove_file(file(&job)));
+                refused(&job, &["cannot be read (No such file"]);
+            }
+        }),
+        Case::silent(CLASS, "directories, pipes and devices in the files' places", &[], || {
+            for file in FILES {
+                let job = Job::default();
+                let path = file(&job);
+                done(fs::remove_file(&path));
+                make_dir(&path);
+                refused(&job, &["is not a regular file"]);
+                done(fs::remove_dir(&path));
+                assert!(Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success()));
+                refused(&job, &["is not a regular file"]);
+                for target in ["/dev/zero", "/dev/stdin", "/"] {
+                    done(fs::remove_file(&path));
+                    done(symlink(target, &path));
+                    refused(&job, &["is not a regular file"]);
+                }
+            }
+        }),
+        Case::silent(CLASS, "links that lead to themselves", &[], || {
+            for file in FILES {
+                let job = Job::default();
+                let path = file(&job);
+                done(fs::remove_file(&path));
+                done(symlink(&path, &path));
+                refused(&job, &["cannot be read ("]);
+            }
+        }),
+        Case::silent(CLASS, "somebody else's file in the policy's place", &[], || {
+            for path in ["../secret.txt", "../config/../secret.txt"] {
+                let job = Job::default().configure(|config| config["policy"] = json!(path));
+                write(&job.path("secret.txt"), format!("{CANARY}-of-a-file: 7\n").as_bytes());
+                refused(&job, &["secret.txt: the policy is no valid JSON"]);
+            }
+        }),
+        Case::silent(CLASS, "paths of a guest, a policy and a cache that are odd", &[], || {
+            let long = "x".repeat(5000);
+            for path in ["", "x\u{0}y", "/proc/self/mem", &long, "https://evil.test/policy.json"] {
+                refused(&Job::default().configure(|config| config["policy"] = json!(path)), &[]);
+            }
+            for path in [
+                "",
+                "x\u{0}y",
+                "https://evil.test/guest.wasm",
+                "/proc/self/exe\u{0}",
+                "~/guest.wasm",
+                "$HOME/guest.wasm",
+            ] {
+                refused(&Job::default().configure(|config| config["guest"]["path"] = json!(path)), &["guest "]);
+            }
+        }),
+    ]
+}
+
+fn contents() -> Vec<Case> {
+    let text = |name: &str, holes: &[&str], said: &'static str, make: fn(&str) -> Vec<Vec<u8>>| {
+        Case::silent(CLASS, name, holes, move || {
+            for file in FILES {
+                let job = Job::default();
+                let valid = fs::read_to_string(file(&job)).unwrap_or_default();
+                for bytes in make(&valid) {
+                    write(&file(&job), &bytes);
+                    refused(&job, &[said]);
+                }
+            }
+        })
+    };
+    vec![
+        text("files that are no JSON", &[], "JSON", |valid| {
+            let cut = valid.as_bytes()[..valid.len() - 2].to_vec();
+            vec![
+                Vec::new(),
+                b"version: 1\n".to_vec(),
+                b"\0".to_vec(),
+                cut,
+                format!("\u{feff}{valid}").into_bytes(),
+                format!("// x\n{valid}").into_bytes(),
+            ]
+        }),
+        text("two documents in one file", &["json-trailing"], "JSON", |valid| {
+            vec![
+                format!("{valid}{valid}").into_bytes(),
+                format!("{valid} x").into_bytes(),
+                format!("{valid}\0").into_bytes(),
+            ]
+        }),
+        text("keys that stand there twice", &["json-duplicate-key"], "stands there twice", |valid| {
+            let again = |key: &str| valid.replacen('{', &format!("{{\"{key}\":1,"), 1).into_bytes();
+            vec![again("version"), again("\\u0076ersion")]
+        }),
+        text("nesting without end", &["json-depth"], "JSON", |valid| {
+            let deep = |count: usize| {
+                valid.replacen('{', &format!("{{\"x\":{}{},", "[".repeat(count), "]".repeat(count)), 1).into_bytes()
+            };
+            vec![deep(70), deep(9999), vec![b'['; 2 << 20]]
+        }),
+        text("text that is no UTF-8", &[], "cannot be read (stream did not contain valid UTF-8)", |_| {
+            vec![b"{\"version\":1,\"a\":\"\xff\"}".to_vec(), b"\xff\xfe{\0}\0".to_vec()]
+        }),
+        text("files of five megabytes", &[], "is larger than 4 MiB", |valid| {
+            vec![format!("{valid}{}", " ".repeat(5 << 20)).into_bytes()]
+        }),
+        text("files that hold no object", &[], "object", |_| {
+            vec![b"[]".to_vec(), b"7".to_vec(), b"null".to_vec(), b"\"x\"".to_vec()]
+        }),
+        Case::silent(CLASS, "secrets of the wrong type, or under a wrong key", &[], || {
+            let secret = |n: u8| json!(format!("{CANARY}-{n}"));
+            let changes: [(&str, Value); 6] = [
+                ("allow_local", secret(1)),
+                ("agent", json!({"mbus": [secret(2)]})),
+                ("agent", json!({"ntp": secret(3)})),
+                ("registry", json!({"endpoint": format!("http://u:{CANARY}@h"), "user": "u", "password": secret(4)})),
+                ("registry", json!({"endpoint": "http://h", "user": "u", "pasword": secret(5)})),
+                ("limits", json!({"wall_seconds": secret(6)})),
+            ];
+            for (key, value) in changes {
+                refused(&Job::default().configure(|config| config[key] = value), &[&format!("`{key}` is not right")]);
+            }
+        }),
+    ]
+}

@@ -1,0 +1,186 @@
+//! What a call of the corpus finds around it: names, servers behind every
+//! address and port of theirs, and a ledger of what arrived.
+//!
+//! Servers speak TLS to whoever begins with it, with a certificate of the right
+//! name unless a case wants another, and plain HTTP to the rest. They stand in
+//! the far namespace, and on this machine's own addresses in the near one.
+
+mod certificates;
+mod spec;
+
+pub(crate) use spec::Served;
+
+use crate::dns;
+use crate::network::NAME_SERVER;
+use crate::trace::{Contact, Trace};
+use certificates::Certificates;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tests::servers::{PATIENCE, Seen};
+
+/// Where somebody listens, near and far.
+const PORTS: [u16; 9] = [22, 80, 443, 4222, 5000, 6868, 8443, 8774, 25777];
+
+/// A request that reached somebody.
+#[derive(Clone)]
+pub(crate) struct Arrived {
+    /// From the TLS handshake, else from the Host header.
+    pub(crate) host: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) near: bool,
+    pub(crate) tls: bool,
+    pub(crate) request: Seen,
+}
+
+#[derive(Default)]
+struct State {
+    served: Served,
+    arrived: Vec<Arrived>,
+    meanwhile: Option<Meanwhile>,
+}
+
+/// What happens when a request has arrived, before it is answered.
+pub(crate) type Meanwhile = Arc<dyn Fn(&Arrived) + Send + Sync>;
+
+#[derive(Clone, Default)]
+pub(crate) struct World {
+    state: Arc<Mutex<State>>,
+    zone: dns::Shared,
+    certificates: Arc<Certificates>,
+    trace: Option<Trace>,
+}
+
+impl World {
+    pub(crate) fn with_trace(&self, trace: Trace) -> World {
+        World { trace: Some(trace), ..self.clone() }
+    }
+
+    /// The authority that a grant of the corpus trusts, PEM.
+    pub(crate) fn authority(&self) -> String {
+        self.certificates.authority()
+    }
+
+    /// Forgets what was, and prepares for the next call.
+    pub(crate) fn set(&self, names: HashMap<String, Vec<dns::Reply>>, served: Served) -> Result<(), String> {
+        self.zone.lock().unwrap_or_else(PoisonError::into_inner).replace(names);
+        *self.lock() = State { served, arrived: Vec::new(), meanwhile: None };
+        self.contacts().map(drop)
+    }
+
+    /// Has something happen at every request of the next call: so that a file
+    /// changes in the middle of it, at a known place.
+    pub(crate) fn meanwhile(&self, happens: impl Fn(&Arrived) + Send + Sync + 'static) {
+        self.lock().meanwhile = Some(Arc::new(happens));
+    }
+
+    /// Everybody whom the near namespace spoke to since the last time.
+    pub(crate) fn contacts(&self) -> Result<Vec<Contact>, String> {
+        let trace = self.trace.as_ref().ok_or("packets are not traced")?;
+        Ok(trace.take()?.into_iter().collect())
+    }
+
+    pub(crate) fn arrived(&self) -> Vec<Arrived> {
+        self.lock().arrived.clone()
+    }
+
+    pub(crate) fn lookups(&self, name: &str) -> usize {
+        self.zone.lock().unwrap_or_else(PoisonError::into_inner).lookups(name)
+    }
+
+    pub(crate) fn serve_far(&self) -> Result<(), String> {
+        dns::serve(NAME_SERVER, &self.zone)?;
+        self.serve(false)
+    }
+
+    /// On this machine's own addresses, loopback included: nobody may get there.
+    pub(crate) fn serve_near(&self) -> Result<(), String> {
+        self.serve(true)
+    }
+
+    fn serve(&self, near: bool) -> Result<(), String> {
+        for port in PORTS {
+            let listener =
+                TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).map_err(|error| format!("port {port}: {error}"))?;
+            let world = self.clone();
+            std::thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    let world = world.clone();
+                    std::thread::spawn(move || world.accept(stream, near));
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(&self, stream: TcpStream, near: bool) -> Option<()> {
+        stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE))).ok()?;
+        let local = stream.local_addr().ok()?;
+        let address = SocketAddr::new(local.ip().to_canonical(), local.port());
+        let mut first = [0];
+        if stream.peek(&mut first).ok()? == 1 && first[0] == 0x16 {
+            let way = self.lock().served.handshake(&address.ip().to_string());
+            let (name, mut stream) = self
+                .certificates
+                .accept(stream, address.ip(), &|name| self.lock().served.handshake(name).or_else(|| way.clone()))?;
+            self.exchange(&mut stream, name, address, near, true)?;
+            stream.conn.send_close_notify();
+            return stream.flush().ok();
+        }
+        let mut stream = stream;
+        self.exchange(&mut stream, None, address, near, false)
+    }
+
+    fn exchange(
+        &self,
+        stream: &mut (impl Read + Write),
+        name: Option<String>,
+        address: SocketAddr,
+        near: bool,
+        tls: bool,
+    ) -> Option<()> {
+        let early = {
+            let state = self.lock();
+            let by_name = name.as_deref().and_then(|name| state.served.early(name));
+            by_name.or_else(|| state.served.early(&address.ip().to_string()))
+        };
+        if let Some((text, goes)) = early {
+            stream.write_all(&text).and_then(|()| stream.flush()).ok()?;
+            if goes {
+                return Some(());
+            }
+        }
+        let request = Seen::read(stream)?;
+        let host = name.or_else(|| request.header("host").map(str::to_owned)).unwrap_or_default();
+        let arrived = Arrived { host, address, near, tls, request };
+        let (answer, meanwhile) = {
+            let mut state = self.lock();
+            state.arrived.push(arrived.clone());
+            (state.served.answer(&arrived), state.meanwhile.clone())
+        };
+        if let Some(happens) = meanwhile {
+            happens(&arrived);
+        }
+        answer.write(stream);
+        Some(())
+    }
+}
+
+impl Arrived {
+    /// `GET api.iaas.test/v1/x`, with `near ` before it where nobody may get to.
+    pub(crate) fn summary(&self) -> String {
+        let near = if self.near { "near " } else { "" };
+        format!("{near}{} {}{}", self.request.method(), self.host, self.request.target())
+    }
+}
+
+/// An address by the name that the corpus knows it by.
+pub(crate) fn known(address: IpAddr) -> Option<&'static str> {
+    let names = [("5.6.7.10", "api"), ("5.6.7.66", "evil"), (NAME_SERVER, "dns")];
+    names.iter().find(|(known, _)| address.to_string() == *known).map(|(_, name)| *name)
+}

@@ -1,0 +1,117 @@
+//! How servers answer in one case, as data.
+//!
+//! `{"api.iaas.test": ANSWER, "api.iaas.test/v1/x": [ANSWER, …]}`: the longest
+//! key decides, `*` is everybody else, and of several answers the last stays.
+//! An answer is an object with one of these:
+//! `status` (with `headers` and `body`, or `repeat`: n times that body), `raw`
+//! (text), `raw_base64`, `stall` (text, then silence), `flood` (`[head, part]`),
+//! `drip` (`[text, milliseconds]`), `echo` (the whole request as the body), `gzip`
+//! (as many zeros, compressed), or `tls` (a word) or `early` (text; and if it
+//! `goes`, nothing is read) for what happens before any of it.
+
+use super::Arrived;
+use super::certificates::Handshake;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::Read;
+use std::time::Duration;
+use tests::servers::Answer;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Spec(Value);
+
+#[derive(Default)]
+pub(crate) struct Served {
+    specs: HashMap<String, Vec<Spec>>,
+    asked: HashMap<String, usize>,
+}
+
+impl Served {
+    pub(crate) fn new(specs: &Value) -> Served {
+        let several = |value: &Value| match value {
+            Value::Array(specs) => specs.iter().cloned().map(Spec).collect(),
+            one => vec![Spec(one.clone())],
+        };
+        let specs = specs.as_object().into_iter().flatten();
+        Served { specs: specs.map(|(key, value)| (key.clone(), several(value))).collect(), asked: HashMap::new() }
+    }
+
+    /// What happens to a handshake for this name or address.
+    pub(crate) fn handshake(&self, name: &str) -> Option<Handshake> {
+        let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
+        let word = specs.iter().find_map(|spec| spec.0["tls"].as_str())?;
+        Some(Handshake::named(word))
+    }
+
+    /// What a server says before it is asked anything, and whether it then goes.
+    pub(super) fn early(&self, name: &str) -> Option<(Vec<u8>, bool)> {
+        let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
+        let spec = specs.iter().find(|spec| spec.0["early"].is_string())?;
+        Some((spec.0["early"].as_str()?.into(), spec.0["goes"] == true))
+    }
+
+    pub(super) fn answer(&mut self, arrived: &Arrived) -> Answer {
+        let host = arrived.host.split(':').next().unwrap_or_default().to_owned();
+        let path = arrived.request.target().split('?').next().unwrap_or_default().to_owned();
+        let keys = [format!("{host}{path}"), host, arrived.address.ip().to_string(), "*".to_owned()];
+        let Some((key, specs)) = keys.iter().find_map(|key| Some((key, self.specs.get(key)?))) else {
+            return Spec(json!({"status": 200, "body": "{\"ok\":true}"})).answer(arrived);
+        };
+        let count = self.asked.entry(key.clone()).or_default();
+        let spec = specs.get(*count).or(specs.last());
+        *count += 1;
+        spec.map_or_else(|| Answer::ok(""), |spec| spec.answer(arrived))
+    }
+}
+
+impl Spec {
+    fn answer(&self, arrived: &Arrived) -> Answer {
+        let spec = &self.0;
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone().into_bytes(),
+            Value::Null => Vec::new(),
+            other => other.to_string().into_bytes(),
+        };
+        if !spec["raw"].is_null() {
+            return Answer::bytes(text(&spec["raw"]));
+        }
+        if let Some(bytes) = spec["raw_base64"].as_str() {
+            return Answer::bytes(STANDARD.decode(bytes).unwrap_or_else(|error| panic!("raw_base64: {error}")));
+        }
+        if !spec["stall"].is_null() {
+            return Answer::stall(text(&spec["stall"]));
+        }
+        if let [head, part] = spec["flood"].as_array().map_or(&[][..], Vec::as_slice) {
+            let part = text(part);
+            return Answer::flood(text(head), part.repeat(65536 / part.len().max(1)));
+        }
+        if let [head, pause] = spec["drip"].as_array().map_or(&[][..], Vec::as_slice) {
+            return Answer::Drip(text(head), Duration::from_millis(pause.as_u64().unwrap_or(1000)));
+        }
+        let status = spec["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200);
+        if let Some(count) = spec["gzip"].as_u64() {
+            return Answer::ok(zipped(count)).header("Content-Encoding", "gzip");
+        }
+        let body = match spec["echo"].as_bool() {
+            Some(true) => arrived.request.raw.clone(),
+            _ => text(&spec["body"]).repeat(usize::try_from(spec["repeat"].as_u64().unwrap_or(1)).unwrap_or(1)),
+        };
+        let headers = spec["headers"].as_object().into_iter().flatten();
+        headers.fold(Answer::new(status, body), |answer, (name, value)| match value {
+            Value::Array(values) => {
+                values.iter().fold(answer, |answer, value| answer.header(name, value.as_str().unwrap_or_default()))
+            }
+            value => answer.header(name, value.as_str().unwrap_or_default()),
+        })
+    }
+}
+
+fn zipped(count: u64) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = std::io::copy(&mut std::io::repeat(0).take(count), &mut encoder);
+    written.and_then(|_| encoder.finish()).unwrap_or_else(|error| panic!("gzip: {error}"))
+}

@@ -1,0 +1,11 @@
+;; Drops a resource of its own twice.
+;; world: things
+(module
+  (import "[export]test:hostile/things" "[resource-new]thing" (func $new (param i32) (result i32)))
+  (import "[export]test:hostile/things" "[resource-drop]thing" (func $drop (param i32)))
+  (func (export "test:hostile/things#[constructor]thing") (result i32) (call $new (i32.const 1)))
+  (func (export "bosh:cpi/vms@0.1.0#has-vm") (param i32 i32) (result i32)
+    (local $handle i32)
+    (local.set $handle (call $new (i32.const 1)))
+    (call $drop (local.get $handle))
+    (call $drop (local.get $handle)) unreachable))

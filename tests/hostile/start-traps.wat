@@ -1,0 +1,4 @@
+;; Stops before anybody asked it anything.
+(module
+  (func $start unreachable)
+  (start $start))

@@ -1,0 +1,185 @@
+//! Whatever is wrong with the file of the audit log, the call goes on: with one
+//! warning, and without touching what is not ours.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+use tests::audit::{audited, last_call, lines, lines_of, path, talkative, uses, whole_lines_of};
+use tests::job::{make_dir, set_mode, write};
+use tests::users::{NOBODY, SmallDisk, give, is_root};
+use tests::{Job, Response, process};
+
+fn info(job: &Job) -> Response {
+    job.call("info", json!([])).run()
+}
+
+/// Succeeds, with one warning that says this.
+#[track_caller]
+fn warns(response: &Response, said: &str) {
+    response.result();
+    let warnings: Vec<&str> = response.stderr.lines().filter(|line| line.contains(" audit: ")).collect();
+    assert_eq!(warnings.len(), 1, "{}", response.stderr);
+    assert!(warnings[0].contains("wasm-cpi warn: audit: ") && warnings[0].contains(said), "{}", warnings[0]);
+}
+
+#[test]
+fn what_is_no_file_of_this_users_is_left_alone() {
+    let job = audited(Job::default());
+    let path = path(&job);
+    write(&job.path("elsewhere"), b"");
+    let pipe = |at: &Path| drop(Command::new("mkfifo").arg(at).status());
+    let rows: [(&dyn Fn(), &str); 5] = [
+        (&|| symlink(job.path("elsewhere"), &path).unwrap(), "audit.log is a symbolic link, which is not followed"),
+        (&|| symlink(job.path("nothing"), &path).unwrap(), "audit.log is a symbolic link"),
+        (&|| pipe(&path), "audit.log is not a regular file"),
+        (
+            &|| {
+                write(&path, b"");
+                set_mode(&path, 0o660);
+            },
+            "audit.log is writable by group or others (mode 660); run `chmod go-w` on it",
+        ),
+        (&|| make_dir(&path), "audit.log cannot be opened (Is a directory"),
+    ];
+    for (make, said) in rows {
+        let _ = fs::remove_file(&path);
+        make();
+        warns(&info(&job), said);
+    }
+    assert_eq!(fs::read(job.path("elsewhere")).unwrap(), b"");
+    assert!(!job.path("nothing").exists());
+    for (place, said) in [
+        ("/dev/full", "/dev/full is not a regular file"),
+        ("no/such/directory/audit.log", "cannot be opened (No such file"),
+        ("cpi.json/audit.log", "cannot be opened (Not a directory"),
+    ] {
+        let job = Job::default().configure(|config| config["audit"] = json!({"path": place}));
+        warns(&info(&job), said);
+    }
+}
+
+#[test]
+fn a_file_of_another_user_or_in_a_closed_directory_is_a_warning() {
+    if !is_root("files of other users") {
+        return;
+    }
+    let job = audited(Job::default());
+    write(&path(&job), b"");
+    give(&path(&job), NOBODY);
+    warns(&info(&job), "belongs to user 65534, neither to this user (0) nor to root");
+    // And the other way round: another user's call, in directories of root's.
+    let job = audited(Job::default());
+    set_mode(&job.path(""), 0o755);
+    give(&job.path("config"), NOBODY);
+    let shared = job.call("info", json!([])).user(NOBODY).run();
+    warns(&shared, "audit.log cannot be opened (Permission denied");
+    write(&path(&job), b"");
+    set_mode(&path(&job), 0o600);
+    warns(&job.call("info", json!([])).user(NOBODY).run(), "audit.log cannot be opened (Permission denied");
+}
+
+#[test]
+fn a_new_file_is_for_its_owner_alone() {
+    let job = audited(Job::default());
+    info(&job).result();
+    assert_eq!(fs::metadata(path(&job)).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn rotation_by_others_loses_nothing() {
+    let job = audited(Job::default());
+    info(&job).result();
+    fs::rename(path(&job), job.path("moved")).unwrap();
+    info(&job).result();
+    assert_eq!((lines_of(&job.path("moved")).len(), lines(&job).len()), (1, 1));
+    fs::copy(path(&job), job.path("copied")).unwrap();
+    fs::File::options().write(true).open(path(&job)).unwrap().set_len(0).unwrap();
+    info(&job).result();
+    assert_eq!(lines(&job).len(), 1);
+    assert!(!job.path("audit.log.lock").exists() && !job.path("audit.log.1").exists());
+}
+
+#[test]
+fn a_full_disk_is_a_warning_and_no_more() {
+    if !is_root("a disk of a few KiB") {
+        return;
+    }
+    let job = Job::default().configure(|config| config["audit"] = json!({"path": "../disk/audit.log"}));
+    let (disk, path) = (job.path("disk"), job.path("disk/audit.log"));
+    make_dir(&disk);
+    let Some(_mounted) = SmallDisk::mount(&disk, "size=16k") else { return };
+    warns(&talkative(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
+    let written = whole_lines_of(&path).len();
+    assert!((10..200).contains(&written), "{written} lines");
+    warns(&talkative(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
+    assert_eq!(whole_lines_of(&path).len(), written);
+    // With room again, what was torn takes no other line with it.
+    let more = Command::new("mount").args(["-o", "remount,size=1m"]).arg(&disk).status();
+    assert!(more.is_ok_and(|status| status.success()));
+    let response = info(&job);
+    assert_eq!((response.result().is_object(), response.stderr.as_str()), (true, ""));
+    assert_eq!(whole_lines_of(&path).len(), written + 1);
+    assert_eq!(whole_lines_of(&path).pop().unwrap()["method"], "info");
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_a_warning_and_no_more() {
+    let job = audited(Job::default());
+    let call = talkative(&job, "vm-1", 200);
+    let plain = call.command();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 16 && exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    let finished = process::run(&mut limited, call.request().as_bytes(), process::GUARD);
+    let (stdout, stderr) = (String::from_utf8_lossy(&finished.stdout), String::from_utf8_lossy(&finished.stderr));
+    assert!(finished.status.success(), "{:?}: {stdout} {stderr}", finished.status);
+    let response: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(response["result"].is_string() && response["error"].is_null(), "{response}");
+    assert_eq!(stderr.matches("warn: audit: ").count(), 1, "{stderr}");
+    let written = whole_lines_of(&path(&job)).len();
+    assert!((10..200).contains(&written), "{written} lines");
+    info(&job).result();
+    let lines = whole_lines_of(&path(&job));
+    assert_eq!((lines.len(), &lines[written]["method"]), (written + 1, &json!("info")));
+}
+
+#[test]
+fn lines_that_had_no_room_are_counted_if_the_last_one_has() {
+    if !is_root("a disk of a few KiB") {
+        return;
+    }
+    // A file of the test's own fills the disk, and makes room when the guest says so.
+    let job = Job::default().configure(|config| config["audit"] = json!({"path": "../disk/audit.log"}));
+    let (disk, path) = (job.path("disk"), job.path("disk/audit.log"));
+    make_dir(&disk);
+    let Some(_mounted) = SmallDisk::mount(&disk, "size=32k") else { return };
+    let filler = disk.join("filler");
+    let _ = fs::write(&filler, vec![0; 64 * 1024]);
+    let server = tests::servers::Server::start(move |_| {
+        let _ = fs::remove_file(&filler);
+        tests::servers::Answer::ok("")
+    });
+    let policy = json!({"version": 1, "http": [server.grant("api")]});
+    let job = job.policy(policy).configure(|config| config["allow_local"] = json!(true));
+    let script = json!([
+        uses("vm-1", 5),
+        {"op": "http", "url": server.url("/")},
+        uses("vm-2", 3),
+    ]);
+    let response = job.script(script).stemcell(2).run();
+    warns(&response, "; lines of this call are missing in the audit log");
+    let all = lines_of(&path);
+    assert_eq!((all.len(), &all[4]["dropped"]), (5, &json!(5)), "{all:?}");
+}
+
+#[test]
+fn the_lines_of_a_call_have_one_id_and_another_call_another() {
+    let job = audited(Job::default());
+    talkative(&job, "vm-1", 200).run().result();
+    talkative(&job, "vm-1", 200).run().result();
+    let ids: Vec<Value> = lines(&job).iter().map(|line| line["call"].clone()).collect();
+    assert_eq!(ids.len(), 402);
+    assert!(ids[..201].iter().all(|id| *id == ids[0]) && ids[201..].iter().all(|id| *id == ids[201]));
+    assert_ne!(ids[0], last_call(&job)["call"]);
+}

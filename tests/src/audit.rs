@@ -1,0 +1,232 @@
+//! The audit log's schema, as README.md documents it: every line that a test
+//! reads is held to it.
+
+use crate::{Call, Job};
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Copy)]
+enum Type {
+    Number,
+    Flag,
+    Text,
+    Texts,
+    /// `2026-11-16T13:01:01.120Z`
+    Time,
+    /// So many hex digits.
+    Hex(usize),
+    Address,
+    Word(&'static [&'static str]),
+}
+use Type::{Address, Flag, Hex, Number, Text, Texts, Time, Word};
+
+const KINDS: Type = Word(&["use", "denied", "leak", "cache", "call"]);
+const WHO: Type = Word(&["request", "config", "policy", "limit", "guest", "iaas", "runtime"]);
+
+/// `true`: every such line has it.
+type Fields = &'static [(&'static str, Type, bool)];
+
+const ALL: Fields = &[
+    ("v", Number, true),
+    ("ts", Time, true),
+    ("call", Hex(16), true),
+    ("kind", KINDS, true),
+    ("method", Text, false),
+    ("request_id", Text, false),
+    ("director_uuid", Text, false),
+    ("guest_name", Text, false),
+    ("guest_version", Text, false),
+    ("guest_sha256", Hex(64), false),
+    ("cut", Flag, false),
+];
+
+const HTTP: Fields = &[
+    ("capability", Word(&["http"]), true),
+    ("operation", Text, false),
+    ("target", Text, false),
+    ("grant", Text, false),
+    ("address", Address, false),
+    ("status", Number, false),
+    ("reason", Text, false),
+    ("error", Text, false),
+    ("secret", Text, false),
+    ("seals", Texts, false),
+    ("sent", Flag, true),
+    ("sent_bytes", Number, true),
+    ("received_bytes", Number, true),
+    ("ms", Number, true),
+];
+
+const LOGIN: Fields = &[
+    ("capability", Word(&["login"]), true),
+    ("operation", Text, true),
+    ("target", Text, true),
+    ("login", Text, true),
+    ("address", Address, false),
+    ("status", Number, false),
+    ("reason", Text, false),
+    ("error", Text, false),
+    ("sent", Flag, true),
+    ("sent_bytes", Number, true),
+    ("received_bytes", Number, true),
+    ("ms", Number, true),
+];
+
+const HOST: Fields = &[
+    ("capability", Word(&["session", "agent", "registry", "image"]), true),
+    ("operation", Text, true),
+    ("target", Text, false),
+    ("login", Text, false),
+    ("reason", Text, false),
+    ("error", Text, false),
+    ("bytes", Number, true),
+    ("ms", Number, true),
+];
+
+const RESULT: Fields =
+    &[("capability", Word(&["result"]), true), ("reason", Word(&["leak"]), true), ("secret", Text, true)];
+
+const CACHE: Fields =
+    &[("event", Word(&["unusable", "doubted", "compiled", "not-kept", "not-stamped"]), true), ("why", Text, true)];
+
+const CALL: Fields = &[
+    ("outcome", Word(&["ok", "error"]), true),
+    ("error", Text, false),
+    ("who", WHO, false),
+    ("wall_ms", Number, true),
+    ("cpu_ms", Number, false),
+    ("memory_bytes", Number, false),
+    ("requests", Number, false),
+    ("sent_bytes", Number, false),
+    ("received_bytes", Number, false),
+    ("host_calls", Number, false),
+    ("config_calls", Number, false),
+    ("log_calls", Number, false),
+    ("clock_calls", Number, false),
+    ("random_calls", Number, false),
+    ("hardening", Text, false),
+    ("dropped", Number, false),
+];
+
+/// Of a line, its end included.
+const LINE_MAX: usize = 4096;
+
+/// A job with an audit log, `audit.log` in its directory.
+pub fn audited(job: Job) -> Job {
+    job.configure(|config| config["audit"] = json!({"path": "../audit.log"}))
+}
+
+/// An operation that is a use of a capability, so many times, and reaches nobody.
+/// For calls that do without a registry.
+pub fn uses(target: &str, count: usize) -> Value {
+    json!({"op": "agent.deleted", "key": target, "repeat": count})
+}
+
+/// A call with so many lines, and its own.
+pub fn talkative<'a>(job: &'a Job, target: &str, count: usize) -> Call<'a> {
+    job.script(json!([uses(target, count)])).stemcell(2)
+}
+
+pub fn path(job: &Job) -> PathBuf {
+    job.path("audit.log")
+}
+
+/// All lines so far.
+#[track_caller]
+pub fn lines(job: &Job) -> Vec<Value> {
+    lines_of(&path(job))
+}
+
+/// The lines of one kind.
+#[track_caller]
+pub fn of_kind(job: &Job, kind: &str) -> Vec<Value> {
+    lines(job).into_iter().filter(|line| line["kind"] == kind).collect()
+}
+
+/// The lines about one capability.
+#[track_caller]
+pub fn about(job: &Job, capability: &str) -> Vec<Value> {
+    lines(job).into_iter().filter(|line| line["capability"] == capability).collect()
+}
+
+/// The line of the last call.
+#[track_caller]
+pub fn last_call(job: &Job) -> Value {
+    let last = lines(job).pop().unwrap_or_else(|| panic!("the audit log is empty"));
+    assert_eq!(last["kind"], "call", "{last}");
+    last
+}
+
+#[track_caller]
+pub fn lines_of(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(text.is_empty() || text.ends_with('\n'), "a line without an end: {text:?}");
+    text.lines().map(checked).collect()
+}
+
+/// Where a disk was full or a process was killed: whole lines, but for one that
+/// was being written.
+#[track_caller]
+pub fn whole_lines_of(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let whole = |line: &&str| serde_json::from_str::<Value>(line).is_ok();
+    assert!(text.lines().filter(|line| !whole(line)).count() <= 1, "{text}");
+    text.lines().filter(whole).map(checked).collect()
+}
+
+/// One line, if it is as the schema says.
+#[track_caller]
+pub fn checked(line: &str) -> Value {
+    assert!(line.len() < LINE_MAX, "{} bytes: {line}", line.len());
+    assert!(!line.contains(crate::response::CANARY), "a secret is in the audit log: {line}");
+    let plain = |c: char| !(c.is_control() || crate::response::is_invisible(c));
+    assert!(line.chars().all(plain), "control or invisible characters: {line:?}");
+    let value: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let fields = value.as_object().unwrap_or_else(|| panic!("no object: {line}"));
+    let of_kind = match (value["kind"].as_str(), value["capability"].as_str()) {
+        (Some("cache"), _) => CACHE,
+        (Some("call"), _) => CALL,
+        (_, Some("http")) => HTTP,
+        (_, Some("login")) => LOGIN,
+        (_, Some("result")) => RESULT,
+        _ => HOST,
+    };
+    let known = || ALL.iter().chain(of_kind);
+    for (name, value) in fields {
+        let kind = known().find(|(known, ..)| known == name).map(|(_, kind, _)| kind);
+        let kind = kind.unwrap_or_else(|| panic!("`{name}` is not in the schema: {line}"));
+        assert!(kind.is_of(value), "`{name}` is of another type: {line}");
+    }
+    for (name, ..) in known().filter(|(_, _, required)| *required) {
+        assert!(fields.contains_key(*name), "`{name}` is missing: {line}");
+    }
+    let has = |name: &str| fields.contains_key(name);
+    match value["kind"].as_str() {
+        Some("denied") => assert!(has("reason") && !has("status") && !has("error"), "{line}"),
+        Some("leak") => assert_eq!(value["reason"], "leak", "{line}"),
+        Some("use") => assert!(!has("reason") && (!has("status") || !has("error")), "{line}"),
+        Some("call") => assert_eq!((has("error"), has("who")), (value["outcome"] == "error", has("error")), "{line}"),
+        _ => {}
+    }
+    value
+}
+
+impl Type {
+    fn is_of(self, value: &Value) -> bool {
+        let text = value.as_str();
+        match self {
+            Number => value.is_u64(),
+            Flag => value.is_boolean(),
+            Text => text.is_some_and(|text| !text.is_empty()),
+            Texts => value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_string)),
+            Hex(digits) => text.is_some_and(|text| text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit())),
+            Address => text.is_some_and(|text| text.parse::<IpAddr>().is_ok()),
+            Word(words) => text.is_some_and(|text| words.contains(&text)),
+            Time => text.is_some_and(|text| {
+                let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+                form == "0000-00-00T00:00:00.000Z"
+            }),
+        }
+    }
+}

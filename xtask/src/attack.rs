@@ -1,0 +1,43 @@
+//! `cargo xtask attack`: the corpus of attacks against the built programs, then
+//! a bounded run of the fuzz targets.
+//!
+//! With `--holes` the programs are built with every named check switchable
+//! instead, and the corpus must notice each of them missing.
+
+use crate::arguments::Attack;
+use crate::build;
+use crate::command;
+use crate::fuzz;
+use crate::repo::Repo;
+use crate::setup;
+use crate::steps::Steps;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// What makes namespaces and joins them, by the package that has it.
+const TOOLS: [(&str, &str); 3] = [("ip", "iproute2"), ("unshare", "util-linux"), ("mount", "mount")];
+
+pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
+    let mut steps = Steps::new();
+    build::everything(repo, &mut steps)?;
+    if attack.holes {
+        steps.need("build the programs with holes", || build::holes(repo))?;
+        steps.check("holes", || corpus(repo, &repo.holes(), &[&["--holes".to_owned()], &*attack.filters].concat()));
+        return steps.finish();
+    }
+    steps.check("attacks", || corpus(repo, &repo.dist(), &attack.filters));
+    if attack.filters.is_empty() {
+        let seconds = attack.minutes.map_or(fuzz::DEFAULT_SECONDS, |minutes| minutes * 60);
+        steps.check("fuzz targets", || fuzz::run(repo, seconds).map(drop));
+    }
+    steps.finish()
+}
+
+/// Builds the corpus and runs it against the programs in `dist`.
+pub(crate) fn corpus(repo: &Repo, dist: &Path, words: &[String]) -> Result<()> {
+    setup::tools(&TOOLS)?;
+    let mut cargo = repo.cargo_static("build");
+    command::run(cargo.args(["--release", "--package", "tests", "--bin", "attack"]))?;
+    let program: PathBuf = repo.root.join("target").join(&repo.triple).join("release/attack");
+    command::run(command::new(program).args(words).env(build::DIST, dist))
+}
