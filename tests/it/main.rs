@@ -8,6 +8,7 @@ mod configs;
 mod conformance;
 mod describes;
 mod endings;
+mod hardening;
 mod http;
 mod images;
 mod limits;

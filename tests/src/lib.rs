@@ -12,6 +12,7 @@ pub mod dist;
 pub mod elf;
 pub mod hostile;
 pub mod job;
+pub mod lacking;
 pub mod probe;
 pub mod process;
 pub mod registry;
