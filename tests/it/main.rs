@@ -9,6 +9,7 @@ mod configs;
 mod conformance;
 mod describes;
 mod endings;
+mod hardening;
 mod http;
 mod images;
 mod limits;
