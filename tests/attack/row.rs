@@ -31,6 +31,7 @@ use crate::world::{Served, World, known};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
+use tests::process::contains;
 use tests::response::CANARY;
 use tests::{Job, Response, probe};
 
