@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tests::servers::{PATIENCE, Seen};
+use tests::servers::{Identity, PATIENCE, Seen};
 
 /// Where somebody listens, near and far.
 const PORTS: [u16; 9] = [22, 80, 443, 4222, 5000, 6868, 8443, 8774, 25777];
@@ -60,6 +60,11 @@ impl World {
     /// The authority that a grant of the corpus trusts, PEM.
     pub(crate) fn authority(&self) -> String {
         self.certificates.authority()
+    }
+
+    /// Certificate and key of a client that servers with `"tls": "client"` let in.
+    pub(crate) fn client(&self) -> Identity {
+        self.certificates.client()
     }
 
     /// Forgets what was, and prepares for the next call.

@@ -49,6 +49,92 @@ fn what_a_denial_says_to_paste_opens_just_that() {
     assert_eq!(server.connections(), 4);
 }
 
+/// Puts a text into the list of grants in the policy's file, as an operator does in an editor.
+fn paste(job: &Job, text: &str) {
+    let file = std::fs::read_to_string(job.policy_file()).unwrap();
+    let (before, after) = file.split_once("\"http\":[").unwrap();
+    let comma = if after.starts_with(']') { "" } else { "," };
+    tests::job::write(&job.policy_file(), format!("{before}\"http\":[\n  {text}{comma}{after}").as_bytes());
+}
+
+/// What follows these words in a denial is what to paste.
+fn to_paste(outcome: &Value) -> Option<String> {
+    let message = outcome["error"]["message"].as_str().unwrap_or_default();
+    message.split_once("asked for by the guest, to the policy's \"http\": ").map(|(_, text)| text.to_owned())
+}
+
+#[test]
+fn the_text_of_a_denial_in_the_policys_file_lets_the_request_arrive() {
+    let server = Server::answering(Answer::ok("arrived"));
+    let origin = server.origin();
+    let busy = with(server.grant("api"), json!({"methods": ["GET"], "paths": ["/v9/**"]}));
+    for (number, (need, method, path)) in [
+        (json!({"id": "api", "to": origin, "methods": ["PUT"], "paths": ["/v1/*/x"]}), "PUT", "/v1/a/x?q=1"),
+        (json!({"id": "api", "to": "${endpoint}", "methods": ["GET", "DELETE"], "paths": ["/v2/**"]}), "DELETE", "/v2"),
+        (json!({"id": "api", "to": origin, "methods": "*", "paths": ["/v3"]}), "PATCH", "/v3"),
+        (json!({"id": "api", "to": "*", "methods": ["HEAD"], "paths": "*"}), "HEAD", "/v4/%C3%A9;x=1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let guest = needing(&json!({"version": 1, "http": [need]}));
+        let request = json!({"op": "http", "method": method, "url": server.url(path)});
+        let job = job(if number % 2 == 0 { json!([]) } else { json!([busy]) })
+            .guest_bytes(&guest)
+            .configure(|config| config["properties"]["endpoint"] = json!(origin));
+        let refused = outcome(&job, request.clone());
+        let text = to_paste(&refused).unwrap_or_else(|| panic!("nothing to paste in {refused}"));
+        paste(&job, &text);
+        // It opens names; which addresses they may have is left to the operator, who is told so.
+        denied(&outcome(&job, request.clone()), "address", &["list it in the grant's `addresses`, as a CIDR"]);
+        assert_eq!(server.connections(), number);
+        let file = std::fs::read_to_string(job.policy_file()).unwrap();
+        let addresses = format!("{},\"addresses\":[\"127.0.0.1/32\"]}}", text.strip_suffix('}').unwrap());
+        tests::job::write(&job.policy_file(), file.replace(&text, &addresses).as_bytes());
+        answered(&outcome(&job, request), 200);
+        let seen = server.requests().pop().unwrap();
+        assert_eq!((seen.method(), seen.target()), (method, path), "as it was asked for");
+        assert_eq!(server.connections(), number + 1);
+    }
+}
+
+/// Nobody is to paste what a module asks for without having declared it.
+#[test]
+fn nothing_can_be_pasted_for_what_a_module_does_not_declare() {
+    let server = Server::answering(Answer::ok(""));
+    let need = json!({"id": "api", "to": server.origin(), "methods": ["GET"], "paths": ["/v1/**"]});
+    let declares = needing(&json!({"version": 1, "http": [need]}));
+    let nothing = needing(&json!({"version": 1}));
+    // The section under another name is no section.
+    let name = b"bosh-cpi:needs";
+    let mut silent = needing(&json!({"version": 1}));
+    for at in (0..silent.len() - name.len()).filter(|at| silent[*at..].starts_with(name)).collect::<Vec<_>>() {
+        silent[at..at + name.len()].copy_from_slice(b"bosh-cpi:nones");
+    }
+    let grant = with(server.grant("far"), json!({"paths": ["/v9/**"]}));
+    for (guest, method, path) in [
+        (&declares, "GET", "/v2/x"),
+        (&declares, "POST", "/v1/x"),
+        (&declares, "GET", "/v1/../v2"),
+        (&nothing, "GET", "/v1/x"),
+        (&silent, "GET", "/v1/x"),
+        (&silent, "GET", "/v9/x"),
+    ] {
+        for (grants, trusting) in [(json!([]), false), (json!([grant]), false), (json!([grant]), true)] {
+            if trusting && path == "/v9/x" {
+                continue;
+            }
+            let policy = json!({"version": 1, "trust_undeclared": trusting, "http": grants});
+            let job = job(json!([])).guest_bytes(guest).policy(policy);
+            let refused = outcome(&job, json!({"op": "http", "method": method, "url": server.url(path)}));
+            assert_eq!(refused["error"]["kind"], "denied", "{refused}");
+            let message = refused["error"]["message"].as_str().unwrap();
+            assert!(to_paste(&refused).is_none() && !message.contains(['{', '[']), "{message}");
+        }
+    }
+    assert_eq!(server.connections(), 0);
+}
+
 #[test]
 fn a_hint_is_neither_given_for_operations_nor_for_paths_that_would_be_patterns() {
     let server = Server::answering(Answer::ok(""));
