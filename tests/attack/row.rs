@@ -17,8 +17,8 @@
 //! | `carries`, `lacks` | parts of what arrived, in any request; parts of no message and of nothing that arrived |
 //! | `lookups` | how often a name was looked up: `{"api.iaas.test": 1}` |
 //!
-//! `[[N*text]]` in any text is the text N times. A grant of https trusts the
-//! corpus' authority unless it says otherwise.
+//! `[[N*text]]` in any text is the text N times, `{"times": N, "of": value}` an
+//! array. A grant of https trusts the corpus' authority unless it says otherwise.
 
 use crate::case::Case;
 use crate::dns::Reply;
@@ -61,7 +61,7 @@ fn case(class: &'static str, row: Value) -> Result<Case, String> {
 
 fn attempt(world: &World, row: &Value) -> Result<(), String> {
     let job = job(world, row);
-    world.set(names(&row["names"]), Served::new(&row["serve"]))?;
+    prepare(world, row)?;
     let (words, message) = outcomes(&job, row);
     let expected = texts(&row["expect"]);
     let got = &words[words.len().saturating_sub(expected.len())..];
@@ -110,6 +110,11 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
         Some(arrived) => Err(format!("a secret arrived: {}", arrived.summary())),
         None => Ok(()),
     }
+}
+
+/// Names and servers as the row has them.
+pub(crate) fn prepare(world: &World, row: &Value) -> Result<(), String> {
+    world.set(names(&row["names"]), Served::new(&row["serve"]))
 }
 
 /// What the call or its operations came to, each as a word, and what was said.
@@ -279,8 +284,11 @@ fn filled(value: &Value, by: &str) -> Value {
     }
 }
 
-/// `[[N*text]]` in every string written out.
+/// `[[N*text]]` in every string written out, and `{"times": N, "of": value}`.
 fn expanded(value: &Value) -> Value {
+    if let Some(times) = value["times"].as_u64() {
+        return (0..times).map(|_| value["of"].clone()).collect();
+    }
     match value {
         Value::String(text) => json!(repeated(text)),
         Value::Array(values) => values.iter().map(expanded).collect(),
