@@ -5,6 +5,7 @@ mod cache;
 mod components;
 mod compute;
 mod director;
+mod environment;
 mod image;
 mod policies;
 mod registry;
@@ -30,7 +31,7 @@ type Class = (&'static str, &'static [&'static str], fn() -> Vec<Case>);
 const CLASSES: &[Class] = &[
     ("URL and host forms", &[include_str!("rows/urls.json")], Vec::new),
     ("addresses and names", &[include_str!("rows/addresses.json")], Vec::new),
-    ("redirects and proxies", &[include_str!("rows/redirects.json")], Vec::new),
+    ("redirects and proxies", &[include_str!("rows/redirects.json")], environment::cases),
     ("headers and smuggling", &[include_str!("rows/headers.json")], Vec::new),
     ("responses", &[include_str!("rows/responses.json")], Vec::new),
     (

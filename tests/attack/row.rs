@@ -20,8 +20,8 @@
 //! | `secret_at` | hosts that a secret of the job reached; default: none |
 //!
 //! Every script ends with a look into the guest's memory, where no secret may be.
-//! `[[N*text]]` in any text is the text N times. A grant of https trusts the
-//! corpus' authority unless it says otherwise.
+//! `[[N*text]]` in any text is the text N times, `{"times": N, "of": value}` an
+//! array. A grant of https trusts the corpus' authority unless it says otherwise.
 
 use crate::case::Case;
 use crate::dns::Reply;
@@ -89,7 +89,7 @@ fn case(class: &'static str, row: Value) -> Result<Case, String> {
 
 fn attempt(world: &World, row: &Value) -> Result<(), String> {
     let job = job(world, row);
-    world.set(names(&row["names"]), Served::new(&row["serve"]))?;
+    prepare(world, row)?;
     let (words, message) = outcomes(&job, row);
     let expected = texts(&row["expect"]);
     let got = &words[words.len().saturating_sub(expected.len())..];
@@ -156,6 +156,11 @@ fn searching(script: &Value) -> Value {
     let mut operations = script.as_array().cloned().unwrap_or_default();
     operations.extend(canary().operations(false));
     Value::Array(operations)
+}
+
+/// Names and servers as the row has them.
+pub(crate) fn prepare(world: &World, row: &Value) -> Result<(), String> {
+    world.set(names(&row["names"]), Served::new(&row["serve"]))
 }
 
 /// What the call or its operations came to, each as a word, and what was said.
@@ -338,8 +343,11 @@ fn filled(value: &Value, by: &str) -> Value {
     }
 }
 
-/// `[[N*text]]` in every string written out.
+/// `[[N*text]]` in every string written out, and `{"times": N, "of": value}`.
 fn expanded(value: &Value) -> Value {
+    if let Some(times) = value["times"].as_u64() {
+        return (0..times).map(|_| value["of"].clone()).collect();
+    }
     match value {
         Value::String(text) => json!(repeated(text)),
         Value::Array(values) => values.iter().map(expanded).collect(),

@@ -12,11 +12,7 @@ pub(crate) fn run(world: &World, cases: &[Case]) -> ExitCode {
     let mut lines: Vec<(&str, usize, usize)> = Vec::new();
     let mut failures = Vec::new();
     for case in cases {
-        let t = Instant::now();
         let held = case.run(world);
-        if t.elapsed().as_secs_f64() > 0.8 {
-            eprintln!("SLOW {:.1} {}", t.elapsed().as_secs_f64(), case.id());
-        }
         if lines.last().is_none_or(|(class, ..)| *class != case.class) {
             lines.push((case.class, 0, 0));
         }

@@ -18,10 +18,14 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tests::servers::{Identity, PATIENCE, Seen};
 
 /// Where somebody listens, near and far.
 const PORTS: [u16; 9] = [22, 80, 443, 4222, 5000, 6868, 8443, 8774, 25777];
+
+/// How long somebody who does not listen stays.
+const DEAF: Duration = Duration::from_secs(5);
 
 /// A request that reached somebody.
 #[derive(Clone)]
@@ -152,25 +156,29 @@ impl World {
             let by_name = name.as_deref().and_then(|name| state.served.early(name));
             by_name.or_else(|| state.served.early(&address.ip().to_string()))
         };
-        if let Some((text, goes)) = early {
+        if let Some((text, reads)) = early {
             stream.write_all(&text).and_then(|()| stream.flush()).ok()?;
-            if goes {
-                return Some(());
+            if !reads {
+                std::thread::sleep(DEAF);
+                return None;
             }
         }
         let request = Seen::read(stream)?;
         let host = name.or_else(|| request.header("host").map(str::to_owned)).unwrap_or_default();
         let arrived = Arrived { host, address, near, request };
-        let (answer, meanwhile) = {
+        let (answer, ends, meanwhile) = {
             let mut state = self.lock();
             state.arrived.push(arrived.clone());
-            (state.served.answer(&arrived), state.meanwhile.clone())
+            {
+                let (answer, ends) = state.served.answer(&arrived);
+                (answer, ends, state.meanwhile.clone())
+            }
         };
         if let Some(happens) = meanwhile {
             happens(&arrived);
         }
         answer.write(stream);
-        Some(())
+        ends.then_some(())
     }
 }
 

@@ -127,10 +127,10 @@ fn is_encoded(headers: &[(String, String)]) -> bool {
     let encodes =
         |name: &str| ["content-encoding", "transfer-encoding"].iter().any(|one| name.eq_ignore_ascii_case(one));
     let encodings = headers.iter().filter(|(name, _)| encodes(name));
-    let mut words = encodings.flat_map(|(_, value)| value.split(',')).map(str::trim);
-    // Chunks are put together before the body comes here.
-    let plain = |word: &str| ["", "identity", "chunked"].iter().any(|one| word.eq_ignore_ascii_case(one));
-    words.any(|word| !plain(word))
+    let words = encodings.flat_map(|(_, value)| value.split(',')).map(str::trim);
+    let (chunked, others): (Vec<&str>, Vec<&str>) = words.partition(|word| word.eq_ignore_ascii_case("chunked"));
+    // Chunks are put together before the body comes here; chunks within chunks are not.
+    chunked.len() > 1 || others.iter().any(|word| !word.is_empty() && !word.eq_ignore_ascii_case("identity"))
 }
 
 /// Headers that hand out credentials. `WWW-Authenticate` only asks for them.

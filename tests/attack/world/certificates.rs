@@ -157,7 +157,9 @@ impl Certificates {
                 stream.conn.complete_io(&mut stream.sock).ok()?;
             }
             if way == Some(Handshake::GarbageLater) {
-                Answer::stall([0x17, 3, 3, 0, 32, 7].repeat(20)).write(&mut stream.sock);
+                stream.sock.write_all(&[0x17, 3, 3, 0, 32, 7].repeat(20)).ok()?;
+                // What is left unread would end the connection before it is read there.
+                std::io::copy(&mut stream.sock, &mut std::io::sink()).ok()?;
                 return None;
             }
             for _ in 0..100 {

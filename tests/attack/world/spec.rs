@@ -6,8 +6,9 @@
 //! `status` (with `headers` and `body`, or `repeat`: n times that body), `raw`
 //! (text), `raw_base64`, `stall` (text, then silence), `flood` (`[head, part]`),
 //! `drip` (`[text, milliseconds]`), `echo` (the whole request as the body), `gzip`
-//! (as many zeros, compressed), or `tls` (a word) or `early` (text; and if it
-//! `goes`, nothing is read) for what happens before any of it.
+//! (as many zeros, compressed), or `tls` (a word), `early` (text) and `deaf` (it
+//! reads nothing) for what happens before any of it. `cut` is `raw` without the
+//! end that TLS has.
 
 use super::Arrived;
 use super::certificates::Handshake;
@@ -47,24 +48,25 @@ impl Served {
         Some(Handshake::named(word))
     }
 
-    /// What a server says before it is asked anything, and whether it then goes.
+    /// What a server says before it is asked anything, and whether it ever reads.
     pub(super) fn early(&self, name: &str) -> Option<(Vec<u8>, bool)> {
         let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
-        let spec = specs.iter().find(|spec| spec.0["early"].is_string())?;
-        Some((spec.0["early"].as_str()?.into(), spec.0["goes"] == true))
+        let spec = specs.iter().find(|spec| spec.0["early"].is_string() || spec.0["deaf"] == true)?;
+        Some((spec.0["early"].as_str().unwrap_or_default().into(), spec.0["deaf"] != true))
     }
 
-    pub(super) fn answer(&mut self, arrived: &Arrived) -> Answer {
+    /// The answer, and whether the connection ends as it should.
+    pub(super) fn answer(&mut self, arrived: &Arrived) -> (Answer, bool) {
         let host = arrived.host.split(':').next().unwrap_or_default().to_owned();
         let path = arrived.request.target().split('?').next().unwrap_or_default().to_owned();
         let keys = [format!("{host}{path}"), host, arrived.address.ip().to_string(), "*".to_owned()];
         let Some((key, specs)) = keys.iter().find_map(|key| Some((key, self.specs.get(key)?))) else {
-            return Spec(json!({"status": 200, "body": "{\"ok\":true}"})).answer(arrived);
+            return (Spec(json!({"status": 200, "body": "{\"ok\":true}"})).answer(arrived), true);
         };
         let count = self.asked.entry(key.clone()).or_default();
         let spec = specs.get(*count).or(specs.last());
         *count += 1;
-        spec.map_or_else(|| Answer::ok(""), |spec| spec.answer(arrived))
+        spec.map_or_else(|| (Answer::ok(""), true), |spec| (spec.answer(arrived), spec.0["cut"].is_null()))
     }
 }
 
@@ -76,8 +78,10 @@ impl Spec {
             Value::Null => Vec::new(),
             other => other.to_string().into_bytes(),
         };
-        if !spec["raw"].is_null() {
-            return Answer::bytes(text(&spec["raw"]));
+        for key in ["raw", "cut"] {
+            if !spec[key].is_null() {
+                return Answer::bytes(text(&spec[key]));
+            }
         }
         if let Some(bytes) = spec["raw_base64"].as_str() {
             return Answer::bytes(STANDARD.decode(bytes).unwrap_or_else(|error| panic!("raw_base64: {error}")));

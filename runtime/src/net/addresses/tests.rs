@@ -166,6 +166,20 @@ fn networks_that_hold_nothing_grantable_are_known() {
     }
 }
 
+#[test]
+fn packets_end_up_at_an_address_and_at_what_it_carries() {
+    for (text, expected) in [
+        ("10.0.0.6", vec!["10.0.0.6"]),
+        ("::ffff:10.0.0.6", vec!["10.0.0.6"]),
+        ("64:ff9b::10.0.0.6", vec!["64:ff9b::10.0.0.6", "10.0.0.6"]),
+        ("2002:a00:6::1", vec!["2002:a00:6::1", "10.0.0.6"]),
+        ("2001:0:a00:6::faf9:f8fe", vec!["2001:0:a00:6::faf9:f8fe", "10.0.0.6", "5.6.7.1"]),
+        ("2a05:d000::1", vec!["2a05:d000::1"]),
+    ] {
+        assert_eq!(ends(&[ip(text)]), expected.into_iter().map(ip).collect::<Vec<_>>(), "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_mapped_address_is_judged_as_the_address_itself(bits in any::<u32>(), local in any::<bool>()) {

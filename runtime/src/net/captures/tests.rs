@@ -228,6 +228,7 @@ fn encoded_responses_are_refused_where_secrets_are_sent() {
         ("Content-Encoding", "gzip", "x", false, true),
         ("Transfer-Encoding", "Chunked", "x", true, true),
         ("Transfer-Encoding", "gzip, chunked", "x", true, false),
+        ("Transfer-Encoding", "chunked, Chunked", "x", true, false),
     ] {
         let (mut headers, mut body) = (headers(&[(header, encoding)]), body.as_bytes().to_vec());
         let incoming = Incoming { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };

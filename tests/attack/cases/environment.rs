@@ -1,0 +1,46 @@
+//! Variables of the environment that other programs listen to. Most of them are
+//! rows; here are those that name files.
+
+use crate::case::Case;
+use crate::row;
+use serde_json::{Value, json};
+use tests::job::write;
+use tests::probe;
+
+const CLASS: &str = "redirects and proxies";
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::new(CLASS, "SSL_CERT_FILE and its like name authorities", &["tls-environment"], |world| {
+            let job = tests::Job::default().policy(json!({"version": 1, "http": [{
+                "id": "api", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/**"],
+            }]}));
+            let file = job.path("authority.pem");
+            write(&file, world.authority().as_bytes());
+            let mut call = job.call("has_vm", json!([probe::cid(&get())]));
+            for name in ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"] {
+                call = call.env(name, file.as_os_str());
+            }
+            let call = call.env("SSL_CERT_DIR", job.path("")).env("OPENSSL_CONF", file.as_os_str());
+            row::prepare(world, &Value::Null)?;
+            expect(&probe::outcomes_in(call.run().message())[0]["error"]["kind"], &json!("tls"))?;
+            expect(&json!(world.arrived().len()), &json!(0))
+        }),
+        Case::new(CLASS, "SSLKEYLOGFILE asks for the keys of connections", &["tls-key-log"], |world| {
+            let job = row::job(world, &json!({}));
+            let file = job.path("keys");
+            let call = job.call("has_vm", json!([probe::cid(&get())])).env("SSLKEYLOGFILE", file.as_os_str());
+            row::prepare(world, &Value::Null)?;
+            expect(&probe::outcomes_in(call.run().message())[0]["ok"]["status"], &json!(200))?;
+            expect(&json!(file.exists()), &json!(false))
+        }),
+    ]
+}
+
+fn get() -> Value {
+    json!([{"op": "http", "url": "https://api.iaas.test/v1/x"}])
+}
+
+fn expect(got: &Value, expected: &Value) -> Result<(), String> {
+    if got == expected { Ok(()) } else { Err(format!("expected {expected}, got {got}")) }
+}
