@@ -175,11 +175,15 @@ fn secrets_of_the_settings_are_known_one_by_one_and_places_are_not_among_them() 
     let known: Vec<(&str, &str)> = secrets.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
     let expected = [
         ("agent.mbus", "nats://u:mbus-hunter2@10.0.0.6:4222"),
-        ("agent.mbus.password", "mbus-hunter2"),
         ("agent.blobstore.options.password", "blob-hunter2"),
         ("env.bosh.password", "env-hunter2-hash"),
     ];
     assert_eq!(known, expected);
+    // A place with a password in it is no mere place.
+    let options = json!({"endpoint": "https://u:hunter2@h", "host": "h", "region": "r"});
+    let config: AgentConfig = serde_json::from_value(json!({"blobstore": {"options": options}})).unwrap();
+    let known: Vec<String> = secrets::of(&config, None).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(known, ["agent.blobstore.options.endpoint"]);
 }
 
 proptest! {

@@ -210,6 +210,14 @@ fn debug_shows_counts_only() {
     assert!(!format!("{:?}", vault.open(&seal)).contains("horse"));
 }
 
+#[test]
+fn the_password_within_a_url_is_a_secret_by_itself() {
+    let vault = Vault::new();
+    vault.keep("mbus", Secret::new("nats://u:hunter2%21hunter2@h:4222"));
+    assert_eq!(vault.leak_in(b"it is hunter2!hunter2."), Some("mbus.password".to_owned()));
+    assert_eq!(vault.redact("it is hunter2!hunter2."), "it is <redacted>.");
+}
+
 proptest! {
     #[test]
     fn redaction_leaves_no_secret_in_any_encoding(

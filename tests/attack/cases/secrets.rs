@@ -1,12 +1,14 @@
 //! Secrets: planted in every field, used in every way, looked for everywhere.
 
+mod broken;
 mod endings;
 mod garden;
 mod learned;
+mod others;
 mod scene;
 
 use crate::case::Case;
 
 pub(super) fn cases() -> Vec<Case> {
-    endings::cases().into_iter().chain(learned::cases()).collect()
+    [endings::cases(), learned::cases(), broken::cases(), others::cases()].into_iter().flatten().collect()
 }
