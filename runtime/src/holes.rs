@@ -47,16 +47,19 @@ checks! {
         PathEncodedControl "an encoded control character in a path";
         PathDoubleEncoding "a doubly encoded separator in a path";
         PathUnreserved "a path that is judged and sent with needless escapes";
+        PathText "escapes in a path that are no text";
         PathDotParameters "a dot segment with parameters in a path";
     }
     "policy" {
         EndpointInPolicy "a grant for the registry, the message bus or the blobstore";
+        EndpointOfEnv "such an endpoint that the VM's env names";
         EndpointByName "a request to the name of such an endpoint";
         EndpointByAddress "a request to the address of such an endpoint under another name";
         NeedsAbsent "requests of a module that declares no needs, without `trust_undeclared`";
         NeedsHttp "a granted request that the module's needs do not declare";
         NeedsSlots "a granted slot that the module's needs do not declare";
         NeedsRegistry "use of the registry that the module's needs do not declare";
+        NeedsImage "use of the image that the module's needs do not declare";
         GrantScheme "a scheme that no grant names";
         GrantHost "a host that no grant names";
         GrantPort "a port that no grant names";
@@ -70,10 +73,14 @@ checks! {
         SecretWildcard "secrets for a host with a `*`";
         LayerProperty "the job's properties for an origin that the context chose";
         LayerToken "a token got with the job's credentials for such an origin";
+        LayerCapture "a value captured with the job's credentials for such an origin";
         LayerCertificate "the job's client certificate for such an origin";
         LiteralCredential "a credential written into the policy itself";
         ConnectionHeader "an auth header that belongs to the connection";
         TemplatedCa "a CA taken from a property";
+        KeyFile "a private key that everybody can read";
+        PropertyName "a property that calls itself `agent`";
+        PlaceHidden "invisible characters in a place";
         PropertyPem "a file name in a property that must hold PEM";
         ShownToken "a login that shows its token";
         SpotInGrant "a slot or capture outside of its grant's methods and paths";
@@ -113,6 +120,7 @@ checks! {
         HeaderFraming "headers that the host alone sets";
         HeaderValue "control characters in a header's value";
         HeaderImpostor "headers that make a request look like another one";
+        HeaderUnderscore "any of these with `_` in place of `-`";
         HeaderAuthorization "an Authorization header of the guest's own";
         HeaderOfAuth "the header that the grant's auth sets";
         HeaderCredentials "other credential headers where a grant sends secrets";
@@ -128,6 +136,7 @@ checks! {
         EncodedResponse "an encoded answer where a grant sends secrets";
         CredentialHeaders "Set-Cookie and the like in an answer";
         CredentialFields "adminPass and the like in an answer";
+        CredentialUnreadable "an answer that names such a field and cannot be read";
     }
     "captures" {
         CaptureValue "a captured value that the guest would see";
@@ -153,6 +162,7 @@ checks! {
         PlaceType "a body of another Content-Type than the place wants";
         XmlDoctype "XML with a document type or processing instructions";
         PartEncoding "a part of a form with a transfer encoding";
+        PlaceCharset "a body in another charset than it is read in";
         PlaceForm "a form that is not properly encoded";
         PlaceUnwritable "a value that would break out of its place";
         JsonExact "numbers that would not survive being written again";
@@ -207,6 +217,7 @@ checks! {
         JsonDuplicateKey "a key that stands in JSON twice";
         JsonDepth "JSON that is nested too deeply";
         JsonTrailing "text behind a JSON document";
+        ContextValues "more properties in a context than anybody needs";
         ApiVersion "an API version that this CPI does not speak";
         Arity "more arguments than the method has";
         CidForm "a cloud ID that is empty or has control characters";
@@ -224,6 +235,7 @@ checks! {
         ImageDirs "an image outside of `image_dirs`";
         ImageLink "an image that is a link";
         ImageRegular "an image that is no regular file";
+        ImageKernel "an image that the kernel makes up";
         ImageRange "reading behind the image's end";
         ImageReadSize "reading too much of the image at once";
         ArchiveBounds "an archive with too many or too long parts";
@@ -235,6 +247,7 @@ checks! {
         RegistryOwnWrites "settings that `create_vm` did not write";
         RegistryChangeable "changes of settings beyond disks and networks";
         RegistryShapes "disks and networks that the Agent cannot read";
+        RegistryValues "settings of more values than anybody needs";
         RegistryUndo "settings of a VM that was not created after all";
     }
     "sandbox" {
@@ -244,6 +257,13 @@ checks! {
         StdioLine "an endless line on stdout";
         RandomSize "more than 64 KiB of randomness at once";
         Instances "more instances, tables and memories than any guest needs";
+    }
+    "walls" {
+        WallPrivileges "new privileges for a call";
+        WallLandlock "files and ports that a call does not need";
+        WallSeccomp "system calls that a call does not need";
+        WallDescriptors "descriptors of whoever started it";
+        WallDumps "core dumps, and tracing by others";
     }
     "log" {
         EscapeLog "control and bidi characters in lines of the log";

@@ -29,6 +29,7 @@ use std::str::FromStr;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::holes::Check;
 use crate::invisible::is_invisible;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -193,7 +194,7 @@ fn parse(text: &str) -> Result<Place, &'static str> {
 
 /// A module names places, and people read and paste them.
 fn is_hidden(c: char) -> bool {
-    c.is_control() || is_invisible(c)
+    Check::PlaceHidden.on() && (c.is_control() || is_invisible(c))
 }
 
 const KINDS: &str =

@@ -77,12 +77,14 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let needs = needs(&prepared.description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
     let mut policy = policy(config, &properties, needs.as_ref())?;
-    if let Call::CreateVm { env, .. } = call {
+    if let Call::CreateVm { env, .. } = call
+        && Check::EndpointOfEnv.on()
+    {
         policy.forbid(endpoints(agent::endpoints_of_env(env)));
     }
     let policy = Arc::new(policy);
     // Opened in any case: what is wrong with its path is the caller's to know.
-    let image = image(call, config)?.filter(|_| policy.image).map(Arc::new);
+    let image = image(call, config)?.filter(|_| policy.image || !Check::NeedsImage.on()).map(Arc::new);
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
     mode.check(method.name(), config.registry.is_some())?;
     let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
@@ -106,7 +108,9 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let files = config.policy.parent().unwrap_or(Path::new("."));
     let gate = Arc::new(gate.with_files_in(files).with_trace(trace));
     // A property of the name under which agent settings travel must not travel like them.
-    let own = |name: &str| if name == AGENT { format!("properties.{name}") } else { name.to_owned() };
+    let own = |name: &str| {
+        if name == AGENT && Check::PropertyName.on() { format!("properties.{name}") } else { name.to_owned() }
+    };
     let seal = |name: &str, value: &str, layer| vault.seal(&own(name), Secret::new(value), layer);
     let host = Host {
         properties: properties.visible(&policy.expose, needs.as_ref(), seal).to_string(),

@@ -5,6 +5,7 @@
 //! so it comes before every other thread.
 
 use super::Network;
+use crate::holes::Check;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, NetPort, RestrictionStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
@@ -21,6 +22,9 @@ pub struct Landlock {
 }
 
 pub fn restrict(network: &Network) -> Result<Landlock, String> {
+    if !Check::WallLandlock.on() {
+        return Err("left out".into());
+    }
     let status = enforced(network).map_err(|error| error.to_string())?;
     match (&status.ruleset, &status.landlock) {
         (_, LandlockStatus::NotEnabled) => Err("this kernel has it, but it is not turned on".into()),

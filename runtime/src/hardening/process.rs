@@ -5,6 +5,7 @@
 //! `before_guest` belongs to the lock-down. Neither can fail a call: the kernel
 //! refuses none of it, and the walls that count report for themselves.
 
+use crate::holes::Check;
 use crate::limits::Limits;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
@@ -19,12 +20,16 @@ const THREADS: u64 = 4;
 /// Before the first file is opened: descriptors of whoever started us are
 /// closed, files we make are ours alone, and no core dump ever holds a secret.
 pub fn at_start() {
-    close_inherited();
+    if Check::WallDescriptors.on() {
+        close_inherited();
+    }
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    lower(Resource::Core, 0);
-    // Where dumps are piped to a program, the limit does not count. Also keeps
-    // this user's other processes from tracing this one.
-    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    if Check::WallDumps.on() {
+        lower(Resource::Core, 0);
+        // Where dumps are piped to a program, the limit does not count. Also keeps
+        // this user's other processes from tracing this one.
+        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }
 
 /// When all is open. File sizes stay unlimited, as the audit log's is not ours
@@ -45,6 +50,9 @@ pub fn first_uses() {
 }
 
 pub fn no_new_privs() -> Result<(), String> {
+    if !Check::WallPrivileges.on() {
+        return Err("left out".into());
+    }
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())
 }
 

@@ -13,6 +13,7 @@ mod tree;
 mod tests;
 
 use super::Network;
+use crate::holes::Check;
 use calls::Rules;
 use seccompiler::BpfProgram;
 
@@ -33,6 +34,9 @@ const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
 const ARCHITECTURE: Option<u32> = None;
 
 pub fn install(network: &Network, threads: Threads) -> Result<(), String> {
+    if !Check::WallSeccomp.on() {
+        return Err("left out".into());
+    }
     let architecture = ARCHITECTURE.ok_or("no filter was written for this architecture")?;
     let program = program(architecture, network, std::process::id()).map_err(|error| error.to_string())?;
     let applied = match threads {

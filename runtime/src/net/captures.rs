@@ -107,6 +107,7 @@ pub fn screen(
         _ if !Check::CredentialFields.on() => {}
         Ok(None) => {}
         Ok(Some(blanked)) => *body = blanked,
+        Err(fields::Unreadable) if !Check::CredentialUnreadable.on() => {}
         Err(fields::Unreadable) => {
             let why =
                 "it names a field that carries credentials, and cannot be read as what it begins like (JSON, XML)";

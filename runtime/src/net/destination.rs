@@ -99,7 +99,7 @@ impl Destination {
         };
         let path = canonical_path(url.path())?;
         // `%C0%AE` is no text, and a dot to decoders that do not know it.
-        if !is_text(&path) {
+        if Check::PathText.on() && !is_text(&path) {
             return Err(Invalid::Form("has escapes in its path that are no UTF-8"));
         }
         url.set_path(&path);

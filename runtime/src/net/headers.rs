@@ -145,7 +145,8 @@ pub(super) fn check_credentials(
 }
 
 fn plain(name: &str) -> String {
-    name.to_ascii_lowercase().replace('_', "-")
+    let lower = name.to_ascii_lowercase();
+    if Check::HeaderUnderscore.on() { lower.replace('_', "-") } else { lower }
 }
 
 fn credential_in_query(query: &str) -> Option<String> {

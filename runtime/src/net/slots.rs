@@ -83,6 +83,7 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
         return Err(refuse.changed(&name, encoding));
     }
     if plan.iter().any(|(place, _)| !matches!(place, Place::Header(_)))
+        && Check::PlaceCharset.on()
         && let Err(error) = expect_utf8(&headers)
         && let Some((_, sealed)) = plan.first()
     {

@@ -7,6 +7,7 @@
 
 mod pins;
 
+use crate::holes::Check;
 #[cfg(feature = "holes")]
 use crate::holes::instead;
 use crate::net::destination::Scheme;
@@ -102,7 +103,7 @@ pub(super) fn pem_in(file: &Held) -> Result<String, String> {
 
 pub(super) fn key_in(file: &Held) -> Result<String, String> {
     match trusted_pem(file)? {
-        (_, mode) if mode & 0o004 != 0 => {
+        (_, mode) if Check::KeyFile.on() && mode & 0o004 != 0 => {
             Err(format!("the file {} is readable by everybody; run `chmod o-r` on it", file.path().display()))
         }
         (text, _) => Ok(text),

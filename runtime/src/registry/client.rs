@@ -111,9 +111,13 @@ impl RegistryClient {
             return Err(self.too_large(id));
         }
         match strict_json::parse(&text, MAX_DEPTH) {
-            Ok(Value::Object(settings)) if strict_json::leaves(settings.values()) > MAX_VALUES => Err(self.failure(
-                &format!("holds settings for `{id}` with more than {MAX_VALUES} values; delete or mend them"),
-            )),
+            Ok(Value::Object(settings))
+                if Check::RegistryValues.on() && strict_json::leaves(settings.values()) > MAX_VALUES =>
+            {
+                Err(self.failure(&format!(
+                    "holds settings for `{id}` with more than {MAX_VALUES} values; delete or mend them"
+                )))
+            }
             Ok(Value::Object(settings)) => Ok(settings),
             _ => Err(self.failure(&format!("holds settings for `{id}` that are no JSON object; delete or mend them"))),
         }

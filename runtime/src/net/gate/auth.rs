@@ -49,6 +49,9 @@ impl Gate {
     /// Of what such an answer hands out: the job's, if any credential of the job
     /// got it. What a cpi-config's own credentials got is as much as they are worth.
     pub(super) fn layer_of_answer(&self, grant: &Grant, filled: &[Layer]) -> Layer {
+        if !Check::LayerCapture.on() {
+            return Layer::Call;
+        }
         if grant.layer == Layer::Context {
             return Layer::Context;
         }
