@@ -14,7 +14,6 @@ mod settings;
 
 pub use additions::{Additions, DiskHint, Encoding, NetworkAddition};
 pub use config::{AgentConfig, endpoints_of_env};
-pub(crate) use secrets::decoded;
 pub use session::{AgentError, AgentSession};
 
 use crate::failure::Failure;

@@ -146,13 +146,15 @@ checks! {
         SealTransformed "a seal that was encoded or cut";
         SealHalves "half of a seal";
         SealCase "a seal in other case";
+        SlotSpot "a seal in a slot of another method or path";
         SlotTakes "a seal that the slot does not take";
         SlotHeader "something else than a seal in a header that is a slot";
         PlaceOnce "a field that occurs twice, where one has to be told apart";
         PlaceType "a body of another Content-Type than the place wants";
         XmlDoctype "XML with a document type or processing instructions";
         PartEncoding "a part of a form with a transfer encoding";
-        PartBoundary "a value that holds the boundary between parts";
+        PlaceForm "a form that is not properly encoded";
+        PlaceUnwritable "a value that would break out of its place";
         JsonExact "numbers that would not survive being written again";
     }
     "secrets" {
@@ -171,6 +173,7 @@ checks! {
         RedactAnswer "secrets in the message of an error";
         RedactGuestError "secrets in what a guest is told of a failed request";
         SealPrinted "seals in lines of the log and in messages";
+        LoginStatus "the answer to a login that failed or leads elsewhere";
         LoginCount "logins without end";
         LoginTokenSize "a token longer than any header";
     }
@@ -244,7 +247,6 @@ checks! {
     }
     "log" {
         EscapeLog "control and bidi characters in lines of the log";
-        EscapeNeeds "control and bidi characters in what a module declares";
         AuditLink "an audit file that is a link";
         AuditTrust "an audit file that others can write";
         AuditLines "lines of the audit log without end";

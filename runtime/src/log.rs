@@ -196,6 +196,11 @@ impl GuestLog {
         }
     }
 
+    /// More of a line makes no difference to what is shown of it.
+    pub fn longest_line(&self) -> usize {
+        self.line_bytes.saturating_add(2 * CUT_MARGIN + 4)
+    }
+
     /// A line of the runtime's about the guest, within the guest's bounds.
     pub fn write_of_runtime(&self, level: Level, message: &str) {
         if level >= self.log.level.min(Level::Warn) && self.take(message) {

@@ -67,6 +67,8 @@ pub struct Policy {
     pub logins: BTreeMap<String, Login>,
     pub expose: Expose,
     pub registry: RegistryRights,
+    /// Whether the module declares that it reads the stemcell's image.
+    pub image: bool,
     /// Whether grants may reach this machine, within their CIDRs.
     pub allow_local: bool,
     trust_undeclared: bool,
@@ -115,11 +117,13 @@ impl Policy {
             warnings.add("trust_undeclared", what, "use a module that declares its needs");
         }
         let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry) || !Check::NeedsRegistry.on();
+        let image = needs.map_or(file.trust_undeclared, |needs| needs.image);
         problems.or(Policy {
             http,
             logins,
             expose: file.expose.clone(),
             registry: file.registry.declared(uses_registry),
+            image,
             allow_local,
             trust_undeclared: file.trust_undeclared,
             declared,

@@ -30,6 +30,20 @@ impl Secret {
     }
 }
 
+impl Secret {
+    /// The password within it, if it is a URL with one: what is used of such a
+    /// secret, and so may come out alone.
+    pub fn password_in_url(&self) -> Option<Secret> {
+        // Most secrets are none, and need not be parsed.
+        let url = Some(self.reveal()).filter(|text| text.contains("://") && text.contains('@'))?;
+        let url = url::Url::parse(url).ok()?;
+        let password = url.password().filter(|password| !password.is_empty())?;
+        let pair = Zeroizing::new(format!("p={}", password.replace('+', "%2B")));
+        let decoded = url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned());
+        decoded.map(Secret::new)
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<redacted>")
@@ -39,6 +53,21 @@ impl fmt::Debug for Secret {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_password_of_a_url_is_found_and_decoded() {
+        for (text, password) in [
+            ("nats://u:p%40+s@h:4222", Some("p@+s")),
+            ("https://:x@h/y?z", Some("x")),
+            ("https://u@h", None),
+            ("https://u:@h", None),
+            ("https://h/a:b@c", None),
+            ("a:b@c", None),
+            ("", None),
+        ] {
+            assert_eq!(Secret::new(text).password_in_url(), password.map(Secret::new), "{text}");
+        }
+    }
 
     #[test]
     fn debug_does_not_show_the_value() {

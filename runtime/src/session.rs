@@ -81,7 +81,8 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         policy.forbid(endpoints(agent::endpoints_of_env(env)));
     }
     let policy = Arc::new(policy);
-    let image = image(call, config)?.map(Arc::new);
+    // Opened in any case: what is wrong with its path is the caller's to know.
+    let image = image(call, config)?.filter(|_| policy.image).map(Arc::new);
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
     mode.check(method.name(), config.registry.is_some())?;
     let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;

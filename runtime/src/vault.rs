@@ -219,9 +219,14 @@ impl fmt::Debug for Vault {
 
 impl Inner {
     fn keep(&mut self, name: &str, secret: Secret) {
-        if !self.known.iter().any(|known| known.secret == secret) {
-            self.known.push(Known { name: name.to_owned(), secret });
-            self.index = None;
+        if self.known.iter().any(|known| known.secret == secret) {
+            return;
+        }
+        let password = secret.password_in_url();
+        self.known.push(Known { name: name.to_owned(), secret });
+        self.index = None;
+        if let Some(password) = password {
+            self.keep(&format!("{name}.password"), password);
         }
     }
 }

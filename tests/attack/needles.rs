@@ -20,6 +20,8 @@ const NESTED: usize = 3;
 struct Needle {
     name: String,
     form: &'static str,
+    /// Whether the form begins with it.
+    first: bool,
     bytes: Vec<u8>,
 }
 
@@ -45,7 +47,7 @@ impl Needles {
                 let same = self.by_key.entry(*key).or_default();
                 if !same.iter().any(|at| self.all[*at].name == name && self.all[*at].bytes == window) {
                     same.push(self.all.len());
-                    self.all.push(Needle { name: name.to_owned(), form, bytes: window });
+                    self.all.push(Needle { name: name.to_owned(), form, first: start == 0, bytes: window });
                 }
             }
         }
@@ -80,10 +82,10 @@ impl Needles {
         hits
     }
 
-    /// Operations of the probe that look for them in the guest's memory, in forms
-    /// that the script itself does not hold. Not `all`: as they are, and in JSON.
+    /// Operations of the probe that look for their beginnings in the guest's memory,
+    /// in words that do not hold them. Not `all`: as they are, and in JSON.
     pub(crate) fn operations(&self, all: bool) -> Vec<Value> {
-        let wanted = |needle: &&Needle| all || ["plain", "JSON"].contains(&needle.form);
+        let wanted = |needle: &&Needle| needle.first && (all || ["plain", "JSON"].contains(&needle.form));
         self.all.iter().filter(wanted).map(|needle| operation(&needle.bytes)).collect()
     }
 }

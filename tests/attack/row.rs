@@ -31,6 +31,7 @@ use crate::world::{Served, World, known};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
+use tests::process::contains;
 use tests::response::CANARY;
 use tests::{Job, Response, probe};
 
@@ -370,7 +371,7 @@ fn structured(mut row: Value) -> Value {
 }
 
 /// JSON merge patch: null removes.
-fn lay_over(target: &mut Value, patch: &Value) {
+pub(crate) fn lay_over(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else { return };
     for (key, value) in fields {
         match (value, target.get_mut(key)) {

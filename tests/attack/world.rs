@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tests::servers::{PATIENCE, Seen};
+use tests::servers::{Identity, PATIENCE, Seen};
 
 /// Where somebody listens, near and far.
 const PORTS: [u16; 9] = [22, 80, 443, 4222, 5000, 6868, 8443, 8774, 25777];
@@ -30,7 +30,6 @@ pub(crate) struct Arrived {
     pub(crate) host: String,
     pub(crate) address: SocketAddr,
     pub(crate) near: bool,
-    pub(crate) tls: bool,
     pub(crate) request: Seen,
 }
 
@@ -60,6 +59,11 @@ impl World {
     /// The authority that a grant of the corpus trusts, PEM.
     pub(crate) fn authority(&self) -> String {
         self.certificates.authority()
+    }
+
+    /// Certificate and key of a client that servers with `"tls": "client"` let in.
+    pub(crate) fn client(&self) -> Identity {
+        self.certificates.client()
     }
 
     /// Forgets what was, and prepares for the next call.
@@ -128,12 +132,12 @@ impl World {
             let (name, mut stream) = self
                 .certificates
                 .accept(stream, address.ip(), &|name| self.lock().served.handshake(name).or_else(|| way.clone()))?;
-            self.exchange(&mut stream, name, address, near, true)?;
+            self.exchange(&mut stream, name, address, near)?;
             stream.conn.send_close_notify();
             return stream.flush().ok();
         }
         let mut stream = stream;
-        self.exchange(&mut stream, None, address, near, false)
+        self.exchange(&mut stream, None, address, near)
     }
 
     fn exchange(
@@ -142,7 +146,6 @@ impl World {
         name: Option<String>,
         address: SocketAddr,
         near: bool,
-        tls: bool,
     ) -> Option<()> {
         let early = {
             let state = self.lock();
@@ -157,7 +160,7 @@ impl World {
         }
         let request = Seen::read(stream)?;
         let host = name.or_else(|| request.header("host").map(str::to_owned)).unwrap_or_default();
-        let arrived = Arrived { host, address, near, tls, request };
+        let arrived = Arrived { host, address, near, request };
         let (answer, meanwhile) = {
             let mut state = self.lock();
             state.arrived.push(arrived.clone());

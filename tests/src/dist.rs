@@ -31,6 +31,17 @@ pub fn tool() -> PathBuf {
     file("wasm-cpi")
 }
 
+/// Programs in which tests can turn checks off and run code of their own, from
+/// `WASM_CPI_HOLES_DIST`; `cargo xtask test` builds them and sets it.
+pub fn holes() -> PathBuf {
+    let dist = std::env::var_os("WASM_CPI_HOLES_DIST").map_or_else(|| root().join("target/dist-holes"), PathBuf::from);
+    for name in ["wasm-cpi-run", "wasm-cpi"] {
+        let path = dist.join(name);
+        assert!(path.is_file(), "{} is not there: run `cargo xtask test --only it`", path.display());
+    }
+    dist.canonicalize().unwrap_or(dist)
+}
+
 pub fn probe() -> PathBuf {
     file("probe.wasm")
 }

@@ -121,6 +121,13 @@ impl Job {
         self
     }
 
+    /// Runs calls with the programs that are built for tests of the tests.
+    #[must_use]
+    pub fn with_holes(mut self) -> Job {
+        self.program = dist::holes().join("wasm-cpi-run");
+        self
+    }
+
     pub fn call(&self, method: &str, arguments: Value) -> Call<'_> {
         Call::new(self, method, arguments)
     }

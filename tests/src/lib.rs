@@ -14,6 +14,7 @@ pub mod dist;
 pub mod elf;
 pub mod hostile;
 pub mod job;
+pub mod lacking;
 pub mod prepared;
 pub mod probe;
 pub mod process;

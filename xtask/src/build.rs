@@ -25,6 +25,9 @@ pub(crate) const HOT: &str = "wasm-cpi-run";
 /// Where tests find the binaries and guests.
 pub(crate) const DIST: &str = "WASM_CPI_DIST";
 
+/// And those with holes.
+pub(crate) const HOLES: &str = "WASM_CPI_HOLES_DIST";
+
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mut steps = Steps::new();
     everything(repo, &mut steps)?;

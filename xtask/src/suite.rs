@@ -33,9 +33,12 @@ pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()
         steps.check("unit tests: guests", || test(repo.cargo_guests("test").arg("--workspace"), rest));
     }
     if wanted(Part::Integration) {
+        // Without them the tests that need them say so.
+        let _ = steps.need("build the programs with holes", || build::holes(repo));
         steps.check("integration tests", || {
             let mut cargo = repo.cargo_static("test");
-            test(cargo.args(["--release", "--package", "tests", "--test", "it"]).env(build::DIST, repo.dist()), rest)
+            cargo.args(["--release", "--package", "tests", "--test", "it"]);
+            test(cargo.env(build::DIST, repo.dist()).env(build::HOLES, repo.holes()), rest)
         });
     }
     if wanted(Part::Attack) {

@@ -4,7 +4,6 @@ use crate::secret::Secret;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::fmt;
-use url::Url;
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -35,7 +34,7 @@ impl AgentConfig {
     /// in them should open more than that VM's doors.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.mbus.as_ref().is_some_and(|mbus| password_of(mbus.reveal()).is_some()) {
+        if self.mbus.as_ref().is_some_and(|mbus| mbus.password_in_url().is_some()) {
             warnings.push(
                 "`agent.mbus` holds a password that every VM gets; let the Director give each Agent its own certificate \
                  (`env.bosh.mbus`), and leave the password out"
@@ -75,11 +74,6 @@ fn blobstore(options: &Value) -> Vec<(&'static str, String)> {
         urls.push(format!("https://{}:{port}", text(host)));
     }
     urls.into_iter().map(|url| ("the blobstore", url)).collect()
-}
-
-/// As it is in the URL, without decoding.
-pub(super) fn password_of(url: &str) -> Option<String> {
-    Url::parse(url).ok()?.password().filter(|password| !password.is_empty()).map(str::to_owned)
 }
 
 fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {

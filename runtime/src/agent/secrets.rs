@@ -5,7 +5,7 @@
 //! have half of a cloud's answers withheld.
 
 use super::VmSpec;
-use super::config::{AgentConfig, password_of};
+use super::config::AgentConfig;
 use crate::secret::Secret;
 use serde_json::Value;
 
@@ -34,10 +34,9 @@ const PLACES: [&str; 12] = [
 pub(super) fn of(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Secret)> {
     let mut secrets = Vec::new();
     if let Some(mbus) = &config.mbus
-        && let Some(password) = password_of(mbus.reveal())
+        && mbus.password_in_url().is_some()
     {
         secrets.push(("agent.mbus".into(), mbus.clone()));
-        secrets.push(("agent.mbus.password".into(), decoded(&password)));
     }
     if let Some(options) = config.blobstore.get("options") {
         collect(options, "agent.blobstore.options", 1, &mut secrets);
@@ -48,28 +47,18 @@ pub(super) fn of(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Se
     secrets
 }
 
-/// The password of a URL, as whoever uses it reads it.
-pub(crate) fn decoded(password: &str) -> Secret {
-    let pair = format!("p={}", password.replace('+', "%2B"));
-    let value = url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned());
-    Secret::new(value.unwrap_or_default())
-}
-
 fn collect(value: &Value, path: &str, min: usize, secrets: &mut Vec<(String, Secret)>) {
     if VISIBLE.contains(&path) {
         return;
     }
     match value {
-        Value::String(text) if text.len() >= min => {
-            secrets.push((path.to_owned(), Secret::new(text.as_str())));
-            secrets.extend(password_of(text).map(|password| (format!("{path}.password"), decoded(&password))));
-        }
+        Value::String(text) if text.len() >= min => secrets.push((path.to_owned(), Secret::new(text.as_str()))),
         Value::Array(items) => items.iter().for_each(|item| collect(item, path, min, secrets)),
         Value::Object(fields) => {
             for (key, value) in fields {
                 // A place with a password in it is both.
-                let place = PLACES.contains(&key.as_str());
-                if !place || value.as_str().is_some_and(|url| password_of(url).is_some()) {
+                let password = || value.as_str().and_then(|url| Secret::new(url).password_in_url());
+                if !PLACES.contains(&key.as_str()) || password().is_some() {
                     collect(value, &format!("{path}.{key}"), min, secrets);
                 }
             }

@@ -1,6 +1,7 @@
 use super::line::LINE_MAX;
 use super::*;
-use crate::log::{Format, is_invisible};
+use crate::invisible::is_invisible;
+use crate::log::Format;
 use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use proptest::prelude::*;
@@ -65,7 +66,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
 fn what_came_of_a_request_decides_what_its_line_is() {
     let fixture = start(&request("has_vm", "r", "u"));
     let denied = HttpErrorKind::Denied;
-    let rows: [(Result<u16, HttpErrorKind>, bool, &str, &str, Value); 9] = [
+    let rows = [
         (Ok(404), true, "use", "status", json!(404)),
         (Err(denied(DenialReason::Host)), false, "denied", "reason", json!("host")),
         (Err(denied(DenialReason::Credential)), true, "denied", "reason", json!("credential")),

@@ -22,6 +22,7 @@ struct Findings {
 }
 
 pub fn check(path: &Path) -> Report {
+    hardening::process::at_start();
     let mut findings = Findings::default();
     match Config::load(path) {
         Err(failure) => {

@@ -8,7 +8,7 @@ use crate::component::source::{Source, read};
 use crate::component::{child, surface};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::hardening::Level as Hardening;
+use crate::hardening::{self, Level as Hardening};
 use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::policy::{Comparison, Needs, Properties};
@@ -62,6 +62,7 @@ struct Findings {
 }
 
 pub fn inspect(options: &Options) -> Result<Report, Failure> {
+    hardening::process::at_start();
     if let Some(newer) = &options.newer {
         let limits = Limits::default();
         let look = |path| Guest::look(read(path, &limits)?, path, &limits, Hardening::default());

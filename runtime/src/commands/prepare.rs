@@ -6,7 +6,7 @@ use crate::component::prepared::{self, Stored, Wanted};
 use crate::component::source;
 use crate::config::{Config, GuestConfig};
 use crate::failure::Failure;
-use crate::hardening::Level as Hardening;
+use crate::hardening::{self, Level as Hardening};
 use crate::limits::Limits;
 use crate::log::Level;
 use clap::Args;
@@ -28,6 +28,7 @@ pub struct Options {
 }
 
 pub fn prepare(options: &Options) -> Result<Report, Failure> {
+    hardening::process::at_start();
     let mut text = String::new();
     let mut good = true;
     if let (Some(cache), Some(guest)) = (&options.cache, &options.guest) {

@@ -36,20 +36,24 @@ pub fn run(config: &Path) -> ExitCode {
     hardening::process::at_start();
     // A panic is reported in the response; its text may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
-    let audit = OnceLock::new();
-    let answer = catch_unwind(AssertUnwindSafe(|| answer(config, &audit)));
-    let document = answer.unwrap_or_else(|_| {
-        let failure = Failure::runtime("a bug in wasm-cpi ended the call; please report it");
-        if let Some(audit) = audit.get() {
-            audit.conclude(Err((&failure).into()), None);
-        }
-        response::write(Err(WireError::from(&failure)), "")
-    });
+    let document = caught(|audit| answer(config, audit));
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(document.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// The answer, or one that says that there is none because of us.
+fn caught(answer: impl FnOnce(&OnceLock<Arc<Audit>>) -> String) -> String {
+    let audit = OnceLock::new();
+    catch_unwind(AssertUnwindSafe(|| answer(&audit))).unwrap_or_else(|_| {
+        let failure = Failure::runtime("a bug in wasm-cpi ended the call; please report it");
+        if let Some(audit) = audit.get() {
+            audit.conclude(Err((&failure).into()), None);
+        }
+        response::write(Err(WireError::from(&failure)), "")
+    })
 }
 
 /// `audit` is told as soon as it is there, for whoever has to end it.
@@ -173,4 +177,32 @@ fn refused(failure: &Failure, log: &Log) -> Refused {
     log.write(Level::Error, &failure.to_string());
     log.tell(&failure.detail);
     Refused { error: WireError::from(failure), who: failure.who }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::AuditConfig;
+
+    #[test]
+    fn a_panic_is_a_response_and_a_line_in_the_audit_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let section = AuditConfig { path: dir.path().join("audit.log"), max_bytes: None };
+        let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::default()));
+        let document = caught(|audit| {
+            audit.get_or_init(|| Arc::new(Audit::open(Some(&section), None, None, &log)));
+            panic!("hunter2")
+        });
+        let line = std::fs::read_to_string(&section.path).unwrap();
+        let (line, document): (Value, Value) =
+            (serde_json::from_str(&line).unwrap(), serde_json::from_str(&document).unwrap());
+        assert_eq!(
+            (&line["kind"], &line["outcome"], &line["who"]),
+            (&json!("call"), &json!("error"), &json!("runtime"))
+        );
+        assert_eq!(
+            (&line["error"], &document["error"]["type"]),
+            (&document["error"]["type"], &json!("Bosh::Clouds::CloudError"))
+        );
+    }
 }

@@ -1,8 +1,12 @@
 use crate::bindings::bosh::cpi::image::{Error, Host, Member};
 use crate::image::{Image, ImageError};
+use crate::rpc::method::Method;
 use crate::sandbox::ending::Ending;
 use crate::sandbox::state::State;
 use std::sync::Arc;
+
+const ELSEWHERE: &str = "there is an image in create_stemcell only";
+const UNDECLARED: &str = "the module's needs do not declare `image`";
 
 impl State {
     /// The image, or why there is none to read.
@@ -10,8 +14,9 @@ impl State {
         if let Some(why) = self.cancelled() {
             return Err(Error::Cancelled(why));
         }
-        let image = self.host.as_ref().and_then(|host| host.image.clone());
-        image.ok_or_else(|| Error::Denied("there is an image in create_stemcell only".into()))
+        let Some(host) = &self.host else { return Err(Error::Denied(ELSEWHERE.into())) };
+        let why = if host.call.method == Method::CreateStemcell.name() { UNDECLARED } else { ELSEWHERE };
+        host.image.clone().ok_or_else(|| Error::Denied(why.into()))
     }
 }
 

@@ -366,7 +366,8 @@ impl Gate {
     }
 }
 
-const NO_IMAGE: &str = "there is no image in this call; only `create_stemcell` has one";
+const NO_IMAGE: &str =
+    "there is no image in this call; only `create_stemcell` has one, for modules whose needs declare `image`";
 
 const TOTAL: &str = "the sum of all bodies of the call";
 

@@ -179,6 +179,7 @@ impl Session {
         let what = format!("login `{name}`: {method} {destination} was answered with HTTP {status}");
         match status {
             200..=299 => {}
+            _ if !Check::LoginStatus.on() => {}
             400..=403 => {
                 let remedy = "check the properties that it takes its credentials from";
                 return Err(HttpError::denied(DenialReason::Credential, format!("iaas: {what}; {remedy}")));

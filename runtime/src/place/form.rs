@@ -26,6 +26,9 @@ pub(crate) fn parse(body: &[u8]) -> Result<Vec<(String, String)>, String> {
     if body.is_empty() {
         return Ok(Vec::new());
     }
+    if !Check::PlaceForm.on() {
+        return Ok(form_urlencoded::parse(body).into_owned().collect());
+    }
     let pairs = body.split(|byte| *byte == b'&').enumerate().map(|(index, pair)| {
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let name = halves.next().and_then(decode).filter(|name| !name.is_empty());

@@ -16,7 +16,8 @@ pub(super) fn is_token(byte: u8) -> bool {
 pub(super) fn edit_header(headers: &Headers, name: &str, change: &mut Change<'_>) -> Result<Option<Edit>, Fault> {
     let Some((index, value)) = single(headers, name)? else { return Ok(None) };
     let Some(value) = change(value) else { return Ok(None) };
-    if value.chars().any(|c| c.is_control() && c != '\t') || value.trim() != value {
+    let fits = !value.chars().any(|c| c.is_control() && c != '\t') && value.trim() == value;
+    if Check::PlaceUnwritable.on() && !fits {
         return Err(Fault::Unwritable("a header has no line breaks, control characters or spaces around it"));
     }
     Ok(Some(Edit::Header(index, value)))
@@ -46,7 +47,8 @@ pub(super) fn edit_cookie(headers: &Headers, name: &str, change: &mut Change<'_>
     }
     let Some((index, at, pairs, value)) = found else { return Ok(None) };
     let Some(value) = change(value) else { return Ok(None) };
-    if value.contains(|c: char| !c.is_ascii_graphic() || matches!(c, ';' | ',' | '"' | '\\')) {
+    let breaks_out = |c: char| !c.is_ascii_graphic() || matches!(c, ';' | ',' | '"' | '\\');
+    if Check::PlaceUnwritable.on() && value.contains(breaks_out) {
         return Err(Fault::Unwritable("a cookie has no spaces, commas, semicolons, quotes or backslashes"));
     }
     let replaced = format!("{name}={value}");

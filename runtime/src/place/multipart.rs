@@ -25,7 +25,7 @@ pub(super) fn edit(body: &[u8], boundary: &str, name: &str, change: &mut Change<
     }
     let text = std::str::from_utf8(target.content).map_err(|_| Fault::NotPlain)?;
     let Some(text) = change(text) else { return Ok(None) };
-    if Check::PartBoundary.on() && text.contains(&delimiter) {
+    if Check::PlaceUnwritable.on() && text.contains(&delimiter) {
         return Err(Fault::Unwritable("it contains the boundary between the parts"));
     }
     target.content = text.as_bytes();

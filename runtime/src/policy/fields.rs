@@ -165,7 +165,7 @@ pub(super) fn printable(text: &str) -> String {
 }
 
 fn is_harmless(c: char) -> bool {
-    !Check::EscapeNeeds.on() || (!c.is_control() && !is_invisible(c))
+    !c.is_control() && !is_invisible(c)
 }
 
 /// Names of grants, logins and captures.

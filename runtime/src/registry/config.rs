@@ -1,6 +1,5 @@
 //! The section `registry` of the operator's config.
 
-use crate::agent::decoded;
 use crate::secret::Secret;
 use serde::Deserialize;
 use std::fmt::Write;
@@ -120,11 +119,9 @@ impl RegistryConfig {
             ("registry.endpoint", Secret::new(self.endpoint_with_credentials())),
         ];
         if let Some(endpoint) = &self.agent_endpoint
-            && let Some(url) = parse(endpoint.reveal())
-            && let Some(password) = url.password()
+            && parse(endpoint.reveal()).is_some_and(|url| url.password().is_some())
         {
             secrets.push(("registry.agent_endpoint", endpoint.clone()));
-            secrets.push(("registry.agent_endpoint.password", decoded(password)));
         }
         secrets
     }

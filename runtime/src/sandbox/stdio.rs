@@ -8,9 +8,6 @@ use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 
-/// Longer lines are cut: an endless one must not grow the host.
-const LINE_MAX: usize = 8 * 1024;
-
 #[derive(Clone)]
 pub struct LogStream {
     log: Arc<GuestLog>,
@@ -23,13 +20,16 @@ impl LogStream {
         LogStream { log, level, line: Arc::default() }
     }
 
+    /// Of a long line only the beginning is kept: an endless one must not grow the
+    /// host, and in pieces it could show a secret that nobody recognises.
     fn take(&self, bytes: &[u8]) {
         let mut line = self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for byte in bytes {
-            if *byte != b'\n' {
-                line.push(*byte);
-            }
-            if *byte == b'\n' || (Check::StdioLine.on() && line.len() >= LINE_MAX) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = piece.strip_suffix(b"\n").unwrap_or(piece);
+            let most = if Check::StdioLine.on() { self.log.longest_line() } else { usize::MAX };
+            let room = most.saturating_sub(line.len());
+            line.extend_from_slice(&text[..text.len().min(room)]);
+            if text.len() < piece.len() {
                 self.log.write(self.level, &String::from_utf8_lossy(&line));
                 line.clear();
             }

@@ -87,7 +87,11 @@ fn requests() -> Vec<Case> {
                 command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
                 let mut child = command.spawn().unwrap_or_else(|error| panic!("{error}"));
                 let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-                drop(if closed == "stdout" { stdout.take().map(drop) } else { stderr.take().map(drop) });
+                if closed == "stdout" {
+                    stdout = None;
+                } else {
+                    stderr = None;
+                }
                 let fed = child.stdin.take().map(|mut stdin| stdin.write_all(call.request().as_bytes()));
                 assert!(matches!(fed, Some(Ok(()))));
                 let mut said = Vec::new();

@@ -25,6 +25,8 @@ pub(crate) enum Handshake {
     Address,
     /// A server that knows nothing newer than this minor version of SSL 3.
     Old(u8),
+    /// Wants a certificate of the client's, too.
+    Client,
     /// No TLS at all.
     Garbage,
     /// Warnings without end.
@@ -59,6 +61,7 @@ impl Handshake {
             "ssl30" => Handshake::Old(0),
             "tls10" => Handshake::Old(1),
             "tls11" => Handshake::Old(2),
+            "client" => Handshake::Client,
             "garbage" => Handshake::Garbage,
             "alerts" => Handshake::Alerts,
             "nothings" => Handshake::Nothings,
@@ -98,12 +101,18 @@ impl Handshake {
 pub(crate) struct Certificates {
     authority: Authority,
     other: Authority,
+    clients: Authority,
     made: Mutex<HashMap<(String, Option<Handshake>), Arc<ServerConfig>>>,
 }
 
 impl Certificates {
     pub(crate) fn authority(&self) -> String {
         self.authority.pem()
+    }
+
+    /// What a client shows to a server that wants to know.
+    pub(crate) fn client(&self) -> Identity {
+        self.clients.issue(&["client.test"], Validity::Now)
     }
 
     /// The name that the client asked for, and the encrypted connection; None if
@@ -131,8 +140,9 @@ impl Certificates {
         }
         let config = {
             let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let clients = (way == Some(Handshake::Client)).then_some(&self.clients);
             let make = || {
-                let mut server = ServerConfig::clone(&self.identity(&wanted, address, way).server(None));
+                let mut server = ServerConfig::clone(&self.identity(&wanted, address, way).server(clients));
                 if way == Some(Handshake::Http2) {
                     server.alpn_protocols = vec![b"h2".to_vec()];
                 }

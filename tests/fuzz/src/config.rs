@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use wasm_cpi::config::Config;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 15] = [
     "version",
     "guest",
     "properties",
@@ -14,9 +14,12 @@ const KEYS: [&str; 12] = [
     "policy",
     "limits",
     "log",
+    "audit",
+    "http_trace",
     "cache",
     "image_dirs",
     "allow_local",
+    "hardening",
     "debug",
 ];
 

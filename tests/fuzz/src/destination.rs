@@ -36,7 +36,7 @@ fn check_form(destination: &Destination) {
     let authority = authority.split(['?', '#']).next().unwrap_or_default();
     assert_eq!(authority, destination.host_header(), "{line}");
     let upper = destination.path().to_ascii_uppercase();
-    for escape in ["%2F", "%5C", "%0", "%1", "%7F", "%2E", "%252F", "%252E"] {
+    for escape in ["%2F", "%5C", "%0", "%1", "%7F", "%2E", "%2525", "%252F", "%252E", "%253B"] {
         assert!(!upper.contains(escape), "{escape} in {line}");
     }
 }

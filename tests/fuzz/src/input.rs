@@ -1,7 +1,6 @@
 //! Inputs that are made of several texts, in a form that people can write.
 
 use serde_json::{Map, Value};
-use wasm_cpi::log::is_invisible;
 
 /// The texts between lines of three dashes; `None` if the input is no text.
 pub(crate) fn parts(data: &[u8]) -> Option<Vec<&str>> {
@@ -24,7 +23,17 @@ pub(crate) fn message(text: &str) -> (Vec<(String, String)>, &str) {
 
 /// For text that people see: it cannot steer a terminal, nor hide anything.
 pub(crate) fn is_printable(text: &str) -> bool {
-    !text.chars().any(|c| c.is_control() || is_invisible(c))
+    text.chars().all(is_harmless)
+}
+
+/// Neither a control character nor one that is not seen or turns text around.
+pub(crate) fn is_harmless(c: char) -> bool {
+    let hides = match u32::from(c) {
+        0xad | 0x61c | 0x180e | 0xfeff => true,
+        0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfff9..=0xfffb => true,
+        code => code >> 8 == 0xe00 && code & 0xff < 0x80,
+    };
+    !c.is_control() && !hides
 }
 
 /// Lenient: what is no JSON object is an empty one.

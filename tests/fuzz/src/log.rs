@@ -2,10 +2,10 @@
 //! said where nothing had to be changed.
 
 use crate::bytes::shows;
-use crate::input::parts;
+use crate::input::{is_harmless, parts};
 use std::sync::Arc;
 use wasm_cpi::limits::Limits;
-use wasm_cpi::log::{Format, GuestLog, Level, Log, escape, escape_text, is_invisible};
+use wasm_cpi::log::{Format, GuestLog, Level, Log, escape, escape_text};
 use wasm_cpi::secret::Secret;
 use wasm_cpi::vault::Vault;
 
@@ -45,8 +45,4 @@ pub(crate) fn body(data: &[u8]) {
     assert!(story.chars().all(|c| c == '\n' || is_harmless(c)) && story.len() <= 16 * 1024 + 8192, "{}", story.len());
     assert!(!shows(story.as_bytes(), SECRET.as_bytes()), "{story:?}");
     assert!(story.lines().count() <= 3, "{story:?}");
-}
-
-fn is_harmless(c: char) -> bool {
-    !c.is_control() && !is_invisible(c)
 }

@@ -13,7 +13,13 @@ use wasm_cpi::vault::Vault;
 const SECRETS: [(&str, &str); 2] = [("password", "correct-horse-battery"), ("odd", "q\"\\/<&>%+ é\n0123")];
 
 const HEADERS: [&str; 4] = ["set-cookie", "x-subject-token", "x-auth-token", "authorization"];
-const FIELDS: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"];
+/// As APIs write them.
+const FIELDS: [[&str; 3]; 4] = [
+    ["adminpass", "admin_pass", "admin-pass"],
+    ["adminpassword", "admin_password", "admin-password"],
+    ["privatekey", "private_key", "private-key"],
+    ["userdata", "user_data", "user-data"],
+];
 
 /// The status and places to capture in the first line, and the response.
 pub(crate) fn body(data: &[u8]) {
@@ -69,8 +75,8 @@ fn check_fields(value: &Value, inside: bool, vault: &Vault) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                let local = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase().replace(['_', '-'], "");
-                check_fields(value, inside || FIELDS.contains(&local.as_str()), vault);
+                let local = name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
+                check_fields(value, inside || FIELDS.as_flattened().contains(&local.as_str()), vault);
             }
         }
         Value::Array(items) => items.iter().for_each(|item| check_fields(item, inside, vault)),

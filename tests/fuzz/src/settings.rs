@@ -24,7 +24,7 @@ pub(crate) fn body(data: &[u8]) {
     }
     let given = parts.get(1).and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or_default();
     if let Ok(changed) = changed_settings(&stored, &seen, &given) {
-        check_changed(&stored, &given, &changed);
+        check_changed(&stored, &seen, &given, &changed);
         let mut settings = changed.clone();
         attach_and_detach(&mut settings, "disk-fuzzed", Value::from("/dev/sdc"));
         assert!(settings["disks"]["persistent"].as_object().is_some_and(|disks| !disks.contains_key("disk-fuzzed")));
@@ -51,7 +51,12 @@ fn check_sealed(path: &str, stored: &Value, seen: &Value, vault: &Vault) {
     }
 }
 
-fn check_changed(stored: &Map<String, Value>, given: &Value, changed: &Map<String, Value>) {
+fn check_changed(stored: &Map<String, Value>, seen: &Value, given: &Value, changed: &Map<String, Value>) {
+    let others =
+        given.as_object().into_iter().flatten().filter(|(key, _)| !["disks", "networks"].contains(&key.as_str()));
+    for (key, value) in others {
+        assert_eq!(seen.get(key), Some(value), "the guest may write `{key}`");
+    }
     let both = stored.keys().chain(changed.keys());
     for key in both.filter(|key| !["disks", "networks"].contains(&key.as_str())) {
         assert_eq!(stored.get(key), changed.get(key), "the guest changed `{key}`");

@@ -63,7 +63,8 @@ impl Rules {
 
 pub(super) fn of_every_guest(rules: &mut Rules, own_pid: u32) -> Result<()> {
     // Descriptors that are open: pipes of the caller, the audit log, the image, held files.
-    rules.allow(&[libc::SYS_read, libc::SYS_write, libc::SYS_writev, libc::SYS_pread64, libc::SYS_close]);
+    rules.allow(&[libc::SYS_read, libc::SYS_write, libc::SYS_writev, libc::SYS_pread64]);
+    rules.allow(&[libc::SYS_fstat, libc::SYS_close]);
     // Memory.
     rules.allow(&[libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk]);
     // The initial memory of a guest may be a file that has no name.

@@ -130,6 +130,11 @@ fn malformed_urls_are_invalid() {
         "https://api.iaas.test/v1/..%5cadmin",
         "https://api.iaas.test/v1/%252e%252e/admin",
         "https://api.iaas.test/v1/%25252fadmin",
+        // Escapes that are undone make another one.
+        "https://api.iaas.test/v1/%25%32%65%25%32%65%25%32%66admin",
+        "https://api.iaas.test/v1/%252%66admin",
+        "https://api.iaas.test/v1/%25%325fadmin",
+        "https://api.iaas.test/v1/..%253b/admin",
         "https://api.iaas.test/v1/..;/admin",
         "https://api.iaas.test/v1/..;x=y/admin",
         "https://api.iaas.test/v1/%2e%2e%3b/admin",

@@ -1,7 +1,7 @@
 //! While a guest is prepared its code runs for the first time, for whoever
 //! installed it.
 
-use super::{CLASS, has_vm, info, refused};
+use super::{CLASS, has_vm, info};
 use crate::case::Case;
 use serde_json::json;
 use std::fs;

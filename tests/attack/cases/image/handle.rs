@@ -76,6 +76,17 @@ pub(super) fn cases() -> Vec<Case> {
             same("sent", &outcome["error"]["kind"], &json!("invalid-request"))?;
             same("contacts", &json!(world.contacts()?.len()), &json!(0))
         }),
+        Case::new(CLASS, "an image for a module that does not declare it", &[], |world| {
+            let needs = json!({"version": 1, "http": [{"id": "a", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*"}]});
+            let job = job(world).guest_bytes(&cloud::needing(&needs));
+            write(&job.path("image"), b"image");
+            world.set(row::names(&Value::Null), Served::default())?;
+            let script = json!([{"op": "image.size"}, {"op": "image.read", "offset": 0, "length": 1}, put(API, json!({"image": true}))]);
+            let outcomes = outcomes(&job, &job.path("image"), &script);
+            let kinds: Vec<&Value> = outcomes.iter().map(|outcome| &outcome["error"]["kind"]).collect();
+            same("kinds", &json!(kinds), &json!(["denied", "denied", "invalid-request"]))?;
+            same("contacts", &json!(world.contacts()?.len()), &json!(0))
+        }),
         Case::silent(CLASS, "ranges beyond the end", &["image-range"], || {
             let job = Job::default();
             write(&job.path("image"), b"0123456789");
