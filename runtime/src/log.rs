@@ -5,7 +5,7 @@
 //! control and bidi characters are escaped, and its amount is bounded.
 
 use crate::holes::Check;
-use crate::invisible::is_invisible;
+pub use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::vault::Vault;
 use serde::Deserialize;

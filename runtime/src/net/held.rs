@@ -13,8 +13,9 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(super) struct Held {
     path: PathBuf,
-    /// The error's number, if it could not be opened.
-    file: OnceLock<std::result::Result<File, Option<i32>>>,
+    /// With what it was when it was opened, as that cannot be asked later; or the
+    /// error's number, if it could not be opened.
+    file: OnceLock<std::result::Result<(File, Metadata), Option<i32>>>,
 }
 
 impl Held {
@@ -36,24 +37,31 @@ impl Held {
     pub(super) fn judged<T>(&self, judge: impl FnOnce(&Metadata) -> T) -> Result<T> {
         self.hold();
         match self.file.get() {
-            Some(Ok(file)) => Ok(judge(&file.metadata()?)),
-            _ => self.read(0).and(Err(Error::other("it cannot be opened"))),
+            Some(Ok((_, metadata))) => Ok(judge(metadata)),
+            Some(Err(code)) => Err(unopened(*code)),
+            None => Err(unopened(None)),
         }
     }
 
     /// The first `max` bytes.
     pub(super) fn read(&self, max: usize) -> Result<Vec<u8>> {
         match self.file.get() {
-            Some(Ok(file)) => read(file, max),
-            Some(Err(code)) => Err(code.map_or_else(|| Error::other("it cannot be opened"), Error::from_raw_os_error)),
-            None => read(&open(&self.path)?, max),
+            Some(Ok((file, _))) => read(file, max),
+            Some(Err(code)) => Err(unopened(*code)),
+            None => read(&open(&self.path)?.0, max),
         }
     }
 }
 
+fn unopened(code: Option<i32>) -> Error {
+    code.map_or_else(|| Error::other("it cannot be opened"), Error::from_raw_os_error)
+}
+
 /// Not waiting for the other end of what turns out to be a pipe.
-fn open(path: &Path) -> Result<File> {
-    File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed()).open(path)
+fn open(path: &Path) -> Result<(File, Metadata)> {
+    let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
 }
 
 fn read(file: &File, max: usize) -> Result<Vec<u8>> {

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::grant::{Grant, GrantSpec};
 use super::needs::{Need, Wanted};
+use super::origin::OriginSpec;
 use super::path::PathPattern;
 use super::problem::Problems;
 use crate::holes::Check;
@@ -27,8 +28,13 @@ pub(super) fn paste_ready(
     if vague && path.contains('*') {
         return None;
     }
+    // A property by its name: its value may be one that no message shows.
+    let to = match &need.to {
+        Wanted::Only(spec @ (OriginSpec::Property(_) | OriginSpec::Label { .. })) => spec.to_string(),
+        _ => destination.origin(),
+    };
     let id = free_id(&need.id, &|id| grants.iter().any(|grant| grant.id == id));
-    let grant = json!({"id": id, "to": destination.origin(), "methods": [method], "paths": [path]});
+    let grant = json!({"id": id, "to": to, "methods": [method], "paths": [path]});
     let problems = Problems::default();
     GrantSpec::read(&grant, String::new(), &problems)?;
     problems.is_empty().then(|| grant.to_string())

@@ -23,12 +23,12 @@ fn a_hint_pasted_into_the_policy_allows_the_request() {
         (
             "POST",
             "https://api.iaas.test:5000/v3/p/servers",
-            json!({"id": "compute-2", "to": "https://api.iaas.test:5000", "methods": ["POST"], "paths": ["/v3/*/servers"]}),
+            json!({"id": "compute-2", "to": "${url}", "methods": ["POST"], "paths": ["/v3/*/servers"]}),
         ),
         (
             "GET",
             "https://api.iaas.test:5000/v2/x/y?secret=1",
-            json!({"id": "compute-2", "to": "https://api.iaas.test:5000", "methods": ["GET"], "paths": ["/v2/**"]}),
+            json!({"id": "compute-2", "to": "${url}", "methods": ["GET"], "paths": ["/v2/**"]}),
         ),
         (
             "PUT",
