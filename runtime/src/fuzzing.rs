@@ -1,6 +1,6 @@
 //! Readers of hostile bytes that are private to their modules, for the fuzzer.
 //!
-//! Exists with the feature `holes` alone. Nothing but doors: what is behind
+//! Exists with the feature `fuzzing` alone. Nothing but doors: what is behind
 //! them is the very code that ships.
 
 use crate::net::resolve::{addresses, files};

@@ -15,7 +15,7 @@ pub mod commands;
 pub mod component;
 pub mod config;
 pub mod failure;
-#[cfg(feature = "holes")]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod hardening;
 pub mod holes;

@@ -6,7 +6,7 @@ use crate::input::{message, parts};
 use serde_json::Value;
 use wasm_cpi::net::captures::{Incoming, screen};
 use wasm_cpi::policy::{Capture, PathPattern};
-use wasm_cpi::secret::Secret;
+use wasm_cpi::secret::{Layer, Secret};
 use wasm_cpi::vault::Vault;
 
 /// What is known before the response comes, one with all that needs escaping.
@@ -34,7 +34,7 @@ pub(crate) fn body(data: &[u8]) {
     SECRETS.iter().for_each(|(name, secret)| vault.keep(name, Secret::new(*secret)));
 
     let incoming = Incoming { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
-    let names = match screen(&vault, &captures, true, incoming) {
+    let names = match screen(&vault, &captures, true, Layer::Job, incoming) {
         Ok(names) => names,
         Err(withheld) => {
             let tells = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);
