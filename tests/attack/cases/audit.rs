@@ -24,7 +24,8 @@ const RUNTIME: &str = "cpi-123456 wasm-cpi ";
 const NASTY: &str = "a\ncpi-123456 wasm-cpi error: forged\r\u{1b}[2J\u{1b}]0;x\u{7}\u{8}\u{0}\u{85}\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{feff}\u{ad}\u{9b}31m\u{e0041}z";
 
 pub(super) fn cases() -> Vec<Case> {
-    let case = |name: &str, holes: &[&str], attempt: fn(&World) -> Result<(), String>| Case::new(CLASS, name, holes, attempt);
+    let case =
+        |name: &str, holes: &[&str], attempt: fn(&World) -> Result<(), String>| Case::new(CLASS, name, holes, attempt);
     vec![
         case("a line of the log that pretends to be several", &["log-escaping"], logged),
         case("printed lines that pretend to be another's", &["log-escaping"], printed),
@@ -94,7 +95,8 @@ fn printed(world: &World) -> Result<(), String> {
 
 fn json_lines(world: &World) -> Result<(), String> {
     let job = job(world).configure(|config| config["log"] = json!({"format": "json", "level": "debug"}));
-    let message = format!("\",\"level\":\"error\",\"source\":\"wasm-cpi\",\"x\":\"{NASTY}\"}}\n{{\"source\":\"wasm-cpi\"}}");
+    let message =
+        format!("\",\"level\":\"error\",\"source\":\"wasm-cpi\",\"x\":\"{NASTY}\"}}\n{{\"source\":\"wasm-cpi\"}}");
     let response = run(&job, json!([{"op": "log", "message": message}, {"op": "print", "text": message}]));
     for line in response.stderr.lines() {
         let fields: Value = serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))?;
@@ -117,7 +119,11 @@ fn failures(world: &World) -> Result<(), String> {
     ] {
         let response = run(&job(world), json!([operation]));
         attributed(&response)?;
-        let steers = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'));
+        let steers = |c: char| {
+            c != '\n'
+                && (c.is_control()
+                    || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
+        };
         for text in [response.message(), response.log()] {
             if text.contains(steers) {
                 return Err(format!("{operation}: {text:?}"));
@@ -146,8 +152,14 @@ fn method(world: &World) -> Result<(), String> {
 }
 
 fn peer(world: &World) -> Result<(), String> {
-    let names = HashMap::from([("api.iaas.test".to_owned(), vec![crate::dns::Reply::Addresses(vec![[5, 6, 7, 10].into()])])]);
-    for raw in ["HTTP/1.1 200 \u{1b}[2J\r\nX: \u{1b}]0;x\u{7}\r\n\r\n", "\u{1b}[2J\u{7}", "HTTP/1.1 999 x\r\n\u{1b}: y\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: \u{1b}[2J\r\n\r\n"] {
+    let names =
+        HashMap::from([("api.iaas.test".to_owned(), vec![crate::dns::Reply::Addresses(vec![[5, 6, 7, 10].into()])])]);
+    for raw in [
+        "HTTP/1.1 200 \u{1b}[2J\r\nX: \u{1b}]0;x\u{7}\r\n\r\n",
+        "\u{1b}[2J\u{7}",
+        "HTTP/1.1 999 x\r\n\u{1b}: y\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: \u{1b}[2J\r\n\r\n",
+    ] {
         world.set(names.clone(), Served::new(&json!({"api.iaas.test": {"raw": raw}})))?;
         let response = run(&job(world), json!([{"op": "http", "url": "https://api.iaas.test/v1/x"}]));
         attributed(&response)?;
@@ -193,7 +205,8 @@ fn endless(world: &World) -> Result<(), String> {
 fn denials(world: &World) -> Result<(), String> {
     let job = job(world).configure(|config| config["limits"] = json!({"log_lines": 100}));
     let denied = json!({"op": "http", "url": "https://evil.test/"});
-    let operations: Vec<Value> = std::iter::repeat_n(denied, 300).chain([json!({"op": "result", "json": true})]).collect();
+    let operations: Vec<Value> =
+        std::iter::repeat_n(denied, 300).chain([json!({"op": "result", "json": true})]).collect();
     let response = run(&job, json!(operations));
     attributed(&response)?;
     told(&response.stderr, "lines of probe dropped: `limits.log_lines` is reached")?;
@@ -209,7 +222,13 @@ fn story(world: &World) -> Result<(), String> {
 }
 
 fn seals(world: &World) -> Result<(), String> {
-    let said = ["{{props.password}}", "{{props.password|base64}}", "{{props.password|hex}}", "{{props.password|upper}}", "{{props.password|percent}}"];
+    let said = [
+        "{{props.password}}",
+        "{{props.password|base64}}",
+        "{{props.password|hex}}",
+        "{{props.password|upper}}",
+        "{{props.password|percent}}",
+    ];
     let logged = said.map(|text| json!({"op": "log", "message": format!("it is {text}.")}));
     let response = run(&job(world), json!(logged));
     let named = response.stderr.matches("it is <sealed:password>").count();

@@ -16,9 +16,7 @@ const CLASS: &str = "secrets";
 
 pub(super) fn cases() -> Vec<Case> {
     let case = |name: &str, attempt: fn(&World) -> Result<(), String>| {
-        Case::new(CLASS, name, &[], move |world| {
-            attempt(world).map_err(|why| format!("ATTACK_SEED={}: {why}", seed()))
-        })
+        Case::new(CLASS, name, &[], move |world| attempt(world).map_err(|why| format!("ATTACK_SEED={}: {why}", seed())))
     };
     vec![
         case("planted everywhere, in a request that is no JSON", requests),
@@ -49,7 +47,11 @@ fn requests(world: &World) -> Result<(), String> {
         refused(&scene, format!("{}\u{1}{}", &text[..cut], &text[cut..]))?;
         refused(&scene, [&text.as_bytes()[..cut], b"\xff", &text.as_bytes()[cut..]].concat())?;
     }
-    for (known, other) in [("\"bosh\":", "\"bosh\":1,\"bosh\":"), ("\"cpi\":", "\"cpi\":1,\"cpi\":"), ("\"context\":", "\"context\":1,\"context\":")] {
+    for (known, other) in [
+        ("\"bosh\":", "\"bosh\":1,\"bosh\":"),
+        ("\"cpi\":", "\"cpi\":1,\"cpi\":"),
+        ("\"context\":", "\"context\":1,\"context\":"),
+    ] {
         refused(&scene, text.replacen(known, other, 1))?;
     }
     refused(&scene, text.clone() + &text)
@@ -61,23 +63,42 @@ fn arguments(world: &World) -> Result<(), String> {
     let (_, secret) = scene.garden.planted()[4].clone();
     let good = json!(["agent-1", "stemcell-1", {}, networks(), ["disk-1"], scene.env]);
     for at in 0..6 {
-        for wrong in [json!(secret), json!([secret]), json!({"x": secret}), json!([[{"x": secret}]]), json!({"net": secret}), json!({"net": [secret]})] {
+        for wrong in [
+            json!(secret),
+            json!([secret]),
+            json!({"x": secret}),
+            json!([[{"x": secret}]]),
+            json!({"net": secret}),
+            json!({"net": [secret]}),
+        ] {
             let mut arguments = good.clone();
             arguments[at] = wrong;
             clean(&scene, &scene.call("create_vm", arguments).run())?;
         }
     }
     for arguments in [json!([secret]), json!([[secret], {"a": secret}]), json!([1, 2, 3, 4, 5, 6, secret])] {
-        for method in ["create_vm", "has_vm", "attach_disk", "create_disk", "create_stemcell", "snapshot_disk", "set_vm_metadata"] {
+        for method in
+            ["create_vm", "has_vm", "attach_disk", "create_disk", "create_stemcell", "snapshot_disk", "set_vm_metadata"]
+        {
             clean(&scene, &scene.call(method, arguments.clone()).run())?;
         }
     }
-    for (key, value) in [("api_version", json!(secret)), ("arguments", json!(secret)), ("context", json!(secret)), ("method", json!([secret]))] {
-        let mut request: Value = serde_json::from_str(&scene.create_vm(&[]).request()).map_err(|error| error.to_string())?;
+    for (key, value) in [
+        ("api_version", json!(secret)),
+        ("arguments", json!(secret)),
+        ("context", json!(secret)),
+        ("method", json!([secret])),
+    ] {
+        let mut request: Value =
+            serde_json::from_str(&scene.create_vm(&[]).request()).map_err(|error| error.to_string())?;
         request[key] = value;
         refused(&scene, request.to_string())?;
     }
-    for (key, value) in [("request_id", json!([secret])), ("director_uuid", json!({"a": secret})), ("vm", json!({"stemcell": {"api_version": secret}}))] {
+    for (key, value) in [
+        ("request_id", json!([secret])),
+        ("director_uuid", json!({"a": secret})),
+        ("vm", json!({"stemcell": {"api_version": secret}})),
+    ] {
         clean(&scene, &scene.call("has_vm", json!(["vm-1"])).context(key, value).run())?;
     }
     Ok(())
@@ -94,7 +115,9 @@ fn types(world: &World) -> Result<(), String> {
         if pointer.starts_with("/properties/") {
             continue;
         }
-        for wrap in [|value: Value| json!([value]), |value: Value| json!({"x": value}), |value: Value| json!(value.to_string())] {
+        for wrap in
+            [|value: Value| json!([value]), |value: Value| json!({"x": value}), |value: Value| json!(value.to_string())]
+        {
             let mut changed = config.clone();
             let Some(value) = changed.pointer_mut(&pointer) else { continue };
             *value = wrap(value.take());
@@ -111,7 +134,8 @@ fn configs(world: &World) -> Result<(), String> {
     let text = read(&scene)?;
     let config: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let stdin = scene.call("has_vm", json!(["vm-1"])).request();
-    let mut broken: Vec<String> = (1..16).map(|part| text[..text.floor_char_boundary(text.len() * part / 16)].to_owned()).collect();
+    let mut broken: Vec<String> =
+        (1..16).map(|part| text[..text.floor_char_boundary(text.len() * part / 16)].to_owned()).collect();
     broken.extend((1..16).map(|part| text.replacen(',', &"\u{1}".repeat(part), part)));
     for (key, value) in [
         ("/log", json!({"level": stray})),
@@ -148,9 +172,12 @@ fn origins(world: &World) -> Result<(), String> {
     // A scheme has no case.
     scene.garden.note("scheme in lower case", &scheme.trim_end_matches(":x").to_lowercase());
     scene.context["scheme"] = json!(scheme);
-    for property in ["scheme", "auth.password", "api_key", "bearer", "url", "number", "cpi_password", "slots.json", "client.key"] {
+    for property in
+        ["scheme", "auth.password", "api_key", "bearer", "url", "number", "cpi_password", "slots.json", "client.key"]
+    {
         for to in [format!("${{{property}}}"), format!("https://${{{property}}}.iaas.test")] {
-            let grant = json!({"id": "api", "to": to, "methods": ["GET"], "paths": ["/**"], "auth": {"bearer": "${bearer}"}});
+            let grant =
+                json!({"id": "api", "to": to, "methods": ["GET"], "paths": ["/**"], "auth": {"bearer": "${bearer}"}});
             scene.job = std::mem::take(&mut scene.job).policy(json!({"version": 1, "http": [grant]}));
             let response = scene.call("has_vm", json!(["vm-1"])).run();
             clean(&scene, &response)?;
@@ -196,7 +223,9 @@ fn read(scene: &Scene) -> Result<String, String> {
 fn pointers(value: &Value, at: &str) -> Vec<String> {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(key, value)| (format!("{at}/{key}"), value)).collect(),
-        Value::Array(items) => items.iter().enumerate().map(|(index, value)| (format!("{at}/{index}"), value)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, value)| (format!("{at}/{index}"), value)).collect()
+        }
         _ => Vec::new(),
     };
     below.into_iter().flat_map(|(at, value)| std::iter::once(at.clone()).chain(pointers(value, &at))).collect()
