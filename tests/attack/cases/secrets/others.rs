@@ -25,12 +25,12 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         case("planted everywhere, then a success with a registry", &[], with_registry),
         case("planted everywhere, then a registry that fails", &[], failing_registry),
-        case("settings of the registry are seals to a guest", &["registry-seals"], stored),
+        case("settings of the registry are seals to a guest", &["sealed-registry"], stored),
         case("a seal of an earlier call", &[], earlier),
         case("a slot that the module does not declare", &["needs-slots"], undeclared),
         case("agent settings in another's slot, and in pieces", &["slot-takes", "seal-transformed", "seal-outside-slot"], settings),
-        case("a property by the name of agent settings", &[], namesake),
-        case("the message bus and the blobstore of a VM's env", &["endpoint-by-name"], of_env),
+        case("a property by the name of agent settings", &["property-name"], namesake),
+        case("the message bus and the blobstore of a VM's env", &["endpoint-of-env"], of_env),
         case("a certificate of a client's is shown where the grant says", &[], certificate),
         case("a server that takes no token does not make it go on forever", &["login-count"], endless),
     ]
