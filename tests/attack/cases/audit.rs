@@ -27,19 +27,19 @@ pub(super) fn cases() -> Vec<Case> {
     let case =
         |name: &str, holes: &[&str], attempt: fn(&World) -> Result<(), String>| Case::new(CLASS, name, holes, attempt);
     vec![
-        case("a line of the log that pretends to be several", &["log-escaping"], logged),
-        case("printed lines that pretend to be another's", &["log-escaping"], printed),
-        case("a line of JSON that pretends to have other fields", &["log-escaping"], json_lines),
-        case("a panic and an error that steer a terminal", &["log-escaping"], failures),
-        case("a request id that steers a terminal", &["log-escaping"], request_id),
-        case("a method that steers a terminal", &["log-escaping"], method),
-        case("a server whose words steer a terminal", &["log-escaping"], peer),
+        case("a line of the log that pretends to be several", &["escape-log"], logged),
+        case("printed lines that pretend to be another's", &["escape-log"], printed),
+        case("a line of JSON that pretends to have other fields", &["escape-log"], json_lines),
+        case("a panic and an error that steer a terminal", &["escape-log"], failures),
+        case("a request id that steers a terminal", &["escape-log"], request_id),
+        case("a method that steers a terminal", &["escape-log"], method),
+        case("a server whose words steer a terminal", &["escape-log"], peer),
         case("a flood of lines", &["limit-log_lines"], lines),
         case("a flood of bytes", &["limit-log_kib"], bytes),
         case("a line without an end", &["limit-line_bytes"], endless),
         case("a flood of refused requests", &["limit-log_lines"], denials),
-        case("a flood of warnings leaves room for how it ended", &[], story),
-        case("seals are named, not shown", &[], seals),
+        case("a flood of warnings leaves room for how it ended", &["story-size"], story),
+        case("seals are named, not shown", &["seal-printed"], seals),
         case("a log that nobody can write to", &[], full),
     ]
 }

@@ -23,12 +23,12 @@ pub(super) fn cases() -> Vec<Case> {
         })
     };
     vec![
-        case("learned secrets in lines of the log", &["log-redaction"], logged),
-        case("learned secrets in what is printed", &["log-redaction"], printed),
-        case("learned secrets in the message of an error", &["message-redaction"], failed),
-        case("learned secrets in a panic", &["log-redaction"], panicked),
-        case("learned secrets in a result", &["result-tripwire"], returned),
-        case("learned secrets in networks of a result", &["result-tripwire"], networks),
+        case("learned secrets in lines of the log", &["redact-log"], logged),
+        case("learned secrets in what is printed", &["redact-log"], printed),
+        case("learned secrets in the message of an error", &["redact-answer"], failed),
+        case("learned secrets in a panic", &["redact-log"], panicked),
+        case("learned secrets in a result", &["result-withheld"], returned),
+        case("learned secrets in networks of a result", &["result-withheld"], networks),
         case("planted everywhere, then told by a server in every encoding", &["tripwire"], told),
     ]
 }
@@ -86,7 +86,7 @@ fn lines(world: &World, turn: usize, operation: &str, key: &str) -> Result<(), S
         .collect();
     let response = run(&scene, all)?;
     let redacted = response.stderr.matches("<redacted>").count();
-    if response.json["result"] != "disk-1" || redacted != count * FILTERS.len() {
+    if response.json["result"] != "disk-1" || redacted < count * FILTERS.len() {
         return Err(format!(
             "{redacted} of {} lines are redacted: {}{}",
             count * FILTERS.len(),
@@ -111,8 +111,14 @@ fn failed(world: &World) -> Result<(), String> {
         let message: Vec<String> = (0..count).map(|number| learned(number, filter)).collect();
         let kind = ["cloud", "cpi", "no-disk-space", "not-supported"][turn % 4];
         let response = run(&scene, vec![json!({"op": "error", "kind": kind, "message": message.join("\n")})])?;
+<<<<<<< HEAD
         let redacted = response.json["error"]["message"].as_str().unwrap_or_default().matches("<redacted>").count();
         if redacted != count {
+=======
+        let redacted =
+            response.json["error"]["message"].as_str().unwrap_or_default().matches("<redacted>").count();
+        if redacted < count {
+>>>>>>> cases-secrets
             return Err(format!("{redacted} of {count} secrets are redacted: {}", response.json));
         }
     }
