@@ -98,7 +98,9 @@ pub(super) fn cases() -> Vec<Case> {
 fn denied(world: &World, job: &Job, request: Value, reason: &str) -> Result<(), String> {
     world.set(row::names(&Value::Null), Served::default())?;
     let mut operation = json!({"op": "http"});
-    operation.as_object_mut().zip(request.as_object()).map(|(operation, request)| operation.extend(request.clone()));
+    if let Some((operation, request)) = operation.as_object_mut().zip(request.as_object()) {
+        operation.extend(request.clone());
+    }
     let outcome = outcome(job, operation);
     match (outcome["error"]["reason"].as_str() == Some(reason), world.contacts()?.is_empty()) {
         (true, true) => Ok(()),

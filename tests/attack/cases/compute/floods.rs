@@ -33,8 +33,10 @@ pub(super) fn cases() -> Vec<Case> {
             );
         }),
         Case::silent(CLASS, "a line without an end", &["stdio-line", "limit-line_bytes", "limit-log_kib"], || {
+            // Of what is printed only the beginning of a line is kept.
             let endless = script(json!([{"op": "print", "text": "x".repeat(1 << 20), "repeat": 64}]));
-            is_cut(&endless, "log_kib");
+            endless.result();
+            assert!(endless.stderr.len() < 5000, "{}", endless.stderr.len());
             let long = script(json!([{"op": "log", "message": "x".repeat(10 << 20)}]));
             long.result();
             assert!(

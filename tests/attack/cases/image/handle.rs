@@ -19,7 +19,9 @@ fn job(world: &World) -> Job {
 
 fn put(url: &str, part: Value) -> Value {
     let mut operation = json!({"op": "http", "method": "PUT", "url": url});
-    operation.as_object_mut().zip(part.as_object()).map(|(operation, part)| operation.extend(part.clone()));
+    if let Some((operation, part)) = operation.as_object_mut().zip(part.as_object()) {
+        operation.extend(part.clone());
+    }
     operation
 }
 
@@ -76,7 +78,7 @@ pub(super) fn cases() -> Vec<Case> {
             same("sent", &outcome["error"]["kind"], &json!("invalid-request"))?;
             same("contacts", &json!(world.contacts()?.len()), &json!(0))
         }),
-        Case::new(CLASS, "an image for a module that does not declare it", &[], |world| {
+        Case::new(CLASS, "an image for a module that does not declare it", &["needs-image"], |world| {
             let needs = json!({"version": 1, "http": [{"id": "a", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*"}]});
             let job = job(world).guest_bytes(&cloud::needing(&needs));
             write(&job.path("image"), b"image");

@@ -28,7 +28,11 @@ pub(super) fn cases() -> Vec<Case> {
         case("settings of the registry are seals to a guest", &["sealed-registry"], stored),
         case("a seal of an earlier call", &[], earlier),
         case("a slot that the module does not declare", &["needs-slots"], undeclared),
-        case("agent settings in another's slot, and in pieces", &["slot-takes", "seal-transformed", "seal-outside-slot"], settings),
+        case(
+            "agent settings in another's slot, and in pieces",
+            &["slot-takes", "seal-transformed", "seal-outside-slot"],
+            settings,
+        ),
         case("a property by the name of agent settings", &["property-name"], namesake),
         case("the message bus and the blobstore of a VM's env", &["endpoint-of-env"], of_env),
         case("a certificate of a client's is shown where the grant says", &[], certificate),
@@ -157,8 +161,14 @@ fn earlier(world: &World) -> Result<(), String> {
     let job = slotted(world, json!({}));
     prepared(world, json!({}))?;
     // Backwards, as a seal is not logged as it is.
-    let told = job.call("has_vm", json!([probe::cid(&json!([{"op": "log", "message": "seal {{props.password|reverse}};"}]))])).run();
-    let seal = told.stderr.split_once("seal ").and_then(|(_, rest)| rest.split_once(';')).map(|(seal, _)| seal.chars().rev().collect::<String>());
+    let told = job
+        .call("has_vm", json!([probe::cid(&json!([{"op": "log", "message": "seal {{props.password|reverse}};"}]))]))
+        .run();
+    let seal = told
+        .stderr
+        .split_once("seal ")
+        .and_then(|(_, rest)| rest.split_once(';'))
+        .map(|(seal, _)| seal.chars().rev().collect::<String>());
     let seal = seal.filter(|seal| seal.len() == 40).ok_or_else(|| format!("no seal was told: {}", told.stderr))?;
     let send = json!([post("https://api.iaas.test/v1/vms", &json!({"data": seal}))]);
     let response = job.call("has_vm", json!([probe::cid(&send)])).run();
@@ -173,9 +183,16 @@ fn earlier(world: &World) -> Result<(), String> {
 
 fn undeclared(world: &World) -> Result<(), String> {
     let send = json!([post("https://api.iaas.test/v1/vms", &json!({"data": "{{props.password}}"}))]);
-    for slots in [json!([]), json!([{"method": "POST", "path": "/v1/vms", "place": "json:/other", "takes": ["password"]}]), json!([{"method": "POST", "path": "/v1/vms", "place": "json:/data"}])] {
-        let needs = json!({"version": 1, "http": [{"id": "a", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": slots}]});
-        let job = slotted(world, json!({})).guest_bytes(&needing(&needs)).configure(|config| config["cache"] = json!("../cache"));
+    for slots in [
+        json!([]),
+        json!([{"method": "POST", "path": "/v1/vms", "place": "json:/other", "takes": ["password"]}]),
+        json!([{"method": "POST", "path": "/v1/vms", "place": "json:/data"}]),
+    ] {
+        let needs =
+            json!({"version": 1, "http": [{"id": "a", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": slots}]});
+        let job = slotted(world, json!({}))
+            .guest_bytes(&needing(&needs))
+            .configure(|config| config["cache"] = json!("../cache"));
         prepared(world, json!({}))?;
         let response = job.call("has_vm", json!([probe::cid(&send)])).run();
         let outcome = probe::outcomes_in(response.message()).remove(0);
@@ -278,7 +295,10 @@ fn certificate(world: &World) -> Result<(), String> {
 fn endless(world: &World) -> Result<(), String> {
     let login = json!({"to": "https://id.iaas.test", "path": "/tokens", "body": {"password": "${password}"}, "token": "header:X-Subject-Token", "send": {"header": "X-Auth-Token"}, "expires": {"in_seconds": "header:X-Expires"}});
     let job = row::job(world, &json!({"policy": {"logins": {"main": login}}, "grant": {"auth": {"login": "main"}}}));
-    prepared(world, json!({"id.iaas.test": {"headers": {"X-Subject-Token": "a-token-of-the-cloud", "X-Expires": "0"}}}))?;
+    prepared(
+        world,
+        json!({"id.iaas.test": {"headers": {"X-Subject-Token": "a-token-of-the-cloud", "X-Expires": "0"}}}),
+    )?;
     let script = json!([{"op": "session", "name": "main", "repeat": 100}, {"op": "session", "name": "main"}]);
     let response = job.call("has_vm", json!([probe::cid(&script)])).run();
     let outcomes = probe::outcomes_in(response.message());
