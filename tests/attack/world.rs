@@ -133,9 +133,8 @@ impl World {
         let mut first = [0];
         if stream.peek(&mut first).ok()? == 1 && first[0] == 0x16 {
             let way = self.lock().served.handshake(&address.ip().to_string());
-            let (name, mut stream) = self
-                .certificates
-                .accept(stream, address.ip(), &|name| self.lock().served.handshake(name).or_else(|| way.clone()))?;
+            let (name, mut stream) =
+                self.certificates.accept(stream, address.ip(), &|name| self.lock().served.handshake(name).or(way))?;
             self.exchange(&mut stream, name, address, near)?;
             stream.conn.send_close_notify();
             return stream.flush().ok();

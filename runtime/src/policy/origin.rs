@@ -119,7 +119,7 @@ impl HostPattern {
             (HostPattern::OneLabelBelow(suffix), Host::Name(name)) => name
                 .strip_suffix(suffix.as_str())
                 .and_then(|label| label.strip_suffix('.'))
-                .is_some_and(|label| !label.is_empty() && !(Check::WildcardLabel.on() && label.contains('.'))),
+                .is_some_and(|label| !(label.is_empty() || Check::WildcardLabel.on() && label.contains('.'))),
             (HostPattern::OneLabelBelow(_), Host::Ip(_)) => false,
         }
     }

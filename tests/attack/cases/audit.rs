@@ -87,7 +87,7 @@ fn printed(world: &World) -> Result<(), String> {
         let text = format!("{NASTY}\n{RUNTIME}error: forged\n\n{NASTY}");
         let response = run(&job(world), json!([{"op": "print", "stream": stream, "text": text}]));
         attributed(&response)?;
-        told(&response.stderr, &format!("{GUEST}"))?;
+        told(&response.stderr, GUEST)?;
         told(&response.stderr, ": cpi-123456 wasm-cpi error: forged\n")?;
     }
     Ok(())

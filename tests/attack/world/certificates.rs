@@ -97,12 +97,15 @@ impl Handshake {
     }
 }
 
+/// Servers by name and kind of handshake.
+type Made = HashMap<(String, Option<Handshake>), Arc<ServerConfig>>;
+
 #[derive(Default)]
 pub(crate) struct Certificates {
     authority: Authority,
     other: Authority,
     clients: Authority,
-    made: Mutex<HashMap<(String, Option<Handshake>), Arc<ServerConfig>>>,
+    made: Mutex<Made>,
 }
 
 impl Certificates {
