@@ -62,7 +62,7 @@ pub(super) fn cases() -> Vec<Case> {
             let needs = json!({"version": 1, "expose": vec!["a-property".repeat(20); 4000]}).to_string();
             has_vm(&declaring(needs.as_bytes())).fails(CPI_ERROR, &["needs"]);
         }),
-        Case::silent(CLASS, "needs that steer terminals", &["escape-needs"], || {
+        Case::silent(CLASS, "needs that steer terminals", &[], || {
             let needs = json!({"version": 1, "\u{1b}[2J\u{202e}": 1, "http": [{"id": "a", "to": "\u{1b}]0;x\u{7}", "methods": ["\u{1b}[1m"]}]});
             let job = declaring(needs.to_string().as_bytes());
             let response = has_vm(&job);
