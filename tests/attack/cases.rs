@@ -8,8 +8,10 @@ mod director;
 mod environment;
 mod image;
 mod policies;
+mod records;
 mod registry;
 mod secrets;
+mod walls;
 
 use crate::case::Case;
 use crate::row;
@@ -46,5 +48,6 @@ const CLASSES: &[Class] = &[
     ("policy and config files", &[include_str!("rows/policies.json")], policies::cases),
     ("stemcell image", &[], image::cases),
     ("registry", &[include_str!("rows/registry.json")], registry::cases),
-    ("audit and logs", &[], audit::cases),
+    ("audit and logs", &[], || [audit::cases(), records::cases()].into_iter().flatten().collect()),
+    ("lock-down", &[], walls::cases),
 ];

@@ -19,8 +19,8 @@
 //! | `lookups` | how often a name was looked up: `{"api.iaas.test": 1}` |
 //! | `secret_at` | hosts that a secret of the job reached; default: none |
 //!
-//! Every script ends with a look into the guest's memory, where no secret may be.
-//! `[[N*text]]` in any text is the text N times, `{"times": N, "of": value}` an
+//! Every denial has its line in the audit log, and every script ends with a look
+//! into the guest's memory, where no secret may be. `[[N*text]]` in any text is the text N times, `{"times": N, "of": value}` an
 //! array. A grant of https trusts the corpus' authority unless it says otherwise.
 
 use crate::case::Case;
@@ -107,6 +107,7 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
             return Err(format!("check is content: {content}, does not say {missing:?}, or says a secret: {said}"));
         }
     }
+    audited(&job, &words)?;
     let went_through = got.last().is_some_and(|word| word.parse::<u16>().is_ok());
     let contacts: Vec<String> = world.contacts()?.iter().map(named).collect();
     let allowed = match &row["contacts"] {
@@ -146,14 +147,30 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
     same("a secret arrived at", &hosts.into_iter().collect::<Vec<_>>(), &texts(&row["secret_at"]))
 }
 
+/// Every denial that the guest was told of has its line in the audit log, for the
+/// same reason, and what is there keeps to the schema.
+fn audited(job: &Job, words: &[String]) -> Result<(), String> {
+    let path = tests::audit::path(job);
+    let lines = if path.exists() { tests::audit::lines(job) } else { Vec::new() };
+    let denied = lines.iter().filter(|line| ["denied", "leak"].contains(&line["kind"].as_str().unwrap_or_default()));
+    let logged: Vec<String> = denied.map(|line| line["reason"].as_str().unwrap_or_default().to_owned()).collect();
+    let told: Vec<String> = words.iter().filter_map(|word| word.strip_prefix("denied ").map(str::to_owned)).collect();
+    match told.iter().find(|reason| !logged.contains(reason)) {
+        Some(reason) => Err(format!("a denial of `{reason}` is not in the audit log: {lines:?}")),
+        None => Ok(()),
+    }
+}
+
 fn canary() -> &'static Needles {
     static CANARIES: LazyLock<Needles> = LazyLock::new(|| Needles::of("the canary", CANARY));
     &CANARIES
 }
 
-/// The script, and a look for the canary in the guest's memory behind it.
+/// The script, and behind it a look for the canary in the guest's memory, where
+/// all that it is told of the job still stands.
 fn searching(script: &Value) -> Value {
     let mut operations = script.as_array().cloned().unwrap_or_default();
+    operations.push(json!({"op": "config"}));
     operations.extend(canary().operations(false));
     Value::Array(operations)
 }
@@ -173,6 +190,7 @@ fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String) {
             let mut outcomes = probe::outcomes_in(response.message());
             let looked = |outcome: &mut Value| outcome["op"] == "find" && outcome["ok"]["count"] == 0;
             outcomes.pop_if(looked);
+            outcomes.pop_if(|outcome| outcome["op"] == "config");
             return (outcomes.iter().map(word).collect(), format!("{}", Value::from(outcomes)));
         }
         response
@@ -248,7 +266,7 @@ pub(crate) fn job(world: &World, row: &Value) -> Job {
     if policy["logins"].is_null() {
         policy.as_object_mut().map(|policy| policy.remove("logins"));
     }
-    Job::default().policy(policy).configure(|config| lay_over(config, &row["config"]))
+    tests::audit::audited(Job::default().policy(policy)).configure(|config| lay_over(config, &row["config"]))
 }
 
 pub(crate) fn names(names: &Value) -> HashMap<String, Vec<Reply>> {

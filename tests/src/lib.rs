@@ -15,6 +15,7 @@ pub mod elf;
 pub mod hostile;
 pub mod job;
 pub mod lacking;
+pub mod living;
 pub mod prepared;
 pub mod probe;
 pub mod process;

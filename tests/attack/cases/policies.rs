@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tests::job::{make_dir, set_mode, write};
 use tests::response::CANARY;
+use tests::servers::{Authority, Validity};
 use tests::users::{NOBODY, give, is_root};
 use tests::{CPI_ERROR, Job, probe};
 
@@ -75,6 +76,23 @@ fn writers() -> Vec<Case> {
                 set_mode(&theirs, 0o666);
                 refused(&job, &["is writable by group or others (mode 666)"]);
             }
+        }),
+        Case::silent(CLASS, "a private key that everybody can read", &["key-file"], || {
+            let client = Authority::new().issue(&["client.test"], Validity::Now);
+            let job = Job::default();
+            write(&job.path("client.pem"), client.certificate.as_bytes());
+            write(&job.path("client.key"), client.key.as_bytes());
+            set_mode(&job.path("client.key"), 0o644);
+            let tls = json!({"client": {"cert": job.path("client.pem"), "key": job.path("client.key")}});
+            let job = job.policy(json!({"version": 1, "http": [{
+                "id": "api", "to": "https://5.6.7.10", "methods": ["GET"], "paths": ["/**"], "tls": tls,
+            }]}));
+            let said = "is readable by everybody; run `chmod o-r` on it";
+            let script = json!([{"op": "http", "url": "https://5.6.7.10/"}]);
+            let response = job.call("has_vm", json!([probe::cid(&script)])).run();
+            assert!(response.message().contains(said), "{}", response.message());
+            let (content, text) = job.check();
+            assert!(!content && text.contains(said), "{text}");
         }),
         Case::silent(CLASS, "files that everybody can read are told of", &[], || {
             // A warning: templates of jobs are often rendered so, and not every file holds secrets.

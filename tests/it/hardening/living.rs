@@ -2,80 +2,13 @@
 
 use super::at_level;
 use rustix::io::{FdFlags, fcntl_setfd};
-use serde_json::json;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use tests::Job;
+use tests::living::{Living, sleeping, value, waiting};
 use tests::users::{NOBODY, give, is_root};
-use tests::{Call, Job};
-
-/// A process that waits; ends with this.
-struct Living(Child);
-
-impl Living {
-    /// A call whose guest sleeps by now.
-    fn call(call: &Call<'_>) -> Living {
-        let mut command = call.command();
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut living = Living::start(&mut command);
-        let fed = living.0.stdin.take().map(|mut stdin| stdin.write_all(call.request().as_bytes()));
-        assert!(fed.is_some_and(|fed| fed.is_ok()), "the request was not taken");
-        let stderr = living.0.stderr.take().map(BufReader::new);
-        let waits =
-            stderr.into_iter().flat_map(BufRead::lines).map_while(Result::ok).any(|line| line.contains("waiting"));
-        assert!(waits, "the guest did not run");
-        living
-    }
-
-    fn start(command: &mut Command) -> Living {
-        Living(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
-    }
-
-    fn proc(&self, name: &str) -> PathBuf {
-        Path::new("/proc").join(self.0.id().to_string()).join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        let path = self.proc(name);
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    }
-
-    /// What its descriptors are.
-    fn open(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.proc("fd")).unwrap_or_else(|error| panic!("its descriptors: {error}"));
-        entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect()
-    }
-
-    fn threads(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.proc("task")).unwrap_or_else(|error| panic!("its threads: {error}"));
-        entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path().join("status")).ok()).collect()
-    }
-}
-
-impl Drop for Living {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn waiting(job: &Job) -> Call<'_> {
-    job.script(json!([{"op": "log", "message": "waiting"}, {"op": "clock.sleep", "ms": 60_000}]))
-}
-
-fn sleeping() -> Command {
-    let mut command = Command::new("sleep");
-    command.arg("300");
-    command
-}
-
-fn value(status: &str, key: &str) -> String {
-    let line = status.lines().find_map(|line| line.strip_prefix(key));
-    line.unwrap_or_else(|| panic!("no {key} in {status}")).split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 #[test]
 fn every_thread_of_a_call_is_filtered_and_can_gain_no_rights() {

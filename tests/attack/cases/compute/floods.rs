@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::row;
 use crate::world::Served;
 use serde_json::{Value, json};
+use tests::living::{Living, value, waiting_after};
 use tests::{CLOUD_ERROR, Job, Response, probe};
 
 fn script(operations: Value) -> Response {
@@ -32,7 +33,15 @@ pub(super) fn cases() -> Vec<Case> {
                 "log_kib",
             );
         }),
-        Case::silent(CLASS, "a line without an end", &["stdio-line", "limit-line_bytes", "limit-log_kib"], || {
+        Case::silent(CLASS, "a line without an end that the host would keep", &["stdio-line"], || {
+            let job = Job::default().limits(json!({"host_calls": 1_000_000}));
+            let print = json!({"op": "print", "text": "x".repeat(1 << 20), "repeat": 512});
+            let call = Living::call(&waiting_after(&job, &[print]));
+            let most = value(&call.text("status"), "VmHWM:");
+            let kib: u64 = most.trim_end_matches(" kB").parse().unwrap_or(u64::MAX);
+            assert!(kib < 256 * 1024, "{most}");
+        }),
+        Case::silent(CLASS, "a line without an end", &["limit-line_bytes", "limit-log_kib"], || {
             // Of what is printed only the beginning of a line is kept.
             let endless = script(json!([{"op": "print", "text": "x".repeat(1 << 20), "repeat": 64}]));
             endless.result();
