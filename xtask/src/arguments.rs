@@ -18,7 +18,7 @@ The two to begin with:
                      unit    unit tests of runtime and xtask
                      guests  unit tests of the guests, natively
                      it      integration tests against the built binaries
-                     attack  the corpus of attacks
+                     attack  the corpus of attacks, then the fuzz targets
       -- ARGS...     Passed to the test programs, e.g. a filter
   attack [OPTIONS] [FILTER...]
                      Run the corpus of attacks against the built binaries, in
@@ -26,7 +26,6 @@ The two to begin with:
       --minutes N    For the fuzz targets (default: one); a filter leaves them out
       --holes        Instead, turn every named check off in turn and show the
                      attack that notices
-
   fuzz [TARGET] [--minutes N]
                      Let a fuzzer look for inputs that break what must hold of
                      every reader of hostile bytes, or of one of them, for a
@@ -145,7 +144,12 @@ fn attack(words: &[String]) -> Result<Task, String> {
             filter => attack.filters.push(filter.to_owned()),
         }
     }
-    Ok(Task::Attack(attack))
+    match attack {
+        Attack { holes: true, minutes: Some(_), .. } => {
+            Err("`--minutes` is for fuzzing, which `--holes` leaves out".to_owned())
+        }
+        attack => Ok(Task::Attack(attack)),
+    }
 }
 
 fn fuzz(words: &[String]) -> Result<Task, String> {
@@ -163,7 +167,7 @@ fn fuzz(words: &[String]) -> Result<Task, String> {
 }
 
 /// The value of `--minutes`: a day is long enough for everybody.
-pub(crate) fn minutes(word: Option<&str>) -> Result<u64, String> {
+fn minutes(word: Option<&str>) -> Result<u64, String> {
     let minutes = word.and_then(|word| word.parse().ok()).filter(|minutes| (1..=1440).contains(minutes));
     minutes.ok_or_else(|| "`--minutes` needs a number from 1 to 1440".to_owned())
 }
@@ -296,6 +300,7 @@ mod tests {
             ("guest --fast", "--fast"),
             ("guest a b", "`b`"),
             ("attack --hole", "--hole"),
+            ("attack --holes --minutes 5", "--minutes"),
             ("test policy", "policy"),
             ("test --only", "lint"),
             ("test --only all", "all"),

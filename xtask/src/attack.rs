@@ -28,7 +28,7 @@ pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
     steps.check("attacks", || corpus(repo, &repo.dist(), &attack.filters));
     if attack.filters.is_empty() {
         let seconds = attack.minutes.map_or(fuzz::DEFAULT_SECONDS, |minutes| minutes * 60);
-        steps.check("fuzz targets", || fuzz::run(repo, seconds).map(drop));
+        steps.check("fuzz targets", || fuzz::run(repo, seconds));
     }
     steps.finish()
 }

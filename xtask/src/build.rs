@@ -10,7 +10,8 @@ use crate::guest;
 use crate::repo::Repo;
 use crate::setup::{self, Toolchain};
 use crate::steps::Steps;
-use anyhow::Result;
+use anyhow::{Context, Result};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates of the guests' workspace that are guests; each becomes `target/dist/<name>.wasm`.
@@ -56,7 +57,7 @@ fn hot(repo: &Repo) -> Result<()> {
 }
 
 /// Both programs with every named check switchable. They lie apart from those
-/// that ship, and are built apart: nothing else of this crate knows the feature.
+/// that ship, and none is left where Cargo built it, under a name that ships.
 pub(crate) fn holes(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler,holes", "--bins"]);
@@ -64,6 +65,8 @@ pub(crate) fn holes(repo: &Repo) -> Result<()> {
     command::run(cargo.args(["--config", "profile.release.package.wasm-cpi.opt-level=1"]))?;
     for program in [TOOL, HOT] {
         publish(&repo.holes(), &built(repo, program), program, 0o755)?;
+        let left = built(repo, program);
+        fs::remove_file(&left).with_context(|| format!("{} cannot be removed", left.display()))?;
     }
     for guest in GUESTS.map(|guest| format!("{guest}.wasm")) {
         files::copy(&repo.dist().join(&guest), &repo.holes().join(&guest), 0o644)?;

@@ -10,14 +10,12 @@ mod report;
 
 pub(crate) mod compiler;
 
-pub(crate) use report::Row;
-
 use crate::arguments::Fuzz;
 use crate::command;
 use crate::files;
 use crate::repo::Repo;
 use anyhow::{Context, Result, anyhow, bail};
-use report::Crash;
+use report::{Crash, Row};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -34,16 +32,16 @@ const HANGS: &str = "-timeout=60";
 
 pub(crate) fn task(repo: &Repo, fuzz: &Fuzz) -> Result<()> {
     let seconds = fuzz.minutes.map_or(DEFAULT_SECONDS, |minutes| minutes * 60);
-    let Some(target) = &fuzz.target else { return run(repo, seconds).map(drop) };
+    let Some(target) = &fuzz.target else { return run(repo, seconds) };
     let fuzzer = Fuzzer::build(repo, seconds)?;
     if !fuzzer.targets.contains(target) {
         bail!("there is no target `{target}`; there are: {}", fuzzer.targets.join(", "));
     }
-    fuzzer.run(std::slice::from_ref(target), seconds).map(drop)
+    fuzzer.run(std::slice::from_ref(target), seconds)
 }
 
 /// Every target for its share of the time; an error if one of them crashed.
-pub(crate) fn run(repo: &Repo, seconds_in_all: u64) -> Result<Vec<Row>> {
+pub(crate) fn run(repo: &Repo, seconds_in_all: u64) -> Result<()> {
     let fuzzer = Fuzzer::build(repo, seconds_in_all)?;
     fuzzer.run(&fuzzer.targets, seconds_in_all)
 }
@@ -102,7 +100,7 @@ impl Fuzzer {
         ["logs", "crashes"].iter().try_for_each(|name| files::directory(&self.work.join(name), 0o755))
     }
 
-    fn run(&self, targets: &[String], seconds: u64) -> Result<Vec<Row>> {
+    fn run(&self, targets: &[String], seconds: u64) -> Result<()> {
         let workers = cores().min(targets.len()).max(1);
         let share = (seconds * workers as u64 / targets.len().max(1) as u64).max(1);
         eprintln!("    {} targets for {share} s each, {workers} at a time", targets.len());
@@ -116,7 +114,7 @@ impl Fuzzer {
         })?;
         let mut rows: Vec<Row> = rows.into_iter().flatten().collect();
         rows.sort_by(|one, other| one.target.cmp(&other.target));
-        self.judge(rows)
+        self.judge(&rows)
     }
 
     fn one(&self, target: &str, seconds: u64) -> Result<Row> {
@@ -135,7 +133,7 @@ impl Fuzzer {
         Ok(row)
     }
 
-    fn judge(&self, rows: Vec<Row>) -> Result<Vec<Row>> {
+    fn judge(&self, rows: &[Row]) -> Result<()> {
         let crashed = rows.iter().filter_map(|row| Some((&row.target, row.crash.as_ref()?)));
         let tell = |(target, crash): (&String, &Crash)| {
             let log = self.work.join("logs").join(target);
@@ -146,6 +144,6 @@ impl Fuzzer {
             format!("{target}: {}\n  log: {}{again}", crash.what, log.display())
         };
         let told: Vec<String> = crashed.map(tell).collect();
-        if told.is_empty() { Ok(rows) } else { bail!("{} targets crashed\n{}", told.len(), told.join("\n")) }
+        if told.is_empty() { Ok(()) } else { bail!("{} targets crashed\n{}", told.len(), told.join("\n")) }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()
     }
     if wanted(Part::Integration) {
         // Without them the tests that need them say so.
-        let _ = steps.need("build the programs with holes", || build::holes(repo));
+        steps.check("build the programs with holes", || build::holes(repo));
         steps.check("integration tests", || {
             let mut cargo = repo.cargo_static("test");
             cargo.args(["--release", "--package", "tests", "--test", "it"]);
@@ -42,10 +42,20 @@ pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()
         });
     }
     if wanted(Part::Attack) {
-        steps.check("attacks", || attack::corpus(repo, &repo.dist(), rest));
-        steps.check("fuzz targets", || fuzz::run(repo, fuzz::DEFAULT_SECONDS).map(drop));
+        attacks(repo, &mut steps, only, rest);
     }
     steps.finish()
+}
+
+/// A filter for tests of all kinds need not be the name of an attack, and is none
+/// of a fuzz target.
+fn attacks(repo: &Repo, steps: &mut Steps, only: Option<Part>, rest: &[String]) {
+    if rest.is_empty() || only == Some(Part::Attack) {
+        steps.check("attacks", || attack::corpus(repo, &repo.dist(), rest));
+    }
+    if rest.is_empty() {
+        steps.check("fuzz targets", || fuzz::run(repo, fuzz::DEFAULT_SECONDS));
+    }
 }
 
 fn lint(repo: &Repo, steps: &mut Steps) {
@@ -60,6 +70,11 @@ fn lint(repo: &Repo, steps: &mut Steps) {
     steps.check("clippy: runtime without the compiler", || {
         let mut cargo = repo.cargo_static("clippy");
         command::run(cargo.args(["--release", "--package", "wasm-cpi"]).args(DENY_WARNINGS))
+    });
+    steps.check("clippy: runtime with holes", || {
+        let mut cargo = repo.cargo_static("clippy");
+        cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler,holes", "--all-targets"]);
+        command::run(cargo.args(DENY_WARNINGS))
     });
     steps.check("clippy: guests", || {
         command::run(repo.cargo_guests("clippy").args(["--workspace", "--all-targets"]).args(DENY_WARNINGS))
