@@ -55,6 +55,7 @@ checks! {
         EndpointOfEnv "such an endpoint that the VM's env names";
         EndpointByName "a request to the name of such an endpoint";
         EndpointByAddress "a request to the address of such an endpoint under another name";
+        EndpointUnresolved "a request to the port of such an endpoint whose name does not resolve now";
         NeedsAbsent "requests of a module that declares no needs, without `trust_undeclared`";
         NeedsHttp "a granted request that the module's needs do not declare";
         NeedsSlots "a granted slot that the module's needs do not declare";
@@ -142,12 +143,14 @@ checks! {
         CaptureValue "a captured value that the guest would see";
         CaptureUnreadable "an answer whose captured value cannot be told apart";
         CaptureSize "a captured value longer than any credential";
+        CaptureTotal "captured values without end";
         CaptureName "a capture that calls itself `agent`";
     }
     "sealing" {
         SealedProperties "properties that the guest would see";
         SealedEnv "the VM's env beyond what the Director logs";
         SealedAgent "agent settings that the guest would see";
+        AgentTotal "more user-data in a call than any platform takes";
         SealedRegistry "the registry's settings that the guest would see";
         ExposedCredential "credentials by their names below an exposed property";
         SealInUrl "a seal in the URL";
@@ -216,6 +219,7 @@ checks! {
     "director" {
         JsonDuplicateKey "a key that stands in JSON twice";
         JsonDepth "JSON that is nested too deeply";
+        JsonMemory "JSON of more values than memory is spent on";
         JsonTrailing "text behind a JSON document";
         ContextValues "more properties in a context than anybody needs";
         ApiVersion "an API version that this CPI does not speak";
@@ -267,6 +271,7 @@ checks! {
     }
     "log" {
         EscapeLog "control and bidi characters in lines of the log";
+        GuestLines "line ends in a guest's error and in the names of its functions";
         AuditLink "an audit file that is a link";
         AuditTrust "an audit file that others can write";
         AuditLines "lines of the audit log without end";

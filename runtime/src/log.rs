@@ -125,7 +125,15 @@ impl Log {
         if left_out > 0 && redacted.len() <= max { format!("{line}… ({left_out} more bytes{why_cut})") } else { line }
     }
 
-    /// The same for a text of several lines.
+    /// A guest's words in an answer: one line, so that none of it looks like ours.
+    pub fn guest_words(&self, text: &str, max: usize) -> String {
+        if !Check::GuestLines.on() {
+            return self.clean_text(text, max);
+        }
+        escape(&self.redacted_head(text, max, Check::RedactAnswer).0, max)
+    }
+
+    /// Our own text of several lines.
     pub fn clean_text(&self, text: &str, max: usize) -> String {
         escape_text(&self.redacted_head(text, max, Check::RedactAnswer).0, max)
     }

@@ -1,21 +1,39 @@
-//! JSON without ambiguity: duplicate keys are errors, depth is bounded.
+//! JSON without ambiguity: duplicate keys are errors, depth and size are bounded.
 //!
 //! Two readers of one document must never see two things, so whatever decides
-//! (requests, policies, bodies with slots) is read through here.
+//! (requests, policies, bodies with slots) is read through here. A value takes
+//! many times the memory of its text, so a document of too many is not read.
 
 use crate::holes::Check;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
+/// What a document may take in memory, about.
+const MAX_MEMORY: usize = 64 * 1024 * 1024;
+
 /// One JSON document, whitespace around it allowed.
 pub fn parse(text: &str, max_depth: usize) -> Result<Value, String> {
+    if Check::JsonMemory.on() && !is_affordable(text.as_bytes()) {
+        return Err("it has more values than memory is spent on".to_owned());
+    }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Strict { depth_left: max_depth }.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
     if Check::JsonTrailing.on() {
         deserializer.end().map_err(|error| error.to_string())?;
     }
     Ok(value)
+}
+
+/// Whether the values of a document will find room, judged by the characters that
+/// begin one: those in strings count as well, which is far from what anybody sends.
+pub fn is_affordable(document: &[u8]) -> bool {
+    let cost = |byte: &u8| match byte {
+        b'{' => 256,
+        b'[' | b',' | b':' => 64,
+        _ => 1,
+    };
+    document.iter().map(cost).sum::<usize>() <= MAX_MEMORY
 }
 
 /// How deep arrays and objects are nested in a value.
@@ -132,6 +150,16 @@ mod tests {
         assert!(parse("[[1]]", 2).is_ok());
         assert!(parse("{} x", 10).is_err());
         assert!(parse("NaN", 10).is_err());
+    }
+
+    #[test]
+    fn a_document_of_too_many_values_is_not_read() {
+        for unit in ["{}", "[]", "0", "{\"\":0}", "\"\""] {
+            let document = |count: usize| format!("[{}]", vec![unit; count].join(","));
+            assert!(parse(&document(10_000), 10).is_ok(), "{unit}");
+            assert!(parse(&document(2_000_000), 10).is_err_and(|why| why.contains("more values")), "{unit}");
+        }
+        assert!(parse(&json!("x".repeat(16 << 20)).to_string(), 10).is_ok());
     }
 
     #[test]

@@ -27,6 +27,10 @@ use scanner::Scanner;
 const MIN_REDACTED: usize = 6;
 /// Shorter secrets do not trip the wire: they occur by chance.
 const MIN_TRIPWIRE: usize = 12;
+/// What a call may learn from others. Each secret costs memory, and the time to
+/// build the search anew, as if it were at least as long as `LEAST`.
+const MAX_LEARNED: usize = 1024 * 1024;
+const LEAST: usize = 4 * 1024;
 const SEAL_LENGTH: usize = 40;
 
 #[derive(Default)]
@@ -46,6 +50,7 @@ pub struct Sealed {
 struct Inner {
     known: Vec<Known>,
     seals: BTreeMap<String, Arc<Sealed>>,
+    learned: usize,
     /// Built on first use, dropped when something is added.
     index: Option<Arc<Index>>,
 }
@@ -87,6 +92,15 @@ impl Vault {
         inner.seals.insert(seal.clone(), Arc::new(Sealed { name: name.to_owned(), secret, layer }));
         inner.index = None;
         seal
+    }
+
+    /// The same for a secret that a peer made up. `None` when there is no more room.
+    pub fn learn(&self, name: &str, secret: Secret, layer: Layer) -> Option<String> {
+        let mut inner = self.lock();
+        inner.learned += secret.reveal().len().max(LEAST);
+        let room = inner.learned <= MAX_LEARNED || !Check::CaptureTotal.on();
+        drop(inner);
+        room.then(|| self.seal(name, secret, layer))
     }
 
     /// Registers a secret that has no seal: redaction and tripwire know it.

@@ -14,7 +14,7 @@ use crate::registry::{RegistryConfig, RegistrySession, SessionError};
 use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// For deleting what a call wrote that came to nothing, at least.
@@ -23,8 +23,12 @@ const UNDOING: Duration = Duration::from_secs(10);
 /// One VM needs one; a guest may try another size or name.
 const MAX_BOOTSTRAPS: usize = 16;
 
-/// No platform takes more, and every copy of a secret costs memory to look for.
+/// In all of a call's user-data, in every encoding on the way: no platform takes
+/// more, and every copy of a secret costs memory to look for.
 const MAX_SETTINGS: usize = 1024 * 1024;
+
+const TOO_MUCH: &str =
+    "the agent settings of this call take more than a mebibyte in all; make `env`, networks or encodings smaller";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
@@ -52,7 +56,14 @@ pub struct AgentSession {
     registry_config: Option<RegistryConfig>,
     registry: Arc<RegistrySession>,
     vault: Arc<Vault>,
-    seals: Mutex<Vec<String>>,
+    made: Mutex<Made>,
+}
+
+/// The user-data of this call.
+#[derive(Default)]
+struct Made {
+    seals: Vec<String>,
+    bytes: usize,
 }
 
 impl AgentSession {
@@ -71,7 +82,7 @@ impl AgentSession {
         for (name, secret) in registry_config.iter().flat_map(RegistryConfig::secrets) {
             vault.keep(name, secret);
         }
-        AgentSession { mode, config, spec, registry_config, registry, vault, seals: Mutex::default() }
+        AgentSession { mode, config, spec, registry_config, registry, vault, made: Mutex::default() }
     }
 
     /// User-data for the VM of this `create_vm`, as a seal.
@@ -86,7 +97,7 @@ impl AgentSession {
         }
         let full = settings::full(&self.config, spec, additions).map_err(AgentError::Refused)?;
         if Value::Object(full.clone()).to_string().len() > MAX_SETTINGS {
-            return Err(AgentError::Refused(format!("the agent settings are larger than {MAX_SETTINGS} bytes")));
+            return Err(AgentError::Refused(TOO_MUCH.into()));
         }
         let data = match self.mode {
             Mode::Registryless => settings::with_dns(&full),
@@ -99,12 +110,17 @@ impl AgentSession {
         };
         let mut stages =
             settings::encode(&data, &additions.encodings, additions.max_bytes).map_err(AgentError::Refused)?;
+        let mut made = self.made();
+        made.bytes += stages.iter().map(String::len).sum::<usize>();
+        if Check::AgentTotal.on() && made.bytes > MAX_SETTINGS {
+            return Err(AgentError::Refused(TOO_MUCH.into()));
+        }
         let text = stages.pop().unwrap_or_default();
         for stage in stages {
             self.vault.keep("agent", Secret::new(stage));
         }
         let seal = self.vault.seal("agent", Secret::new(text), Layer::Call);
-        self.seals.lock().unwrap_or_else(PoisonError::into_inner).push(seal.clone());
+        made.seals.push(seal.clone());
         #[cfg(feature = "holes")]
         let seal = crate::holes::instead::settings(seal, &self.vault);
         Ok(seal)
@@ -112,7 +128,11 @@ impl AgentSession {
 
     /// Seals of all user-data that was made: a VM without one cannot be reached.
     pub fn bootstraps(&self) -> Vec<String> {
-        self.seals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.made().seals.clone()
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub async fn created(&self, vm: &str, key: &str, deadline: Instant) -> Result<(), AgentError> {

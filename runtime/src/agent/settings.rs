@@ -4,11 +4,15 @@
 use super::additions::{Additions, Encoding};
 use super::config::AgentConfig;
 use super::{VmSpec, networks};
+use crate::holes::Check;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Map, Value, json};
 
 type Object = Map<String, Value>;
+
+/// Further encodings would only make it larger; the session refuses it.
+const MAX_STAGE: usize = 1024 * 1024;
 
 /// All that the Agent needs. In registry-less mode this is the user-data, else
 /// it goes into the registry.
@@ -70,9 +74,9 @@ fn dns(full: &Object) -> Object {
     servers.into_iter().map(|servers| ("dns".to_owned(), json!({"nameserver": servers}))).collect()
 }
 
-/// The text for the platform. Too large is an error, and names the parts to
-/// make smaller, not their contents.
-/// The text after each encoding, the plain one first: a peer may undo some.
+/// The text after each encoding, the plain one first, as a peer may undo some; the
+/// last is for the platform. Too large is an error, and names the parts to make
+/// smaller, not their contents.
 pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u32>) -> Result<Vec<String>, String> {
     if encodings.len() > 4 {
         return Err("more than four encodings are asked for".into());
@@ -86,6 +90,9 @@ pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u3
             Encoding::Base64Url => BASE64_URL_SAFE.encode(text),
         };
         stages.push(text.clone());
+        if Check::AgentTotal.on() && text.len() > MAX_STAGE {
+            break;
+        }
     }
     match max_bytes {
         Some(max) if text.len() as u64 > u64::from(max) => Err(format!(

@@ -115,7 +115,7 @@ fn called(
         Err(Unsuccessful::Wire(error)) => {
             let retry = if error.ok_to_retry { ", may be retried" } else { "" };
             let _ =
-                writeln!(text, "error    {}{retry}: {}", error.kind.name(), log.clean_text(&error.message, SHOWN_MAX));
+                writeln!(text, "error    {}{retry}: {}", error.kind.name(), log.guest_words(&error.message, SHOWN_MAX));
         }
         Err(Unsuccessful::Failure(failure)) => {
             let _ = writeln!(text, "failed   {}", log.clean_text(&failure.to_string(), SHOWN_MAX));

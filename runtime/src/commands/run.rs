@@ -82,9 +82,12 @@ fn answer(path: &Path, audit: &OnceLock<Arc<Audit>>) -> String {
     );
     match result {
         Ok(result) => response::write(Ok(result), ""),
-        Err(Refused { error, .. }) => {
+        Err(Refused { error, who }) => {
             let max = if Check::MessageSize.on() { MESSAGE_MAX } else { usize::MAX };
-            let message = log.clean_text(&error.message, max);
+            let message = match who {
+                Who::Guest => log.guest_words(&error.message, max),
+                _ => log.clean_text(&error.message, max),
+            };
             let error = WireError { message, ..error };
             response::write(Err(error), &log.story())
         }

@@ -73,14 +73,21 @@ pub fn screen(
     }
 
     let mut captured = Vec::new();
-    let mut too_long = false;
+    let (mut too_long, mut too_many) = (false, false);
     let here = |capture: &&Capture| capture.method == method && capture.path.matches(path);
     for capture in captures.iter().filter(here).filter(|_| Check::CaptureValue.on()) {
         let replaced = capture.place.replace(headers, body, &mut |value| {
             let fresh = !value.is_empty() && vault.open(value).is_none();
             too_long |= Check::CaptureSize.on() && value.len() > MAX_CAPTURED;
-            (fresh && !too_long).then(|| vault.seal(&capture.name, Secret::new(value), layer))
+            (fresh && !too_long).then(|| vault.learn(&capture.name, Secret::new(value), layer)).map(|seal| {
+                too_many |= seal.is_none();
+                seal.unwrap_or_default()
+            })
         });
+        if too_many {
+            let why = format!("the call has captured all that it may, and `{}` is one value too many", capture.name);
+            return Err(withheld(Reason::Unreadable, why));
+        }
         if too_long {
             let why =
                 format!("the value `{}` is longer than {MAX_CAPTURED} bytes, which no credential is", capture.name);

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Connecting shares its time among the addresses: many would get too little.
 const MAX_ADDRESSES: usize = 8;
 /// For looking up the name of an endpoint that nobody asked for.
-const FORBIDDEN_NAMES: Duration = Duration::from_secs(1);
+const FORBIDDEN_NAMES: Duration = Duration::from_secs(5);
 
 pub(super) struct Reach {
     policy: Arc<Policy>,
@@ -111,9 +111,18 @@ impl Reach {
         *noted = found.first().copied();
         let ends = addresses::ends(&found);
         // With one address of a forbidden endpoint, the others are suspect, too.
-        if let Some((address, what)) = self.forbidden(&ends, destination.port(), deadline).await {
-            *noted = Some(address);
-            return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
+        match self.forbidden(&ends, destination.port()).await {
+            Ok(None) => {}
+            Ok(Some((address, what))) => {
+                *noted = Some(address);
+                return Err(denied(format!("{address} is {what}, which no grant can open to a guest")));
+            }
+            Err(what) => {
+                return Err(denied(format!(
+                    "it has the port of {what}, whose name cannot be resolved now, so nobody knows whether this is it; \
+                     mend the name servers, or give that endpoint by its address"
+                )));
+            }
         }
         let own = own::among(&ends);
         let mut refused = None;
@@ -133,34 +142,38 @@ impl Reach {
     }
 
     /// The first of these, in canonical form, that is an endpoint which no grant
-    /// can open.
-    async fn forbidden(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<(IpAddr, &str)> {
+    /// can open; or an endpoint of which nobody can tell.
+    async fn forbidden(&self, found: &[IpAddr], port: u16) -> Result<Option<(IpAddr, &str)>, &str> {
         if !Check::EndpointByAddress.on() {
-            return None;
+            return Ok(None);
         }
         let literal = |address: &IpAddr| Some((*address, self.policy.forbids(*address, port)?));
         if let Some(hit) = found.iter().find_map(literal) {
-            return Some(hit);
+            return Ok(Some(hit));
         }
         for (name, what) in self.policy.forbidden_names(port) {
-            let theirs = self.addresses_of(name, deadline.min(Instant::now() + FORBIDDEN_NAMES)).await;
+            let theirs = match self.addresses_of(name).await {
+                None if Check::EndpointUnresolved.on() => return Err(what),
+                theirs => theirs.unwrap_or_default(),
+            };
             if let Some(address) = found.iter().find(|address| theirs.contains(address)) {
-                return Some((*address, what));
+                return Ok(Some((*address, what)));
             }
         }
-        None
+        Ok(None)
     }
 
-    /// Of a forbidden endpoint's name, asked for once; none if there is no answer.
-    async fn addresses_of(&self, name: &str, deadline: Instant) -> Vec<IpAddr> {
+    /// Of a forbidden endpoint's name, asked for until there is an answer. The time
+    /// for that is not the guest's to choose.
+    async fn addresses_of(&self, name: &str) -> Option<Vec<IpAddr>> {
         let known = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        if let Some(known) = known {
+        if known.is_some() {
             return known;
         }
-        let found = self.resolver.resolve(name, deadline).await.unwrap_or_default();
+        let found = self.resolver.known(name, Instant::now() + FORBIDDEN_NAMES).await?;
         let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
         self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
-        found
+        Some(found)
     }
 
     pub(super) async fn send(

@@ -52,6 +52,19 @@ enum Miss {
     Failed(String),
 }
 
+/// Why there is no address.
+struct Unresolved {
+    /// Somebody who knows says that there is none.
+    certain: bool,
+    why: String,
+}
+
+impl Unresolved {
+    fn now(why: String) -> Unresolved {
+        Unresolved { certain: false, why }
+    }
+}
+
 impl Resolver {
     /// With this machine's own files. They are read at each lookup, not here.
     pub fn system() -> Self {
@@ -75,6 +88,18 @@ impl Resolver {
     /// The addresses of a host: IPv4 first, as clouds' endpoints without a
     /// working IPv6 route are far commoner than the opposite.
     pub async fn resolve(&self, host: &str, deadline: Instant) -> Result<Vec<IpAddr>, HttpError> {
+        self.look_up(host, deadline).await.map_err(|unresolved| failed(host, &unresolved.why))
+    }
+
+    /// The same; none if it is known that there is none, `None` if nobody knows.
+    pub(super) async fn known(&self, host: &str, deadline: Instant) -> Option<Vec<IpAddr>> {
+        match self.look_up(host, deadline).await {
+            Err(Unresolved { certain: false, .. }) => None,
+            found => Some(found.unwrap_or_default()),
+        }
+    }
+
+    async fn look_up(&self, host: &str, deadline: Instant) -> Result<Vec<IpAddr>, Unresolved> {
         if Check::LocalhostName.on() && (host == "localhost" || host.ends_with(".localhost")) {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
@@ -82,9 +107,8 @@ impl Resolver {
         if found.is_empty() {
             let budget = MAX_TIME.min(deadline.saturating_duration_since(Instant::now()));
             found = match tokio::time::timeout(budget, self.ask_all(host, budget)).await {
-                Ok(Ok(found)) => found,
-                Ok(Err(why)) => return Err(failed(host, &why)),
-                Err(_) => return Err(failed(host, &format!("no answer within {:.1} s", budget.as_secs_f32()))),
+                Ok(found) => found?,
+                Err(_) => return Err(Unresolved::now(format!("no answer within {:.1} s", budget.as_secs_f32()))),
             };
         }
         found.sort_by_key(IpAddr::is_ipv6);
@@ -95,7 +119,7 @@ impl Resolver {
 
     /// Every name that the host can mean, at every server, more than once: a
     /// lost datagram must not fail a call.
-    async fn ask_all(&self, host: &str, budget: Duration) -> Result<Vec<IpAddr>, String> {
+    async fn ask_all(&self, host: &str, budget: Duration) -> Result<Vec<IpAddr>, Unresolved> {
         let servers = Servers::parse(&read(&self.conf));
         let mut names = vec![host.to_owned()];
         if !host.contains('.') {
@@ -103,23 +127,28 @@ impl Resolver {
         }
         let rounds = if servers.addresses.len() == 1 { 3 } else { 2 };
         let patience = budget / (rounds * servers.addresses.len() as u32);
-        let mut why = String::new();
+        let mut unresolved = Unresolved { certain: true, why: String::new() };
         for name in names {
-            let name = absolute(&name)?;
+            let name = absolute(&name).map_err(|why| Unresolved { certain: true, why })?;
+            let mut failed = None;
             let tries = servers.addresses.iter().cycle().take(servers.addresses.len() * rounds as usize);
             for address in tries {
                 let server = SocketAddr::new(*address, self.port);
                 match ask(server, servers.tcp_only, &name, patience).await {
                     Ok(found) => return Ok(found),
                     Err(Miss::NoAddress) => {
-                        why = format!("{address} says that it has no address");
+                        unresolved.why = format!("{address} says that it has no address");
+                        failed = None;
                         break;
                     }
-                    Err(Miss::Failed(reason)) => why = format!("name server {address}: {reason}"),
+                    Err(Miss::Failed(reason)) => failed = Some(format!("name server {address}: {reason}")),
                 }
             }
+            if let Some(why) = failed {
+                unresolved = Unresolved::now(why);
+            }
         }
-        Err(why)
+        Err(unresolved)
     }
 }
 

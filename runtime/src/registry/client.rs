@@ -70,10 +70,12 @@ impl RegistryClient {
     pub fn encode(&self, id: &str, settings: &Map<String, Value>) -> Result<Vec<u8>, Failure> {
         let text = serde_json::to_vec(settings)
             .map_err(|error| Failure::runtime(format!("settings of `{id}` cannot be written as JSON: {error}")))?;
-        if text.len() as u64 > self.max_kib * 1024 {
-            return Err(self.too_large(id));
-        }
+        self.check_size(id, text.len())?;
         Ok(text)
+    }
+
+    pub fn check_size(&self, id: &str, bytes: usize) -> Result<(), Failure> {
+        if bytes as u64 > self.max_kib * 1024 { Err(self.too_large(id)) } else { Ok(()) }
     }
 
     async fn request(

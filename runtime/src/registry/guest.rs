@@ -52,6 +52,7 @@ impl GuestRegistry {
 
     pub async fn put(&self, id: &str, given: &str, deadline: Instant) -> Result<(), GuestRegistryError> {
         self.session.check_declared(id)?;
+        self.session.check_size(id, given.len())?;
         let given = strict_json::parse(given, MAX_DEPTH)
             .map_err(|error| GuestRegistryError::Invalid(format!("settings are not JSON: {error}")))?;
         let change = |stored| settings::changed(&stored, &settings::sealed(&stored, &self.vault), &given);

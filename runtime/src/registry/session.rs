@@ -181,6 +181,11 @@ impl RegistrySession {
         self.rights.allows(id, &[id]).map_err(SessionError::Denied)
     }
 
+    /// Whether settings of this size could be stored at all, before they are read.
+    pub(crate) fn check_size(&self, id: &str, bytes: usize) -> Result<(), SessionError> {
+        Ok(self.client()?.check_size(id, bytes)?)
+    }
+
     fn forget(&self, id: &str) {
         self.state().made.retain(|made| made.id != id);
     }

@@ -1,17 +1,26 @@
 //! Why a guest stopped, in one sentence, and its backtrace for the log.
 
 use crate::failure::Failure;
+use crate::holes::Check;
 use crate::limits::Limits;
 use crate::sandbox::ending::Why;
 use crate::sandbox::limits::LimitReached;
 use crate::sandbox::state::Over;
-use wasmtime::{Trap, WasmBacktrace};
+use wasmtime::{FrameInfo, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 /// `method` is what the guest was doing.
 pub fn explain(error: wasmtime::Error, why: Option<Why>, method: &str, limits: &Limits) -> Failure {
-    let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
+    let backtrace = error.downcast_ref::<WasmBacktrace>().map(lines).unwrap_or_default();
     cause(&error, why, method, limits).with_detail(backtrace)
+}
+
+/// One line for each frame, whatever a guest calls its functions.
+fn lines(backtrace: &WasmBacktrace) -> String {
+    let names = |frame: &FrameInfo| [frame.func_name().map(str::to_owned), frame.module().name().map(str::to_owned)];
+    let names = backtrace.frames().iter().flat_map(names).flatten();
+    let steering = names.filter(|name| Check::GuestLines.on() && name.contains(char::is_control));
+    steering.fold(backtrace.to_string(), |text, name| text.replace(&name, &name.escape_debug().to_string()))
 }
 
 fn cause(error: &wasmtime::Error, why: Option<Why>, method: &str, limits: &Limits) -> Failure {

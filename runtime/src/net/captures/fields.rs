@@ -9,7 +9,9 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
+use crate::holes::Check;
 use crate::place::{blank_xml, parse_json};
+use crate::strict_json::is_affordable;
 
 /// Without case, `_`, `-` and what is before the last colon.
 const NAMES: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"];
@@ -68,6 +70,7 @@ fn blank_json(document: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Option<Option<
     let (mut values, ambiguous) = match parse_json(document) {
         Ok(value) => (vec![value], false),
         // Of duplicate keys one is dropped, which may be the one that the guest would read.
+        Err(_) if Check::JsonMemory.on() && !is_affordable(document) => return None,
         Err(_) => {
             let all = serde_json::Deserializer::from_slice(document).into_iter().collect::<Result<Vec<Value>, _>>();
             (all.ok()?, true)
