@@ -69,8 +69,6 @@ pub struct Policy {
     pub registry: RegistryRights,
     /// Whether the module declares that it reads the stemcell's image.
     pub image: bool,
-    /// Whether grants may reach this machine, within their CIDRs.
-    pub allow_local: bool,
     trust_undeclared: bool,
     /// None: the module has no needs section.
     declared: Option<Vec<Declared>>,
@@ -124,7 +122,6 @@ impl Policy {
             expose: file.expose.clone(),
             registry: file.registry.declared(uses_registry),
             image,
-            allow_local,
             trust_undeclared: file.trust_undeclared,
             declared,
             forbidden: forbidden.to_vec(),
