@@ -17,7 +17,7 @@ use crate::rpc::method::{Method, Named};
 use crate::sandbox::ending::Ending;
 use crate::sandbox::state::State;
 use crate::sandbox::{engine, ticker, trap, wasi};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{Resource, Signal};
 use rustix::thread::{Gid, Uid};
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -64,15 +64,10 @@ pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64, ha
 }
 
 fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
-    let lower = |resource: Resource, limit: u64| {
-        let limit = getrlimit(resource).maximum.map_or(limit, |already| already.min(limit));
-        setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
-    };
-    lower(Resource::Core, 0)?;
     // The initial memory of a guest is a file in memory, so some there must be.
-    lower(Resource::Fsize, compile_mib << 20)?;
-    lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
-    lower(Resource::As, compile_mib << 20)?;
+    process::lower(Resource::Fsize, compile_mib << 20)?;
+    process::lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
+    process::lower(Resource::As, compile_mib << 20)?;
     if Check::ChildUser.on() && rustix::process::geteuid().is_root() {
         drop_to(NOBODY, NOBODY)?;
     }
