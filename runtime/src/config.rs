@@ -9,7 +9,7 @@ use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
 use crate::component::signature::Signature;
 use crate::failure::Failure;
-use crate::hardening::Level as Hardening;
+use crate::hardening::Hardening;
 use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};

@@ -7,7 +7,7 @@ use crate::component::cache::Description;
 use crate::component::prepared::{CacheEvent, Prepared};
 use crate::config::{self, Config};
 use crate::failure::{Failure, Who};
-use crate::hardening::{self, Level as Hardening, Network, Remaining};
+use crate::hardening::{self, Hardening, Network, Remaining};
 use crate::holes::Check;
 use crate::host::{self, Host, HostCall};
 use crate::image::Image;
@@ -136,7 +136,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         .build()
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let state = State::new(limits, Arc::clone(&ending), host);
-    let hardening = lock_down(config, &policy, &gate)?;
+    let hardening = open_and_lock_down(config, &policy, &gate)?;
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
     let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault, audit)?));
     if let Some(Why::Abort(failure)) = ending.why() {
@@ -182,7 +182,7 @@ fn watch_host(audit: &Arc<Audit>, watch: Option<Watch>) -> Option<host::Watch> {
 
 /// The last step before the guest's code: what it may still need is opened, and
 /// then nothing can be any more. No other thread runs yet.
-fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
+fn open_and_lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
     let network = network(config, policy);
     let files = match &network {
         Network::Ports(_) if config.hardening != Hardening::Off => Resolver::hold_system() + gate.hold_files(),

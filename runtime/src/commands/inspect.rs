@@ -8,7 +8,7 @@ use crate::component::source::{Source, read};
 use crate::component::{child, surface};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::hardening::{self, Level as Hardening};
+use crate::hardening::{self, Hardening};
 use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::policy::{Comparison, Needs, Properties};

@@ -9,7 +9,7 @@ use crate::bindings::CpiPre;
 use crate::component::cache::Description;
 use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::surface::{self, Surface};
-use crate::hardening::{Level, Network, Walls, landlock, process, seccomp};
+use crate::hardening::{Hardening, Network, Walls, landlock, process, seccomp};
 use crate::holes::{self, Check};
 use crate::host;
 use crate::limits::Limits;
@@ -31,16 +31,21 @@ const NOBODY: u32 = 65_534;
 const DESCRIBE_SECONDS: u64 = 10;
 
 /// Reads wasm from stdin, answers frames on stdout.
-pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level) -> std::io::Result<()> {
+pub fn compile_guest(
+    compile_mib: u64,
+    compile_seconds: u64,
+    memory_mib: u64,
+    hardening: Hardening,
+) -> std::io::Result<()> {
     process::at_start();
     let mut out = std::io::stdout().lock();
-    if let Err(error) = lock_down(compile_mib, compile_seconds) {
+    if let Err(error) = give_up_rights(compile_mib, compile_seconds) {
         let refusal = refusal(format!("not compiled, as the compiling process cannot give up its rights: {error}"));
         return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
     }
     process::first_uses();
     // Now, as compiling starts threads; the compiler reads no file.
-    let landlock = (hardening != Level::Off).then(|| landlock::restrict(&Network::None));
+    let landlock = (hardening != Hardening::Off).then(|| landlock::restrict(&Network::None));
     let mut wasm = Vec::new();
     std::io::stdin().lock().read_to_end(&mut wasm)?;
     let seconds = if Check::DescribeTime.on() { DESCRIBE_SECONDS } else { compile_seconds };
@@ -63,7 +68,7 @@ pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64, ha
     out.flush()
 }
 
-fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
+fn give_up_rights(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     // The initial memory of a guest is a file in memory, so some there must be.
     process::lower(Resource::Fsize, compile_mib << 20)?;
     process::lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
@@ -81,11 +86,11 @@ fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
 
 /// What was compiled is mapped: no more code from here on, and no other process,
 /// file or socket.
-fn wall_in(hardening: Level, landlock: Option<Result<landlock::Landlock, String>>) -> Result<(), Refusal> {
+fn wall_in(hardening: Hardening, landlock: Option<Result<landlock::Landlock, String>>) -> Result<(), Refusal> {
     if let Some(landlock) = landlock {
         let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
         let walls = Walls { no_new_privs: Ok(()), landlock, seccomp, network: Network::None };
-        if hardening == Level::Required {
+        if hardening == Hardening::Required {
             walls.demand().map_err(|failure| refusal(failure.message))?;
         }
     }

@@ -5,7 +5,7 @@ use crate::component::child;
 use crate::component::source::{self, Stamp};
 use crate::config::GuestConfig;
 use crate::failure::Failure;
-use crate::hardening::Level as Hardening;
+use crate::hardening::Hardening;
 use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::Level;
