@@ -40,7 +40,9 @@ pub fn compile_guest(
     process::at_start();
     let mut out = std::io::stdout().lock();
     if let Err(error) = give_up_rights(compile_mib, compile_seconds) {
-        let refusal = refusal(format!("not compiled, as the compiling process cannot give up its rights: {error}"));
+        let remedy = "run the CPI as a user other than root, or let root change its user (setuid, setgroups)";
+        let what = "not compiled, as the compiling process cannot give up its rights";
+        let refusal = refusal(format!("{what}: {error}; {remedy}"));
         return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
     }
     process::first_uses();
