@@ -7,10 +7,10 @@ use crate::component::cache::Cache;
 use crate::component::{source, surface};
 use crate::config::{self, Config, GuestConfig};
 use crate::failure::Failure;
+use crate::granted;
 use crate::hardening::{self, Hardening};
 use crate::net::tls;
 use crate::policy::{Needs, Pem, Policy, PolicyFile, Properties};
-use crate::session;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -118,7 +118,7 @@ impl Findings {
         };
         let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
         let resolved = PolicyFile::parse(&text).and_then(|file| {
-            Policy::resolve(&file, &properties, needs, &session::forbidden(config), config.allow_local)
+            Policy::resolve(&file, &properties, needs, &granted::forbidden(config), config.allow_local)
         });
         match resolved {
             Ok(policy) => {
