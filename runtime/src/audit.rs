@@ -38,7 +38,8 @@ use writer::{Caller, Writer};
 const NAME_MAX: usize = 64;
 const TARGET_MAX: usize = 512;
 const WHY_MAX: usize = 512;
-const HARDENING_MAX: usize = 256;
+/// Room for the ports of any policy that is written by hand.
+const HARDENING_MAX: usize = 1024;
 const SEALS_MAX: usize = 8;
 
 /// Writes nothing if the config has no `audit`, or its file cannot be used.

@@ -9,7 +9,7 @@ use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
 use crate::component::signature::Signature;
 use crate::failure::Failure;
-use crate::hardening::Level as Hardening;
+use crate::hardening::Hardening;
 use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
@@ -29,8 +29,6 @@ const MAX_BYTES: u64 = 4 << 20;
 const MAX_DEPTH: usize = 64;
 
 pub struct Config {
-    /// Where it was read from.
-    pub path: PathBuf,
     pub guest: GuestConfig,
     pub properties: Map<String, Value>,
     pub agent: AgentConfig,
@@ -167,7 +165,6 @@ impl Config {
         }
         match guest {
             Some(guest) if sections.problems.is_empty() => Ok(Config {
-                path: path.to_owned(),
                 guest: GuestConfig { path: base.join(guest.path), sha256: guest.sha256, signature },
                 properties,
                 agent,

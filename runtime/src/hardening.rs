@@ -17,7 +17,7 @@ pub mod process;
 pub mod seccomp;
 
 pub use achieved::Walls;
-pub use level::Level;
+pub use level::Hardening;
 pub use network::Network;
 
 use crate::failure::Failure;
@@ -33,15 +33,15 @@ pub struct Remaining<'a> {
 }
 
 /// Of a call, right before the guest's code. `None`: the operator turned it off.
-pub fn lock_down(level: Level, remaining: Remaining<'_>) -> Result<Option<Walls>, Failure> {
+pub fn lock_down(level: Hardening, remaining: Remaining<'_>) -> Result<Option<Walls>, Failure> {
     let walls = match level {
-        Level::Off => None,
-        Level::BestEffort | Level::Required => {
+        Hardening::Off => None,
+        Hardening::BestEffort | Hardening::Required => {
             process::before_guest(remaining.files, remaining.limits);
             Some(build(remaining.network, Threads::All))
         }
     };
-    if let (Level::Required, Some(walls)) = (level, &walls) {
+    if let (Hardening::Required, Some(walls)) = (level, &walls) {
         walls.demand()?;
     }
     #[cfg(feature = "holes")]

@@ -17,6 +17,7 @@ pub mod config;
 pub mod failure;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+pub mod granted;
 pub mod hardening;
 pub mod holes;
 pub mod host;

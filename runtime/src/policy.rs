@@ -13,6 +13,7 @@ mod fields;
 mod file;
 mod forbidden;
 mod grant;
+mod head;
 mod hint;
 mod judge;
 mod login;
@@ -41,6 +42,7 @@ pub use expose::Expose;
 pub use file::PolicyFile;
 pub use forbidden::Endpoint;
 pub use grant::Grant;
+pub use head::{METHODS, is_of_connection, plain};
 pub use judge::{Denial, DenialReason, Verdict};
 pub use login::{Expires, Login, SendToken};
 pub use missing::{ComparedNeed, Comparison};
@@ -48,7 +50,7 @@ pub use needs::{Need, Needs, Wanted};
 pub use origin::{HostPattern, Origin, OriginSpec};
 pub use path::PathPattern;
 pub use problem::Problem;
-pub use properties::Properties;
+pub use properties::{NOT_PROPERTIES, Properties};
 pub use registry::RegistryRights;
 pub use slots::{AGENT, Capture, Operations, Slot};
 pub use template::{SecretRef, Template};
@@ -69,8 +71,6 @@ pub struct Policy {
     pub registry: RegistryRights,
     /// Whether the module declares that it reads the stemcell's image.
     pub image: bool,
-    /// Whether grants may reach this machine, within their CIDRs.
-    pub allow_local: bool,
     trust_undeclared: bool,
     /// None: the module has no needs section.
     declared: Option<Vec<Declared>>,
@@ -124,7 +124,6 @@ impl Policy {
             expose: file.expose.clone(),
             registry: file.registry.declared(uses_registry),
             image,
-            allow_local,
             trust_undeclared: file.trust_undeclared,
             declared,
             forbidden: forbidden.to_vec(),

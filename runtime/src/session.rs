@@ -3,11 +3,11 @@
 use crate::agent::{self, AgentSession, VmSpec};
 use crate::audit::{Audit, Used};
 use crate::bindings::bosh::cpi::config::CallInfo;
-use crate::component::cache::Description;
 use crate::component::prepared::{CacheEvent, Prepared};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::failure::{Failure, Who};
-use crate::hardening::{self, Level as Hardening, Network, Remaining};
+use crate::granted;
+use crate::hardening::{self, Hardening, Network, Remaining};
 use crate::holes::Check;
 use crate::host::{self, Host, HostCall};
 use crate::image::Image;
@@ -15,8 +15,8 @@ use crate::log::{GuestLog, Level, Log, escape};
 use crate::net::gate::{Gate, HttpEvent};
 use crate::net::http_trace::Tracer;
 use crate::net::resolve::Resolver;
-use crate::policy::{AGENT, Endpoint, Needs, Policy, PolicyFile, Properties};
-use crate::registry::{GuestRegistry, RegistryClient, RegistryConfig, RegistrySession};
+use crate::policy::{AGENT, Policy, Properties};
+use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
 use crate::rpc::request::Request;
@@ -74,13 +74,13 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let method = call.method();
     let limits = &config.limits;
     let ending = Arc::new(Ending::new(limits, method));
-    let needs = needs(&prepared.description)?;
+    let needs = granted::needs(&prepared.description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
-    let mut policy = policy(config, &properties, needs.as_ref())?;
+    let mut policy = granted::policy(config, &properties, needs.as_ref())?;
     if let Call::CreateVm { env, .. } = call
         && Check::EndpointOfEnv.on()
     {
-        policy.forbid(endpoints(agent::endpoints_of_env(env)));
+        policy.forbid(granted::endpoints(agent::endpoints_of_env(env)));
     }
     let policy = Arc::new(policy);
     // Opened in any case: what is wrong with its path is the caller's to know.
@@ -136,7 +136,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         .build()
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let state = State::new(limits, Arc::clone(&ending), host);
-    let hardening = lock_down(config, &policy, &gate)?;
+    let hardening = open_and_lock_down(config, &policy, &gate)?;
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
     let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault, audit)?));
     if let Some(Why::Abort(failure)) = ending.why() {
@@ -182,20 +182,14 @@ fn watch_host(audit: &Arc<Audit>, watch: Option<Watch>) -> Option<host::Watch> {
 
 /// The last step before the guest's code: what it may still need is opened, and
 /// then nothing can be any more. No other thread runs yet.
-fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
-    let network = network(config, policy);
+fn open_and_lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
+    let network = granted::network(config, policy);
     let files = match &network {
         Network::Ports(_) if config.hardening != Hardening::Off => Resolver::hold_system() + gate.hold_files(),
         _ => 0,
     };
     let walls = hardening::lock_down(config.hardening, Remaining { network, files, limits: &config.limits })?;
     Ok(walls.map_or_else(|| Hardening::Off.to_string(), |walls| walls.to_string()))
-}
-
-/// What the call can reach: its grants and logins, and the registry.
-pub fn network(config: &Config, policy: &Policy) -> Network {
-    let registry = config.registry.iter().filter_map(|registry| registry.endpoint().port_or_known_default());
-    Network::to(policy.ports().chain(registry))
 }
 
 /// Every request is a line for whoever debugs; what was refused, one for all. They
@@ -209,47 +203,6 @@ fn logged(log: Arc<GuestLog>, audit: Arc<Audit>, watch: Option<Watch>) -> Box<dy
             watch(Observed::Http(event));
         }
     })
-}
-
-/// What the guest declares, as it was read when it was prepared.
-pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
-    let parse = |text: &String| {
-        Needs::parse(text.as_bytes()).map_err(|problems| {
-            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            Failure::config(format!(
-                "the needs that {} declares are not right: {}",
-                description.name,
-                problems.join("; ")
-            ))
-        })
-    };
-    description.needs.as_ref().map(parse).transpose()
-}
-
-/// The operator's policy with this call's properties filled in.
-pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -> Result<Policy, Failure> {
-    let path = &config.policy;
-    let several = |problems: Vec<crate::policy::Problem>| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        config::several(path, &problems)
-    };
-    let (text, _) = config::read(path)?;
-    let file = PolicyFile::parse(&text).map_err(several)?;
-    Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local).map_err(several)
-}
-
-/// Endpoints of BOSH itself, which no grant can open.
-pub fn forbidden(config: &Config) -> Vec<Endpoint> {
-    let urls = |registry: &RegistryConfig| {
-        let for_agents = registry.agent_endpoint().map(|endpoint| endpoint.reveal().to_owned());
-        std::iter::once(registry.endpoint().to_string()).chain(for_agents)
-    };
-    let registry = config.registry.iter().flat_map(urls).map(|url| ("the registry", url));
-    endpoints(registry.chain(config.agent.endpoints()))
-}
-
-fn endpoints(urls: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Endpoint> {
-    urls.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
 }
 
 fn image(call: &Call, config: &Config) -> Result<Option<Image>, Failure> {

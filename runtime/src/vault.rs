@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::holes::Check;
 use crate::secret::{Layer, Secret};
-use needles::{PLAIN, SPLIT};
+use needles::{CASE, PLAIN, SPLIT};
 use scanner::Scanner;
 
 /// Shorter secrets are not redacted: they would shred every text.
@@ -155,13 +155,14 @@ impl Vault {
         found.break_value()
     }
 
-    /// The tripwire: the name of a secret that occurs in some encoding.
+    /// The tripwire: the name of a secret that occurs in some encoding. What is the
+    /// same but for its case may be another word.
     pub fn leak_in(&self, bytes: &[u8]) -> Option<String> {
         let index = self.index();
         let found = views::each(bytes, views::Track::No, &mut |view, _| {
             index.secrets.scan(&view.bytes, &mut |needle, _| {
                 let known = &index.known[needle.owner];
-                if known.secret.reveal().trim().len() < MIN_TRIPWIRE {
+                if needle.form == CASE || known.secret.reveal().trim().len() < MIN_TRIPWIRE {
                     return ControlFlow::Continue(());
                 }
                 ControlFlow::Break(known.name.clone())

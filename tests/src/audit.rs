@@ -88,7 +88,7 @@ const RESULT: Fields =
     &[("capability", Word(&["result"]), true), ("reason", Word(&["leak"]), true), ("secret", Text, true)];
 
 const CACHE: Fields =
-    &[("event", Word(&["unusable", "doubted", "compiled", "not-kept", "not-stamped"]), true), ("why", Text, true)];
+    &[("event", Word(&["unusable", "doubted", "compiling", "not-kept", "not-stamped"]), true), ("why", Text, true)];
 
 const CALL: Fields = &[
     ("outcome", Word(&["ok", "error"]), true),

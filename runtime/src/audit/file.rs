@@ -3,7 +3,8 @@
 //!
 //! Whoever else can write to its directory must not be able to have us write
 //! elsewhere: links are not followed, and a file that is not ours is not used.
-//! Nothing here waits for anybody.
+//! Nothing here waits for a lock; only a last line without its end is looked at
+//! again for some milliseconds, once, when the file is opened.
 
 use super::config::AuditConfig;
 use crate::holes::Check;

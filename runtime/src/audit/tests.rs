@@ -1,5 +1,7 @@
 use super::line::LINE_MAX;
 use super::*;
+use crate::hardening::landlock::Landlock;
+use crate::hardening::{Network, Walls};
 use crate::invisible::is_invisible;
 use crate::log::Format;
 use crate::secret::{Layer, Secret};
@@ -140,6 +142,36 @@ fn secrets_are_not_shown_and_seals_by_their_name() {
     let target = format!("https://a.test/correct%2Dhorse-battery/{seal}");
     fixture.audit.http(&event(&target, Ok(200), true));
     assert_eq!(fixture.lines()[0]["target"], "https://a.test/<redacted>/<sealed:api.password>");
+}
+
+#[test]
+fn a_call_with_many_ports_still_says_what_is_not_held() {
+    let long = "\"".repeat(200);
+    let fixture = start(&request(&long, &long, &long));
+    fixture.audit.guest(&Description {
+        name: long.clone(),
+        version: long,
+        stemcell_formats: Vec::new(),
+        methods: Vec::new(),
+        needs: None,
+        has_names: true,
+    });
+    let walls = Walls {
+        no_new_privs: Ok(()),
+        landlock: Ok(Landlock { abi: 7, tcp: true }),
+        seccomp: Ok(()),
+        network: Network::to(60_001..60_121),
+    };
+    let used = Used {
+        usage: Usage::default(),
+        network: NetUsage { requests: u64::MAX, bytes_sent: u64::MAX, bytes_received: u64::MAX },
+        counts: Counts { config: u64::MAX, log: u64::MAX, clock: u64::MAX, random: u64::MAX },
+        hardening: walls.to_string(),
+    };
+    fixture.audit.conclude(Ok(()), Some(&used));
+    let line = fixture.lines().remove(0);
+    assert!(line["hardening"].as_str().unwrap().ends_with("60120], seccomp; UDP is not held"), "{line}");
+    assert!(line.get("cut").is_none(), "{line}");
 }
 
 #[test]

@@ -7,10 +7,10 @@ use crate::component::cache::Cache;
 use crate::component::{source, surface};
 use crate::config::{self, Config, GuestConfig};
 use crate::failure::Failure;
-use crate::hardening::{self, Level};
+use crate::granted;
+use crate::hardening::{self, Hardening};
 use crate::net::tls;
 use crate::policy::{Needs, Pem, Policy, PolicyFile, Properties};
-use crate::session;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -118,7 +118,7 @@ impl Findings {
         };
         let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
         let resolved = PolicyFile::parse(&text).and_then(|file| {
-            Policy::resolve(&file, &properties, needs, &session::forbidden(config), config.allow_local)
+            Policy::resolve(&file, &properties, needs, &granted::forbidden(config), config.allow_local)
         });
         match resolved {
             Ok(policy) => {
@@ -158,7 +158,7 @@ impl Findings {
     }
 
     /// What stands around a call on this machine.
-    fn hardening(&mut self, level: Level) {
+    fn hardening(&mut self, level: Hardening) {
         let walls = hardening::tried();
         let missing = walls.missing();
         let verdict = if missing.is_empty() { "would hold" } else { "would not hold" };
@@ -168,9 +168,9 @@ impl Findings {
         ));
         let missing = missing.into_iter().map(|what| format!("hardening: {what}"));
         match level {
-            Level::Required => self.problems.extend(missing),
-            Level::BestEffort => self.warnings.extend(missing),
-            Level::Off => {}
+            Hardening::Required => self.problems.extend(missing),
+            Hardening::BestEffort => self.warnings.extend(missing),
+            Hardening::Off => {}
         }
     }
 

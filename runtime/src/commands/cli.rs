@@ -3,7 +3,7 @@
 use crate::commands::{call, check, inspect, new, prepare, run};
 use crate::component::{child, compile};
 use crate::failure::Failure;
-use crate::hardening::Level;
+use crate::hardening::Hardening;
 use crate::limits::Limits;
 use crate::log::escape_text;
 use crate::registry_server::{self, TlsFiles};
@@ -71,7 +71,7 @@ enum Command {
     Holes,
 
     #[command(name = child::SUBCOMMAND, hide = true)]
-    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level },
+    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Hardening },
 }
 
 #[derive(Args)]

@@ -8,11 +8,11 @@ use crate::component::source::{Source, read};
 use crate::component::{child, surface};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::hardening::{self, Level as Hardening};
+use crate::granted;
+use crate::hardening::{self, Hardening};
 use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::policy::{Comparison, Needs, Properties};
-use crate::session;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ pub fn inspect(options: &Options) -> Result<Report, Failure> {
     let comparison = match (&config, &guest.needs) {
         (Some(config), Some(needs)) => {
             let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-            Some(session::policy(config, &properties, Some(needs))?.missing(needs))
+            Some(granted::policy(config, &properties, Some(needs))?.missing(needs))
         }
         _ => None,
     };
@@ -98,7 +98,7 @@ impl Guest {
             surface::inspect(&source.bytes).map_err(|problems| blame(Failure::config(problems.join("; it "))))?;
         let bytes = source.bytes.len();
         let description = child::compile(source.bytes, limits, hardening).map_err(blame)?.description;
-        let needs = session::needs(&description).map_err(blame)?;
+        let needs = granted::needs(&description).map_err(blame)?;
         Ok(Guest { bytes, sha256: source.sha256, imports: surface.imports, description, needs, file })
     }
 }

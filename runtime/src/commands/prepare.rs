@@ -6,7 +6,7 @@ use crate::component::prepared::{self, Stored, Wanted};
 use crate::component::source;
 use crate::config::{Config, GuestConfig};
 use crate::failure::Failure;
-use crate::hardening::{self, Level as Hardening};
+use crate::hardening::{self, Hardening};
 use crate::limits::Limits;
 use crate::log::Level;
 use clap::Args;

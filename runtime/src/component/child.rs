@@ -8,7 +8,7 @@
 
 use crate::component::cache::Description;
 use crate::failure::Failure;
-use crate::hardening::Level as Hardening;
+use crate::hardening::Hardening;
 use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::signals;

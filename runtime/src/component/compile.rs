@@ -9,7 +9,7 @@ use crate::bindings::CpiPre;
 use crate::component::cache::Description;
 use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::surface::{self, Surface};
-use crate::hardening::{Level, Network, Walls, landlock, process, seccomp};
+use crate::hardening::{Hardening, Network, Walls, landlock, process, seccomp};
 use crate::holes::{self, Check};
 use crate::host;
 use crate::limits::Limits;
@@ -17,7 +17,7 @@ use crate::rpc::method::{Method, Named};
 use crate::sandbox::ending::Ending;
 use crate::sandbox::state::State;
 use crate::sandbox::{engine, ticker, trap, wasi};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{Resource, Signal};
 use rustix::thread::{Gid, Uid};
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -31,16 +31,23 @@ const NOBODY: u32 = 65_534;
 const DESCRIBE_SECONDS: u64 = 10;
 
 /// Reads wasm from stdin, answers frames on stdout.
-pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Level) -> std::io::Result<()> {
+pub fn compile_guest(
+    compile_mib: u64,
+    compile_seconds: u64,
+    memory_mib: u64,
+    hardening: Hardening,
+) -> std::io::Result<()> {
     process::at_start();
     let mut out = std::io::stdout().lock();
-    if let Err(error) = lock_down(compile_mib, compile_seconds) {
-        let refusal = refusal(format!("not compiled, as the compiling process cannot give up its rights: {error}"));
+    if let Err(error) = give_up_rights(compile_mib, compile_seconds) {
+        let remedy = "run the CPI as a user other than root, or let root change its user (setuid, setgroups)";
+        let what = "not compiled, as the compiling process cannot give up its rights";
+        let refusal = refusal(format!("{what}: {error}; {remedy}"));
         return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
     }
     process::first_uses();
     // Now, as compiling starts threads; the compiler reads no file.
-    let landlock = (hardening != Level::Off).then(|| landlock::restrict(&Network::None));
+    let landlock = (hardening != Hardening::Off).then(|| landlock::restrict(&Network::None));
     let mut wasm = Vec::new();
     std::io::stdin().lock().read_to_end(&mut wasm)?;
     let seconds = if Check::DescribeTime.on() { DESCRIBE_SECONDS } else { compile_seconds };
@@ -63,16 +70,11 @@ pub fn compile_guest(compile_mib: u64, compile_seconds: u64, memory_mib: u64, ha
     out.flush()
 }
 
-fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
-    let lower = |resource: Resource, limit: u64| {
-        let limit = getrlimit(resource).maximum.map_or(limit, |already| already.min(limit));
-        setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
-    };
-    lower(Resource::Core, 0)?;
+fn give_up_rights(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     // The initial memory of a guest is a file in memory, so some there must be.
-    lower(Resource::Fsize, compile_mib << 20)?;
-    lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
-    lower(Resource::As, compile_mib << 20)?;
+    process::lower(Resource::Fsize, compile_mib << 20)?;
+    process::lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
+    process::lower(Resource::As, compile_mib << 20)?;
     if Check::ChildUser.on() && rustix::process::geteuid().is_root() {
         drop_to(NOBODY, NOBODY)?;
     }
@@ -86,11 +88,11 @@ fn lock_down(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
 
 /// What was compiled is mapped: no more code from here on, and no other process,
 /// file or socket.
-fn wall_in(hardening: Level, landlock: Option<Result<landlock::Landlock, String>>) -> Result<(), Refusal> {
+fn wall_in(hardening: Hardening, landlock: Option<Result<landlock::Landlock, String>>) -> Result<(), Refusal> {
     if let Some(landlock) = landlock {
         let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
         let walls = Walls { no_new_privs: Ok(()), landlock, seccomp, network: Network::None };
-        if hardening == Level::Required {
+        if hardening == Hardening::Required {
             walls.demand().map_err(|failure| refusal(failure.message))?;
         }
     }

@@ -5,7 +5,7 @@ use crate::component::child;
 use crate::component::source::{self, Stamp};
 use crate::config::GuestConfig;
 use crate::failure::Failure;
-use crate::hardening::Level as Hardening;
+use crate::hardening::Hardening;
 use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::Level;
@@ -35,13 +35,23 @@ pub enum Stored {
     Unstamped(String),
 }
 
+impl Stored {
+    fn told(self, tell: &dyn Fn(&CacheEvent)) {
+        match self {
+            Stored::Already | Stored::Now => {}
+            Stored::Not(why) => tell(&CacheEvent::NotKept(why)),
+            Stored::Unstamped(why) => tell(&CacheEvent::NotStamped(why)),
+        }
+    }
+}
+
 /// What is worth telling about the cache.
 pub enum CacheEvent {
     /// The directory cannot be used: every call compiles.
     Unusable(String),
     /// Something lies there that is not trusted, or cannot be loaded.
     Doubted(String),
-    /// Nothing lies there: the guest is compiled.
+    /// Nothing that can be used lies there. Told before, as it takes a while and may fail.
     Compiling,
     /// What was compiled cannot be kept.
     NotKept(String),
@@ -59,7 +69,7 @@ impl CacheEvent {
         match self {
             CacheEvent::Unusable(_) => "unusable",
             CacheEvent::Doubted(_) => "doubted",
-            CacheEvent::Compiling => "compiled",
+            CacheEvent::Compiling => "compiling",
             CacheEvent::NotKept(_) => "not-kept",
             CacheEvent::NotStamped(_) => "not-stamped",
         }
@@ -95,11 +105,7 @@ pub struct Wanted<'a> {
 /// The guest, prepared now if it was not.
 pub fn prepared(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<Prepared, Failure> {
     let (prepared, stored) = prepare(wanted, tell)?;
-    match stored {
-        Stored::Already | Stored::Now => {}
-        Stored::Not(why) => tell(&CacheEvent::NotKept(why)),
-        Stored::Unstamped(why) => tell(&CacheEvent::NotStamped(why)),
-    }
+    stored.told(tell);
     Ok(prepared)
 }
 
@@ -134,15 +140,18 @@ pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepar
             Err(Miss::Absent) => {}
             Err(Miss::Doubt(what)) => tell(&CacheEvent::Doubted(what)),
         }
-        tell(&CacheEvent::Compiling);
-        return compile(wanted, Some(&cache));
+        return compile(wanted, Some(&cache), tell);
     }
-    tell(&CacheEvent::Compiling);
-    compile(wanted, None)
+    compile(wanted, None, tell)
 }
 
 /// Compiles and stores, whatever the cache holds.
-fn compile(wanted: Wanted<'_>, cache: Option<&Cache>) -> Result<(Prepared, Stored), Failure> {
+fn compile(
+    wanted: Wanted<'_>,
+    cache: Option<&Cache>,
+    tell: &dyn Fn(&CacheEvent),
+) -> Result<(Prepared, Stored), Failure> {
+    tell(&CacheEvent::Compiling);
     let source = source::read_pinned(wanted.guest, wanted.limits)?;
     let compiled = child::compile(source.bytes, wanted.limits, wanted.hardening).map_err(|failure| Failure {
         message: format!("{}: {}", wanted.guest.path.display(), failure.message),
@@ -186,7 +195,8 @@ impl Prepared {
             Err(Miss::Doubt(what)) => what,
         };
         tell(&CacheEvent::Doubted(what));
-        let (anew, _) = compile(wanted, Some(cache))?;
+        let (anew, stored) = compile(wanted, Some(cache), tell)?;
+        stored.told(tell);
         match &anew.code {
             Code::Fresh(bytes) => deserialize(engine, bytes),
             Code::Cached(..) => Err(Failure::runtime("a new preparation cannot come from the cache")),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum Hardening {
     /// A call fails where a wall cannot be built.
     Required,
     /// What this machine gives.
@@ -15,22 +15,22 @@ pub enum Level {
     Off,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for Hardening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Level::Required => "required",
-            Level::BestEffort => "best-effort",
-            Level::Off => "off",
+            Hardening::Required => "required",
+            Hardening::BestEffort => "best-effort",
+            Hardening::Off => "off",
         })
     }
 }
 
 /// As it is handed to the compiling child.
-impl FromStr for Level {
+impl FromStr for Hardening {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Level::Required, Level::BestEffort, Level::Off];
+        let all = [Hardening::Required, Hardening::BestEffort, Hardening::Off];
         all.into_iter()
             .find(|level| level.to_string() == text)
             .ok_or_else(|| format!("`{text}` is none of required, best-effort, off"))
@@ -43,13 +43,15 @@ mod tests {
 
     #[test]
     fn a_level_reads_as_it_is_written() {
-        for (text, level) in [("required", Level::Required), ("best-effort", Level::BestEffort), ("off", Level::Off)] {
-            assert_eq!(serde_json::from_value::<Level>(text.into()).unwrap(), level);
+        for (text, level) in
+            [("required", Hardening::Required), ("best-effort", Hardening::BestEffort), ("off", Hardening::Off)]
+        {
+            assert_eq!(serde_json::from_value::<Hardening>(text.into()).unwrap(), level);
             assert_eq!((text.parse(), level.to_string().as_str()), (Ok(level), text));
         }
-        assert_eq!(Level::default(), Level::BestEffort);
+        assert_eq!(Hardening::default(), Hardening::BestEffort);
         for wrong in ["Required", "best_effort", "", "on"] {
-            assert!(serde_json::from_value::<Level>(wrong.into()).is_err() && wrong.parse::<Level>().is_err());
+            assert!(serde_json::from_value::<Hardening>(wrong.into()).is_err() && wrong.parse::<Hardening>().is_err());
         }
     }
 }

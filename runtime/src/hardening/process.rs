@@ -25,7 +25,7 @@ pub fn at_start() {
     }
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     if Check::WallDumps.on() {
-        lower(Resource::Core, 0);
+        let _ = lower(Resource::Core, 0);
         // Where dumps are piped to a program, the limit does not count. Also keeps
         // this user's other processes from tracing this one.
         let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -36,10 +36,10 @@ pub fn at_start() {
 /// to decide about, and so does the number of processes, which counts per user.
 pub(super) fn before_guest(files: usize, limits: &Limits) {
     first_uses();
-    lower(Resource::Nofile, DESCRIPTORS + files as u64);
+    let _ = lower(Resource::Nofile, DESCRIPTORS + files as u64);
     // For code that stopped the clock: no call gets here by itself.
     let wall = limits.wall_seconds.max(limits.create_stemcell_wall_seconds) + limits.cleanup_seconds;
-    lower(Resource::Cpu, wall * THREADS + 60);
+    let _ = lower(Resource::Cpu, wall * THREADS + 60);
     let _ = rustix::process::chdir("/");
 }
 
@@ -57,9 +57,9 @@ pub fn no_new_privs() -> Result<(), String> {
 }
 
 /// Never raises a limit.
-fn lower(resource: Resource, limit: u64) {
+pub fn lower(resource: Resource, limit: u64) -> std::io::Result<()> {
     let limit = getrlimit(resource).maximum.map_or(limit, |already| already.min(limit));
-    let _ = setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) });
+    Ok(setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })?)
 }
 
 /// All but stdin, stdout and stderr. Nothing of ours is open yet, so that no

@@ -6,7 +6,7 @@ use crate::sandbox::state::State;
 use std::sync::Arc;
 
 const ELSEWHERE: &str = "there is an image in create_stemcell only";
-const UNDECLARED: &str = "the module's needs do not declare `image`";
+const UNDECLARED: &str = "the module's needs do not declare `image`; add `\"image\": true` to them";
 
 impl State {
     /// The image, or why there is none to read.

@@ -6,16 +6,17 @@
 //! events included, is redacted.
 
 mod auth;
+mod message;
+mod screened;
 mod traced;
 
 pub use crate::net::event::HttpEvent;
 pub use crate::net::record::NetUsage;
+pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 
 use crate::failure::Failure;
-use crate::holes::Check;
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
-use crate::net::captures::{self, Incoming, Reason, Withheld};
 use crate::net::destination::{Destination, Invalid};
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::event::Underway;
@@ -28,40 +29,14 @@ use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
 use crate::place::Message;
 use crate::policy::{DenialReason, Grant, Policy, Verdict};
-use crate::secret::Layer;
 use crate::vault::Vault;
 use auth::Authorized;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use reqwest::Method;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// As the guest wrote it.
-pub struct OutboundRequest {
-    pub method: String,
-    pub url: String,
-    pub headers: Vec<(String, String)>,
-    pub body: OutboundBody,
-    pub timeout_ms: Option<u32>,
-}
-
-pub enum OutboundBody {
-    None,
-    Bytes(Vec<u8>),
-    Image(ImagePart),
-}
-
-/// As the guest may see it.
-#[derive(Debug)]
-pub struct InboundResponse {
-    pub status: u16,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-}
 
 type Watch = Box<dyn Fn(&HttpEvent) + Send + Sync>;
 
@@ -317,53 +292,6 @@ impl Gate {
             caps
         }
     }
-
-    fn screen(
-        &self,
-        grant: &Grant,
-        layer: Layer,
-        method: &Method,
-        destination: &Destination,
-        received: Received,
-        event: &mut HttpEvent,
-    ) -> Result<InboundResponse, HttpError> {
-        let Received { status, mut headers, mut body, .. } = received;
-        let (path, length) = (destination.path(), body.len());
-        let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), layer, incoming) {
-            Ok(_) => {}
-            Err(Withheld { reason: Reason::Leak(name), message }) => {
-                self.record.leaked(&name);
-                event.leaked = Some(name);
-                return Err(HttpError::denied(DenialReason::Leak, message));
-            }
-            Err(Withheld { message, .. }) => return Err(HttpError::new(HttpErrorKind::Protocol, message)),
-        }
-        // What is taken out of a field leaves `null`, which may be longer.
-        if body.len() > length && body.len() as u64 > self.reach.caps().body {
-            let (name, value) = self.reach.caps().body_limit;
-            return Err(HttpError::limit(name, value, "a response without its credentials"));
-        }
-        if body.len() != length {
-            let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");
-            stale.for_each(|(_, value)| *value = body.len().to_string());
-        }
-        Ok(InboundResponse { status, headers, body })
-    }
-
-    /// A refusal quotes nothing but the guest's own words: without secrets in it
-    /// there is nothing to take out, and taking out would tell which words are.
-    fn redacted(&self, error: HttpError) -> HttpError {
-        let refusal = match error.kind {
-            HttpErrorKind::Denied(reason) => !matches!(reason, DenialReason::Leak | DenialReason::Credential),
-            HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => true,
-            _ => false,
-        };
-        if refusal && !error.sent || !Check::RedactGuestError.on() {
-            return error;
-        }
-        HttpError { message: self.vault.redact(&error.message), ..error }
-    }
 }
 
 const NO_IMAGE: &str =
@@ -390,11 +318,4 @@ fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
         Invalid::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
         Invalid::Form(_) => HttpError::invalid(quoted(&invalid.to_string())),
     })
-}
-
-impl fmt::Debug for OutboundRequest {
-    /// URL, headers and body are the guest's, and may hold anything.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OutboundRequest({})", quoted(&self.method))
-    }
 }

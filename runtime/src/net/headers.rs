@@ -3,33 +3,16 @@
 //! Framing and routing are the host's: their headers are refused as invalid.
 //! Credentials are the policy's: where a grant sends its own, or fills slots,
 //! the guest's are denied, in headers and in the query, and so is whatever
-//! would keep the tripwire from reading the answer. A `_` in a name counts as a
-//! `-`: servers that hand headers on as variables make them the same.
+//! would keep the tripwire from reading the answer. Names are read as `policy`
+//! reads them.
 
 use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::policy::DenialReason;
+use crate::policy::{DenialReason, METHODS, is_of_connection, plain};
 use crate::vault::Vault;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-
-const METHODS: [Method; 7] =
-    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
-
-const FRAMING: [&str; 11] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "te",
-    "trailer",
-    "expect",
-    "keep-alive",
-    "http2-settings",
-    "proxy-connection",
-];
 
 /// They would have the server take the request for another one than was judged.
 const IMPOSTORS: [&str; 7] =
@@ -57,11 +40,9 @@ pub(super) struct Rules<'a> {
 
 /// Upper case, one of those that make sense here.
 pub(super) fn method(text: &str) -> Result<Method, HttpError> {
-    let unknown = || Method::from_bytes(text.as_bytes()).ok().filter(|_| !Check::MethodKnown.on());
-    let known = METHODS.iter().find(|method| method.as_str() == text).cloned().or_else(unknown);
-    known.ok_or_else(|| {
-        HttpError::invalid("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS in upper case")
-    })
+    let known = METHODS.contains(&text) || !Check::MethodKnown.on();
+    let method = known.then(|| Method::from_bytes(text.as_bytes()).ok()).flatten();
+    method.ok_or_else(|| HttpError::invalid(format_args!("the method is none of {} in upper case", METHODS.join(", "))))
 }
 
 /// Shape, size and framing: what holds for every request.
@@ -80,8 +61,7 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
             ));
         };
         let lower = lower.as_str();
-        let plain = plain(lower);
-        if Check::HeaderFraming.on() && (FRAMING.contains(&plain.as_str()) || plain.starts_with("proxy-")) {
+        if Check::HeaderFraming.on() && is_of_connection(&plain(lower)) {
             return Err(HttpError::invalid(format_args!(
                 "the header `{lower}` is set by the host alone; leave it out"
             )));
@@ -142,11 +122,6 @@ pub(super) fn check_credentials(
         return Err(denied(what));
     }
     Ok(())
-}
-
-fn plain(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    if Check::HeaderUnderscore.on() { lower.replace('_', "-") } else { lower }
 }
 
 fn credential_in_query(query: &str) -> Option<String> {

@@ -5,6 +5,7 @@
 //! secrets and everything in it is known to the redaction.
 
 use super::fields::Fields;
+use super::head::{is_of_connection, plain};
 use super::problem::Problems;
 use super::properties::Properties;
 use super::template::{SecretRef, Template};
@@ -116,26 +117,15 @@ pub(super) fn header_name(fields: &mut Fields<'_>, key: &'static str) -> Option<
 }
 
 pub(super) fn check_header_name(name: &str) -> Result<String, (&'static str, &'static str)> {
-    /// Those that belong to the connection, and would change what is sent where.
-    const RESERVED: [&str; 10] = [
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "keep-alive",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "accept-encoding",
-    ];
-    let lower = name.to_ascii_lowercase();
+    /// It would have the server answer in a form that cannot be searched.
+    const DISGUISE: &str = "accept-encoding";
+    let plain = plain(name);
     let token = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
     if !token {
         Err(("is no name of a header", "write it like `X-Auth-Token`"))
-    } else if Check::ConnectionHeader.on() && (RESERVED.contains(&lower.as_str()) || lower.starts_with("proxy-")) {
+    } else if Check::ConnectionHeader.on() && (is_of_connection(&plain) || plain == DISGUISE) {
         Err(("is a header of the connection, which only the host sets", "name another header"))
     } else {
-        Ok(lower)
+        Ok(name.to_ascii_lowercase())
     }
 }

@@ -8,9 +8,10 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::head::METHODS;
 use super::needs::{Need, Needs, Wanted};
 use super::origin::OriginSpec;
-use super::slots::{METHODS, Slot};
+use super::slots::Slot;
 
 /// One thing that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::auth::{Auth, AuthSpec};
 use super::fields::{Fields, IDENT, is_ident};
+use super::head::plain;
 use super::login::Login;
 use super::origin::Origin;
 use super::path::PathPattern;
@@ -105,7 +106,8 @@ impl GrantSpec {
     /// No slot is the header that the host itself sets.
     fn check_slots(&self, header: &str, problems: &Problems) {
         for (index, slot) in self.slots.iter().enumerate() {
-            if matches!(&slot.place, Place::Header(name) if name == header) && Check::SlotBesideAuth.on() {
+            if matches!(&slot.place, Place::Header(name) if plain(name) == plain(header)) && Check::SlotBesideAuth.on()
+            {
                 let at = format!("{}.slots[{index}].place", self.at);
                 problems.add(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`");
             }

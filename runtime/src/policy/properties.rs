@@ -14,7 +14,7 @@ use crate::holes::Check;
 use crate::secret::Layer;
 
 /// What the Director puts into the context besides properties.
-const NOT_PROPERTIES: [&str; 3] = ["director_uuid", "request_id", "vm"];
+pub const NOT_PROPERTIES: [&str; 3] = ["director_uuid", "request_id", "vm"];
 
 #[derive(Clone, Default, PartialEq)]
 pub struct Properties {

@@ -3,14 +3,12 @@
 //! that have only one path.
 
 use super::fields::{Fields, IDENT, is_ident, printable};
+use super::head::METHODS;
 use super::path::PathPattern;
 use super::problem::Problems;
 use super::template::is_property_path;
 use crate::holes::Check;
 use crate::place::Place;
-
-/// Those that can be granted.
-pub(super) const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /// The name under which agent settings travel.
 pub const AGENT: &str = "agent";

@@ -7,6 +7,7 @@
 
 use crate::failure::Failure;
 use crate::holes::Check;
+use crate::policy::NOT_PROPERTIES;
 use crate::strict_json;
 use serde_json::{Map, Value};
 
@@ -29,9 +30,6 @@ pub struct Request {
     /// The rest of the context: properties of a cpi-config, secrets included.
     pub properties: Map<String, Value>,
 }
-
-/// Keys of the context that are the protocol's own.
-const CONTEXT_KEYS: [&str; 3] = ["director_uuid", "request_id", "vm"];
 
 impl Request {
     /// `max_api_version` is what this CPI answered in `info`.
@@ -75,7 +73,7 @@ impl Request {
         let stemcell_api_version = stemcell_version(context.get("vm"))?;
         let director_uuid = text_of(&context, "director_uuid")?;
         let request_id = text_of(&context, "request_id")?;
-        context.retain(|key, _| !CONTEXT_KEYS.contains(&key.as_str()));
+        context.retain(|key, _| !NOT_PROPERTIES.contains(&key.as_str()));
         if Check::ContextValues.on() && strict_json::leaves(context.values()) > MAX_PROPERTIES {
             return Err(Failure::request(format!(
                 "`context` holds more than {MAX_PROPERTIES} properties; no cpi-config needs so many"

@@ -6,17 +6,19 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
-use super::MIN_REDACTED;
 use super::scanner::Needle;
+use super::{MIN_REDACTED, MIN_TRIPWIRE};
 use crate::holes::Check;
 use crate::secret::Secret;
 
 pub(super) const PLAIN: &str = "plain";
 /// Half of a seal: of a seal cut in two, one piece holds such a half.
 pub(super) const SPLIT: &str = "splitting";
-const CASE: &str = "changing its case";
+/// The same letters, some of them in the other case.
+pub(super) const CASE: &str = "changing its case";
 const BASE64: &str = "base64";
-const HEX: &str = "hex";
+/// Found whatever the case of its digits.
+pub(super) const HEX: &str = "hex";
 
 /// A line this long of a secret with many lines is a secret by itself: texts
 /// are often wrapped, indented or quoted line by line.
@@ -47,6 +49,10 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
         lines.for_each(|line| encodings(owner, line.as_bytes(), &mut needles));
     }
+    // As a host's name is printed, whatever the case of the property that it came from.
+    if text.len() >= MIN_TRIPWIRE && text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
+        needles.push(Needle::new(owner, CASE, text.as_bytes().to_vec()));
+    }
     needles
 }
 
@@ -54,13 +60,9 @@ pub(super) fn of_seal(owner: usize, seal: &str) -> Vec<Needle> {
     let mut needles = Vec::new();
     encodings(owner, seal.as_bytes(), &mut needles);
     let (head, tail) = seal.split_at(seal.len() / 2);
-    let (lower, upper) = (seal.to_ascii_lowercase(), seal.to_ascii_uppercase());
-    for (text, form, check) in [
-        (head, SPLIT, Check::SealHalves),
-        (tail, SPLIT, Check::SealHalves),
-        (&lower, CASE, Check::SealCase),
-        (&upper, CASE, Check::SealCase),
-    ] {
+    for (text, form, check) in
+        [(head, SPLIT, Check::SealHalves), (tail, SPLIT, Check::SealHalves), (seal, CASE, Check::SealCase)]
+    {
         if check.on() {
             needles.push(Needle::new(owner, form, text.as_bytes().to_vec()));
         }
@@ -75,13 +77,9 @@ fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
         }
     };
     add(PLAIN, Zeroizing::new(bytes.to_vec()));
-    let digits = |alphabet: &[u8; 16]| {
-        let pair = |byte: &u8| [alphabet[usize::from(byte >> 4)], alphabet[usize::from(byte & 15)]];
-        Zeroizing::new(bytes.iter().flat_map(pair).collect::<Vec<u8>>())
-    };
     if Check::FormHex.on() {
-        add(HEX, digits(b"0123456789abcdef"));
-        add(HEX, digits(b"0123456789ABCDEF"));
+        let pair = |byte: &u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
+        add(HEX, Zeroizing::new(bytes.iter().flat_map(pair).collect::<Vec<u8>>()));
     }
     base64_forms(bytes).for_each(|text| add(BASE64, text));
 }

@@ -38,6 +38,11 @@ fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn mixed(text: &str) -> String {
+    let upper = |(i, c): (usize, char)| if i % 3 == 0 { c.to_ascii_uppercase() } else { c };
+    text.chars().enumerate().map(upper).collect()
+}
+
 fn xml(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -66,6 +71,7 @@ const ENCODERS: &[(&str, Encoder)] = &[
     ("xml", xml),
     ("hex", hex),
     ("hex, upper case", |text| hex(text).to_uppercase()),
+    ("hex, mixed case", |text| mixed(&hex(text))),
     ("base64", |text| STANDARD.encode(text)),
     ("base64, second alignment", |text| STANDARD.encode(format!("a{text}b"))),
     ("base64, third alignment", |text| STANDARD.encode(format!("ab{text}b"))),
@@ -102,6 +108,19 @@ fn what_is_not_secret_stays() {
         assert_eq!(vault.leak_in(text.as_bytes()), None);
     }
     assert_eq!(vault.redact("a correct horse battery\r\nb"), "a <redacted>\r\nb");
+}
+
+#[test]
+fn a_long_secret_in_another_case_is_redacted_and_trips_no_wire() {
+    let vault = Vault::new();
+    vault.keep("host", Secret::new("Api.Cloud.TEST"));
+    vault.keep("short", Secret::new("ElevenBytes"));
+    for text in ["https://api.cloud.test:443/V1", "https://API.CLOUD.TEST:443/V1", "https://API.cloud.test:443/V1"] {
+        assert_eq!(vault.redact(text), "https://<redacted>:443/V1");
+        assert_eq!(vault.leak_in(text.as_bytes()), None);
+    }
+    assert_eq!(vault.leak_in(b"https://Api.Cloud.TEST").as_deref(), Some("host"));
+    assert_eq!(vault.redact("api.cloud.tes elevenbytes"), "api.cloud.tes elevenbytes");
 }
 
 #[test]

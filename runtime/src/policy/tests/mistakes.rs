@@ -177,6 +177,39 @@ fn secrets_go_to_exact_hosts_over_https() {
 }
 
 #[test]
+fn no_credential_is_sent_in_a_header_of_the_connection() {
+    let refused = [
+        "Host",
+        "Content-Length",
+        "Transfer-Encoding",
+        "Connection",
+        "Keep-Alive",
+        "TE",
+        "Trailer",
+        "Upgrade",
+        "HTTP2-Settings",
+        "Expect",
+        "Proxy-Authorization",
+        "Accept-Encoding",
+        "content_length",
+        "Transfer_Encoding",
+        "http2_settings",
+        "PROXY_AUTHORIZATION",
+        "accept_encoding",
+    ];
+    let auth = |name: &str| grant(json!({"auth": {"header": {"name": name, "value": "${p}"}}}));
+    for name in refused {
+        assert_eq!(wrong(&auth(name)), ["http[0].auth.header.name"], "{name}");
+        assert_eq!(wrong(&login(json!({"send": {"header": name}}))), ["logins.main.send.header"], "{name}");
+        assert_eq!(wrong(&login(json!({"headers": {name: "x"}}))), [format!("logins.main.headers.{name}")], "{name}");
+    }
+    for name in ["X-Host", "X_Key", "Authorization", "Settings", "Proxied"] {
+        file(&auth(name));
+        file(&login(json!({"send": {"header": name}, "headers": {name: "x"}})));
+    }
+}
+
+#[test]
 fn what_the_host_sets_is_no_slot() {
     let slots = |header: &str| json!([{"method": "POST", "path": "/v1/x", "place": format!("header:{header}")}]);
     let basic = json!({"basic": {"user": "u", "password": "${p}"}});
@@ -184,7 +217,8 @@ fn what_the_host_sets_is_no_slot() {
     for (auth, header, free) in [
         (basic, "Authorization", "X-Key"),
         (json!({"bearer": "${p}"}), "authorization", "X-Key"),
-        (own, "x-KEY", "X-Other"),
+        (own.clone(), "x-KEY", "X-Other"),
+        (own, "X_Key", "X-Other"),
     ] {
         assert_eq!(wrong(&grant(json!({"auth": auth, "slots": slots(header)}))), ["http[0].slots[0].place"]);
         file(&grant(json!({"auth": auth, "slots": slots(free)})));
