@@ -18,7 +18,7 @@ mod tests;
 
 pub use config::AuditConfig;
 
-use crate::component::cache::Description;
+use crate::component::description::Description;
 use crate::component::prepared::CacheEvent;
 use crate::config::Config;
 use crate::failure::{Failure, Who};
@@ -155,7 +155,8 @@ impl Audit {
             "image" => "image",
             _ => return,
         };
-        if !writer.has_room(capability) {
+        // What is done often must not hide what is done once.
+        if !writer.has_room(call.name) {
             return;
         }
         let leak = DenialReason::Leak.to_string();

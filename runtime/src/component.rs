@@ -9,6 +9,7 @@ pub mod cache;
 pub mod child;
 #[cfg(feature = "compiler")]
 pub mod compile;
+pub mod description;
 pub mod prepared;
 pub mod signature;
 pub mod source;

@@ -3,7 +3,7 @@
 //!
 //! Reads the operator's files, and decides nothing: that is `policy`.
 
-use crate::component::cache::Description;
+use crate::component::description::Description;
 use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::hardening::Network;

@@ -48,7 +48,7 @@ checks! {
         PathDoubleEncoding "a doubly encoded separator in a path";
         PathUnreserved "a path that is judged and sent with needless escapes";
         PathText "escapes in a path that are no text";
-        PathDotParameters "a dot segment with parameters in a path";
+        PathDotParameters "a segment of dots, or of nothing, with parameters in a path";
     }
     "policy" {
         EndpointInPolicy "a grant for the registry, the message bus or the blobstore";
@@ -121,6 +121,7 @@ checks! {
         HeaderFraming "headers that the host alone sets";
         HeaderValue "control characters in a header's value";
         HeaderImpostor "headers that make a request look like another one";
+        MethodParameter "a `_method` in the query or a form";
         HeaderUnderscore "any of these with `_` in place of `-`";
         HeaderAuthorization "an Authorization header of the guest's own";
         HeaderOfAuth "the header that the grant's auth sets";
@@ -137,6 +138,7 @@ checks! {
         EncodedResponse "an encoded answer where a grant sends secrets";
         CredentialHeaders "Set-Cookie and the like in an answer";
         CredentialFields "adminPass and the like in an answer";
+        CredentialsHandedOut "other credentials in the answer to a request with credentials";
         CredentialUnreadable "an answer that names such a field and cannot be read";
     }
     "captures" {
@@ -161,6 +163,7 @@ checks! {
         SlotSpot "a seal in a slot of another method or path";
         SlotTakes "a seal that the slot does not take";
         SlotHeader "something else than a seal in a header that is a slot";
+        PlaceAlike "a field that other readers could find elsewhere: in other case, with `_` for `-`, behind a `;`, encoded";
         PlaceOnce "a field that occurs twice, where one has to be told apart";
         PlaceType "a body of another Content-Type than the place wants";
         XmlDoctype "XML with a document type or processing instructions";
@@ -186,6 +189,7 @@ checks! {
         RedactAnswer "secrets in the message of an error";
         RedactGuestError "secrets in what a guest is told of a failed request";
         SealPrinted "seals in lines of the log and in messages";
+        LoginPlace "where a login goes, in what a guest is told of its failure";
         LoginStatus "the answer to a login that failed or leads elsewhere";
         LoginCount "logins without end";
         LoginTokenSize "a token longer than any header";

@@ -101,6 +101,16 @@ impl Place {
         Ok(found)
     }
 
+    /// Like `read`, of a message that somebody else will read as well: encodings of
+    /// its body that only one of the two knows are refused.
+    pub fn read_plainly(&self, message: &Message) -> Result<Option<String>, PlaceError> {
+        let in_head = matches!(self, Place::Header(_) | Place::Cookie(_));
+        if Check::PlaceAlike.on() && !in_head {
+            headers::expect_plain(message.headers).map_err(|fault| self.fault(fault))?;
+        }
+        self.read(message)
+    }
+
     /// Like `read`, but with objects and arrays of JSON as they are.
     pub fn read_value(&self, message: &Message) -> Result<Option<Value>, PlaceError> {
         match self {

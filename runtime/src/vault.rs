@@ -97,7 +97,9 @@ impl Vault {
     /// The same for a secret that a peer made up. `None` when there is no more room.
     pub fn learn(&self, name: &str, secret: Secret, layer: Layer) -> Option<String> {
         let mut inner = self.lock();
-        inner.learned += secret.reveal().len().max(LEAST);
+        if !inner.known.iter().any(|known| known.secret == secret) {
+            inner.learned += secret.reveal().len().max(LEAST);
+        }
         let room = inner.learned <= MAX_LEARNED || !Check::CaptureTotal.on();
         drop(inner);
         room.then(|| self.seal(name, secret, layer))

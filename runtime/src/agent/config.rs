@@ -73,7 +73,9 @@ fn blobstore(options: &Value) -> Vec<(&'static str, String)> {
         let port = options.get("port").map_or_else(|| "443".to_owned(), text);
         urls.push(format!("https://{}:{port}", text(host)));
     }
-    urls.into_iter().map(|url| ("the blobstore", url)).collect()
+    // Old blobstores are given as `host:port`.
+    let with_scheme = |url: String| if url.contains("://") { url } else { format!("https://{url}") };
+    urls.into_iter().map(|url| ("the blobstore", with_scheme(url))).collect()
 }
 
 fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
@@ -127,6 +129,8 @@ mod tests {
         assert_eq!(endpoints, expected);
         let host_and_port = config(json!({"blobstore": {"options": {"host": "10.0.0.9", "port": 25250}}})).endpoints();
         assert!(host_and_port.contains(&("the blobstore", "https://10.0.0.9:25250".to_owned())));
+        let without_scheme = config(json!({"blobstore": {"options": {"endpoint": "10.0.0.9:25250"}}})).endpoints();
+        assert_eq!(without_scheme, [("the blobstore", "https://10.0.0.9:25250".to_owned())]);
         assert!(config(json!({"blobstore": {"options": {"endpoint": 1}}})).endpoints().is_empty());
         let env = json!({"bosh": {"mbus": {"urls": ["nats://h:4222"]}, "blobstores": [{"options": {"endpoint": "http://b"}}, 7]}});
         assert_eq!(endpoints_of_env(env.as_object().unwrap()), expected.map(|(what, url)| (what, url.to_owned())));

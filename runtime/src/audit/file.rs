@@ -9,10 +9,10 @@
 use super::config::AuditConfig;
 use crate::holes::Check;
 use crate::trust::trusted;
-use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl LogFile {
             }
         }
         let torn = AtomicBool::new(is_torn(&file));
-        Ok((LogFile { file, torn }, trouble))
+        Ok((LogFile { file: write_only(&file).unwrap_or(file), torn }, trouble))
     }
 
     /// One line, its end included.
@@ -81,6 +81,17 @@ impl LogFile {
     pub(super) fn is_gone(&self) -> bool {
         rustix::fs::fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0)
     }
+}
+
+/// The same file, from which nothing can be read or mapped, at its end: what other
+/// calls wrote so far is safe from whatever becomes of this process, which cannot
+/// seek once it is locked down.
+fn write_only(file: &OwnedFd) -> Option<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;
+    Some(file)
 }
 
 /// A regular file that nobody but this user or root can have written, made if it

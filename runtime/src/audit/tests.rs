@@ -56,6 +56,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         address: Some(Ipv4Addr::LOCALHOST.into()),
         outcome,
         sent,
+        why: String::new(),
         seals: Vec::new(),
         leaked: None,
         bytes_sent: 1,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Of the schema; grows when a field changes its meaning.
 const VERSION: u64 = 1;
 
-/// Lines of one capability in a call, so that a guest cannot fill the disk. Of
+/// Lines of one operation in a call, so that a guest cannot fill the disk. Of
 /// requests there are as many as `http_requests` allows, and some.
 const LINES_MAX: u64 = 10_000;
 
@@ -34,8 +34,8 @@ pub(super) struct Writer {
 struct State {
     caller: Caller,
     guest: Option<(String, String)>,
-    /// Lines so far, by capability.
-    lines: HashMap<&'static str, u64>,
+    /// Lines so far, by what they are about.
+    lines: HashMap<String, u64>,
     /// Lines that were not written.
     dropped: u64,
     warned: bool,
@@ -93,10 +93,10 @@ impl Writer {
     }
 
     /// Counts a line, and says whether it is one too many.
-    pub(super) fn has_room(&self, capability: &'static str) -> bool {
+    pub(super) fn has_room(&self, operation: &str) -> bool {
         let mut state = self.state();
-        let most = LINES_MAX + if capability == "http" { state.caller.requests } else { 0 };
-        let lines = state.lines.entry(capability).or_default();
+        let most = LINES_MAX + if operation == "http" { state.caller.requests } else { 0 };
+        let lines = state.lines.entry(operation.to_owned()).or_default();
         *lines += 1;
         let room = *lines <= most || !Check::AuditLines.on();
         state.dropped += u64::from(!room);

@@ -3,7 +3,7 @@
 mod newer;
 
 use crate::commands::cli::Report;
-use crate::component::cache::Description;
+use crate::component::description::Description;
 use crate::component::source::{Source, read};
 use crate::component::{child, surface};
 use crate::config::Config;

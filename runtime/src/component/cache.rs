@@ -7,6 +7,7 @@
 //! manifest, written last and renamed into place, names the artifact. So racing
 //! writers are all right, and a doubt only costs a new preparation.
 
+use crate::component::description::Description;
 use crate::component::source::Stamp;
 use crate::holes::Check;
 use crate::trust::trusted;
@@ -22,19 +23,6 @@ use std::path::{Path, PathBuf};
 const FORMAT: u32 = 2;
 
 const MANIFEST_MAX: u64 = 1 << 20;
-
-/// Who a guest says it is, and what it asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Description {
-    pub name: String,
-    pub version: String,
-    pub stemcell_formats: Vec<String>,
-    pub methods: Vec<String>,
-    /// The text of its needs section, if it has one.
-    pub needs: Option<String>,
-    /// Whether backtraces can name functions.
-    pub has_names: bool,
-}
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {

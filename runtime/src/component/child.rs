@@ -4,9 +4,10 @@
 //! and memory, and describing it runs its code. Both happen in a process of
 //! their own: `wasm-cpi compile-guest`, with limits, without privileges,
 //! environment or files. It gets the bytes on stdin and answers in frames; the
-//! artifact's frame is complete before any code of the guest has run.
+//! artifact's frame, and that of what the file declares, are complete before any
+//! code of the guest has run.
 
-use crate::component::cache::Description;
+use crate::component::description::{Described, Description};
 use crate::failure::Failure;
 use crate::hardening::Hardening;
 use crate::holes::{self, Check};
@@ -25,6 +26,7 @@ pub const SUBCOMMAND: &str = "compile-guest";
 /// A frame's kind: its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
+    Surface = b'S' as isize,
     Artifact = b'A' as isize,
     Description = b'D' as isize,
     Error = b'E' as isize,
@@ -144,19 +146,27 @@ fn tool() -> Result<std::path::PathBuf, Failure> {
 }
 
 fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Result<Compiled, Failure>, String> {
-    let artifact = match read_frame(stdout, artifact_max)? {
-        (Frame::Artifact, artifact) => artifact,
-        (Frame::Error, refusal) => return Ok(Err(refused(&refusal)?)),
-        (Frame::Description, _) => return Err("frames out of order".into()),
-    };
-    match read_frame(stdout, DESCRIPTION_MAX)? {
-        (Frame::Description, description) => {
-            let description = serde_json::from_slice(&description).map_err(|error| error.to_string())?;
-            Ok(Ok(Compiled { artifact, description }))
-        }
+    let mut expected = |expected: Frame, max: u64| match read_frame(stdout, max)? {
+        (frame, bytes) if frame == expected => Ok(Ok(bytes)),
         (Frame::Error, refusal) => Ok(Err(refused(&refusal)?)),
-        (Frame::Artifact, _) => Err("frames out of order".into()),
+        _ => Err("frames out of order".to_owned()),
+    };
+    let frames =
+        [(Frame::Surface, DESCRIPTION_MAX), (Frame::Artifact, artifact_max), (Frame::Description, DESCRIPTION_MAX)];
+    let mut read = Vec::new();
+    for (frame, max) in frames {
+        match expected(frame, max)? {
+            Ok(bytes) => read.push(bytes),
+            Err(failure) => return Ok(Err(failure)),
+        }
     }
+    let [declared, artifact, described] = read.try_into().map_err(|_| "frames are missing")?;
+    let garbage = |error: serde_json::Error| error.to_string();
+    let described: Described = serde_json::from_slice(&described).map_err(garbage)?;
+    // Its code has run in the process that sent this, which may not be what it was.
+    described.check()?;
+    let description = described.with(serde_json::from_slice(&declared).map_err(garbage)?);
+    Ok(Ok(Compiled { artifact, description }))
 }
 
 fn refused(frame: &[u8]) -> Result<Failure, String> {
@@ -169,6 +179,7 @@ fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), St
     let mut head = [0; 9];
     stdout.read_exact(&mut head).map_err(|_| "the compiling child ended without an answer".to_owned())?;
     let kind = match head[0] {
+        b'S' => Frame::Surface,
         b'A' => Frame::Artifact,
         b'D' => Frame::Description,
         b'E' => Frame::Error,

@@ -6,14 +6,14 @@
 //! guest's `describe`, with every import of ours denied.
 
 use crate::bindings::CpiPre;
-use crate::component::cache::Description;
 use crate::component::child::{Frame, Refusal, write_frame};
+use crate::component::description::{Declared, Described};
 use crate::component::surface::{self, Surface};
 use crate::hardening::{Hardening, Network, Walls, landlock, process, seccomp};
 use crate::holes::{self, Check};
 use crate::host;
 use crate::limits::Limits;
-use crate::rpc::method::{Method, Named};
+use crate::rpc::method::Method;
 use crate::sandbox::ending::Ending;
 use crate::sandbox::state::State;
 use crate::sandbox::{engine, ticker, trap, wasi};
@@ -59,9 +59,13 @@ pub fn compile_guest(
         ..Limits::default()
     });
     let answer = compile(&wasm, &limits).and_then(|(engine, component, surface, artifact)| {
-        write_frame(&mut out, Frame::Artifact, &artifact).map_err(|error| refusal(error.to_string()))?;
+        let declared = Declared { needs: surface.needs, has_names: surface.has_names };
+        let declared = serde_json::to_vec(&declared).map_err(|error| refusal(error.to_string()))?;
+        for (frame, bytes) in [(Frame::Surface, &declared), (Frame::Artifact, &artifact)] {
+            write_frame(&mut out, frame, bytes).map_err(|error| refusal(error.to_string()))?;
+        }
         wall_in(hardening, landlock)?;
-        describe(&engine, &component, surface, &limits)
+        describe(&engine, &component, &limits)
     });
     match answer {
         Ok(description) => write_frame(&mut out, Frame::Description, &serde_json::to_vec(&description)?),
@@ -128,7 +132,7 @@ fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, 
     Ok((engine, component, surface, artifact))
 }
 
-fn describe(engine: &Engine, component: &Component, surface: Surface, limits: &Limits) -> Result<Description, Refusal> {
+fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, Refusal> {
     let failed = |error: wasmtime::Error| refusal(format!("the module does not fit the world bosh:cpi: {error:#}"));
     let ending = Arc::new(Ending::new(limits, Method::Info));
     let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
@@ -154,14 +158,14 @@ fn describe(engine: &Engine, component: &Component, surface: Surface, limits: &L
         let failure = trap::explain(error, ending.why(), "describe", limits);
         Refusal { guest: true, message: format!("`describe` failed: {}", failure.message), detail: failure.detail }
     })?;
-    checked(Description {
+    let described = Described {
         name: described.name,
         version: described.version,
         stemcell_formats: described.stemcell_formats,
         methods: described.methods,
-        needs: surface.needs,
-        has_names: surface.has_names,
-    })
+    };
+    described.check().map_err(|message| Refusal { guest: true, message, detail: String::new() })?;
+    Ok(described)
 }
 
 async fn call_describe(
@@ -170,38 +174,4 @@ async fn call_describe(
 ) -> wasmtime::Result<crate::bindings::exports::bosh::cpi::describe::Description> {
     let guest = pre.instantiate_async(&mut *store).await?;
     guest.bosh_cpi_describe().call_describe(store).await
-}
-
-/// A description becomes file content, log prefix and `info`: keep it plain.
-fn checked(description: Description) -> Result<Description, Refusal> {
-    let plain =
-        |text: &str, max: usize| !text.is_empty() && text.len() <= max && text.chars().all(|c| c.is_ascii_graphic());
-    let guest_at_fault = |message: String| Refusal { guest: true, message, detail: String::new() };
-    let name_is_plain = plain(&description.name, 64)
-        && description.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-    if !Check::DescriptionForm.on() {
-        return Ok(description);
-    }
-    if description.name == "wasm-cpi" {
-        return Err(guest_at_fault("`describe` answers the name `wasm-cpi`, which is the runtime's in logs".into()));
-    }
-    if !name_is_plain {
-        return Err(guest_at_fault("`describe` answers a name that does not match [a-z0-9-]{1,64}".into()));
-    }
-    if !plain(&description.version, 64) {
-        return Err(guest_at_fault(
-            "`describe` answers a version that is not 1 to 64 printable ASCII characters".into(),
-        ));
-    }
-    if description.stemcell_formats.len() > 100 || !description.stemcell_formats.iter().all(|format| plain(format, 100))
-    {
-        return Err(guest_at_fault("`describe` answers stemcell formats that are not short printable ASCII".into()));
-    }
-    let unknown = description.methods.iter().find(|method| !matches!(Named::from_name(method), Named::Known(_)));
-    if let Some(method) = unknown {
-        return Err(guest_at_fault(format!(
-            "`describe` lists the method {method:?}, which the contract does not have"
-        )));
-    }
-    Ok(description)
 }

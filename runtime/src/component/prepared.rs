@@ -1,7 +1,8 @@
 //! A guest that is ready to run, from the cache or made ready now.
 
-use crate::component::cache::{Cache, Description, Entry, Miss};
+use crate::component::cache::{Cache, Entry, Miss};
 use crate::component::child;
+use crate::component::description::Description;
 use crate::component::source::{self, Stamp};
 use crate::config::GuestConfig;
 use crate::failure::Failure;

@@ -110,7 +110,7 @@ pub fn screen(
     if Check::CredentialHeaders.on() {
         headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value));
     }
-    match fields::blank(body, &|text| vault.open(text).is_some()) {
+    match fields::blank(body, guarded, &|text| vault.open(text).is_some()) {
         _ if !Check::CredentialFields.on() => {}
         Ok(None) => {}
         Ok(Some(blanked)) => *body = blanked,
@@ -146,6 +146,7 @@ fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     matches!(name.as_str(), "set-cookie" | "set-cookie2" | "x-subject-token" | "x-auth-token" | "authorization")
         || name.starts_with("proxy-")
+        || (name.ends_with("-token") && !name.contains("csrf"))
 }
 
 /// Whether a capture put a seal there.

@@ -23,6 +23,9 @@ pub struct HttpEvent {
     pub outcome: Result<u16, HttpErrorKind>,
     /// Whether any byte of it may have reached the server.
     pub sent: bool,
+    /// Of a login that failed: what only the operator is told, as its place comes
+    /// from properties that the guest may not see.
+    pub why: String,
     /// Names of the sealed values that were put into it.
     pub seals: Vec<String>,
     /// Name of the secret for which the answer was withheld.
@@ -45,7 +48,8 @@ impl fmt::Display for HttpEvent {
             (None, None) => f.write_str(" (no grant; ")?,
         }
         let ms = self.elapsed.as_secs_f64() * 1000.0;
-        write!(f, "{} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)
+        write!(f, "{} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)?;
+        if self.why.is_empty() { Ok(()) } else { write!(f, ": {}", self.why) }
     }
 }
 
@@ -68,6 +72,7 @@ impl<'a> Underway<'a> {
             address: None,
             outcome: Err(HttpErrorKind::Cancelled),
             sent: false,
+            why: String::new(),
             seals: Vec::new(),
             leaked: None,
             bytes_sent: 0,

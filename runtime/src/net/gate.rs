@@ -158,6 +158,7 @@ impl Gate {
         headers::check_credentials(
             &headers,
             destination.query(),
+            headers::form(&headers, &body),
             &self.rules(grant, &method, &destination),
             &self.vault,
         )?;

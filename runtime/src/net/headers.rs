@@ -23,6 +23,8 @@ const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 /// They would have the server answer in a form that cannot be searched.
 const DISGUISES: [&str; 2] = ["accept-encoding", "range"];
+/// A parameter that has servers take a POST for another method.
+const METHOD_OVERRIDE: &str = "_method";
 
 const QUERY_CREDENTIALS: [&str; 8] =
     ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
@@ -78,9 +80,15 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
 pub(super) fn check_credentials(
     headers: &[(String, String)],
     query: Option<&str>,
+    form: Option<&str>,
     rules: &Rules<'_>,
     vault: &Vault,
 ) -> Result<(), HttpError> {
+    if Check::MethodParameter.on() && (query.is_some_and(has_override) || form.is_some_and(has_override)) {
+        return Err(denied(format_args!(
+            "the parameter `{METHOD_OVERRIDE}` could change what the policy judged; leave it out"
+        )));
+    }
     for (name, value) in headers {
         let name = plain(name);
         let name = name.as_str();
@@ -122,6 +130,18 @@ pub(super) fn check_credentials(
         return Err(denied(what));
     }
     Ok(())
+}
+
+fn has_override(pairs: &str) -> bool {
+    url::form_urlencoded::parse(pairs.as_bytes()).any(|(name, _)| name.eq_ignore_ascii_case(METHOD_OVERRIDE))
+}
+
+/// The body, if it is of a form.
+pub(super) fn form<'a>(headers: &[(String, String)], body: &'a [u8]) -> Option<&'a str> {
+    let is_form = |(name, value): &(String, String)| {
+        plain(name) == "content-type" && value.to_ascii_lowercase().contains("x-www-form-urlencoded")
+    };
+    std::str::from_utf8(body).ok().filter(|_| headers.iter().any(is_form))
 }
 
 fn credential_in_query(query: &str) -> Option<String> {

@@ -147,6 +147,25 @@ fn bytes(text: &str) -> SendBody {
     SendBody::Bytes(text.as_bytes().to_vec().into())
 }
 
+/// Where a login goes, and whom it met there, is between operator and log. The
+/// guest's own request has not been sent, which is what counts for it.
+fn for_guest(login: &str, error: HttpError) -> HttpError {
+    let (who, what) = error.message.split_once(": ").unwrap_or(("iaas", &error.message));
+    let message = match error.kind {
+        _ if !Check::LoginPlace.on() => format!("{who}: login `{login}`: {what}"),
+        HttpErrorKind::Denied(DenialReason::Address) => {
+            format!(
+                "policy: login `{login}` does not reach its address; the log says which, and its `addresses` what may be"
+            )
+        }
+        HttpErrorKind::Limit(limit) => {
+            format!("limit: login `{login}` reached `{limit}`; raise `limits.{limit}` if that is right")
+        }
+        kind => format!("{who}: login `{login}` failed ({kind}); the log says where and why"),
+    };
+    HttpError { message, sent: false, ..error }
+}
+
 impl Session {
     async fn start(
         login: &Login,
@@ -163,20 +182,15 @@ impl Session {
             let result = request(login, reach, event, deadline).await;
             event.outcome = result.as_ref().map(|received| received.status).map_err(|error| error.kind);
             event.sent = result.as_ref().err().is_none_or(|error| error.sent);
+            event.why = result.as_ref().err().map(|error| vault.redact(&error.message)).unwrap_or_default();
             result
         };
-        // The guest's own request has not been sent, which is what counts for it.
-        let received = result.map_err(|error| {
-            let (who, what) = error.message.split_once(": ").unwrap_or(("iaas", &error.message));
-            HttpError { message: format!("{who}: login `{}`: {what}", login.name), sent: false, ..error }
-        })?;
-        Session::read(login, &received, vault)
+        Session::read(login, &result.map_err(|error| for_guest(&login.name, error))?, vault)
     }
 
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
-        let Login { name, method, destination, .. } = login;
-        let status = received.status;
-        let what = format!("login `{name}`: {method} {destination} was answered with HTTP {status}");
+        let (name, status) = (&login.name, received.status);
+        let what = format!("login `{name}` was answered with HTTP {status}");
         match status {
             200..=299 => {}
             _ if !Check::LoginStatus.on() => {}

@@ -10,6 +10,10 @@ use crate::holes::Check;
 
 pub(super) fn edit(body: &[u8], field: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
     let mut pairs = parse(body).map_err(Fault::Malformed)?;
+    let alike = |(name, _): &&(String, String)| name.eq_ignore_ascii_case(field);
+    if Check::PlaceAlike.on() && pairs.iter().filter(alike).count() > 1 {
+        return Err(Fault::Ambiguous);
+    }
     let mut targets = pairs.iter_mut().filter(|(name, _)| name == field);
     let Some((_, value)) = targets.next() else { return Ok(None) };
     if Check::PlaceOnce.on() && targets.next().is_some() {
@@ -46,6 +50,8 @@ fn decode(text: &[u8]) -> Option<String> {
         bytes.push(match byte {
             b'%' => u8::try_from(hex(rest.next())? * 16 + hex(rest.next())?).ok()?,
             b'+' => b' ',
+            // Some readers end a field there.
+            b';' if Check::PlaceAlike.on() => return None,
             byte if byte.is_ascii_graphic() => *byte,
             _ => return None,
         });

@@ -5,6 +5,7 @@
 
 use super::{Change, Edit, Fault};
 use crate::holes::Check;
+use crate::policy::plain;
 
 type Headers = [(String, String)];
 
@@ -87,6 +88,14 @@ pub(super) fn expect_utf8(headers: &Headers) -> Result<(), Fault> {
     }
 }
 
+/// A body that is what it looks like.
+pub(super) fn expect_plain(headers: &Headers) -> Result<(), Fault> {
+    if headers.iter().any(|(name, _)| plain(name) == "content-encoding") {
+        return Err(Fault::Malformed("it has a Content-Encoding".into()));
+    }
+    expect_utf8(headers)
+}
+
 /// The boundary of a multipart form.
 pub(super) fn boundary(headers: &Headers) -> Result<String, Fault> {
     if essence(headers)?.as_deref() != Some("multipart/form-data") {
@@ -136,7 +145,11 @@ fn essence(headers: &Headers) -> Result<Option<String>, Fault> {
 }
 
 fn single<'a>(headers: &'a Headers, name: &str) -> Result<Option<(usize, &'a str)>, Fault> {
-    let mut all = headers.iter().enumerate().filter(|(_, (header, _))| header.eq_ignore_ascii_case(name));
+    // Names that servers make the same are the same.
+    let alike = |header: &str| {
+        if Check::PlaceAlike.on() { plain(header) == plain(name) } else { header.eq_ignore_ascii_case(name) }
+    };
+    let mut all = headers.iter().enumerate().filter(|(_, (header, _))| alike(header));
     match (all.next(), all.next()) {
         (_, Some(_)) if Check::PlaceOnce.on() => Err(Fault::Ambiguous),
         (found, _) => Ok(found.map(|(index, (_, value))| (index, value.as_str()))),

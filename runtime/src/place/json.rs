@@ -47,6 +47,9 @@ pub(super) fn read(body: &[u8], tokens: &[String]) -> Result<Option<Value>, Faul
 
 pub(super) fn edit(body: &[u8], tokens: &[String], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
     let mut document = parse(body).map_err(Fault::Malformed)?;
+    if Check::PlaceAlike.on() && has_alike(&document, tokens) {
+        return Err(Fault::Ambiguous);
+    }
     let Some(target) = document.pointer_mut(&display(tokens)) else { return Ok(None) };
     let changed = match target {
         Value::Null => None,
@@ -61,6 +64,17 @@ pub(super) fn edit(body: &[u8], tokens: &[String], change: &mut Change<'_>) -> R
         return Err(Fault::Malformed("a number in the JSON is too large to be passed on exactly".into()));
     }
     serde_json::to_vec(&document).map(Some).map_err(|_| Fault::Unwritable("it cannot be serialised"))
+}
+
+/// Whether a key on the way there stands twice for readers that ignore case.
+fn has_alike(document: &Value, tokens: &[String]) -> bool {
+    let mut here = Some(document);
+    tokens.iter().any(|token| {
+        let fields = here.and_then(Value::as_object);
+        let count = fields.map_or(0, |fields| fields.keys().filter(|key| key.eq_ignore_ascii_case(token)).count());
+        here = here.and_then(|value| value.pointer(&display(std::slice::from_ref(token))));
+        count > 1
+    })
 }
 
 /// Parses strictly. The error says where, and quotes nothing.

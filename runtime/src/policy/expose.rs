@@ -66,11 +66,13 @@ impl Expose {
     }
 }
 
-/// By its name, or as `name:password@` within a string. Too wide rather than too
+/// By its name, as `name:password@` within a string, or as a private key. Too wide rather than too
 /// narrow: the operator can always list a property by its full name.
 fn looks_like_a_credential(path: &str, value: &Value) -> bool {
     const NAMES: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
     let path = path.to_lowercase();
     let userinfo = |text: &str| matches!((text.find(':'), text.rfind('@')), (Some(colon), Some(at)) if colon < at);
-    NAMES.iter().any(|name| path.contains(name)) || value.as_str().is_some_and(userinfo)
+    let private_key = |text: &str| text.contains("PRIVATE KEY-----");
+    NAMES.iter().any(|name| path.contains(name))
+        || value.as_str().is_some_and(|text| userinfo(text) || private_key(text))
 }

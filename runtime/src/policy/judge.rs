@@ -158,7 +158,7 @@ impl Operations {
         {
             return Err(format!("the query names `{field}` as well"));
         }
-        match self.place.read(message) {
+        match self.place.read_plainly(message) {
             Ok(Some(operation)) if self.allow.contains(&operation) => Ok(()),
             Ok(Some(operation)) => Err(format!("not {}", quoted(&operation))),
             Ok(None) => Err(format!("and the request has none in `{}`", self.place)),

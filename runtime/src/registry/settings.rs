@@ -59,6 +59,7 @@ pub(crate) fn changed(stored: &Map<String, Value>, seen: &Value, given: &Value) 
     }
     if let Some(networks) = given.get("networks") {
         check_networks(networks)?;
+        check_decided(stored.get("networks"), networks)?;
     }
     Ok(settings)
 }
@@ -134,6 +135,30 @@ fn check_networks(networks: &Value) -> Result<(), String> {
         Some(networks) if networks.values().all(Value::is_object) => Ok(()),
         _ if !Check::RegistryShapes.on() => Ok(()),
         _ => Err("`networks` must be an object of objects".into()),
+    }
+}
+
+/// What the Director decided about networks is not a guest's to change, here as in
+/// `agent::networks`: it could put a VM in another's place.
+fn check_decided(stored: Option<&Value>, given: &Value) -> Result<(), String> {
+    const DECIDED: [&str; 5] = ["type", "ip", "netmask", "gateway", "dns"];
+    if !Check::NetworkDecided.on() {
+        return Ok(());
+    }
+    let known = |name: &str| stored.and_then(|stored| stored.get(name));
+    for (name, network) in given.as_object().into_iter().flatten() {
+        let Some(known) = known(name) else {
+            return Err(format!("there is no network `{name}` in the stored settings, and none can be added"));
+        };
+        let dynamic = known["type"] == "dynamic";
+        let changed = DECIDED.iter().find(|key| known.get(key) != network.get(key) && (!dynamic || **key == "type"));
+        if let Some(key) = changed {
+            return Err(format!("network `{name}`: `{key}` was decided by the Director and cannot be changed"));
+        }
+    }
+    match stored.and_then(Value::as_object).into_iter().flat_map(Map::keys).find(|name| given.get(name).is_none()) {
+        Some(name) => Err(format!("network `{name}` cannot be removed")),
+        None => Ok(()),
     }
 }
 

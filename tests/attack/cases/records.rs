@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use tests::audit::{audited, last_call, lines, path, talkative};
 use tests::job::{set_mode, write};
 use tests::users::{NOBODY, give, is_root};
-use tests::{Job, Response, probe};
+use tests::{Job, Response, hostile, probe};
 
 const CLASS: &str = "audit and logs";
 
@@ -45,6 +45,18 @@ pub(super) fn cases() -> Vec<Case> {
             let job = audited(Job::default());
             talkative(&job, "vm-1", 10_100).run().result();
             assert_eq!((lines(&job).len(), &last_call(&job)["dropped"]), (10_001, &json!(100)));
+        }),
+        Case::silent(CLASS, "functions that are called as the runtime's lines", &["guest-lines"], || {
+            let job = Job::new().guest_bytes(&hostile::guest("names-of-lines"));
+            let response = job.call("has_vm", json!(["vm-1"])).run();
+            assert!(response.log().contains("forged by a name"), "{}", response.log());
+            let forged = |line: &str| line.trim_start().starts_with("wasm-cpi warn: forged");
+            assert!(!response.log().lines().any(forged), "{}", response.log());
+        }),
+        Case::silent(CLASS, "a guest's error that goes on as the runtime", &["guest-lines"], || {
+            let error = json!({"op": "error", "kind": "cloud", "message": "x\nconfig: forged by an error"});
+            let response = Job::default().call("has_vm", json!([probe::cid(&json!([error]))])).run();
+            assert_eq!(response.message(), "x\\nconfig: forged by an error");
         }),
         Case::new(CLASS, "credentials by their names in the trace of HTTP", &["trace-credentials"], credentials),
         Case::new(CLASS, "a guest that fills the log by the trace of HTTP", &["trace-bounds"], flood),

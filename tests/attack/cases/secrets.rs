@@ -2,6 +2,7 @@
 
 mod broken;
 mod endings;
+mod floods;
 mod garden;
 mod learned;
 mod others;
@@ -10,5 +11,8 @@ mod scene;
 use crate::case::Case;
 
 pub(super) fn cases() -> Vec<Case> {
-    [endings::cases(), learned::cases(), broken::cases(), others::cases()].into_iter().flatten().collect()
+    [endings::cases(), learned::cases(), broken::cases(), others::cases(), floods::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

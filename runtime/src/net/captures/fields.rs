@@ -16,29 +16,57 @@ use crate::strict_json::is_affordable;
 /// Without case, `_`, `-` and what is before the last colon.
 const NAMES: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"];
 
+/// Where a request was made with credentials, its answer may hand out others.
+const HANDED_OUT: [&str; 9] = [
+    "accesstoken",
+    "clientsecret",
+    "idtoken",
+    "password",
+    "refreshtoken",
+    "secret",
+    "secretaccesskey",
+    "secretkey",
+    "sessiontoken",
+];
+
 /// Hints that one of the names occurs, so that most bodies need no parsing. An
 /// escape may hide any letter.
 static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let hints = ["adminpass", "admin_pass", "admin-pass", "privatekey", "private_key", "private-key"];
-    let hints = hints.into_iter().chain(["userdata", "user_data", "user-data", ESCAPE]);
-    AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
+    automaton(hints.into_iter().chain(["userdata", "user_data", "user-data", ESCAPE]))
 });
 
+static HINTS_OF_HANDED_OUT: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| automaton(["password", "secret", "token"].into_iter()));
+
+fn automaton(hints: impl Iterator<Item = &'static str>) -> Option<AhoCorasick> {
+    AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
+}
+
 const ESCAPE: &str = "\\u";
+
+type IsOne<'a> = &'a dyn Fn(&str) -> bool;
 
 /// A document that may hold such texts, and cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// The body without such texts; `None` if it can stay as it is.
-pub(super) fn blank(body: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Result<Option<Vec<u8>>, Unreadable> {
-    if !hinted(body) {
+/// The body without such texts; `None` if it can stay as it is. `with_credentials`:
+/// the request was made with some.
+pub(super) fn blank(
+    body: &[u8],
+    with_credentials: bool,
+    is_seal: &dyn Fn(&str) -> bool,
+) -> Result<Option<Vec<u8>>, Unreadable> {
+    let handed_out = with_credentials && Check::CredentialsHandedOut.on();
+    let is_unwanted = |name: &str| is_one_of(name, &NAMES) || (handed_out && is_one_of(name, &HANDED_OUT));
+    if !hinted(body) && !(handed_out && HINTS_OF_HANDED_OUT.as_ref().is_none_or(|hints| hints.is_match(body))) {
         return Ok(None);
     }
     let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let blanked = match document.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'<') => blank_xml(document, &is_unwanted, is_seal).ok(),
-        Some(b'{' | b'[') => blank_json(document, is_seal),
+        Some(b'{' | b'[') => blank_json(document, &is_unwanted, is_seal),
         _ => Some(None),
     };
     match blanked {
@@ -66,7 +94,7 @@ fn without_escapes(document: &[u8]) -> Vec<u8> {
 }
 
 /// One document, or one after the other as streams have them. None if it is neither.
-fn blank_json(document: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Option<Option<Vec<u8>>> {
+fn blank_json(document: &[u8], is_unwanted: IsOne<'_>, is_seal: IsOne<'_>) -> Option<Option<Vec<u8>>> {
     let (mut values, ambiguous) = match parse_json(document) {
         Ok(value) => (vec![value], false),
         // Of duplicate keys one is dropped, which may be the one that the guest would read.
@@ -76,7 +104,7 @@ fn blank_json(document: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Option<Option<
             (all.ok()?, true)
         }
     };
-    let blanked = values.iter_mut().fold(false, |blanked, value| walk(value, false, is_seal) | blanked);
+    let blanked = values.iter_mut().fold(false, |blanked, value| walk(value, false, is_unwanted, is_seal) | blanked);
     if !blanked && !ambiguous {
         return Some(None);
     }
@@ -85,13 +113,15 @@ fn blank_json(document: &[u8], is_seal: &dyn Fn(&str) -> bool) -> Option<Option<
 }
 
 /// Says whether something went.
-fn walk(value: &mut Value, inside: bool, is_seal: &dyn Fn(&str) -> bool) -> bool {
+fn walk(value: &mut Value, inside: bool, is_unwanted: IsOne<'_>, is_seal: IsOne<'_>) -> bool {
     match value {
         Value::Null => false,
-        Value::Array(items) => items.iter_mut().fold(false, |blanked, item| walk(item, inside, is_seal) | blanked),
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |blanked, item| walk(item, inside, is_unwanted, is_seal) | blanked)
+        }
         Value::Object(fields) => {
             let each = |blanked, (name, field): (&String, &mut Value)| {
-                walk(field, inside || is_unwanted(name), is_seal) | blanked
+                walk(field, inside || is_unwanted(name), is_unwanted, is_seal) | blanked
             };
             fields.iter_mut().fold(false, each)
         }
@@ -104,8 +134,8 @@ fn walk(value: &mut Value, inside: bool, is_seal: &dyn Fn(&str) -> bool) -> bool
     }
 }
 
-fn is_unwanted(name: &str) -> bool {
+fn is_one_of(name: &str, names: &[&str]) -> bool {
     let local = name.rsplit(':').next().unwrap_or_default();
     let plain: String = local.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect();
-    NAMES.contains(&plain.as_str())
+    names.contains(&plain.as_str())
 }

@@ -77,6 +77,7 @@ fn credentials_of_the_guest_are_denied_where_the_grant_has_its_own() {
     let denied = |header: (&str, &str), query: Option<&str>, secrets: bool| match check_credentials(
         &one(header.0, header.1),
         query,
+        None,
         &rules(secrets),
         &vault,
     ) {

@@ -1,0 +1,40 @@
+//! Secrets without end: what others can make the host remember is bounded.
+
+use crate::case::Case;
+use crate::row;
+use crate::world::{Served, World};
+use serde_json::{Value, json};
+use tests::response::CANARY;
+use tests::{Job, probe};
+
+const CLASS: &str = "secrets";
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::new(CLASS, "captured values without end", &["capture-total"], captures),
+        Case::silent(CLASS, "user-data that is quoted again and again", &["agent-total"], || {
+            let quotes = "\"".repeat(200_000);
+            let encodings = ["json-string"; 4];
+            let bootstrap = json!({"op": "agent.bootstrap", "vm_name": quotes, "encodings": encodings});
+            let response = create_vm(&Job::default(), &[bootstrap]);
+            assert!(response.message().contains("take more than a mebibyte in all"), "{}", response.message());
+        }),
+    ]
+}
+
+fn create_vm(job: &Job, operations: &[Value]) -> tests::Response {
+    tests::cloud::create_vm(job, &json!(operations)).run()
+}
+
+fn captures(world: &World) -> Result<(), String> {
+    let capture = json!({"method": "POST", "path": "/v1/login", "place": "json:/token", "as": "token"});
+    let job = row::job(world, &json!({"grant": {"captures": [capture]}}));
+    let answer = |number: usize| json!({"headers": {"Content-Type": "application/json"}, "body": {"token": format!("{CANARY}-{number}")}});
+    let answers: Vec<Value> = (0..300).map(answer).collect();
+    world.set(row::names(&Value::Null), Served::new(&json!({"api.iaas.test": answers})))?;
+    let login = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/login", "repeat": 300});
+    let response = job.call("has_vm", json!([probe::cid(&json!([login]))])).run();
+    let outcome = probe::outcomes_in(response.message()).remove(0);
+    let said = outcome["error"]["message"].as_str().unwrap_or_default();
+    if said.contains("the call has captured all that it may") { Ok(()) } else { Err(outcome.to_string()) }
+}
