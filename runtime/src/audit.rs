@@ -1,5 +1,5 @@
 //! The audit log: one JSON line per use of a capability, per denial, per doubt
-//! about the cache, and one per call. README.md has the schema, and a test
+//! about the cache, and one per call. SECURITY.md has the schema, and a test
 //! holds every line to it.
 //!
 //! Lines are written when it happens, so that a kill loses nothing that was

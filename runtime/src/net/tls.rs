@@ -125,7 +125,7 @@ fn trusted_pem(file: &Held) -> Result<(String, u32), String> {
 
 fn roots(ca: Option<&str>) -> Result<RootCertStore, String> {
     #[cfg(feature = "holes")]
-    let ca = ca.or_else(|| instead::environment_ca());
+    let ca = if ca.is_none() { instead::environment_ca() } else { ca };
     let Some(ca) = ca else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };
