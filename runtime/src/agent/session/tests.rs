@@ -165,7 +165,11 @@ fn user_data_is_bounded() {
     let fake = Fake::start(Dialect::Ruby);
     let call = call(&fake, Mode::Registryless, None);
     let huge = Additions { vm_name: "x".repeat(2 << 20), ..additions() };
-    assert!(call.agent.bootstrap(&huge).unwrap_err().to_string().contains("larger than"));
+    let quoted = Additions { vm_name: "\"".repeat(90_000), encodings: vec![Encoding::JsonString; 4], ..additions() };
+    for additions in [huge, quoted] {
+        let error = self::call(&fake, Mode::Registryless, None).agent.bootstrap(&additions).unwrap_err().to_string();
+        assert!(error.contains("more than a mebibyte in all"), "{error}");
+    }
     let named = |number: usize| Additions { vm_name: format!("vm-{number}"), ..additions() };
     let made = (0..100).take_while(|number| call.agent.bootstrap(&named(*number)).is_ok()).count();
     assert_eq!(made, MAX_BOOTSTRAPS);

@@ -125,7 +125,7 @@ fn walk(value: &mut Value, inside: bool, is_unwanted: IsOne<'_>, is_seal: IsOne<
             };
             fields.iter_mut().fold(false, each)
         }
-        Value::String(text) if !inside || is_seal(text) => false,
+        Value::String(text) if !inside || text.is_empty() || is_seal(text) => false,
         _ if !inside => false,
         leaf => {
             *leaf = Value::Null;

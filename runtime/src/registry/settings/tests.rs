@@ -39,10 +39,11 @@ fn only_disks_and_networks_can_be_changed() {
     let seen = sealed(&stored(), &vault);
     let mut given = seen.clone();
     given["disks"]["persistent"] = json!({"e": {"path": "/dev/sdc"}});
-    given["networks"] = json!({});
+    given["networks"]["n"]["mac"] = json!("aa:bb:cc:dd:ee:ff");
     let mut expected = stored();
-    expected.insert("disks".into(), given["disks"].clone());
-    expected.insert("networks".into(), json!({}));
+    for key in ["disks", "networks"] {
+        expected.insert(key.into(), given[key].clone());
+    }
     assert_eq!(changed(&stored(), &seen, &given), Ok(expected));
     assert_eq!(changed(&stored(), &seen, &json!({})), Ok(stored()));
 
@@ -51,6 +52,14 @@ fn only_disks_and_networks_can_be_changed() {
         *given.pointer_mut(pointer).unwrap() = value;
         let error = changed(&stored(), &seen, &given).unwrap_err();
         assert!(error.contains("only `disks` and `networks` can be changed"), "{error}");
+    }
+    for (networks, said) in [
+        (json!({}), "cannot be removed"),
+        (json!({"n": {"type": "manual", "ip": "10.0.0.66"}}), "was decided by the Director"),
+        (json!({"n": seen["networks"]["n"], "more": {}}), "none can be added"),
+    ] {
+        let error = changed(&stored(), &seen, &json!({"networks": networks})).unwrap_err();
+        assert!(error.contains(said), "{error}");
     }
     let error = changed(&stored(), &seen, &json!({"blobstore": {}})).unwrap_err();
     assert!(error.contains("`blobstore` differs"), "{error}");
