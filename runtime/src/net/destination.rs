@@ -286,7 +286,8 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
     let dots = |segment: &str| {
         let name = segment.split(';').next().unwrap_or_default();
         // Without its parameters it is a dot segment, or none, to servers that take them off.
-        matches!(name.split("%3B").next(), Some("." | "..")) || (name.is_empty() && !segment.is_empty())
+        let bare = name.split("%3B").next().unwrap_or_default();
+        matches!(bare, "." | "..") || (bare.is_empty() && !segment.is_empty())
     };
     if Check::PathDotParameters.on() && canonical.split('/').any(dots) {
         return Err(Invalid::Form("has a segment of dots, or of nothing, with parameters in its path"));

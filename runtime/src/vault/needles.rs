@@ -24,17 +24,10 @@ pub(super) const HEX: &str = "hex";
 /// are often wrapped, indented or quoted line by line.
 const MIN_LINE: usize = 32;
 
-/// From here on a secret is a document. Its copies cost more than they find, so it
-/// is looked for as it is and in base64, which is how documents travel.
-const DOCUMENT: usize = 4 * 1024;
-
 pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
     let text = secret.reveal().trim();
     let mut needles = Vec::new();
-    if text.len() >= DOCUMENT {
-        needles.push(Needle::new(owner, PLAIN, text.as_bytes().to_vec()));
-        needles.extend(base64_forms(text.as_bytes()).map(|text| Needle { owner, form: BASE64, text }));
-    } else if text.len() >= MIN_REDACTED {
+    if text.len() >= MIN_REDACTED {
         encodings(owner, text.as_bytes(), &mut needles);
         // As it stands in a JSON document that is encoded as a whole.
         let quoted = Zeroizing::new(serde_json::to_string(text).unwrap_or_default());
@@ -81,12 +74,11 @@ fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
         let pair = |byte: &u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
         add(HEX, Zeroizing::new(bytes.iter().flat_map(pair).collect::<Vec<u8>>()));
     }
-    base64_forms(bytes).for_each(|text| add(BASE64, text));
-}
-
-fn base64_forms(bytes: &[u8]) -> impl Iterator<Item = Zeroizing<Vec<u8>>> {
-    let engines = [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD].into_iter().filter(|_| Check::FormBase64.on());
-    engines.flat_map(move |engine| (0..3).map(move |offset| aligned(engine, bytes, offset)))
+    for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD].into_iter().filter(|_| Check::FormBase64.on()) {
+        for offset in 0..3 {
+            add(BASE64, aligned(engine, bytes, offset));
+        }
+    }
 }
 
 /// The base64 characters that depend on `bytes` alone when `offset` (mod 3)

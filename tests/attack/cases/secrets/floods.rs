@@ -4,6 +4,7 @@ use crate::case::Case;
 use crate::row;
 use crate::world::{Served, World};
 use serde_json::{Value, json};
+use tests::cloud::{create_vm, vm_outcomes};
 use tests::response::CANARY;
 use tests::{Job, probe};
 
@@ -16,14 +17,11 @@ pub(super) fn cases() -> Vec<Case> {
             let quotes = "\"".repeat(200_000);
             let encodings = ["json-string"; 4];
             let bootstrap = json!({"op": "agent.bootstrap", "vm_name": quotes, "encodings": encodings});
-            let response = create_vm(&Job::default(), &[bootstrap]);
-            assert!(response.message().contains("take more than a mebibyte in all"), "{}", response.message());
+            let response = create_vm(&Job::default(), &json!([bootstrap])).run();
+            let said = vm_outcomes(&response)[0]["error"]["message"].clone();
+            assert!(said.as_str().is_some_and(|said| said.contains("take more than a mebibyte in all")), "{said}");
         }),
     ]
-}
-
-fn create_vm(job: &Job, operations: &[Value]) -> tests::Response {
-    tests::cloud::create_vm(job, &json!(operations)).run()
 }
 
 fn captures(world: &World) -> Result<(), String> {
