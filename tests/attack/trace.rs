@@ -12,6 +12,9 @@ use std::time::Duration;
 /// All protocols, in network order.
 const EVERYTHING: u32 = (0x0003_u16).to_be() as u32;
 
+/// Room for what a busy machine does not read at once.
+const BUFFER: usize = 128 << 20;
+
 /// Datagrams to this address are ours: they mark a place in the stream.
 const MARKER: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 99, 99), 9);
 
@@ -56,7 +59,11 @@ impl Trace {
         let failed = |error: &dyn std::fmt::Display| format!("packets cannot be traced: {error}");
         let protocol = NonZeroU32::new(EVERYTHING).map(Protocol::from_raw);
         let socket = socket(AddressFamily::PACKET, SocketType::DGRAM, protocol).map_err(|error| failed(&error))?;
-        sockopt::set_socket_recv_buffer_size_force(&socket, 128 << 20).map_err(|error| failed(&error))?;
+        // Only root of the machine gets as much as it likes.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(|error| failed(&error))?;
+            eprintln!("attack: not root, so packets wait in net.core.rmem_max bytes only, and some could be missed");
+        }
         let marker = UdpSocket::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
         let trace = Trace { seen: Arc::default(), marker: Arc::new(marker) };
         let seen = Arc::clone(&trace.seen);
