@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 /// `--holes`, and parts of names to choose cases by.
 fn inside(words: &[String]) -> Result<ExitCode, String> {
     let holes = words.iter().any(|word| word == "--holes");
-    let filters: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
+    let filters: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let files = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
     network::mount_name_service(files.path())?;
     let world = Arc::new(world::World::default());
@@ -53,12 +53,15 @@ fn inside(words: &[String]) -> Result<ExitCode, String> {
         || {
             world.serve_near()?;
             let world = world.with_trace(trace::Trace::start()?);
-            let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+            let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
             let mut cases = cases::all()?;
             if holes {
                 return holes::run(&world, &cases, wanted);
             }
             cases.retain(|case| wanted(&case.id()));
+            if cases.is_empty() {
+                return Err(format!("no case has {} in its name", filters.join(" or ")));
+            }
             Ok(table::run(&world, &cases))
         },
     )

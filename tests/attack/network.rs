@@ -23,7 +23,8 @@ pub(crate) fn enter(inside: &str, words: &[String]) -> Result<ExitCode, String> 
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--propagation", "private"]);
     if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
+        // Not as root: the compiling child would try to become nobody, whom this namespace does not have.
+        command.args(["--user", "--map-current-user", "--keep-caps"]);
     }
     let possible = Command::new(command.get_program()).args(command.get_args()).arg("true").output();
     match possible {

@@ -23,16 +23,19 @@
 //! into the guest's memory, where no secret may be. `[[N*text]]` in any text is the text N times, `{"times": N, "of": value}` an
 //! array. A grant of https trusts the corpus' authority unless it says otherwise.
 
+mod names;
+
+pub(crate) use names::names;
+
 use crate::case::Case;
-use crate::dns::Reply;
 use crate::needles::Needles;
-use crate::trace::Contact;
-use crate::world::{Served, World, known};
+use crate::world::{Served, World, named};
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use tests::process::contains;
 use tests::response::CANARY;
+use tests::rows::{expanded, filled, lay_over, structured, texts};
 use tests::{Job, Response, probe};
 
 const KEYS: [&str; 24] = [
@@ -84,7 +87,7 @@ fn case(class: &'static str, row: Value) -> Result<Case, String> {
             attempt(world, &row).map_err(|why| format!("with {shown}: {why}"))
         }),
     };
-    Ok(Case { class, name, holes, attempt: Box::new(attempt) })
+    Ok(Case { class, name, holes, contacts: None, attempt: Box::new(attempt) })
 }
 
 fn attempt(world: &World, row: &Value) -> Result<(), String> {
@@ -240,7 +243,7 @@ fn ended(response: &Response) -> String {
     }
     let kind = error["type"].as_str().unwrap_or_default().trim_start_matches("Bosh::Clouds::");
     let who = error["message"].as_str().and_then(|message| message.split_once(": ")).map_or("", |(who, _)| who);
-    format!("{kind} {who}")
+    format!("{kind} {who}").trim_end().to_owned()
 }
 
 pub(crate) fn job(world: &World, row: &Value) -> Job {
@@ -269,65 +272,6 @@ pub(crate) fn job(world: &World, row: &Value) -> Job {
     tests::audit::audited(Job::default().policy(policy)).configure(|config| lay_over(config, &row["config"]))
 }
 
-pub(crate) fn names(names: &Value) -> HashMap<String, Vec<Reply>> {
-    let mut all = HashMap::from([
-        ("api.iaas.test".to_owned(), vec![addresses(&json!(["5.6.7.10"]))]),
-        ("evil.test".to_owned(), vec![addresses(&json!(["5.6.7.66"]))]),
-    ]);
-    for (name, value) in names.as_object().into_iter().flatten() {
-        let replies = match value {
-            Value::Array(lookups) if lookups.first().is_some_and(Value::is_array) => {
-                lookups.iter().map(addresses).collect()
-            }
-            Value::String(word) => vec![reply(word)],
-            one => vec![addresses(one)],
-        };
-        all.insert(name.clone(), replies);
-    }
-    all
-}
-
-fn reply(word: &str) -> Reply {
-    let lie = vec![[5, 6, 7, 66].into()];
-    match word {
-        "nxdomain" => Reply::NoSuchName,
-        "servfail" => Reply::ServerFailure,
-        "silence" => Reply::Silence,
-        "garbage" => Reply::Garbage,
-        "alias-loop" => Reply::AliasLoop,
-        "pointer-loop" => Reply::PointerLoop,
-        "short-address" => Reply::ShortAddress,
-        "cut-short" => Reply::CutShort,
-        "endless" => Reply::Endless,
-        "other-name" => Reply::OtherName(lie),
-        "other-owner" => Reply::OtherOwner(lie),
-        "wrong-number" => Reply::WrongNumber(lie),
-        "elsewhere" => Reply::Elsewhere(lie),
-        "many" => {
-            Reply::Addresses((0..1000_u16).map(|n| [5, 6, n.to_be_bytes()[0] + 8, n.to_be_bytes()[1]].into()).collect())
-        }
-        other => {
-            let alias =
-                other.strip_prefix("alias:").unwrap_or_else(|| panic!("`{other}` is no reply of a name server"));
-            let (name, address) = alias.split_once('=').unwrap_or((alias, ""));
-            Reply::Alias(name.to_owned(), address.parse().into_iter().collect())
-        }
-    }
-}
-
-fn addresses(list: &Value) -> Reply {
-    let address = |text: String| text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-    Reply::Addresses(texts(list).into_iter().map(address).collect())
-}
-
-fn named(contact: &Contact) -> String {
-    match (known(contact.to.ip()), contact.udp) {
-        (Some("dns"), _) if contact.to.port() == 53 => "dns".to_owned(),
-        (Some(name), false) => format!("{name}:{}", contact.to.port()),
-        (_, udp) => format!("{}{}", contact.to, if udp { "/udp" } else { "" }),
-    }
-}
-
 fn same(what: &str, got: &[String], expected: &[String]) -> Result<(), String> {
     let sorted = |texts: &[String]| {
         let mut texts = texts.to_vec();
@@ -338,72 +282,4 @@ fn same(what: &str, got: &[String], expected: &[String]) -> Result<(), String> {
         texts
     };
     if sorted(got) == sorted(expected) { Ok(()) } else { Err(format!("{what} {got:?}, expected {expected:?}")) }
-}
-
-/// A string, or an array of strings, as strings.
-fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::Null => Vec::new(),
-        Value::String(text) => vec![text.clone()],
-        Value::Array(values) => values.iter().flat_map(texts).collect(),
-        other => vec![other.to_string()],
-    }
-}
-
-/// `{}` in every string below `get`, `script`, `call`, `stdin`, `grant`, `grants`,
-/// `policy`, `config`, `names` and `serve` replaced.
-fn filled(value: &Value, by: &str) -> Value {
-    match value {
-        Value::String(text) => json!(text.replace("{}", by)),
-        Value::Array(values) => values.iter().map(|value| filled(value, by)).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.replace("{}", by), filled(value, by))).collect(),
-        other => other.clone(),
-    }
-}
-
-/// `[[N*text]]` in every string written out, and `{"times": N, "of": value}`.
-fn expanded(value: &Value) -> Value {
-    if let Some(times) = value["times"].as_u64() {
-        return (0..times).map(|_| value["of"].clone()).collect();
-    }
-    match value {
-        Value::String(text) => json!(repeated(text)),
-        Value::Array(values) => values.iter().map(expanded).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), expanded(value))).collect(),
-        other => other.clone(),
-    }
-}
-
-fn repeated(text: &str) -> String {
-    let part = |rest: &str| {
-        let (inside, after) = rest.split_once("]]")?;
-        let (count, unit) = inside.split_once('*')?;
-        Some(unit.repeat(count.parse().ok()?) + &repeated(after))
-    };
-    match text.split_once("[[").and_then(|(before, rest)| Some(before.to_owned() + &part(rest)?)) {
-        Some(written) => written,
-        None => text.to_owned(),
-    }
-}
-
-/// What `each` put together as the text of JSON, as that JSON.
-fn structured(mut row: Value) -> Value {
-    for key in ["script", "grant", "grants", "policy", "config", "context", "serve"] {
-        if let Some(text) = row[key].as_str() {
-            row[key] = serde_json::from_str(text).unwrap_or_else(|error| panic!("`{key}`: {error}: {text}"));
-        }
-    }
-    row
-}
-
-/// JSON merge patch: null removes.
-pub(crate) fn lay_over(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else { return };
-    for (key, value) in fields {
-        match (value, target.get_mut(key)) {
-            (Value::Null, _) => drop(target.as_object_mut().map(|target| target.remove(key))),
-            (Value::Object(_), Some(known)) if known.is_object() => lay_over(known, value),
-            _ => target[key] = value.clone(),
-        }
-    }
 }

@@ -12,17 +12,33 @@ use std::time::Duration;
 /// All protocols, in network order.
 const EVERYTHING: u32 = (0x0003_u16).to_be() as u32;
 
+/// Room for what a busy machine does not read at once.
+const BUFFER: usize = 128 << 20;
+
 /// Datagrams to this address are ours: they mark a place in the stream.
 const MARKER: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 99, 99), 9);
 
+const ICMP: u8 = 1;
+const IGMP: u8 = 2;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
 
-/// An attempt to speak to somebody: the first packet of a connection, or a datagram.
+/// An attempt to speak to somebody: the first packet of a connection, a datagram,
+/// or whatever else there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Contact {
+    /// Port 0 where the protocol is another.
     pub(crate) to: SocketAddr,
-    pub(crate) udp: bool,
+    pub(crate) by: By,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum By {
+    Tcp,
+    Udp,
+    /// The number of its protocol.
+    Other(u8),
 }
 
 #[derive(Default)]
@@ -43,7 +59,11 @@ impl Trace {
         let failed = |error: &dyn std::fmt::Display| format!("packets cannot be traced: {error}");
         let protocol = NonZeroU32::new(EVERYTHING).map(Protocol::from_raw);
         let socket = socket(AddressFamily::PACKET, SocketType::DGRAM, protocol).map_err(|error| failed(&error))?;
-        sockopt::set_socket_recv_buffer_size_force(&socket, 128 << 20).map_err(|error| failed(&error))?;
+        // Only root of the machine gets as much as it likes.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(|error| failed(&error))?;
+            eprintln!("attack: not root, so packets wait in net.core.rmem_max bytes only, and some could be missed");
+        }
         let marker = UdpSocket::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
         let trace = Trace { seen: Arc::default(), marker: Arc::new(marker) };
         let seen = Arc::clone(&trace.seen);
@@ -94,19 +114,28 @@ fn contact(packet: &[u8]) -> Option<Contact> {
         }
         6 => {
             let to: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
-            (Ipv6Addr::from(to).into(), *packet.get(6)?, packet.get(40..)?)
+            let (protocol, rest) = without_options(*packet.get(6)?, packet.get(40..)?);
+            (Ipv6Addr::from(to).into(), protocol, rest)
         }
         _ => return None,
     };
-    let port = u16::from_be_bytes(rest.get(2..4)?.try_into().ok()?);
-    match protocol {
+    let number = |at: usize| Some(u16::from_be_bytes([*rest.get(at)?, *rest.get(at + 1)?]));
+    let contact = |port: u16, by: By| Some(Contact { to: (to, port).into(), by });
+    match (protocol, number(2), rest.get(13), rest.first()) {
         // SYN without ACK. What the far side answers has both.
-        TCP => (rest.get(13)? & 0x12 == 0x02).then_some(Contact { to: (to, port).into(), udp: false }),
+        (TCP, Some(port), Some(flags), _) => contact(port, By::Tcp).filter(|_| flags & 0x12 == 0x02),
         // Answers of name servers come back from port 53.
-        UDP => {
-            let from = u16::from_be_bytes(rest.get(0..2)?.try_into().ok()?);
-            (from != 53).then_some(Contact { to: (to, port).into(), udp: true })
-        }
-        _ => None,
+        (UDP, Some(port), ..) => contact(port, By::Udp).filter(|_| number(0) != Some(53)),
+        // Kernels tell of groups and neighbours, and that nobody listens: to our marker, for one.
+        (IGMP, ..) | (ICMP, .., Some(3)) | (ICMPV6, .., Some(1 | 130..=137 | 143)) => None,
+        (other, ..) => contact(0, By::Other(other)),
+    }
+}
+
+/// The header behind the options for everybody on the way, which the kernel's words to groups have.
+fn without_options(protocol: u8, rest: &[u8]) -> (u8, &[u8]) {
+    match (protocol, rest) {
+        (0, [next, length, ..]) => (*next, rest.get((usize::from(*length) + 1) * 8..).unwrap_or_default()),
+        _ => (protocol, rest),
     }
 }

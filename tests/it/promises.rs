@@ -1,4 +1,5 @@
-//! SECURITY.md names the tests that hold its promises: they exist.
+//! SECURITY.md names the tests that hold its promises, and the fields of the
+//! audit log: they exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,14 +36,29 @@ fn every_test_that_holds_a_promise_exists() {
     for case in cases {
         assert!(corpus.contains(&format!("\"{case}\"")), "the corpus has no case `{case}`");
     }
-    let tests = sources(&root.join("tests/it"));
-    for test in named(&page, "it: ") {
-        let (_, name) = test.rsplit_once("::").unwrap();
-        let known = [format!("fn {name}("), format!("mod {name};")];
-        assert!(known.iter().any(|known| tests.contains(known)), "tests/it has no `{test}`");
+    for (kind, directory) in [("it: ", "tests/it"), ("unit: ", "runtime/src")] {
+        for test in named(&page, kind) {
+            assert!(is_test(&root.join(directory), &test), "{directory} has no test `{test}`");
+        }
     }
-    let unit = sources(&root.join("runtime/src"));
-    for test in named(&page, "unit: ") {
-        assert!(unit.contains(&format!("fn {test}(")), "runtime/src has no test `{test}`");
+}
+
+/// A function with `#[test]` above it in the file of its module, or a module with tests.
+fn is_test(sources: &Path, test: &str) -> bool {
+    let text = |module: &str| fs::read_to_string(sources.join(module.replace("::", "/") + ".rs"));
+    if text(test).is_ok_and(|text| text.contains("#[test]")) {
+        return true;
     }
+    let Some((module, name)) = test.rsplit_once("::") else { return false };
+    let text = text(module).unwrap_or_default();
+    let Some((before, _)) = text.split_once(&format!("fn {name}(")) else { return false };
+    let attributes = before.trim_end().lines().rev().map(str::trim).take_while(|line| line.starts_with("#["));
+    attributes.into_iter().any(|attribute| attribute == "#[test]")
+}
+
+#[test]
+fn every_field_of_the_audit_log_is_documented() {
+    let page = fs::read_to_string(dist::root().join("SECURITY.md")).unwrap();
+    let missing: Vec<&str> = tests::audit::names().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "SECURITY.md does not name {missing:?}");
 }

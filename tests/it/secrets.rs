@@ -5,7 +5,6 @@ mod auth;
 mod captures;
 mod layers;
 mod logins;
-mod planted;
 mod slots;
 mod tripwire;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::process::Command;
-use tests::{CPI_ERROR, Job, call, dist, process};
+use tests::{CPI_ERROR, Job, dist, process};
 
 #[test]
 fn no_program_knows_the_variable_that_opens_holes() {
@@ -19,10 +19,7 @@ fn no_program_listens_to_it() {
         ("json-duplicate-key", r#"{"method":"info","method":"info","arguments":[]}"#.to_owned()),
         ("limit-request_mib", format!(r#"{{"method":"info","arguments":[]{}}}"#, " ".repeat(17 << 20))),
     ] {
-        call::open_hole(Some(check));
-        let response = job.raw(request).run();
-        call::open_hole(None);
-        response.fails(CPI_ERROR, &["request: "]);
+        job.raw(request).env("WASM_CPI_HOLE", check).run().fails(CPI_ERROR, &["request: "]);
     }
     let output = Command::new(dist::tool()).arg("holes").output().unwrap();
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));

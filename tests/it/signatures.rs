@@ -3,29 +3,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 use tests::job::{make_dir, set_mode, write};
+use tests::signing::{line, public, signed};
 use tests::users::{NOBODY, give, is_root};
 use tests::{CPI_ERROR, Job, Response, dist, hostile};
-
-fn pair(seed: u8) -> Ed25519KeyPair {
-    Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()
-}
-
-fn public(seed: u8) -> String {
-    STANDARD.encode(pair(seed).public_key())
-}
-
-/// A line for the file of signatures.
-fn line(seed: u8, guest: &[u8]) -> String {
-    let text = format!("wasm-cpi guest sha256:{}\n", dist::sha256(guest));
-    format!("{}\n", STANDARD.encode(pair(seed).sign(text.as_bytes())))
-}
 
 fn small() -> Vec<u8> {
     hostile::guest("small")
@@ -95,7 +81,7 @@ fn enough_signatures_let_a_guest_run() {
 fn too_few_signatures_keep_it_from_being_compiled() {
     let by = |seed| line(seed, &small());
     let other = line(1, &hostile::guest("plain"));
-    let digest = format!("{}\n", STANDARD.encode(pair(1).sign(dist::sha256(&small()).as_bytes())));
+    let digest = format!("{}\n", signed(1, dist::sha256(&small()).as_bytes()));
     for (threshold, n, signatures, said) in [
         (1, 1, vec![by(2)], "0 of 1 needed signatures"),
         (1, 1, vec![other.clone()], "0 of 1 needed signatures"),

@@ -1,4 +1,4 @@
-//! The audit log's schema, as README.md documents it: every line that a test
+//! The audit log's schema, as SECURITY.md documents it: every line that a test
 //! reads is held to it.
 
 use crate::{Call, Job};
@@ -108,6 +108,11 @@ const CALL: Fields = &[
     ("hardening", Text, false),
     ("dropped", Number, false),
 ];
+
+/// Of all fields that there are; some more than once.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    [ALL, HTTP, LOGIN, HOST, RESULT, CACHE, CALL].into_iter().flatten().map(|(name, ..)| *name)
+}
 
 /// Of a line, its end included.
 const LINE_MAX: usize = 4096;

@@ -22,7 +22,9 @@ pub mod process;
 pub mod registry;
 pub mod registry_server;
 pub mod response;
+pub mod rows;
 pub mod servers;
+pub mod signing;
 pub mod users;
 
 pub use call::Call;

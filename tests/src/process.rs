@@ -8,13 +8,12 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub struct Finished {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub status: ExitStatus,
-    pub took: Duration,
     /// Whether the program took all of its stdin.
     pub fed: std::io::Result<()>,
 }
@@ -34,7 +33,6 @@ pub fn run(command: &mut Command, stdin: &[u8], guard: Duration) -> Finished {
 }
 
 pub fn run_with_signals(command: &mut Command, stdin: &[u8], guard: Duration, signals: Vec<SignalAt>) -> Finished {
-    let started = Instant::now();
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -66,14 +64,13 @@ pub fn run_with_signals(command: &mut Command, stdin: &[u8], guard: Duration, si
     let status = child.wait().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     drop(done);
     let _ = watchdog.join();
-    let took = started.elapsed();
     assert!(
         !hung.load(Ordering::SeqCst),
         "{command:?} did not end within {guard:?}\nstdout: {}\nstderr: {}",
         String::from_utf8_lossy(&stdout),
         String::from_utf8_lossy(&stderr)
     );
-    Finished { stdout, stderr, status, took, fed }
+    Finished { stdout, stderr, status, fed }
 }
 
 fn read_watching(mut stream: impl Read, pid: Pid, signals: Vec<SignalAt>) -> Vec<u8> {

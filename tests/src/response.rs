@@ -2,7 +2,6 @@
 
 use crate::process::Finished;
 use serde_json::Value;
-use std::time::Duration;
 
 pub const CPI_ERROR: &str = "Bosh::Clouds::CpiError";
 pub const CLOUD_ERROR: &str = "Bosh::Clouds::CloudError";
@@ -39,7 +38,6 @@ const MAX_STDERR: usize = 1 << 20;
 pub struct Response {
     pub json: Value,
     pub stderr: String,
-    pub took: Duration,
 }
 
 impl Response {
@@ -63,7 +61,7 @@ impl Response {
         let plain = |c: char| c == '\n' || !(c.is_control() || is_invisible(c));
         assert!(stderr.chars().all(plain), "control or invisible characters on stderr\n{context}");
         assert!(stderr.is_empty() || stderr.ends_with('\n'), "a line without an end on stderr\n{context}");
-        Response { json, stderr, took: finished.took }
+        Response { json, stderr }
     }
 
     /// The result of a call that must have succeeded.
@@ -109,13 +107,6 @@ impl Response {
         let (name, remedy) = (format!("`{limit}` ("), format!("raise `limits.{limit}` in the CPI's config"));
         self.fails(CLOUD_ERROR, &["limit: ", &name, &remedy])
     }
-
-    /// Ended within this time.
-    #[track_caller]
-    pub fn within(&self, seconds: f64) -> &Response {
-        assert!(self.took.as_secs_f64() < seconds, "took {:?}, not {seconds} s: {}", self.took, self.json);
-        self
-    }
 }
 
 fn check_shape(json: &Value, cli_deletes_stemcell: bool, context: &str) {
@@ -144,6 +135,17 @@ pub fn depth(value: &Value) -> usize {
 }
 
 /// Characters that hide text or turn it around.
-pub(crate) fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+pub fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// A user that owns nothing.
 pub const NOBODY: u32 = 65_534;
@@ -9,14 +10,26 @@ pub const NOBODY: u32 = 65_534;
 /// Another one.
 pub const SOMEBODY: u32 = 65_533;
 
+static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// Whether this is root; says what is left out where it is not.
-#[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
 pub fn is_root(for_what: &str) -> bool {
     let root = rustix::process::geteuid().is_root() && others_exist();
     if !root {
-        eprintln!("skipped, as only root can do it: {for_what}");
+        skip(&format!("{for_what}: only root can do it"));
     }
     root
+}
+
+#[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
+fn skip(what: &str) {
+    eprintln!("skipped: {what}");
+    SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).push(what.to_owned());
+}
+
+/// What was left out since this was last asked.
+pub fn skipped() -> Vec<String> {
+    std::mem::take(&mut SKIPPED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// In a user namespace root may be the only user there is.
@@ -43,13 +56,12 @@ pub struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// Mounts at the directory, or answers `None` where this machine does not
     /// let even root do that (some containers).
-    #[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
     pub fn mount(at: &Path, options: &str) -> Option<SmallDisk> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at).status();
         if mounted.is_ok_and(|status| status.success()) {
             return Some(SmallDisk(at.to_owned()));
         }
-        eprintln!("skipped, as this machine mounts nothing: tmpfs with {options}");
+        skip(&format!("tmpfs with {options}: this machine mounts nothing"));
         None
     }
 }

@@ -78,11 +78,20 @@ impl Fuzzer {
         Ok(fuzzer)
     }
 
-    /// Seeds of a target that is gone, or a target without seeds, is a mistake.
+    /// Seeds of a target that is gone, a target without seeds, or a seed whose name
+    /// is the fuzzer's and says nothing, is a mistake.
     fn check_seeds(&self) -> Result<()> {
         let mut seeded = Vec::new();
         for entry in fs::read_dir(&self.seeds).with_context(|| format!("{} is missing", self.seeds.display()))? {
-            seeded.push(entry?.file_name().to_string_lossy().into_owned());
+            let entry = entry?;
+            seeded.push(entry.file_name().to_string_lossy().into_owned());
+            for seed in fs::read_dir(entry.path())? {
+                let seed = seed?.path();
+                let name = seed.file_name().unwrap_or_default().to_string_lossy();
+                if name.len() == 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                    bail!("{} is a seed without a name: name what it shows", seed.display());
+                }
+            }
         }
         seeded.sort();
         if seeded != self.targets {

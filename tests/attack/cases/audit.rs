@@ -4,7 +4,7 @@
 //! Every response is held to `Response`'s contract as well: no control or
 //! invisible character on stderr, and no more than a megabyte.
 
-use crate::case::Case;
+use crate::case::{API, Case};
 use crate::row;
 use crate::world::{Served, World};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::process::Stdio;
+use tests::response::is_invisible;
 use tests::{Job, Response, probe};
 
 const CLASS: &str = "audit and logs";
@@ -30,13 +31,10 @@ pub(super) fn cases() -> Vec<Case> {
         case("a line of the log that pretends to be several", &["escape-log"], logged),
         case("printed lines that pretend to be another's", &["escape-log"], printed),
         case("a line of JSON that pretends to have other fields", &["escape-log"], json_lines),
-        case("a panic and an error that steer a terminal", &["escape-log"], failures),
+        case("errors that steer a terminal", &["escape-log"], failures),
         case("a request id that steers a terminal", &["escape-log"], request_id),
         case("a method that steers a terminal", &["escape-log"], method),
-        case("a server whose words steer a terminal", &["escape-log"], peer),
-        case("a flood of lines", &["limit-log_lines"], lines),
-        case("a flood of bytes", &["limit-log_kib"], bytes),
-        case("a line without an end", &["limit-line_bytes"], endless),
+        case("a server whose words steer a terminal", &["escape-log"], peer).speaking_to(API),
         case("a flood of refused requests", &["limit-log_lines"], denials),
         case("a flood of warnings leaves room for how it ended", &["story-size"], story),
         case("seals are named, not shown", &["seal-printed"], seals),
@@ -119,18 +117,13 @@ fn json_lines(world: &World) -> Result<(), String> {
 
 fn failures(world: &World) -> Result<(), String> {
     for operation in [
-        json!({"op": "panic", "message": NASTY}),
         json!({"op": "error", "kind": "cloud", "message": NASTY}),
         json!({"op": "error", "kind": "not-supported", "message": NASTY}),
         json!({"op": "garbage", "kind": "nul", "in_error": true}),
     ] {
         let response = run(&job(world), json!([operation]));
         attributed(&response)?;
-        let steers = |c: char| {
-            c != '\n'
-                && (c.is_control()
-                    || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
-        };
+        let steers = |c: char| c != '\n' && (c.is_control() || is_invisible(c));
         for text in [response.message(), response.log()] {
             if text.contains(steers) {
                 return Err(format!("{operation}: {text:?}"));
@@ -173,38 +166,6 @@ fn peer(world: &World) -> Result<(), String> {
         attributed(&response)?;
         if world.arrived().len() != 1 || response.message().contains('\u{1b}') {
             return Err(format!("{raw:?}: {:?}", response.message()));
-        }
-    }
-    Ok(())
-}
-
-fn lines(world: &World) -> Result<(), String> {
-    let response = run(&job(world), json!([{"op": "log", "message": "flood", "repeat": 20_000}]));
-    attributed(&response)?;
-    told(&response.stderr, "18000 lines of probe dropped: `limits.log_lines` is reached")?;
-    let shown = response.stderr.lines().count();
-    if shown == 2001 { Ok(()) } else { Err(format!("{shown} lines are shown")) }
-}
-
-fn bytes(world: &World) -> Result<(), String> {
-    let message = "x".repeat(4000);
-    let response = run(&job(world), json!([{"op": "log", "message": message, "repeat": 1000}]));
-    attributed(&response)?;
-    told(&response.stderr, "`limits.log_kib` is reached")?;
-    if response.stderr.len() < 600 * 1024 { Ok(()) } else { Err(format!("{} bytes are shown", response.stderr.len())) }
-}
-
-fn endless(world: &World) -> Result<(), String> {
-    for operation in [
-        json!({"op": "log", "message": "x".repeat(4 << 20)}),
-        json!({"op": "print", "text": "x".repeat(1 << 20), "repeat": 16}),
-        json!({"op": "print", "stream": "stderr", "text": "\u{1b}".repeat(1 << 20)}),
-    ] {
-        let response = run(&job(world), json!([operation]));
-        attributed(&response)?;
-        told(&response.stderr, "more bytes; limits.line_bytes")?;
-        if response.stderr.lines().count() != 1 || response.stderr.len() > 8 * 1024 {
-            return Err(format!("{} bytes in {} lines", response.stderr.len(), response.stderr.lines().count()));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! rows; here are those that name files. Without the lock-down, which would keep
 //! whoever listens to them from opening any.
 
-use crate::case::Case;
+use crate::case::{API, Case};
 use crate::row;
 use serde_json::{Value, json};
 use tests::job::write;
@@ -27,7 +27,8 @@ pub(super) fn cases() -> Vec<Case> {
             row::prepare(world, &Value::Null)?;
             expect(&probe::outcomes_in(call.run().message())[0]["error"]["kind"], &json!("tls"))?;
             expect(&json!(world.arrived().len()), &json!(0))
-        }),
+        })
+        .speaking_to(API),
         Case::new(CLASS, "SSLKEYLOGFILE asks for the keys of connections", &["tls-key-log"], |world| {
             let job = row::job(world, &json!({"config": {"hardening": "off"}}));
             let file = job.path("keys");
@@ -35,7 +36,8 @@ pub(super) fn cases() -> Vec<Case> {
             row::prepare(world, &Value::Null)?;
             expect(&probe::outcomes_in(call.run().message())[0]["ok"]["status"], &json!(200))?;
             expect(&json!(file.exists()), &json!(false))
-        }),
+        })
+        .speaking_to(API),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! What is kept of a call for the operator: the audit log, which nobody else
 //! may write or bend, and the trace of HTTP, which shows no credentials.
 
-use crate::case::Case;
+use crate::case::{API, Case};
 use crate::row;
 use crate::world::World;
 use serde_json::{Value, json};
@@ -58,8 +58,9 @@ pub(super) fn cases() -> Vec<Case> {
             let response = Job::default().call("has_vm", json!([probe::cid(&json!([error]))])).run();
             assert_eq!(response.message(), "x\\nconfig: forged by an error");
         }),
-        Case::new(CLASS, "credentials by their names in the trace of HTTP", &["trace-credentials"], credentials),
-        Case::new(CLASS, "a guest that fills the log by the trace of HTTP", &["trace-bounds"], flood),
+        Case::new(CLASS, "credentials by their names in the trace of HTTP", &["trace-credentials"], credentials)
+            .speaking_to(API),
+        Case::new(CLASS, "a guest that fills the log by the trace of HTTP", &["trace-bounds"], flood).speaking_to(API),
     ]
 }
 

@@ -81,15 +81,20 @@ fn info_and_methods_that_the_guest_has_not_have_a_line() {
 
 #[test]
 fn every_end_of_a_guest_has_a_line_with_what_was_used() {
-    let job = audited(Job::default()).limits(json!({"wall_seconds": 1, "cleanup_seconds": 1, "memory_mib": 64}));
-    for (script, error, who) in [
-        (json!([{"op": "error", "kind": "vm-not-found", "message": "gone"}]), "Bosh::Clouds::VMNotFound", "guest"),
-        (json!([{"op": "trap"}]), CLOUD_ERROR, "guest"),
-        (json!([{"op": "panic", "message": "p"}]), CLOUD_ERROR, "guest"),
-        (json!([{"op": "exit", "code": 0}]), CLOUD_ERROR, "guest"),
-        (json!([{"op": "grow", "mib": 500}]), CLOUD_ERROR, "limit"),
-        (json!([{"op": "loop"}]), CLOUD_ERROR, "limit"),
+    for (script, limits, error, who) in [
+        (
+            json!([{"op": "error", "kind": "vm-not-found", "message": "gone"}]),
+            json!({}),
+            "Bosh::Clouds::VMNotFound",
+            "guest",
+        ),
+        (json!([{"op": "trap"}]), json!({}), CLOUD_ERROR, "guest"),
+        (json!([{"op": "panic", "message": "p"}]), json!({}), CLOUD_ERROR, "guest"),
+        (json!([{"op": "exit", "code": 0}]), json!({}), CLOUD_ERROR, "guest"),
+        (json!([{"op": "grow", "mib": 500}]), json!({"memory_mib": 64}), CLOUD_ERROR, "limit"),
+        (json!([{"op": "loop"}]), json!({"wall_seconds": 1, "cleanup_seconds": 1}), CLOUD_ERROR, "limit"),
     ] {
+        let job = audited(Job::default()).limits(limits);
         call(&job, &script).fails(error, &[]);
         let end = last_call(&job);
         assert_eq!((&end["error"], &end["who"]), (&json!(error), &json!(who)), "{script}: {end}");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use tests::cloud::{answered, failed, get, job, outcome};
 use tests::servers::{Answer, Authority, Identity, Server, Validity, grant, with};
+use tests::users::{NOBODY, give, is_root};
 use tests::{CPI_ERROR, Job, job as files};
 
 const NAMES: [&str; 3] = ["127.0.0.1", "api.localhost", "localhost"];
@@ -171,6 +172,16 @@ fn certificates_and_keys_are_files_that_others_cannot_write_nor_read_where_secre
         files::set_mode(&file(name), 0o600);
     }
     answered(&outcome(&job, get(&server.url("/"))), 200);
+    if is_root("running as another user") {
+        // As calls run under a Director: the files are that user's, and judged after lock-down.
+        let theirs = trusting(&server, json!({"ca": "ca.pem", "client": {"cert": "own.pem", "key": "own.key"}}));
+        for name in ["ca.pem", "own.pem", "own.key"] {
+            std::fs::copy(file(name), theirs.path("config").join(name)).unwrap();
+        }
+        give(&theirs.path(""), NOBODY);
+        let response = theirs.script(json!([get(&server.url("/"))])).user(NOBODY).run();
+        answered(&tests::probe::outcomes(response.result())[0], 200);
+    }
     let refused = |name: &str, said: &str| {
         let outcome = outcome(&job, get(&server.url("/")));
         assert_eq!(outcome["error"]["kind"], "tls", "{outcome}");

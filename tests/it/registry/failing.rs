@@ -32,7 +32,7 @@ fn all_fail(server_is: &str, section: Value, said: &[&str]) {
     let endpoint = section["endpoint"].as_str().unwrap().to_owned();
     for (index, response) in calls(&job(section)).iter().enumerate() {
         assert!(response.json["error"].is_object(), "{server_is}, call {index}: {}", response.json);
-        response.fails(CLOUD_ERROR, &[&format!("registry {endpoint} ")]).fails(CLOUD_ERROR, said).within(10.0);
+        response.fails(CLOUD_ERROR, &[&format!("registry {endpoint} ")]).fails(CLOUD_ERROR, said);
         assert_eq!(response.error()["ok_to_retry"], false);
         let shown = format!("{} {}", response.json, response.stderr);
         assert!(!shown.contains("the registry's password"), "{shown}");
@@ -111,7 +111,7 @@ fn settings_that_cannot_be_read_are_left_alone() {
         let job = job(section(&server));
         for method in ["attach_disk", "detach_disk"] {
             let response = job.call(method, json!(["vm-1", "disk-1"])).api_version(1).run();
-            response.fails(CLOUD_ERROR, &[said]).within(10.0);
+            response.fails(CLOUD_ERROR, &[said]);
         }
         assert!(server.requests().iter().all(|seen| seen.method() == "GET"), "{said}");
     }

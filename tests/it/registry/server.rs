@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use tests::registry_server::{RegistryServer, USER, basic, command, database, password, password_file};
 use tests::servers::{Authority, Validity};
@@ -260,21 +261,21 @@ fn a_kill_under_load_loses_nothing_that_was_acknowledged() {
         let mut server = RegistryServer::start(dir.path());
         all_there(&server, &expected);
         let over = Arc::new(AtomicBool::new(false));
+        let (told, acknowledgements) = channel();
         let pid = Pid::from_child(server.child());
         let acknowledged: Vec<BTreeMap<String, u64>> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..4_u64)
                 .map(|writer| {
-                    let (server, over) = (&server, Arc::clone(&over));
-                    scope.spawn(move || write_until(server, &over, round, writer))
+                    let (server, over, told) = (&server, Arc::clone(&over), told.clone());
+                    scope.spawn(move || write_until(server, &over, &told, round, writer))
                 })
                 .collect();
-            std::thread::sleep(Duration::from_millis(900));
+            drop(told);
+            assert_eq!(acknowledgements.iter().take(20).count(), 20);
             kill_process(pid, Signal::KILL).unwrap();
             over.store(true, Ordering::SeqCst);
             writers.into_iter().map(|writer| writer.join().unwrap()).collect()
         });
-        let count: usize = acknowledged.iter().map(BTreeMap::len).sum();
-        assert!(count > 20, "only {count} writes in that time");
         expected.extend(acknowledged.into_iter().flatten());
     }
     all_there(&RegistryServer::start(dir.path()), &expected);
@@ -290,15 +291,24 @@ fn all_there(server: &RegistryServer, expected: &BTreeMap<String, u64>) {
     }
 }
 
-/// What was acknowledged, by ID.
-fn write_until(server: &RegistryServer, over: &AtomicBool, round: u64, writer: u64) -> BTreeMap<String, u64> {
+/// What was acknowledged, by ID; told as it happens.
+fn write_until(
+    server: &RegistryServer,
+    over: &AtomicBool,
+    told: &Sender<()>,
+    round: u64,
+    writer: u64,
+) -> BTreeMap<String, u64> {
     let mut acknowledged = BTreeMap::new();
     for number in (round * 1_000_000).. {
         for id in [format!("vm-{writer}-{number}"), format!("same-{round}-{writer}")] {
             let (line, auth) = (format!("PUT /instances/{id}/settings"), basic(USER, &password()));
             let answer = server.request(&line, Some(&auth), json!({"n": number}).to_string().as_bytes());
             match answer {
-                Ok(answer) if answer.status == 200 => drop(acknowledged.insert(id, number)),
+                Ok(answer) if answer.status == 200 => {
+                    acknowledged.insert(id, number);
+                    let _ = told.send(());
+                }
                 _ if over.load(Ordering::SeqCst) => return acknowledged,
                 Ok(answer) => panic!("{}", answer.body),
                 // Killed, and the flag comes a moment later.

@@ -95,7 +95,7 @@ fn the_second_leak_ends_the_call() {
         {"op": "clock.sleep", "ms": 60_000, "on_cancel": [undo, {"op": "log", "message": "cleaned up"}]},
     ]);
     let response = call(&job, &script);
-    response.within(5.0).fails(
+    response.fails(
         CLOUD_ERROR,
         &["policy: 2 answers held secrets (last `auth.password`)", "look at what the guest asked for"],
     );

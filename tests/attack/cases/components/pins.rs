@@ -4,12 +4,12 @@ use super::{CLASS, has_vm, refused};
 use crate::case::Case;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tests::job::write;
-use tests::{CPI_ERROR, Job, Response, dist, hostile};
+use tests::signing::{line, public};
+use tests::{CPI_ERROR, Job, Response, hostile};
 
 const REFUSED: [&str; 2] = ["guest.wasm: its sha256 is ", "but `guest.sha256` pins "];
 
@@ -87,22 +87,8 @@ fn exchanged(in_place: bool) {
     });
 }
 
-fn pair(seed: u8) -> Ed25519KeyPair {
-    Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn public(seed: u8) -> String {
-    STANDARD.encode(pair(seed).public_key())
-}
-
 fn keys() -> Vec<Value> {
     [1, 2, 3].map(|seed| json!(public(seed))).to_vec()
-}
-
-/// A line for the file of signatures.
-fn line(seed: u8, guest: &[u8]) -> String {
-    let text = format!("wasm-cpi guest sha256:{}\n", dist::sha256(guest));
-    format!("{}\n", STANDARD.encode(pair(seed).sign(text.as_bytes())))
 }
 
 fn signed(threshold: usize, keys: &[Value], lines: &[String]) -> Job {

@@ -2,7 +2,7 @@
 //! of a guest that keeps something back.
 
 use super::CLASS;
-use crate::case::Case;
+use crate::case::{API, Case};
 use crate::row;
 use crate::world::{Served, World};
 use serde_json::{Value, json};
@@ -43,7 +43,8 @@ pub(super) fn cases() -> Vec<Case> {
             let sent = create(world, &json!([bootstrap, post(json!({"user_data": "{{0.ok}}"})), done]))?;
             assert_eq!(sent.result()[0], "vm-1");
             Ok(())
-        }),
+        })
+        .speaking_to(API),
         Case::silent(CLASS, "addresses that the Director decided on", &["network-decided"], || {
             for addition in [
                 json!({"ip": "10.0.0.6"}),

