@@ -60,7 +60,8 @@ pub(super) fn blank(
 ) -> Result<Option<Vec<u8>>, Unreadable> {
     let handed_out = with_credentials && Check::CredentialsHandedOut.on();
     let is_unwanted = |name: &str| is_one_of(name, &NAMES) || (handed_out && is_one_of(name, &HANDED_OUT));
-    if !hinted(body) && !(handed_out && HINTS_OF_HANDED_OUT.as_ref().is_none_or(|hints| hints.is_match(body))) {
+    let named = hinted(body) || (handed_out && HINTS_OF_HANDED_OUT.as_ref().is_none_or(|hints| hints.is_match(body)));
+    if !named {
         return Ok(None);
     }
     let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
