@@ -174,9 +174,9 @@ fn a_login_that_fails_says_so_and_nothing_of_the_guests_is_sent() {
         (Answer::new(302, "").header("Location", "/elsewhere"), "protocol", "HTTP 302"),
         (Answer::new(201, "{}"), "protocol", "without a token in `header:x-subject-token`"),
         (Answer::new(201, "").header("X-Subject-Token", ""), "protocol", "without a token"),
-        (Answer::bytes("nonsense"), "protocol", "login `main`: POST"),
+        (Answer::bytes("nonsense"), "protocol", "failed (protocol); the log says where and why"),
         (Answer::bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), "truncated", "login `main`"),
-        (Answer::stall(""), "timeout", "`limits.first_byte_seconds`"),
+        (Answer::stall(""), "timeout", "failed (timeout); the log says"),
     ];
     for (answer, kind, said) in cases {
         let (identity, api) = (Server::answering(answer), api("x-auth-token", &[]));
@@ -186,6 +186,9 @@ fn a_login_that_fails_says_so_and_nothing_of_the_guests_is_sent() {
         failed(&outcomes[0], kind, false, &["login `main`", said]);
         assert_eq!(outcomes[1]["error"]["kind"], kind, "{}", outcomes[1]);
         assert_eq!(api.connections(), 0);
+        // The operator hears where it goes, and the guest does not.
+        let place = identity.origin();
+        assert!(response.stderr.contains(&place) && !outcomes[0].to_string().contains(&place), "{}", response.stderr);
         assert!(!response.json.to_string().contains("battery"));
     }
     let api = api("x-auth-token", &[]);
