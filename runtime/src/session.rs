@@ -197,7 +197,9 @@ fn open_and_lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<S
 fn logged(log: Arc<GuestLog>, audit: Arc<Audit>, watch: Option<Watch>) -> Box<dyn Fn(&HttpEvent) + Send + Sync> {
     Box::new(move |event| {
         audit.http(event);
-        let level = if event.outcome.is_ok() { Level::Debug } else { Level::Warn };
+        // Where a login goes, the guest is not told, whatever came of it.
+        let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300);
+        let level = if fine { Level::Debug } else { Level::Warn };
         log.write_of_runtime(level, &event.to_string());
         if let Some(watch) = &watch {
             watch(Observed::Http(event));
