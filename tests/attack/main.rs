@@ -15,12 +15,14 @@ mod dns;
 mod holes;
 mod needles;
 mod network;
+mod parts;
 mod row;
 mod table;
 mod trace;
 mod watch;
 mod world;
 
+use parts::Part;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -30,7 +32,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.split_first() {
         Some((first, rest)) if first == INSIDE => inside(rest),
-        _ => network::enter(INSIDE, &words),
+        Some((first, _)) if Part::is_named_by(first) => network::enter(INSIDE, &words),
+        _ => parts::run(&words),
     };
     match done {
         Ok(code) => code,
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
 
 /// `--holes`, and parts of names to choose cases by.
 fn inside(words: &[String]) -> Result<ExitCode, String> {
+    let part = Part::named(words);
     let holes = words.iter().any(|word| word == "--holes");
     let filters: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let files = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
@@ -56,13 +60,10 @@ fn inside(words: &[String]) -> Result<ExitCode, String> {
             let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
             let mut cases = cases::all()?;
             if holes {
-                return holes::run(&world, &cases, wanted);
+                return holes::run(&world, &cases, part, wanted);
             }
             cases.retain(|case| wanted(&case.id()));
-            if cases.is_empty() {
-                return Err(format!("no case has {} in its name", filters.join(" or ")));
-            }
-            Ok(table::run(&world, &cases))
+            Ok(table::run(&world, &part.of(cases)))
         },
     )
 }
