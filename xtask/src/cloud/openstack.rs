@@ -1,0 +1,176 @@
+//! Real OpenStack on the loopback interface: Keystone, Glance, Placement, Nova,
+//! Neutron and Cinder, with a database and a message bus of their own.
+//!
+//! Upstream's code in the versions of `tests/openstack/requirements.lock`. What is
+//! not real: Nova's fake hypervisor starts nothing, and two small drivers in
+//! `tests/openstack/plugins` stand in for networks and storage. State and secrets are
+//! new with each cloud; the Python environment and the empty schemas are kept.
+
+mod bus;
+mod database;
+mod guard;
+mod packages;
+mod services;
+mod settings;
+
+use super::processes::Processes;
+use super::step::{say, step};
+use crate::files;
+use crate::repo::Repo;
+use anyhow::{Context, Result, bail};
+use guard::Guard;
+use settings::{Ports, Settings};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Where everything is.
+struct Lab {
+    /// What the repository says about the cloud.
+    data: PathBuf,
+    home: PathBuf,
+    state: PathBuf,
+    venv: PathBuf,
+    processes: Processes,
+}
+
+/// Starts it, unless it is up and well; returns the path of `cloud.json`.
+pub(crate) fn up(repo: &Repo) -> Result<PathBuf> {
+    let begun = Instant::now();
+    let lab = Lab::new(repo)?;
+    let _lock = lab.lock()?;
+    let cloud = lab.home.join("cloud.json");
+    let digest = lab.digest()?;
+    if cloud.exists() {
+        match lab.check(&digest) {
+            Ok(()) => {
+                say(begun, "it is up already, and well");
+                return Ok(cloud);
+            }
+            Err(why) => say(begun, &format!("the cloud that is up is started anew: {why:#}")),
+        }
+    }
+    lab.clean()?;
+    step("Debian's packages", || packages::debian(&lab))?;
+    step("Python's packages", || packages::python(&lab))?;
+    let guard = Guard::new(repo)?;
+    let started = lab.start(&cloud, &digest);
+    if started.is_err() {
+        // The logs stay, for a look.
+        lab.processes.stop()?;
+    }
+    guard.dismiss()?;
+    started?;
+    say(begun, "in all");
+    Ok(cloud)
+}
+
+/// Ends it and removes all but what makes the next start fast.
+pub(crate) fn down(repo: &Repo) -> Result<()> {
+    let lab = Lab::new(repo)?;
+    let _lock = lab.lock()?;
+    step("stopped and removed", || lab.clean())
+}
+
+impl Lab {
+    fn new(repo: &Repo) -> Result<Lab> {
+        // The owner of our own entry in /proc is who we are: std has no other way to ask.
+        if fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
+            bail!("OpenStack's services run as root here: run this as root");
+        }
+        let data = repo.root.join("tests/openstack");
+        let home = super::home(repo, "openstack");
+        files::directory(&home, 0o700)?;
+        let home = fs::canonicalize(&home)?;
+        let venv = home.join("venv");
+        let processes = Processes::new(&home, &[&data.join("bin"), &venv.join("bin")]);
+        Ok(Lab { data, state: home.join("state"), venv, home, processes })
+    }
+
+    /// One at a time; a second waits.
+    fn lock(&self) -> Result<File> {
+        let file = File::create(self.home.join("lock"))?;
+        file.lock().context("the lock cannot be taken")?;
+        Ok(file)
+    }
+
+    fn start(&self, cloud: &Path, digest: &str) -> Result<()> {
+        let settings = Settings::new(Ports::free()?)?;
+        files::directory(&self.state, 0o700)?;
+        for directory in
+            ["etc", "fernet", "credential", "lock", "images", "staging", "tasks", "conversion", "instances"]
+        {
+            files::directory(&self.state.join(directory), 0o700)?;
+        }
+        settings.fill(&self.data.join("etc"), &self.state.join("etc"), &self.state, &self.venv)?;
+        settings.ports.write(&self.state.join("ports"))?;
+        files::write(&self.state.join("digest"), digest, 0o600)?;
+        let mut bus = bus::start(self, &settings)?;
+        database::start(self, &settings)?;
+        step("message bus", || bus::wait(&mut bus, &settings))?;
+        services::start(self, &settings)?;
+        let text =
+            step("a compute host, flavors, networks, a user's credentials", || services::resources(self, &settings))?;
+        services::check(self, settings.ports)?;
+        files::write(cloud, &text, 0o600)
+    }
+
+    fn check(&self, digest: &str) -> Result<()> {
+        let made_from = fs::read_to_string(self.state.join("digest")).unwrap_or_default();
+        if made_from != digest {
+            bail!("tests/openstack has changed since");
+        }
+        services::check(self, Ports::read(&self.state.join("ports")).context("its ports are not known")?)
+    }
+
+    fn clean(&self) -> Result<()> {
+        self.processes.stop()?;
+        for name in ["cloud.json", "state", "log", "pids"] {
+            let path = self.home.join(name);
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            match removed {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("{} could not be removed", path.display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Of everything that the cloud is made from.
+    fn digest(&self) -> Result<String> {
+        let mut hash = Sha256::new();
+        let mut directories = vec![self.data.clone()];
+        while let Some(directory) = directories.pop() {
+            let mut entries: Vec<PathBuf> = fs::read_dir(&directory)
+                .with_context(|| format!("{} cannot be read", directory.display()))?
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect::<Result<_, _>>()?;
+            entries.retain(|path| !path.ends_with("__pycache__"));
+            entries.sort();
+            for path in entries {
+                hash.update(path.to_string_lossy().as_bytes());
+                match path.is_dir() {
+                    true => directories.push(path),
+                    false => hash.update(fs::read(&path)?),
+                }
+            }
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Whether that directory was made with the versions that are wanted now.
+    fn is_of_these_versions(&self, directory: &Path) -> bool {
+        let read = |path: PathBuf| fs::read_to_string(path).ok();
+        let wanted = read(self.data.join("requirements.lock"));
+        wanted.is_some() && wanted == read(directory.join("requirements.lock"))
+    }
+
+    /// Says so.
+    fn stamp(&self, directory: &Path) -> Result<()> {
+        files::copy(&self.data.join("requirements.lock"), &directory.join("requirements.lock"), 0o644)
+    }
+}
