@@ -90,11 +90,18 @@ impl Processes {
         Ok(answer)
     }
 
+    pub(super) fn end_of_log(&self, name: &str) -> String {
+        tail(&self.log_file(name))
+    }
+
+    fn log_file(&self, name: &str) -> PathBuf {
+        self.home.join("log").join(format!("{name}.log"))
+    }
+
     /// The log of that name, to be added to.
     fn log(&self, name: &str) -> Result<(PathBuf, File)> {
-        let directory = self.home.join("log");
-        fs::create_dir_all(&directory)?;
-        let path = directory.join(format!("{name}.log"));
+        fs::create_dir_all(self.home.join("log"))?;
+        let path = self.log_file(name);
         let file = File::options().create(true).append(true).open(&path);
         let file = file.with_context(|| format!("{} could not be opened", path.display()))?;
         Ok((path, file))
@@ -132,10 +139,10 @@ impl Started {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         while !ready() {
             if let Some(status) = self.child.try_wait()? {
-                bail!("{name} ended ({status}); the end of {}:\n{}", self.log.display(), tail(&self.log));
+                bail!("{name} ended ({status}); {}", tail(&self.log));
             }
             if Instant::now() > deadline {
-                bail!("{name} is not ready after {seconds} s; the end of {}:\n{}", self.log.display(), tail(&self.log));
+                bail!("{name} is not ready after {seconds} s; {}", tail(&self.log));
             }
             thread::sleep(PAUSE);
         }
@@ -158,7 +165,7 @@ impl Started {
 fn judge(name: &str, status: std::io::Result<ExitStatus>, log: &Path) -> Result<()> {
     let status = status.with_context(|| format!("{name} could not be started"))?;
     if !status.success() {
-        bail!("{name} failed ({status}); the end of {}:\n{}", log.display(), tail(log));
+        bail!("{name} failed ({status}); {}", tail(log));
     }
     Ok(())
 }
@@ -199,10 +206,10 @@ fn is_marked(pid: u32, home: &Path) -> bool {
     environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
 }
 
-/// The last lines of a log.
+/// Where a log is, and its last lines.
 fn tail(log: &Path) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(TAIL)..];
-    last.iter().map(|line| format!("      {line}\n")).collect()
+    format!("the end of {}:\n      {}", log.display(), last.join("\n      "))
 }

@@ -4,8 +4,10 @@ use super::Lab;
 use super::settings::{Ports, Settings};
 use crate::cloud::processes::{Started, answers};
 use crate::cloud::step::step;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::json;
+use std::thread;
+use std::time::Duration;
 
 /// A program of the environment, its files of settings, and the ports on which it answers HTTP.
 struct Service {
@@ -134,7 +136,18 @@ pub(super) fn resources(lab: &Lab, settings: &Settings) -> Result<String> {
         "metadata_url": format!("http://127.0.0.1:{}", settings.ports.of("metadata")),
         "metadata_secret": settings.metadata_secret,
     });
-    script(lab, "resources", &given.to_string())
+    // It waits for services that do not answer by themselves: there is no point in that once one has died.
+    thread::scope(|scope| {
+        let made = scope.spawn(|| script(lab, "resources", &given.to_string()));
+        while !made.is_finished() {
+            if let Err(dead) = all_run(lab) {
+                lab.processes.stop()?;
+                return Err(dead);
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        made.join().map_err(|_| anyhow!("a thread panicked"))?
+    })
 }
 
 fn script(lab: &Lab, name: &str, given: &str) -> Result<String> {
@@ -144,12 +157,19 @@ fn script(lab: &Lab, name: &str, given: &str) -> Result<String> {
     lab.processes.ask(name, &mut python, given)
 }
 
-/// What is wrong with a cloud that is up, if anything is.
+/// Whether a cloud that is up is well.
 pub(super) fn check(lab: &Lab, ports: Ports) -> Result<()> {
-    let names = ["database", "names", "bus"].into_iter().chain(SERVICES.iter().map(|service| service.name));
-    if let Some(name) = names.into_iter().find(|name| !lab.processes.is_running(name)) {
-        bail!("{name} does not run");
+    all_run(lab)?;
+    match SERVICES.iter().find(|service| !service.ports.iter().all(|port| answers(ports.of(port)))) {
+        Some(service) => bail!("{} does not answer", service.name),
+        None => Ok(()),
     }
-    let silent = SERVICES.iter().find(|service| !service.ports.iter().all(|port| answers(ports.of(port))));
-    silent.map_or(Ok(()), |service| bail!("{} does not answer", service.name)).context("health")
+}
+
+fn all_run(lab: &Lab) -> Result<()> {
+    let names = ["database", "names", "bus"].into_iter().chain(SERVICES.iter().map(|service| service.name));
+    match names.into_iter().find(|name| !lab.processes.is_running(name)) {
+        Some(name) => bail!("{name} does not run any more; {}", lab.processes.end_of_log(name)),
+        None => Ok(()),
+    }
 }

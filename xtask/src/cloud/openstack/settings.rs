@@ -102,6 +102,9 @@ impl Settings {
             ("state".to_owned(), state.display().to_string()),
             ("venv".to_owned(), venv.display().to_string()),
         ]);
+        for user in ["cinder", "glance", "neutron", "nova", "placement"] {
+            values.insert(format!("auth.{user}"), self.auth(user));
+        }
         for entry in fs::read_dir(templates).with_context(|| format!("{} cannot be read", templates.display()))? {
             let entry = entry?;
             let filled = filled(&fs::read_to_string(entry.path())?, &values);
@@ -109,6 +112,15 @@ impl Settings {
             files::write(&to.join(entry.file_name()), &filled, 0o600)?;
         }
         Ok(())
+    }
+
+    /// The lines by which a service logs in, wherever it does.
+    fn auth(&self, user: &str) -> String {
+        format!(
+            "auth_type = password\nauth_url = {}\nusername = {user}\npassword = {}\nproject_name = service\n\
+             user_domain_name = Default\nproject_domain_name = Default\nregion_name = RegionOne",
+            self.identity, self.secret
+        )
     }
 }
 
