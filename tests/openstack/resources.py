@@ -23,17 +23,12 @@ def wait_for(what, found):
         time.sleep(0.3)
 
 
-def volume_service_is_up():
-    services = admin("block-storage", "GET", "/os-services")["services"]
-    return any(s["binary"] == "cinder-volume" and s["state"] == "up" for s in services)
-
-
 def network(api, kind, **fields):
     return api("network", "POST", f"/v2.0/{kind}s".replace("_", "-"), {kind: fields})[kind]
 
 
 wait_for("a compute host", lambda: admin("compute", "GET", "/os-hypervisors")["hypervisors"])
-wait_for("a volume service", volume_service_is_up)
+wait_for("storage for volumes", lambda: admin("block-storage", "GET", "/scheduler-stats/get_pools")["pools"])
 
 # The defaults are too small for tests side by side. Tests of quotas set their own.
 quota = {"instances": 200, "cores": 400, "ram": 800000, "key_pairs": 100, "server_groups": 200, "server_group_members": 100}
