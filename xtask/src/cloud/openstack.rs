@@ -109,8 +109,9 @@ impl Lab {
         files::write(&self.state.join("digest"), digest, 0o600)?;
         let mut bus = bus::start(self, &settings)?;
         database::start(self, &settings)?;
+        step("keystone", || services::start_keystone(self, &settings))?;
         step("message bus", || bus::wait(&mut bus, &settings))?;
-        services::start(self, &settings)?;
+        step("placement, neutron, glance, cinder, nova", || services::start_others(self, &settings))?;
         let text =
             step("a compute host, flavors, networks, a user's credentials", || services::resources(self, &settings))?;
         services::check(self, settings.ports)?;

@@ -3,7 +3,6 @@
 use super::Lab;
 use super::settings::{Ports, Settings};
 use crate::cloud::processes::{Started, answers};
-use crate::cloud::step::step;
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 use std::thread;
@@ -38,23 +37,24 @@ const SERVICES: [Service; 11] = [
 
 const NOVA: &[&str] = &["nova.conf", "nova-database.conf"];
 
-pub(super) fn start(lab: &Lab, settings: &Settings) -> Result<()> {
-    let [keystone, placement, others @ .., compute] = &SERVICES;
-    step("keystone", || {
-        bootstrap(lab, settings)?;
-        wait(&mut begin(lab, settings, keystone)?, keystone, settings)?;
-        catalog(lab, settings)
-    })?;
-    step("placement, neutron, glance, cinder, nova", || {
-        let mut first = begin(lab, settings, placement)?;
-        let started: Result<Vec<Started>> = others.iter().map(|service| begin(lab, settings, service)).collect();
-        wait(&mut first, placement, settings)?;
-        begin(lab, settings, compute)?;
-        for (started, service) in started?.iter_mut().zip(others) {
-            wait(started, service, settings)?;
-        }
-        Ok(())
-    })
+/// Keystone first: it needs no bus, and the others ask it.
+pub(super) fn start_keystone(lab: &Lab, settings: &Settings) -> Result<()> {
+    let [keystone, ..] = &SERVICES;
+    bootstrap(lab, settings)?;
+    wait(&mut begin(lab, settings, keystone)?, keystone, settings)?;
+    catalog(lab, settings)
+}
+
+pub(super) fn start_others(lab: &Lab, settings: &Settings) -> Result<()> {
+    let [_, placement, others @ .., compute] = &SERVICES;
+    let mut first = begin(lab, settings, placement)?;
+    let started: Result<Vec<Started>> = others.iter().map(|service| begin(lab, settings, service)).collect();
+    wait(&mut first, placement, settings)?;
+    begin(lab, settings, compute)?;
+    for (started, service) in started?.iter_mut().zip(others) {
+        wait(started, service, settings)?;
+    }
+    Ok(())
 }
 
 fn begin(lab: &Lab, settings: &Settings, service: &Service) -> Result<Started> {
