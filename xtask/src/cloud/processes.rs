@@ -112,7 +112,7 @@ impl Processes {
         pid.is_some_and(|pid| is_marked(pid, &self.home))
     }
 
-    pub(super) fn pid_file(&self, name: &str) -> PathBuf {
+    fn pid_file(&self, name: &str) -> PathBuf {
         self.home.join("pids").join(name)
     }
 
@@ -135,6 +135,10 @@ impl Processes {
 }
 
 impl Started {
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn wait(&mut self, name: &str, seconds: u64, mut ready: impl FnMut() -> bool) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         while !ready() {
@@ -212,4 +216,82 @@ fn tail(log: &Path) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(TAIL)..];
     format!("the end of {}:\n      {}", log.display(), last.join("\n      "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn sleeper(processes: &Processes) -> Started {
+        // With a child that has left the group, as daemons do.
+        let script = "setsid sleep 1000 & exec sleep 1000";
+        processes.start("sleeper", processes.command("sh").args(["-c", script])).unwrap()
+    }
+
+    #[test]
+    fn everything_that_was_started_is_found_and_ended_and_nothing_else() {
+        let (mine, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (mine, other) = (Processes::new(mine.path(), &[]), Processes::new(other.path(), &[]));
+        let (_one, _two) = (sleeper(&mine), sleeper(&other));
+        assert!(mine.is_running("sleeper") && !mine.is_running("absent"));
+        while marked(&mine.home).unwrap().len() + marked(&other.home).unwrap().len() < 4 {
+            thread::sleep(PAUSE);
+        }
+        assert_eq!(mine.stop().unwrap(), 2);
+        assert!(!mine.is_running("sleeper") && other.is_running("sleeper"));
+        assert_eq!((mine.stop().unwrap(), other.stop().unwrap()), (0, 2));
+    }
+
+    #[test]
+    fn the_environment_of_the_user_is_not_passed_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let processes = Processes::new(dir.path(), &[Path::new("/own")]);
+        let seen = processes.ask("env", processes.command("env").arg("-u").arg("_"), "").unwrap();
+        let mut names: Vec<&str> = seen.lines().filter_map(|line| line.split('=').next()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["HOME", "LANG", "PATH", "SPT_NOENV", MARK]);
+        assert!(seen.contains("PATH=/own:/usr/"), "{seen}");
+    }
+
+    #[test]
+    fn a_failure_shows_the_end_of_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let processes = Processes::new(dir.path(), &[]);
+        let script = "seq 100; echo why >&2; exit 3";
+        let error = processes.run("it", processes.command("sh").args(["-c", script])).unwrap_err().to_string();
+        for part in ["it failed", "exit status: 3", "it.log", "\n      100\n", "why"] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(!error.contains("\n      75\n"), "{error}");
+        let mut started = processes.start("it", processes.command("sh").args(["-c", "echo more; exit 4"])).unwrap();
+        let error = started.wait("it", 60, || false).unwrap_err().to_string();
+        assert!(error.contains("exit status: 4") && error.contains("more"), "{error}");
+    }
+
+    #[test]
+    fn a_text_goes_in_and_an_answer_comes_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let processes = Processes::new(dir.path(), &[]);
+        assert_eq!(processes.ask("it", &mut processes.command("cat"), "abc").unwrap(), "abc");
+        assert!(processes.ask("it", &mut processes.command("false"), "abc").is_err());
+    }
+
+    #[test]
+    fn a_port_answers_only_if_http_comes_back() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let serve = |answer: &'static [u8]| {
+            let listener = listener.try_clone().unwrap();
+            thread::spawn(move || listener.accept().unwrap().0.write_all(answer).unwrap())
+        };
+        for (answer, good) in [(&b"HTTP/1.1 300 Multiple Choices\r\n\r\n"[..], true), (b"SSH-2.0-x\r\n", false)] {
+            let server = serve(answer);
+            assert_eq!(answers(port), good);
+            server.join().unwrap();
+        }
+        assert!(listens(port));
+        drop(listener);
+        assert!(!listens(port) && !answers(port));
+    }
 }

@@ -24,6 +24,7 @@ pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
         let processes = Processes::new(&home, &[]);
         let program = repo.root.join("target").join(&repo.triple).join("release/cloud");
         let mut started = processes.start("sim", processes.command(program).arg("--state").arg(&home))?;
+        files::write(&home.join("pid"), &started.id().to_string(), 0o600)?;
         started.wait("the simulator", 30, || cloud.exists())
     })?;
     Ok(cloud)
