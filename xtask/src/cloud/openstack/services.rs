@@ -140,9 +140,9 @@ pub(super) fn resources(lab: &Lab, settings: &Settings) -> Result<String> {
     thread::scope(|scope| {
         let made = scope.spawn(|| script(lab, "resources", &given.to_string()));
         while !made.is_finished() {
-            if let Err(dead) = all_run(lab) {
+            if let Some(name) = dead(lab) {
                 lab.processes.stop()?;
-                return Err(dead);
+                bail!("{name} ended; {}", lab.processes.end_of_log(name));
             }
             thread::sleep(Duration::from_millis(200));
         }
@@ -159,17 +159,17 @@ fn script(lab: &Lab, name: &str, given: &str) -> Result<String> {
 
 /// Whether a cloud that is up is well.
 pub(super) fn check(lab: &Lab, ports: Ports) -> Result<()> {
-    all_run(lab)?;
+    if let Some(name) = dead(lab) {
+        bail!("{name} does not run any more");
+    }
     match SERVICES.iter().find(|service| !service.ports.iter().all(|port| answers(ports.of(port)))) {
         Some(service) => bail!("{} does not answer", service.name),
         None => Ok(()),
     }
 }
 
-fn all_run(lab: &Lab) -> Result<()> {
-    let names = ["database", "names", "bus"].into_iter().chain(SERVICES.iter().map(|service| service.name));
-    match names.into_iter().find(|name| !lab.processes.is_running(name)) {
-        Some(name) => bail!("{name} does not run any more; {}", lab.processes.end_of_log(name)),
-        None => Ok(()),
-    }
+/// One that was started and does not run, if there is one.
+fn dead(lab: &Lab) -> Option<&'static str> {
+    let mut names = ["database", "names", "bus"].into_iter().chain(SERVICES.iter().map(|service| service.name));
+    names.find(|name| !lab.processes.is_running(name))
 }
