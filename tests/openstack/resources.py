@@ -28,14 +28,16 @@ def network(api, kind, **fields):
 
 
 wait_for("a compute host", lambda: admin("compute", "GET", "/os-hypervisors")["hypervisors"])
-wait_for("storage for volumes", lambda: admin("block-storage", "GET", "/scheduler-stats/get_pools")["pools"])
+pools = "/scheduler-stats/get_pools"
+wait_for("storage for volumes", lambda: admin("block-storage", "GET", pools)["pools"])
 
 # The defaults are too small for tests side by side. Tests of quotas set their own.
-quota = {"instances": 200, "cores": 400, "ram": 800000, "key_pairs": 100, "server_groups": 200, "server_group_members": 100}
-admin("compute", "PUT", f"/os-quota-sets/{bosh.project}", {"quota_set": quota})
+quota = {"instances": 200, "cores": 400, "ram": 800000, "key_pairs": 100, "server_groups": 200}
+admin("compute", "PUT", f"/os-quota-sets/{bosh.project}", {"quota_set": quota | {"server_group_members": 100}})
 quota = {"volumes": 500, "snapshots": 500, "gigabytes": 8000, "per_volume_gigabytes": 2000}
 admin("block-storage", "PUT", f"/os-quota-sets/{bosh.project}", {"quota_set": quota})
-quota = {"network": 100, "subnet": 100, "port": 1000, "router": 20, "floatingip": 100, "security_group": 100, "security_group_rule": 1000}
+quota = {"network": 100, "subnet": 100, "port": 1000, "router": 20, "floatingip": 100}
+quota |= {"security_group": 100, "security_group_rule": 1000}
 admin("network", "PUT", f"/v2.0/quotas/{bosh.project}", {"quota": quota})
 
 flavors = {}
@@ -65,7 +67,8 @@ address = network(bosh, "floatingip", floating_network_id=external)["floating_ip
 
 bosh("compute", "POST", "/os-keypairs", {"keypair": {"name": "bosh"}})
 credential = {"application_credential": {"name": "bosh", "roles": [{"name": "member"}]}}
-credential = bosh("identity", "POST", f"/users/{bosh.user}/application_credentials", credential)["application_credential"]
+credential = bosh("identity", "POST", f"/users/{bosh.user}/application_credentials", credential)
+credential = credential["application_credential"]
 
 cloud = {
     "auth_url": given["identity"],

@@ -27,6 +27,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// In what outlives a cloud: what it was made for.
+const STAMP: &str = "made-for";
+
 /// Where everything is.
 struct Lab {
     /// What the repository says about the cloud.
@@ -167,15 +170,21 @@ impl Lab {
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Whether that directory was made with the versions that are wanted now.
-    fn is_of_these_versions(&self, directory: &Path) -> bool {
-        let read = |path: PathBuf| fs::read_to_string(path).ok();
-        let wanted = read(self.data.join("requirements.lock"));
-        wanted.is_some() && wanted == read(directory.join("requirements.lock"))
+    /// Whether that directory was made here, with the versions that are wanted now.
+    fn is_current(&self, directory: &Path) -> Result<bool> {
+        let wanted = self.wanted()?;
+        Ok(fs::read_to_string(directory.join(STAMP)).is_ok_and(|made_for| made_for == wanted))
     }
 
     /// Says so.
     fn stamp(&self, directory: &Path) -> Result<()> {
-        files::copy(&self.data.join("requirements.lock"), &directory.join("requirements.lock"), 0o644)
+        files::write(&directory.join(STAMP), &self.wanted()?, 0o644)
+    }
+
+    /// The place counts, too: programs of an environment that was moved are those of the old one.
+    fn wanted(&self) -> Result<String> {
+        let lock = self.data.join("requirements.lock");
+        let lock = fs::read_to_string(&lock).with_context(|| format!("{} cannot be read", lock.display()))?;
+        Ok(format!("{}\n{lock}", self.home.display()))
     }
 }

@@ -6,11 +6,10 @@
 
 use super::Lab;
 use super::settings::Settings;
-use crate::cloud::processes::Started;
+use crate::cloud::processes::{Started, listens};
 use crate::cloud::step::step;
 use anyhow::{Context, Result};
 use std::fs;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
@@ -24,7 +23,7 @@ const CELL1_BUS: &str = "{scheme}://{username}:{password}@{hostname}:{port}/{pat
 
 pub(super) fn start(lab: &Lab, settings: &Settings) -> Result<()> {
     let image = lab.home.join("schemas");
-    if !lab.is_of_these_versions(&image) {
+    if !lab.is_current(&image)? {
         step("database with empty schemas, once for these versions", || make(lab, settings, &image))?;
     }
     step("database", || {
@@ -58,7 +57,6 @@ fn data(lab: &Lab) -> PathBuf {
 
 /// Starts the server on the data that is there, and lets the services in.
 fn serve(lab: &Lab, settings: &Settings) -> Result<Started> {
-    let socket = lab.state.join("database.sock");
     let mut server = lab.processes.command("mariadbd");
     server.args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin"]);
     server.args(["--character-set-server=utf8mb3", "--collation-server=utf8mb3_general_ci", "--max-connections=500"]);
@@ -66,13 +64,11 @@ fn serve(lab: &Lab, settings: &Settings) -> Result<Started> {
     server.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync"]);
     server.args(["--innodb-buffer-pool-size=256M", "--innodb-log-file-size=32M", "--performance-schema=OFF"]);
     server.arg(format!("--port={}", settings.ports.of("database")));
-    for (option, path) in
-        [("datadir", data(lab)), ("socket", socket.clone()), ("pid-file", lab.state.join("database.pid"))]
-    {
-        server.arg(format!("--{option}={}", path.display()));
-    }
+    // The rest lies in the directory of the data. A whole path could be too long for a socket.
+    server.args(["--socket=socket", "--pid-file=pid"]).arg(format!("--datadir={}", data(lab).display()));
     let mut server = lab.processes.start("database", &mut server)?;
-    server.wait("database", 60, || UnixStream::connect(&socket).is_ok())?;
+    let socket = data(lab).join("socket");
+    server.wait("database", 60, || listens(settings.ports.of("database")) && socket.exists())?;
     let secret = &settings.secret;
     sql(
         lab,
@@ -83,7 +79,7 @@ fn serve(lab: &Lab, settings: &Settings) -> Result<Started> {
 
 fn sql(lab: &Lab, text: &str) -> Result<()> {
     let mut client = lab.processes.command("mariadb");
-    client.args(["--no-defaults", "--user=root"]).arg("--socket").arg(lab.state.join("database.sock"));
+    client.current_dir(data(lab)).args(["--no-defaults", "--user=root", "--socket=socket"]);
     lab.processes.ask("database", &mut client, text).map(drop)
 }
 

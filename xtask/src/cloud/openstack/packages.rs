@@ -55,8 +55,7 @@ pub(super) fn debian(lab: &Lab) -> Result<()> {
     apt(lab, &["update", "--quiet=2"])?;
     if !missing.is_empty() {
         let install = ["install", "--yes", "--quiet=2", "--no-install-recommends"];
-        apt(lab, &[&install, missing.as_slice()].concat())
-            .with_context(|| format!("by hand: apt-get install {}", missing.join(" ")))?;
+        apt(lab, &[&install, missing.as_slice()].concat())?;
     }
     unpack(lab, &unpacked)
 }
@@ -64,7 +63,8 @@ pub(super) fn debian(lab: &Lab) -> Result<()> {
 fn apt(lab: &Lab, words: &[&str]) -> Result<()> {
     let mut apt = command::new("apt-get");
     apt.args(["-o", "DPkg::Lock::Timeout=600"]).args(words).env("DEBIAN_FRONTEND", "noninteractive");
-    lab.processes.run("apt-get", &mut apt)
+    let run = lab.processes.run("apt-get", &mut apt);
+    run.with_context(|| format!("this is made for Debian 12, and needs {} and {BUS} of it", PACKAGES.join(", ")))
 }
 
 fn unpack(lab: &Lab, to: &Path) -> Result<()> {
@@ -84,7 +84,7 @@ fn unpack(lab: &Lab, to: &Path) -> Result<()> {
 
 pub(super) fn python(lab: &Lab) -> Result<()> {
     let lock = lab.data.join("requirements.lock");
-    if lab.is_of_these_versions(&lab.venv) {
+    if lab.is_current(&lab.venv)? {
         return Ok(());
     }
     let version = "import sys; print('%d.%d' % sys.version_info[:2])";
