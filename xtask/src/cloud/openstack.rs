@@ -157,7 +157,7 @@ impl Lab {
                 .with_context(|| format!("{} cannot be read", directory.display()))?
                 .map(|entry| entry.map(|entry| entry.path()))
                 .collect::<Result<_, _>>()?;
-            entries.retain(|path| !path.ends_with("__pycache__"));
+            entries.retain(|path| !path.ends_with("__pycache__") && !path.ends_with("README.md"));
             entries.sort();
             for path in entries {
                 hash.update(path.to_string_lossy().as_bytes());

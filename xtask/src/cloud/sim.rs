@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 /// Starts it anew; returns the path of `cloud.json`.
 pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
-    down(repo)?;
-    step("simulator: built", || {
+    stop(repo)?;
+    step("build the simulator", || {
         let mut cargo = repo.cargo_static("build");
         command::run(cargo.args(["--release", "--quiet", "--package", "tests", "--bin", "cloud"]))
     })?;
@@ -20,17 +20,25 @@ pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
     files::directory(&home, 0o700)?;
     let home = fs::canonicalize(&home)?;
     let cloud = home.join("cloud.json");
-    step("simulator: started", || {
+    step("start the simulator", || {
         let processes = Processes::new(&home, &[]);
         let program = repo.root.join("target").join(&repo.triple).join("release/cloud");
         let mut started = processes.start("sim", processes.command(program).arg("--state").arg(&home))?;
         files::write(&home.join("pid"), &started.id().to_string(), 0o600)?;
-        started.wait("the simulator", 30, || cloud.exists())
+        let ready = started.wait("the simulator", 30, || cloud.exists());
+        if ready.is_err() {
+            processes.stop()?;
+        }
+        ready
     })?;
     Ok(cloud)
 }
 
 pub(super) fn down(repo: &Repo) -> Result<()> {
+    step("stopped and removed", || stop(repo))
+}
+
+fn stop(repo: &Repo) -> Result<()> {
     let home = super::home(repo, "sim");
     if !home.exists() {
         return Ok(());
