@@ -188,3 +188,62 @@ impl Lab {
         Ok(format!("{}\n{lock}", self.home.display()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lab(home: &Path) -> Lab {
+        let data = home.join("data");
+        fs::create_dir_all(data.join("etc")).unwrap();
+        fs::write(data.join("requirements.lock"), "nova==31.0.0\n").unwrap();
+        let processes = Processes::new(home, &[]);
+        Lab { data, state: home.join("state"), venv: home.join("venv"), home: home.to_path_buf(), processes }
+    }
+
+    #[test]
+    fn what_was_made_serves_only_here_and_only_these_versions() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut lab = lab(dir.path());
+        fs::create_dir(&lab.venv).unwrap();
+        assert!(!lab.is_current(&lab.venv).unwrap(), "made half");
+        lab.stamp(&lab.venv).unwrap();
+        assert!(lab.is_current(&lab.venv).unwrap());
+        lab.home = dir.path().join("elsewhere");
+        assert!(!lab.is_current(&lab.venv).unwrap());
+        lab.home = dir.path().to_path_buf();
+        fs::write(lab.data.join("requirements.lock"), "nova==32.0.0\n").unwrap();
+        assert!(!lab.is_current(&lab.venv).unwrap());
+    }
+
+    #[test]
+    fn a_change_of_any_file_that_the_cloud_is_made_from_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let lab = lab(dir.path());
+        let mut seen = vec![lab.digest().unwrap()];
+        for (path, text) in [("etc/nova.conf", "a"), ("etc/nova.conf", "b"), ("etc/more.conf", "b")] {
+            fs::write(lab.data.join(path), text).unwrap();
+            let digest = lab.digest().unwrap();
+            assert!(!seen.contains(&digest), "{path}: {text}");
+            seen.push(digest);
+        }
+        fs::write(lab.data.join("README.md"), "text").unwrap();
+        assert_eq!(seen.last(), Some(&lab.digest().unwrap()));
+    }
+
+    #[test]
+    fn what_makes_the_next_start_fast_is_kept_and_all_else_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let lab = lab(dir.path());
+        for kept_or_not in ["venv", "schemas", "rabbitmq", "state/etc", "log", "pids"] {
+            fs::create_dir_all(lab.home.join(kept_or_not)).unwrap();
+        }
+        fs::write(lab.home.join("cloud.json"), "{}").unwrap();
+        for _ in ["once", "again"] {
+            lab.clean().unwrap();
+        }
+        let mut left: Vec<_> = fs::read_dir(&lab.home).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["data", "rabbitmq", "schemas", "venv"]);
+    }
+}

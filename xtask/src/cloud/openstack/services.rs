@@ -173,3 +173,23 @@ fn dead(lab: &Lab) -> Option<&'static str> {
     let mut names = ["database", "names", "bus"].into_iter().chain(SERVICES.iter().map(|service| service.name));
     names.find(|name| !lab.processes.is_running(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_service_has_its_settings_and_known_ports() {
+        let etc = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/openstack/etc");
+        let ports = Settings::new(Ports::default()).unwrap().ports;
+        for service in &SERVICES {
+            for file in service.files {
+                assert!(etc.join(file).exists(), "{}: {file}", service.name);
+            }
+            for port in service.ports {
+                assert_ne!(ports.of(port), 0, "{}: {port}", service.name);
+            }
+        }
+    }
+}

@@ -31,7 +31,7 @@ const PORTS: [(&str, u16); 11] = [
 const OFFSETS: [u16; 3] = [0, 100, 200];
 
 /// One running cloud's ports: the usual ones, moved by a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ports(u16);
 
 impl Ports {
