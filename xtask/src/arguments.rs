@@ -46,6 +46,12 @@ On the way there:
                      one; secrets belong into a file
       --allow-local  Let grants reach this machine itself: for tests
       --no-build     Take the binaries from target/dist as they are
+  cloud up|down openstack|sim
+                     Start or end a cloud on this machine to try guests on, and
+                     say where the file lies that tells how to reach it
+                     openstack  the real services of OpenStack, with a hypervisor
+                                that only pretends; as root, on Debian 12
+                     sim        the simulator that tests use
   tidy               Check sizes of files, words and paths that must not occur
 
   -h, --help         This text
@@ -59,6 +65,19 @@ pub(crate) enum Part {
     Guests,
     Integration,
     Attack,
+}
+
+/// A cloud that can be started here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cloud {
+    Openstack,
+    Sim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Up,
+    Down,
 }
 
 /// Which attacks, and on what.
@@ -96,6 +115,7 @@ pub(crate) enum Task {
     Attack(Attack),
     Setup,
     Build,
+    Cloud { direction: Direction, cloud: Cloud },
     Demo,
     Fuzz(Fuzz),
     Guest { directory: PathBuf },
@@ -118,6 +138,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
         "attack" => attack(rest),
+        "cloud" => cloud(rest),
         "fuzz" => fuzz(rest),
         "guest" => guest(rest),
         "job" => job(rest),
@@ -150,6 +171,27 @@ fn attack(words: &[String]) -> Result<Task, String> {
         }
         attack => Ok(Task::Attack(attack)),
     }
+}
+
+fn cloud(words: &[String]) -> Result<Task, String> {
+    let usage = "cargo xtask cloud up|down openstack|sim";
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (direction, cloud) = match words.as_slice() {
+        [direction, cloud] => (*direction, *cloud),
+        [_, _, more, ..] => return Err(format!("`cloud` takes two words, got `{more}` as well: {usage}")),
+        _ => return Err(format!("`cloud` needs a direction and a cloud: {usage}")),
+    };
+    let direction = match direction {
+        "up" => Direction::Up,
+        "down" => Direction::Down,
+        other => return Err(format!("`cloud {other}`: expected up or down: {usage}")),
+    };
+    let cloud = match cloud {
+        "openstack" => Cloud::Openstack,
+        "sim" => Cloud::Sim,
+        other => return Err(format!("there is no cloud `{other}`: {usage}")),
+    };
+    Ok(Task::Cloud { direction, cloud })
 }
 
 fn fuzz(words: &[String]) -> Result<Task, String> {
@@ -268,6 +310,8 @@ mod tests {
                 Task::Attack(Attack { holes: true, filters: vec!["scheme".to_owned()], ..Attack::default() }),
             ),
             ("attack --minutes 5", Task::Attack(Attack { minutes: Some(5), ..Attack::default() })),
+            ("cloud up openstack", Task::Cloud { direction: Direction::Up, cloud: Cloud::Openstack }),
+            ("cloud down sim", Task::Cloud { direction: Direction::Down, cloud: Cloud::Sim }),
             ("fuzz", Task::Fuzz(Fuzz::default())),
             ("fuzz json --minutes 5", Task::Fuzz(Fuzz { target: Some("json".to_owned()), minutes: Some(5) })),
             ("guest ../mine", Task::Guest { directory: "../mine".into() }),
@@ -292,6 +336,11 @@ mod tests {
             ("job a --guest", ".wasm"),
             ("job a --policy", "policy.json"),
             ("job a --properties", "JSON"),
+            ("cloud", "up|down"),
+            ("cloud up", "openstack|sim"),
+            ("cloud out sim", "`cloud out`"),
+            ("cloud up ec2", "`ec2`"),
+            ("cloud up sim now", "`now`"),
             ("fuzz a b", "`b`"),
             ("fuzz --fast", "--fast"),
             ("fuzz --minutes", "1440"),

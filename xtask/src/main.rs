@@ -10,6 +10,7 @@
 mod arguments;
 mod attack;
 mod build;
+mod cloud;
 mod command;
 mod demo;
 mod deny;
@@ -54,6 +55,7 @@ fn run(words: &[String]) -> Result<()> {
         Task::Setup => setup::run(&repo).map(drop),
         Task::Attack(attack) => attack::run(&repo, &attack),
         Task::Build => build::run(&repo),
+        Task::Cloud { direction, cloud } => cloud::run(&repo, direction, cloud),
         Task::Demo => demo::run(&repo),
         Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),
         Task::Guest { directory } => guest::run(&repo, &directory),
