@@ -1,0 +1,174 @@
+//! Volumes that a server boots from, and volumes that come and go.
+
+use super::clock;
+use super::message::{Response, fault};
+use super::simulator::Call;
+use super::state::{Effect, State};
+use super::table::{Item, stranger};
+use super::{volume, volume_actions};
+use serde_json::{Value, json};
+
+const KEYS: [&str; 13] = [
+    "boot_index",
+    "uuid",
+    "source_type",
+    "destination_type",
+    "volume_size",
+    "delete_on_termination",
+    "device_name",
+    "volume_type",
+    "disk_bus",
+    "device_type",
+    "guest_format",
+    "no_device",
+    "tag",
+];
+
+/// What `block_device_mapping_v2` asks for, once it makes sense.
+pub(super) fn check(state: &State, call: &Call, asked: &Value) -> Result<Vec<Value>, Response> {
+    let devices = asked["block_device_mapping_v2"].as_array().cloned().unwrap_or_default();
+    let image = asked["imageRef"].as_str().is_some_and(|id| !id.is_empty());
+    let boots = |device: &&Value| index(device) == Some(0);
+    let to_volume = |device: &Value| device["destination_type"] == "volume";
+    if devices.iter().filter(boots).count() > usize::from(!image || !devices.iter().any(to_volume))
+        && !devices.is_empty()
+    {
+        let message = "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not valid.";
+        return Err(fault(400, message));
+    }
+    for device in &devices {
+        if let Some(key) = stranger(device, &KEYS) {
+            let message = format!(
+                "Invalid input for field/attribute 0. Value: {device}. Additional properties are not allowed ('{key}' was unexpected)"
+            );
+            return Err(fault(400, &message));
+        }
+        let id = device["uuid"].as_str().unwrap_or_default();
+        match device["source_type"].as_str() {
+            Some("volume") => {
+                let known = state.volumes.get(id).filter(|volume| call.session.sees(&volume.project));
+                let message = format!("Block Device Mapping is Invalid: failed to get volume {id}.");
+                let known = known.ok_or_else(|| fault(400, &message))?;
+                if known.text("status") != "available" {
+                    let status = known.text("status");
+                    let message = format!(
+                        "Invalid volume: Volume {id} status must be available or downloading to reserve, but the current status is {status}. "
+                    );
+                    return Err(fault(400, message.trim_end()));
+                }
+                if index(device) == Some(0) && known.text("bootable") != "true" {
+                    return Err(fault(400, &format!("Block Device {id} is not bootable.")));
+                }
+            }
+            Some("image") => {
+                let found = super::image::find(state, &call.session, call.request, id);
+                let message = format!("Block Device Mapping is Invalid: failed to get image {id}.");
+                found.map_err(|_| fault(400, &message))?;
+                if to_volume(device) && size(device) == 0 {
+                    let message = "Block Device Mapping is Invalid: Images with destination_type 'volume' need to have a non-zero size specified";
+                    return Err(fault(400, message));
+                }
+            }
+            Some("blank" | "snapshot") => {}
+            _ => return Err(fault(400, "Block Device Mapping is Invalid: Unable to determine the source of it.")),
+        }
+    }
+    Ok(devices)
+}
+
+fn index(device: &Value) -> Option<i64> {
+    device["boot_index"].as_i64().or_else(|| device["boot_index"].as_str()?.parse().ok())
+}
+
+fn size(device: &Value) -> u64 {
+    let text = || device["volume_size"].as_str().and_then(|text| text.parse().ok());
+    device["volume_size"].as_u64().or_else(text).unwrap_or_default()
+}
+
+/// Makes and attaches what the server asked for.
+pub(super) fn build(state: &mut State, server: &Item) -> Result<(), String> {
+    let devices = server.hidden["devices"].as_array().cloned().unwrap_or_default();
+    for device in devices.iter().filter(|device| device["destination_type"] == "volume") {
+        let id = match device["source_type"].as_str() {
+            Some("volume") => device["uuid"].as_str().unwrap_or_default().to_owned(),
+            _ => {
+                let wanted = json!({
+                    "size": size(device), "imageRef": device["uuid"], "volume_type": device["volume_type"],
+                    "availability_zone": server.hidden["zone"], "name": "",
+                });
+                let made = volume::add(state, &server.project, server.text("user_id"), &wanted);
+                let made = made
+                    .map_err(|_| format!("Build of instance {} aborted: VolumeSizeExceedsAvailableQuota", server.id))?;
+                state.forget(&made);
+                volume_actions::settle(state, &made);
+                made
+            }
+        };
+        let name = device["device_name"].as_str().map(str::to_owned);
+        let last = super::creating::truthy(&device["delete_on_termination"]);
+        reserve(state, &server.id, &id, name, last);
+        attached(state, &server.id, &id);
+    }
+    Ok(())
+}
+
+/// Notes an attachment that is to come; answers its device.
+pub(super) fn reserve(state: &mut State, server: &str, volume: &str, device: Option<String>, last: bool) -> String {
+    let device = device.unwrap_or_else(|| free_name(state, server));
+    let attachment = state.uuid();
+    let entry = json!({
+        "id": volume, "device": device, "delete_on_termination": last, "attachment": attachment, "bdm": state.uuid(),
+    });
+    if let Some(volumes) = state.servers.get_mut(server).and_then(|server| server.hidden["volumes"].as_array_mut()) {
+        volumes.push(entry);
+    }
+    state.volumes.set(volume, "status", json!("attaching"));
+    device
+}
+
+/// The first that neither a disk of the flavor nor a volume has.
+fn free_name(state: &State, server: &str) -> String {
+    let Some(server) = state.servers.get(server) else { return String::new() };
+    let flavor = state.flavors.get(server.hidden["flavor"].as_str().unwrap_or_default());
+    let on_image = u8::from(!server.hidden["image"].is_null());
+    let ephemeral = u8::from(flavor.is_some_and(|flavor| flavor.number("OS-FLV-EXT-DATA:ephemeral") > 0));
+    let volumes = server.hidden["volumes"].as_array().cloned().unwrap_or_default();
+    let names = (b'a' + on_image + ephemeral..=b'z').map(|letter| format!("/dev/sd{}", char::from(letter)));
+    let taken = |name: &String| volumes.iter().any(|volume| volume["device"] == *name);
+    names.into_iter().find(|name| !taken(name)).unwrap_or_default()
+}
+
+/// The server has it.
+pub(super) fn attached(state: &mut State, server: &str, volume: &str) {
+    let volumes = state.servers.get(server).and_then(|server| server.hidden["volumes"].as_array());
+    let entry = volumes.into_iter().flatten().find(|entry| entry["id"] == volume).cloned();
+    let Some(entry) = entry else { return };
+    let attachment = json!({
+        "id": volume, "attachment_id": entry["attachment"], "volume_id": volume, "server_id": server,
+        "host_name": null, "device": entry["device"], "attached_at": clock::now() + ".000000",
+    });
+    state.volumes.set(volume, "status", json!("in-use"));
+    state.volumes.set(volume, "attachments", json!([attachment]));
+}
+
+/// The server no longer has it.
+pub(super) fn detached(state: &mut State, server: &str, volume: &str) {
+    if let Some(volumes) = state.servers.get_mut(server).and_then(|server| server.hidden["volumes"].as_array_mut()) {
+        volumes.retain(|entry| entry["id"] != volume);
+    }
+    state.volumes.set(volume, "status", json!("available"));
+    state.volumes.set(volume, "attachments", json!([]));
+}
+
+/// With its server goes what was made or marked for that.
+pub(super) fn release(state: &mut State, server: &Item) {
+    for entry in server.hidden["volumes"].as_array().into_iter().flatten() {
+        let id = entry["id"].as_str().unwrap_or_default();
+        state.forget(id);
+        detached(state, &server.id, id);
+        if entry["delete_on_termination"] == true {
+            state.volumes.set(id, "status", json!("deleting"));
+            state.later(&[id], Effect::VolumeGone { volume: id.to_owned() });
+        }
+    }
+}
