@@ -25,6 +25,7 @@ mod message;
 mod metadata;
 mod network;
 mod ports;
+mod python;
 mod recording;
 mod rewrite;
 mod seed;

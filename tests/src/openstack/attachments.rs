@@ -1,6 +1,7 @@
 //! Nova's `os-volume_attachments`: volumes come to servers and go.
 
 use super::message::{Answer, Response, fault, nowhere};
+use super::python::{is_uuid, unfit};
 use super::simulator::Call;
 use super::state::{Effect, State};
 use super::{blockdevices, servers};
@@ -66,6 +67,9 @@ fn not_attached(server: &str, volume: &str) -> Response {
 fn attach(state: &mut State, call: &Call, version: u32, server: &str) -> Answer {
     let asked = &call.body["volumeAttachment"];
     let id = asked["volumeId"].as_str().unwrap_or_default().to_owned();
+    if !is_uuid(&id) {
+        return Err(unfit("volumeId", &asked["volumeId"], "is not a 'uuid'"));
+    }
     let missing = || fault(404, &format!("Volume {id} could not be found."));
     let volume = state.volumes.get(&id).filter(|volume| call.session.sees(&volume.project)).ok_or_else(missing)?;
     servers::settled(state, server, "attach_volume", &STATES)?;
@@ -100,10 +104,8 @@ fn detach(state: &mut State, call: &Call, server: &str, id: &str) -> Answer {
     servers::settled(state, server, "detach_volume", &STATES)?;
     let status = state.volumes.get(id).map(|volume| volume.text("status").to_owned()).unwrap_or_default();
     if status != "in-use" {
-        let message = format!(
-            "Invalid volume: Invalid input received: Invalid volume: Unable to detach volume. Volume status must be 'in-use' and attach_status must be 'attached' to detach. (HTTP 400)"
-        );
-        return Err(fault(400, &message));
+        let message = "Invalid volume: Invalid input received: Invalid volume: Unable to detach volume. Volume status must be 'in-use' and attach_status must be 'attached' to detach. (HTTP 400) (Request-ID: req-00000000-0000-4000-a000-000000000000)";
+        return Err(fault(400, message));
     }
     state.volumes.set(id, "status", json!("detaching"));
     state.later(&[id, server], Effect::Detached { server: server.to_owned(), volume: id.to_owned() });

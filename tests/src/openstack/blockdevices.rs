@@ -2,6 +2,7 @@
 
 use super::clock;
 use super::message::{Response, fault};
+use super::python::unexpected;
 use super::simulator::Call;
 use super::state::{Effect, State};
 use super::table::{Item, stranger};
@@ -27,21 +28,14 @@ const KEYS: [&str; 13] = [
 /// What `block_device_mapping_v2` asks for, once it makes sense.
 pub(super) fn check(state: &State, call: &Call, asked: &Value) -> Result<Vec<Value>, Response> {
     let devices = asked["block_device_mapping_v2"].as_array().cloned().unwrap_or_default();
-    let image = asked["imageRef"].as_str().is_some_and(|id| !id.is_empty());
-    let boots = |device: &&Value| index(device) == Some(0);
     let to_volume = |device: &Value| device["destination_type"] == "volume";
-    if devices.iter().filter(boots).count() > usize::from(!image || !devices.iter().any(to_volume))
-        && !devices.is_empty()
-    {
+    if devices.iter().filter(|device| index(device) == Some(0)).count() > 1 {
         let message = "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not valid.";
         return Err(fault(400, message));
     }
     for device in &devices {
         if let Some(key) = stranger(device, &KEYS) {
-            let message = format!(
-                "Invalid input for field/attribute 0. Value: {device}. Additional properties are not allowed ('{key}' was unexpected)"
-            );
-            return Err(fault(400, &message));
+            return Err(unexpected("0", device, key));
         }
         let id = device["uuid"].as_str().unwrap_or_default();
         match device["source_type"].as_str() {
@@ -65,7 +59,7 @@ pub(super) fn check(state: &State, call: &Call, asked: &Value) -> Result<Vec<Val
                 let message = format!("Block Device Mapping is Invalid: failed to get image {id}.");
                 found.map_err(|_| fault(400, &message))?;
                 if to_volume(device) && size(device) == 0 {
-                    let message = "Block Device Mapping is Invalid: Images with destination_type 'volume' need to have a non-zero size specified";
+                    let message = "Images with destination_type 'volume' need to have a non-zero size specified";
                     return Err(fault(400, message));
                 }
             }
@@ -94,7 +88,7 @@ pub(super) fn build(state: &mut State, server: &Item) -> Result<(), String> {
             _ => {
                 let wanted = json!({
                     "size": size(device), "imageRef": device["uuid"], "volume_type": device["volume_type"],
-                    "availability_zone": server.hidden["zone"], "name": "",
+                    "availability_zone": server.hidden["zone"], "name": "", "description": "",
                 });
                 let made = volume::add(state, &server.project, server.text("user_id"), &wanted);
                 let made = made
@@ -122,7 +116,7 @@ pub(super) fn reserve(state: &mut State, server: &str, volume: &str, device: Opt
     if let Some(volumes) = state.servers.get_mut(server).and_then(|server| server.hidden["volumes"].as_array_mut()) {
         volumes.push(entry);
     }
-    state.volumes.set(volume, "status", json!("attaching"));
+    state.volumes.set(volume, "status", json!("reserved"));
     device
 }
 

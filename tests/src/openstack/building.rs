@@ -1,11 +1,14 @@
 //! A server comes into being, and goes: what Nova does behind its API.
 
-use super::state::State;
+use super::state::{Effect, State};
 use super::{blockdevices, clock, groups, ports, seed, servers};
 use serde_json::{Value, json};
 
 /// The only host's CPUs, RAM in MiB and disk in GiB.
 const HOST: [(&str, u64); 3] = [("vcpus", 1_000), ("ram", 800_000), ("disk", 600_000)];
+
+/// How it begins when no host can take a server.
+pub(super) const NO_HOST: &str = "No valid host was found. ";
 
 /// The server runs now, or says why it does not.
 pub(super) fn finish(state: &mut State, id: &str) {
@@ -39,8 +42,11 @@ fn build(state: &mut State, id: &str) -> Result<(), String> {
     let server = state.servers.get(id).cloned().ok_or("It is gone.")?;
     let flavor = state.flavors.get(server.hidden["flavor"].as_str().unwrap_or_default());
     let fits = flavor.is_some_and(|flavor| HOST.iter().all(|(key, most)| flavor.number(key) <= *most));
-    if !fits || !groups::has_room(state, id) {
-        return Err("No valid host was found. ".to_owned());
+    if !fits {
+        return Err(NO_HOST.to_owned());
+    }
+    if !groups::has_room(state, id) {
+        return Err(format!("{NO_HOST}There are not enough hosts available."));
     }
     let networks = server.hidden["networks"].as_array().cloned().unwrap_or_default();
     let groups: Vec<String> = server.hidden["security_groups"]
@@ -55,12 +61,23 @@ fn build(state: &mut State, id: &str) -> Result<(), String> {
         let (port, made) = match network["port"].as_str() {
             Some(port) => (port.to_owned(), false),
             None => {
-                let mut wanted = json!({"network_id": network["uuid"], "security_groups": groups});
-                if let Some(address) = network["fixed_ip"].as_str() {
+                let uuid = network["uuid"].as_str().unwrap_or_default();
+                let outer = state.networks.get(uuid).is_some_and(|network| network.view["router:external"] == true);
+                if outer {
+                    return Err(aborted("Failed to allocate the network(s), not rescheduling."));
+                }
+                let mut wanted = json!({"network_id": uuid, "security_groups": groups});
+                let address = network["fixed_ip"].as_str();
+                if let Some(address) = address {
                     wanted["fixed_ips"] = json!([{"ip_address": address}]);
                 }
-                let made = ports::add(state, &server.project, &wanted);
-                (made.map_err(|_| aborted("Failed to allocate the network(s), not rescheduling."))?, true)
+                let made = ports::add(state, &server.project, &wanted).map_err(|refusal| match address {
+                    Some(address) if refusal.status == 400 => aborted(&format!(
+                        "Invalid input received: Fixed IP {address} is not a valid ip address for network {uuid}."
+                    )),
+                    _ => aborted("Failed to allocate the network(s), not rescheduling."),
+                });
+                (made?, true)
             }
         };
         connected.push(json!({"id": port, "made": made}));
@@ -79,9 +96,10 @@ fn keep(state: &mut State, id: &str, key: &str, values: &[Value]) {
 }
 
 /// The server is gone, and with it the ports that it was given; a port that
-/// was there before is free again, and so is a volume.
+/// was there before is free again, and so is a volume. One more look still
+/// finds its record.
 pub(super) fn tear_down(state: &mut State, id: &str) {
-    let Some(server) = state.servers.remove(id) else { return };
+    let Some(server) = state.servers.get(id).cloned() else { return };
     for port in server.hidden["ports"].as_array().into_iter().flatten() {
         let name = port["id"].as_str().unwrap_or_default();
         if port["made"] == true {
@@ -92,4 +110,13 @@ pub(super) fn tear_down(state: &mut State, id: &str) {
     }
     blockdevices::release(state, &server);
     groups::leave(state, id);
+    for (key, value) in [
+        ("status", json!("DELETED")),
+        ("OS-EXT-STS:vm_state", json!("deleted")),
+        ("OS-EXT-STS:task_state", Value::Null),
+        ("OS-SRV-USG:terminated_at", json!(clock::now() + ".000000")),
+    ] {
+        state.servers.set(id, key, value);
+    }
+    state.next(id, Effect::ServerForgotten { server: id.to_owned() });
 }

@@ -154,7 +154,9 @@ impl Api {
         let until = Instant::now() + PATIENCE;
         loop {
             let (servers, volumes, snapshots) = (self.servers(), self.volumes(), self.snapshots());
-            let going = servers.iter().any(|server| server["OS-EXT-STS:task_state"] == "deleting")
+            let going = servers
+                .iter()
+                .any(|server| server["OS-EXT-STS:task_state"] == "deleting" || server["status"] == "DELETED")
                 || volumes.iter().chain(&snapshots).any(|thing| thing["status"] == "deleting");
             if !going {
                 return self.told(&[("server", servers), ("volume", volumes), ("snapshot", snapshots)]);
@@ -252,7 +254,14 @@ impl Api {
         ];
         all.retain(|(_, value)| !value.is_empty());
         all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let target = format!("{}{prefix}{path}", base.trim_end_matches('/'));
+        let mut base = base.trim_end_matches('/').to_owned();
+        // Cinder's paths have a project, and it has to be the one that asks.
+        if let Some((before, _)) =
+            base.rsplit_once('/').filter(|_| service == Service::Volume && !self.project().is_empty())
+        {
+            base = format!("{before}/{}", self.project());
+        }
+        let target = format!("{base}{prefix}{path}");
         let request = Request::new(method, &target, all);
         let address: SocketAddr = host.parse()?;
         let stream = TcpStream::connect(address)?;

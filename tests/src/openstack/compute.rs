@@ -12,9 +12,21 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
         response
             .with("OpenStack-API-Version", &format!("compute 2.{version}"))
             .with("X-OpenStack-Nova-API-Version", &format!("2.{version}"))
-            .with("Vary", "OpenStack-API-Version, X-OpenStack-Nova-API-Version")
+            .with("Vary", "OpenStack-API-Version")
+            .with("Vary", "X-OpenStack-Nova-API-Version")
     };
-    answer.map(said).map_err(said)
+    // It names the kind of every body, even of none.
+    let whole = |response: Response| match response.header("content-type") {
+        None => response.with("Content-Type", "application/json"),
+        Some(_) => response,
+    };
+    let typed = |mut response: Response| {
+        for (_, value) in response.headers.iter_mut().filter(|(_, value)| value == "application/json") {
+            value.push_str("; charset=UTF-8");
+        }
+        response
+    };
+    answer.map(whole).map(said).map_err(typed).map_err(said)
 }
 
 fn route(state: &mut State, call: &Call, version: u32) -> Answer {

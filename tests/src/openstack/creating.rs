@@ -3,6 +3,7 @@
 //! Yes means that it will try. What goes wrong after that shows in the server.
 
 use super::message::{Answer, Response, fault};
+use super::python::{is_uuid, required, unexpected, unfit};
 use super::simulator::Call;
 use super::state::{Effect, State};
 use super::table::{Item, stranger};
@@ -77,7 +78,7 @@ pub(super) fn create(state: &mut State, call: &Call, version: u32) -> Answer {
         "flavor": flavor.id, "image": image, "user_data": asked.get("user_data"), "networks": networks,
         "security_groups": names, "devices": devices, "volumes": [], "ports": [], "group": group, "zone": zone,
         "hints": hints.unwrap_or(&json!({})), "tags": asked.get("tags").unwrap_or(&json!([])),
-        "description": asked.get("description"), "hostname": asked["name"],
+        "description": asked.get("description").unwrap_or(&asked["name"]), "hostname": asked["name"],
     });
     state.servers.add(Item { hidden, ..Item::new(&id, &call.session.project, view) });
     if let Some(group) = group.as_deref() {
@@ -93,39 +94,36 @@ pub(super) fn create(state: &mut State, call: &Call, version: u32) -> Answer {
     Ok(Response::json(202, &answer).with("Location", &format!("{}/v2.1/servers/{id}", seed::COMPUTE)))
 }
 
-fn invalid(field: &str, value: &Value, why: &str) -> Response {
-    fault(400, &format!("Invalid input for field/attribute {field}. Value: {value}. {why}"))
-}
-
 fn check_shape(asked: &Value, body: &Value, version: u32) -> Result<(), Response> {
     for key in ["name", "flavorRef"] {
         if asked.get(key).is_none() {
-            return Err(invalid("server", asked, &format!("'{key}' is a required property")));
+            return Err(required("server", asked, key));
         }
     }
     if version >= NETWORKS && asked.get("networks").is_none() {
-        return Err(invalid("server", asked, "'networks' is a required property"));
+        return Err(required("server", asked, "networks"));
     }
     let later = LATER_KEYS.iter().filter(|(_, since)| version >= *since).map(|(key, _)| *key);
     let known: Vec<&str> = KEYS.iter().copied().chain(later).collect();
     let outer = ["server", "os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"];
     if let Some(key) = stranger(asked, &known).or_else(|| stranger(body, &outer)) {
-        let why = format!("Additional properties are not allowed ('{key}' was unexpected)");
-        return Err(invalid("server", asked, &why));
+        return Err(unexpected("server", asked, key));
     }
     let name = &asked["name"];
     let named = name.as_str().is_some_and(|name| !name.trim().is_empty() && name.chars().count() <= 255);
     if !named {
-        return Err(invalid("name", name, &format!("{name} is not a name")));
+        return Err(unfit("name", name, "is not a name"));
     }
     if let Some(data) = asked.get("user_data") {
-        let text =
-            data.as_str().ok_or_else(|| invalid("user_data", data, &format!("{data} is not of type 'string'")))?;
+        let text = data.as_str().ok_or_else(|| unfit("user_data", data, "is not of type 'string'"))?;
         if text.len() > MAX_USER_DATA {
-            return Err(invalid("user_data", data, &format!("'{text}' is too long")));
+            return Err(unfit("user_data", data, "is too long"));
         }
-        if STANDARD.decode(text).is_err() {
-            return Err(invalid("user_data", data, &format!("'{text}' is not a 'base64'")));
+        // What is no letter of the encoding, it skips.
+        let letters: Vec<u8> =
+            text.bytes().filter(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte)).collect();
+        if STANDARD.decode(letters).is_err() {
+            return Err(unfit("user_data", data, "is not a 'base64'"));
         }
     }
     asked.get("tags").map_or(Ok(()), |tags| tagging::check_tags(tags).map(drop))?;
@@ -146,15 +144,17 @@ fn check_networks(state: &State, call: &Call, asked: &Value) -> Result<Vec<Value
             }
             networks => networks,
         },
-        other => return Err(invalid("networks", other, &format!("{other} is not of type 'array'"))),
+        other => return Err(unfit("networks", other, "is not of type 'array'")),
     };
     for network in &networks {
         if let Some(key) = stranger(network, &["uuid", "port", "fixed_ip", "tag"]) {
-            let why = format!("Additional properties are not allowed ('{key}' was unexpected)");
-            return Err(invalid("0", network, &why));
+            return Err(unexpected("0", network, key));
         }
         match (network["port"].as_str(), network["uuid"].as_str()) {
             (Some(id), _) => {
+                if !is_uuid(id) {
+                    return Err(unfit("port", &network["port"], "is not valid under any of the given schemas"));
+                }
                 let port = state.ports.get(id).filter(|port| call.session.sees(&port.project));
                 let port = port.ok_or_else(|| fault(400, &format!("Port id {id} could not be found.")))?;
                 if !port.text("device_id").is_empty() {
@@ -179,9 +179,6 @@ fn check_network(state: &State, call: &Call, id: &str, address: Option<&str>) ->
         let message = format!("Network {id} requires a subnet in order to boot instances on.");
         return Err(fault(400, &message));
     }
-    if network.view["router:external"] == true && !call.session.admin {
-        return Err(fault(403, &format!("It is not allowed to create an interface on external network {id}")));
-    }
     let holder = address.and_then(|address| super::ports::holder(state, id, address));
     holder.map_or(Ok(()), |port| {
         let (address, server) = (address.unwrap_or_default(), port.text("device_id"));
@@ -200,6 +197,9 @@ fn check_image(
     let id = asked["imageRef"].as_str().unwrap_or_default();
     if id.is_empty() {
         return if has_devices { Ok(None) } else { Err(fault(400, "Missing imageRef attribute")) };
+    }
+    if !is_uuid(id) {
+        return Err(unfit("imageRef", &asked["imageRef"], "is not valid under any of the given schemas"));
     }
     let image = super::image::find(state, &call.session, call.request, id);
     let image = image.map_err(|_| fault(400, "Can not find requested image"))?;
@@ -238,7 +238,7 @@ fn check_rest(state: &State, call: &Call, asked: &Value) -> Result<(), Response>
     for group in asked["security_groups"].as_array().into_iter().flatten() {
         let name = group["name"].as_str().unwrap_or_default();
         super::network::security_group(state, &call.session.project, name)
-            .ok_or_else(|| fault(400, &format!("Security group {name} not found.")))?;
+            .ok_or_else(|| fault(400, &format!("Unable to find security_group with name or id '{name}'")))?;
     }
     Ok(())
 }

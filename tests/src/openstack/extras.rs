@@ -1,6 +1,7 @@
 //! What else Nova knows: flavors, key pairs, zones, quotas, interfaces.
 
 use super::message::{Answer, Response, fault, nowhere};
+use super::python::required;
 use super::simulator::Call;
 use super::state::State;
 use super::table::{Item, only};
@@ -91,7 +92,13 @@ fn keypairs(state: &mut State, call: &Call, version: u32) -> Answer {
         ("GET", ["os-keypairs", name]) => {
             let mut keys = state.keypairs.iter().filter(mine);
             let key = keys.find(|key| key.text("name") == *name).ok_or_else(|| missing(name))?;
-            Ok(Response::json(200, &json!({"keypair": shown(key)})))
+            let mut view = shown(key);
+            let more = json!({"created_at": key.hidden["created_at"], "deleted": false, "deleted_at": null, "id": 1, "updated_at": null});
+            if let (Some(view), Value::Object(more)) = (view.as_object_mut(), more) {
+                view.insert("user_id".to_owned(), json!(user));
+                view.extend(more);
+            }
+            Ok(Response::json(200, &json!({"keypair": view})))
         }
         ("POST", ["os-keypairs"]) => {
             let asked = &call.body["keypair"];
@@ -100,8 +107,7 @@ fn keypairs(state: &mut State, call: &Call, version: u32) -> Answer {
                 return Err(fault(409, &format!("Key pair '{name}' already exists.")));
             }
             if asked.get("public_key").is_none() && version >= NO_KEY_MADE {
-                let why = "'public_key' is a required property";
-                return Err(fault(400, &format!("Invalid input for field/attribute keypair. Value: {asked}. {why}")));
+                return Err(required("keypair", asked, "public_key"));
             }
             let made = "ssh-rsa AAAA made-by-nova";
             let public = asked["public_key"].as_str().unwrap_or(made);
@@ -136,7 +142,9 @@ pub(super) fn quota_sets(
         return Err(fault(403, "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed."));
     }
     if call.request.method == "PUT" {
-        call.admin(|| fault(403, "Policy doesn't allow os_compute_api:os-quota-sets:update to be performed."))?;
+        let volumes = names.contains(&"volumes");
+        let rule = if volumes { "volume_extension:quotas:update" } else { "os_compute_api:os-quota-sets:update" };
+        call.admin(|| fault(403, &format!("Policy doesn't allow {rule} to be performed.")))?;
         for name in names {
             if let Some(limit) = call.body["quota_set"][name].as_i64() {
                 state.quotas.insert((project.to_owned(), name), limit);

@@ -4,7 +4,7 @@ use super::message::{Answer, Response, refusal};
 use super::network::{check_quota, listed, nowhere};
 use super::simulator::Call;
 use super::state::State;
-use super::table::Item;
+use super::table::{Item, only};
 use super::{clock, subnets};
 use serde_json::{Value, json};
 
@@ -107,6 +107,14 @@ fn associate(state: &mut State, call: &Call, id: &str, port: Option<&str>) -> Re
 
 fn point(state: &mut State, id: &str, port: Value, fixed: Value) {
     // Without an agent that does it, an address stays down.
+    let details = port.as_str().and_then(|port| state.ports.get(port)).map(|port| {
+        let keys = ["name", "network_id", "mac_address", "admin_state_up", "status", "device_id", "device_owner"];
+        only(&port.view, &keys)
+    });
+    let router = state.ports.iter().find(|port| port.text("device_owner") == "network:router_interface");
+    let router = router.filter(|_| !port.is_null()).map(|router| router.view["device_id"].clone());
+    state.floating.set(id, "port_details", json!(details));
+    state.floating.set(id, "router_id", json!(router));
     state.floating.set(id, "port_id", port);
     state.floating.set(id, "fixed_ip_address", fixed);
     state.floating.set(id, "updated_at", json!(clock::now() + "Z"));

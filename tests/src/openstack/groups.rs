@@ -1,6 +1,7 @@
 //! Nova's server groups, on a cloud of one host.
 
 use super::message::{Answer, Response, fault, nowhere};
+use super::python::{required, unexpected, unfit};
 use super::simulator::Call;
 use super::state::State;
 use super::table::{Item, stranger};
@@ -60,9 +61,11 @@ fn view(group: &Item, version: u32) -> Value {
 fn create(state: &mut State, call: &Call, version: u32) -> Answer {
     let asked = &call.body["server_group"];
     let keys: &[&str] = if version >= ONE_POLICY { &["name", "policy", "rules"] } else { &["name", "policies"] };
+    if let Some(key) = ["name", keys[1]].into_iter().find(|key| asked.get(key).is_none()) {
+        return Err(required("server_group", asked, key));
+    }
     if let Some(key) = stranger(asked, keys) {
-        let why = format!("Additional properties are not allowed ('{key}' was unexpected)");
-        return Err(fault(400, &format!("Invalid input for field/attribute server_group. Value: {asked}. {why}")));
+        return Err(unexpected("server_group", asked, key));
     }
     let policy = if version >= ONE_POLICY { &asked["policy"] } else { &asked["policies"][0] };
     let hard = ["anti-affinity", "affinity"];
@@ -70,9 +73,8 @@ fn create(state: &mut State, call: &Call, version: u32) -> Answer {
     let known =
         policy.as_str().is_some_and(|policy| hard.contains(&policy) || (version >= SOFT && soft.contains(&policy)));
     if !known || asked["name"].as_str().is_none_or(str::is_empty) {
-        let message =
-            format!("Invalid input for field/attribute policies. Value: {policy}. {policy} is not one of {hard:?}");
-        return Err(fault(400, &message));
+        let field = if version >= ONE_POLICY { "policy" } else { "0" };
+        return Err(unfit(field, policy, "is not one of ['anti-affinity', 'affinity']"));
     }
     let project = call.session.project.clone();
     let limit = state.quota(&project, "server_groups");
@@ -94,8 +96,7 @@ fn create(state: &mut State, call: &Call, version: u32) -> Answer {
 pub(super) fn hinted(state: &State, call: &Call, hints: &Value) -> Result<Option<String>, Response> {
     let Some(id) = hints["group"].as_str() else { return Ok(None) };
     if id.len() != 36 {
-        let message = format!("Invalid input for field/attribute group. Value: {id}. '{id}' is not a 'uuid'");
-        return Err(fault(400, &message));
+        return Err(unfit("group", &hints["group"], "is not a 'uuid'"));
     }
     let group = find(state, call, id).ok_or_else(|| missing(400, id))?;
     let members = group.view["members"].as_array().map_or(0, Vec::len) as u64;

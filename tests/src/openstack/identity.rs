@@ -28,26 +28,37 @@ pub(super) fn answer(simulator: &Simulator, request: &Request, parts: &[&str], b
             let session = simulator.session(request)?;
             Ok(Response::json(200, &json!({"catalog": catalog(&session.project), "links": {}})))
         }
-        _ => Err(missing("The resource could not be found.")),
+        _ => {
+            let body = b"<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n".to_vec();
+            Err(Response { body, ..Response::new(404) }.with("Content-Type", "text/html; charset=utf-8"))
+        }
     }
 }
 
 fn log_in(state: &mut State, body: &Value) -> Answer {
     let identity = &body["auth"]["identity"];
     let Some(method) = identity["methods"][0].as_str() else {
-        return Err(said(400, "Bad Request", "'identity' is a required property"));
+        let message = "Expecting to find auth in request body. The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.";
+        return Err(said(400, "Bad Request", message));
     };
     let session = match method {
         "password" => by_password(state, &identity["password"]["user"], &body["auth"]["scope"]["project"]),
         "application_credential" => by_credential(state, &identity["application_credential"]),
         _ => None,
     };
-    let session = session.ok_or_else(unauthorized)?;
+    let realm = format!("Keystone uri=\"{}/v3\"", seed::IDENTITY);
+    let session = session.ok_or_else(|| unauthorized().with("WWW-Authenticate", &realm))?;
     let token = format!("gAAAAAB{}{}-_{}", state.hex(), state.hex(), state.hex());
     state.tokens.insert(token.clone(), session.clone());
-    Ok(Response::json(201, &described(state, &session, &[method]))
-        .with("X-Subject-Token", &token)
-        .with("Vary", "X-Auth-Token"))
+    let mut description = described(state, &session, &[method]);
+    if method == "application_credential" {
+        let credential = state.credentials.iter().find(|credential| credential.user == session.user);
+        description["token"]["application_credential"] = json!({
+            "id": credential.map(|credential| &credential.id), "name": credential.map(|credential| &credential.name),
+            "restricted": true,
+        });
+    }
+    Ok(Response::json(201, &description).with("X-Subject-Token", &token).with("Vary", "X-Auth-Token"))
 }
 
 fn by_password(state: &State, wanted: &Value, scope: &Value) -> Option<Session> {
@@ -111,7 +122,7 @@ fn catalog(project: &str) -> Value {
         ("image", "glance", seed::IMAGE.to_owned()),
         ("compute", "nova", format!("{}/v2.1", seed::COMPUTE)),
         ("network", "neutron", seed::NETWORK.to_owned()),
-        ("block-storage", "cinder", format!("{}/v3", seed::VOLUME)),
+        ("block-storage", "cinder", format!("{}/v3/{project}", seed::VOLUME)),
         ("volumev3", "cinder", format!("{}/v3/{project}", seed::VOLUME)),
     ];
     let services = services.iter().map(|(kind, name, url)| {

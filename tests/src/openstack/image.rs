@@ -41,7 +41,25 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
 }
 
 pub(super) fn missing(request: &Request, id: &str) -> Response {
-    page(request, 404, "Not Found", &format!("Failed to find image {id}"))
+    let message = match request.method.as_str() {
+        "DELETE" => format!("Failed to find image {id} to delete"),
+        _ => format!("No image found with ID {id}"),
+    };
+    page(request, 404, "Not Found", &message)
+}
+
+/// Glance says it in its own way.
+pub(super) fn unauthorized(request: &Request) -> Response {
+    let message = "This server could not verify that you are authorized to access the document you requested. Either you supplied the wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials required.";
+    let realm = format!("Keystone uri=\"{}/v3\"", super::seed::IDENTITY);
+    page(request, 401, "Unauthorized", message).with("WWW-Authenticate", &realm)
+}
+
+/// A body of a kind that is not taken.
+pub(super) fn unsupported(request: &Request) -> Response {
+    let kind = request.header("content-type").unwrap_or_default();
+    let message = format!("The request media type {kind} is not supported by this server.");
+    page(request, 415, "Unsupported Media Type", &message)
 }
 
 pub(super) fn find<'a>(state: &'a State, session: &Session, request: &Request, id: &str) -> Result<&'a Item, Response> {
@@ -66,8 +84,9 @@ fn create(state: &mut State, call: &Call) -> Answer {
     }
     let visibility = asked.get("visibility").and_then(Value::as_str).unwrap_or("shared");
     if !["public", "private", "shared", "community"].contains(&visibility) {
-        let values = "'community', 'public', 'private', 'shared'";
-        let message = format!("Invalid value '{visibility}' for parameter 'visibility': allowed are {values}");
+        let message = format!(
+            "Provided object does not match schema 'image': '{visibility}' is not one of ['community', 'public', 'private', 'shared']  Failed validating 'enum' in schema['properties']['visibility']"
+        );
         return Err(bad(call.request, &message));
     }
     may_publish(call, visibility)?;
@@ -77,8 +96,9 @@ fn create(state: &mut State, call: &Call) -> Answer {
             && !value.is_null()
     };
     if let Some((key, value)) = asked.iter().find(text) {
-        let message =
-            format!("Provided object does not match schema 'image': {value} is not of type 'string' in {key}");
+        let message = format!(
+            "Provided object does not match schema 'image': {value} is not of type 'string'  Failed validating 'type' in schema['additionalProperties']:     {{'type': 'string'}}  On instance['{key}']:     {value}"
+        );
         return Err(bad(call.request, &message));
     }
     let id = asked.get("id").and_then(Value::as_str).map_or_else(|| state.uuid(), str::to_owned);
@@ -90,7 +110,7 @@ fn create(state: &mut State, call: &Call) -> Answer {
         "name": null, "disk_format": null, "container_format": null, "visibility": "shared", "size": null,
         "virtual_size": null, "status": "queued", "checksum": null, "protected": false, "min_ram": 0, "min_disk": 0,
         "owner": call.session.project, "os_hidden": false, "os_hash_algo": null, "os_hash_value": null, "id": id,
-        "created_at": now, "updated_at": now, "locations": [], "tags": [], "self": format!("/v2/images/{id}"),
+        "created_at": now, "updated_at": now, "tags": [], "self": format!("/v2/images/{id}"),
         "file": format!("/v2/images/{id}/file"), "schema": "/v2/schemas/image",
     });
     if let Some(view) = view.as_object_mut() {
@@ -127,13 +147,15 @@ fn list(state: &State, call: &Call) -> Response {
     let mut images: Vec<&Value> =
         images.filter(|view| has(view) && matches(request, view, &NOT_FILTERS) && tagged(view)).collect();
     images.reverse();
-    Response::json(200, &json!({"images": images, "first": "/v2/images", "schema": "/v2/schemas/images"}))
+    let first = request.target.split_once("/v2").map_or("", |(_, path)| path);
+    let first = format!("/v2{first}");
+    Response::json(200, &json!({"images": images, "first": first, "schema": "/v2/schemas/images"}))
 }
 
 fn patch(state: &mut State, call: &Call, id: &str) -> Answer {
     let kind = call.request.header("content-type").unwrap_or_default();
     if !kind.starts_with("application/openstack-images-v2.") {
-        return Err(page(call.request, 415, "Unsupported Media Type", "The request media type is not supported"));
+        return Err(unsupported(call.request));
     }
     let operations = call.body.as_array().ok_or_else(|| bad(call.request, "Request body must be a JSON array"))?;
     for operation in operations {

@@ -1,7 +1,7 @@
 //! The bytes of images: counted and digested as they come, and kept nowhere.
 
 use super::clock;
-use super::image::{find, missing};
+use super::image::{find, missing, unsupported};
 use super::message::{Answer, Request, Response, page};
 use super::simulator::Simulator;
 use super::state::Session;
@@ -23,8 +23,7 @@ pub(super) fn upload(
     body: &mut dyn Read,
 ) -> Answer {
     if request.header("content-type") != Some("application/octet-stream") {
-        let message = "The request media type is not supported";
-        return Err(page(request, 415, "Unsupported Media Type", message));
+        return Err(unsupported(request));
     }
     begin(simulator, session, request, id)?;
     let counted = count(body);
@@ -36,9 +35,12 @@ pub(super) fn upload(
         image.view["status"] = json!("queued");
         return Err(page(request, 400, "Bad Request", "The upload ended before it was complete"));
     };
-    let view: [(&str, Value); 6] = [
+    let raw = image.view["disk_format"] == "raw";
+    let view: [(&str, Value); 8] = [
         ("status", json!("active")),
         ("size", json!(size)),
+        ("virtual_size", if raw { json!(size) } else { Value::Null }),
+        ("stores", json!("file")),
         ("checksum", json!(digest[..32])),
         ("os_hash_algo", json!("sha512")),
         ("os_hash_value", json!(digest)),

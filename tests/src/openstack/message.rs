@@ -92,19 +92,24 @@ pub(super) fn refusal(status: u16, kind: &str, message: &str) -> Response {
     Response::json(status, &json!({"NeutronError": {"type": kind, "message": message, "detail": ""}}))
 }
 
-/// What is said where no handler is: HTML, unless JSON is wanted.
+/// What is said where no JSON is: plain text, unless something else is wanted.
 pub(super) fn page(request: &Request, status: u16, title: &str, message: &str) -> Response {
-    if request.header("accept").is_some_and(|accept| accept.contains("application/json")) {
-        let message = format!("{message}<br /><br />\n\n\n");
-        return Response::json(
-            status,
-            &json!({"message": message, "code": format!("{status} {title}"), "title": title}),
-        );
+    let accepts = |kind: &str| request.header("accept").is_some_and(|accept| accept.contains(kind));
+    let text = |body: String, kind: &str| {
+        Response { body: body.into_bytes(), ..Response::new(status) }.with("Content-Type", kind)
+    };
+    if accepts("text/html") || accepts("*/*") {
+        let title = format!("{status} {title}");
+        let head = format!("<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>");
+        return text(format!("{head}\n  {message}<br /><br />\n\n\n </body>\n</html>"), "text/html; charset=UTF-8");
     }
-    let body = format!(
-        "<html>\n <head>\n  <title>{status} {title}</title>\n </head>\n <body>\n  <h1>{status} {title}</h1>\n  {message}<br /><br />\n\n\n </body>\n</html>"
-    );
-    Response { body: body.into_bytes(), ..Response::new(status) }.with("Content-Type", "text/html; charset=UTF-8")
+    if accepts("application/json") {
+        let body = json!({
+            "message": format!("{message}<br /><br />\n\n\n"), "code": format!("{status} {title}"), "title": title,
+        });
+        return Response::json(status, &body);
+    }
+    text(format!("{status} {title}\n\n{message}\n\n   "), "text/plain; charset=UTF-8")
 }
 
 /// No such path at all.

@@ -30,7 +30,7 @@ pub(super) fn answer(simulator: &Simulator, request: &Request) -> Answer {
         "/openstack/latest/user_data" | "/latest/user-data" => {
             let encoded = server.hidden["user_data"].as_str().ok_or_else(|| nowhere(request))?;
             let body = STANDARD.decode(encoded).unwrap_or_default();
-            Ok(Response { body, ..Response::new(200) }.with("Content-Type", "application/octet-stream"))
+            Ok(Response { body, ..Response::new(200) }.with("Content-Type", "text/plain; charset=UTF-8"))
         }
         "/openstack/latest/meta_data.json" => Ok(Response::json(
             200,

@@ -1,14 +1,17 @@
 //! Neutron: networks, subnets, security groups, quotas. Ports and floating
 //! addresses are next door.
 
-use super::message::{Answer, Response, page, refusal};
+use super::message::{Answer, Response, refusal};
 use super::simulator::Call;
 use super::state::{Session, State};
-use super::table::{Item, matches, only};
+use super::table::{Item, matches, only, stranger};
 use super::{clock, floating, ports, subnets};
 use serde_json::{Value, json};
 
 const NOT_FILTERS: [&str; 6] = ["fields", "limit", "marker", "sort_key", "sort_dir", "page_reverse"];
+/// Of a network that a tenant asks for.
+const KEYS: [&str; 8] =
+    ["name", "admin_state_up", "description", "port_security_enabled", "mtu", "tenant_id", "project_id", "shared"];
 pub(super) const QUOTAS: [&str; 5] = ["network", "subnet", "port", "floatingip", "security_group"];
 
 pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
@@ -23,8 +26,8 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
     }
 }
 
-pub(super) fn nowhere(call: &Call) -> Response {
-    page(call.request, 404, "Not Found", "The resource could not be found.")
+pub(super) fn nowhere(_: &Call) -> Response {
+    refusal(404, "HTTPNotFound", "The resource could not be found.")
 }
 
 /// Those that the query is about, with the fields that it wants.
@@ -72,6 +75,9 @@ fn networks(state: &mut State, call: &Call) -> Answer {
             let asked = &call.body["network"];
             if !asked.is_object() {
                 return Err(refusal(400, "HTTPBadRequest", "Resource body required"));
+            }
+            if let Some(key) = stranger(asked, &KEYS) {
+                return Err(unknown(key));
             }
             let project = &call.session.project;
             check_quota(state, project, "network", state.networks.of(project).count())?;

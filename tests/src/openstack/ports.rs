@@ -7,6 +7,7 @@ use super::state::State;
 use super::table::{Item, stranger};
 use super::{clock, subnets};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
 const KEYS: [&str; 14] = [
     "network_id",
@@ -137,7 +138,7 @@ fn groups(state: &State, project: &str, asked: Option<&Value>, secure: bool) -> 
     };
     if !secure && !asked.is_empty() {
         let message = "Port security must be enabled and port must have an IP address in order to use security groups.";
-        return Err(refusal(409, "PortSecurityAndIPRequiredForSecurityGroups", message));
+        return Err(refusal(400, "PortSecurityAndIPRequiredForSecurityGroups", message));
     }
     let ids = asked.iter().map(|id| {
         let id = id.as_str().unwrap_or_default();
@@ -155,13 +156,15 @@ fn addresses(state: &State, network: &str, asked: Option<&Value>, own: Option<&s
     let mut found = Vec::new();
     for wanted in asked.as_array().into_iter().flatten() {
         let address = wanted["ip_address"].as_str();
+        if let Some(garbage) = address.filter(|address| address.parse::<IpAddr>().is_err()) {
+            let message = format!("Invalid input for fixed_ips. Reason: '{garbage}' is not a valid IP address.");
+            return Err(refusal(400, "HTTPBadRequest", &message));
+        }
         let subnet = match wanted["subnet_id"].as_str() {
             Some(id) => {
                 let subnet = subnets.iter().find(|subnet| subnet.id == id);
-                let message = format!(
-                    "Invalid input for operation: Failed to create port on network {network}, because fixed_ips included invalid subnet {id}."
-                );
-                let subnet = subnet.ok_or_else(|| refusal(400, "InvalidInput", &message))?;
+                let message = format!("Subnet {id} could not be found.");
+                let subnet = subnet.ok_or_else(|| refusal(404, "SubnetNotFound", &message))?;
                 if address.is_some_and(|address| !subnets::contains(subnet, address)) {
                     let message = format!(
                         "IP address {} is not a valid IP for the specified subnet.",

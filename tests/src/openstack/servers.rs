@@ -4,7 +4,7 @@ use super::message::{Answer, Response, fault, nowhere};
 use super::simulator::Call;
 use super::state::{Effect, Session, State};
 use super::table::{Item, only};
-use super::{clock, views};
+use super::{building, clock, groups, python, views};
 use serde_json::{Value, json};
 
 pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
@@ -71,13 +71,20 @@ fn rename(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
         state.servers.set(id, "name", json!(name));
     }
     let server = find(state, &call.session, id)?;
-    Ok(Response::json(200, &json!({"server": views::server(state, server, version)})))
+    Ok(Response::json(200, &json!({"server": views::renamed(state, server, version)})))
 }
 
 /// It stays for a while, and then it is gone.
 fn delete(state: &mut State, call: &Call, id: &str) -> Answer {
     let server = find(state, &call.session, id)?;
-    if server.view["OS-EXT-STS:task_state"] != "deleting" {
+    // One that no host ever had, no host has to give up.
+    if server.view["fault"]["message"].as_str().is_some_and(|why| why.starts_with(building::NO_HOST)) {
+        state.servers.remove(id);
+        groups::leave(state, id);
+        return Ok(Response::new(204));
+    }
+    let going = server.view["OS-EXT-STS:task_state"] == "deleting" || server.text("status") == "DELETED";
+    if !going {
         state.forget(id);
         state.servers.set(id, "OS-EXT-STS:task_state", json!("deleting"));
         let ports = state.ports.iter().filter(|port| port.text("device_id") == id).map(|port| port.id.clone());
@@ -89,18 +96,13 @@ fn delete(state: &mut State, call: &Call, id: &str) -> Answer {
 }
 
 fn act(state: &mut State, call: &Call, id: &str) -> Answer {
-    find(state, &call.session, id)?;
+    find(state, &call.session, id).map_err(|_| fault(404, &format!("Instance {id} has no mapping to a cell.")))?;
     let action = call.body.as_object().and_then(|body| body.keys().next()).map(String::as_str);
     let (name, from, task, shown, then) = match action {
         Some("reboot") => match call.body["reboot"]["type"].as_str() {
             Some("SOFT") => ("reboot", &["active"][..], "rebooting", "REBOOT", "ACTIVE"),
             Some("HARD") => ("reboot", &["active", "stopped", "error"][..], "rebooting_hard", "HARD_REBOOT", "ACTIVE"),
-            _ => {
-                return Err(fault(
-                    400,
-                    "Invalid input for field/attribute type. Value: None. None is not of type 'string'",
-                ));
-            }
+            _ => return Err(python::required("reboot", &call.body["reboot"], "type")),
         },
         Some("os-stop") => ("stop", &["active", "error"][..], "powering-off", "ACTIVE", "SHUTOFF"),
         Some("os-start") => ("start", &["stopped"][..], "powering-on", "SHUTOFF", "ACTIVE"),

@@ -82,11 +82,17 @@ impl Simulator {
             Service::Identity => return identity::answer(self, request, &parts, &json(body)?),
             Service::Metadata => return metadata::answer(self, request),
             Service::Image if image::is_upload(request, &parts) => {
-                return image::upload(self, &self.session(request)?, request, parts[1], body);
+                let session = self.session(request).map_err(|_| image::unauthorized(request))?;
+                return image::upload(self, &session, request, parts[1], body);
             }
             _ => {}
         }
-        let session = self.session(request)?;
+        let session = self.session(request);
+        let session =
+            if service == Service::Image { session.map_err(|_| image::unauthorized(request)) } else { session }?;
+        if service == Service::Volume && !volume::is_own(&request.path, &session) {
+            return Err(super::message::fault(400, "Malformed request url"));
+        }
         let call = Call { request, session, body: json(body)?, parts };
         let state = &mut *self.lock();
         match service {

@@ -1,10 +1,11 @@
 //! Cinder's snapshots.
 
 use super::message::{Answer, Response, fault, nowhere};
+use super::python::unexpected;
 use super::simulator::Call;
 use super::state::{Effect, State};
 use super::table::{Item, matches, only, stranger};
-use super::volume::{check_size, gigabytes, over};
+use super::volume::{check_size, over};
 use super::{clock, volume, volume_actions};
 use serde_json::{Value, json};
 
@@ -49,8 +50,7 @@ fn find<'a>(state: &'a State, call: &Call, id: &str) -> Result<&'a Item, Respons
 fn create(state: &mut State, call: &Call, version: u32) -> Answer {
     let asked = &call.body["snapshot"];
     if let Some(key) = stranger(asked, &["name", "display_name", "description", "volume_id", "force", "metadata"]) {
-        let why = format!("Additional properties are not allowed ('{key}' was unexpected)");
-        return Err(fault(400, &format!("Invalid input for field/attribute snapshot. Value: {asked}. {why}")));
+        return Err(unexpected("snapshot", asked, key));
     }
     let id = asked["volume_id"].as_str().unwrap_or_default().to_owned();
     let volume = volume::find(state, call, &id)?;
@@ -64,7 +64,7 @@ fn create(state: &mut State, call: &Call, version: u32) -> Answer {
         );
         return Err(fault(400, &message));
     }
-    check_size(state, &project, size, gigabytes(state, &project))?;
+    check_size(state, &project, [size, 0])?;
     if let Some(limit) =
         state.quota(&project, "snapshots").filter(|limit| state.snapshots.of(&project).count() as u64 >= *limit)
     {

@@ -5,7 +5,7 @@
 //! test takes no longer than it must, and what nobody looks at stays as it is.
 
 use super::table::Table;
-use super::{blockdevices, building, servers, volume_actions};
+use super::{blockdevices, building, clock, servers, volume_actions};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
@@ -88,6 +88,10 @@ pub(super) enum Effect {
     ServerGone {
         server: String,
     },
+    /// Nothing tells of it any more.
+    ServerForgotten {
+        server: String,
+    },
     Attached {
         server: String,
         volume: String,
@@ -119,22 +123,23 @@ pub(super) enum Effect {
 }
 
 /// Name, and limit of a project that nobody set one for.
-pub(super) const QUOTAS: [(&str, i64); 15] = [
-    ("instances", 10),
-    ("cores", 20),
-    ("ram", 51_200),
+pub(super) const QUOTAS: [(&str, i64); 16] = [
+    ("instances", 200),
+    ("cores", 400),
+    ("ram", 800_000),
     ("key_pairs", 100),
-    ("server_groups", 10),
-    ("server_group_members", 10),
+    ("server_groups", 200),
+    ("server_group_members", 100),
     ("metadata_items", 128),
     ("network", 100),
     ("subnet", 100),
-    ("port", 500),
-    ("floatingip", 50),
-    ("security_group", 10),
-    ("volumes", 10),
-    ("snapshots", 10),
-    ("gigabytes", 1000),
+    ("port", 1000),
+    ("floatingip", 100),
+    ("security_group", 100),
+    ("volumes", 500),
+    ("snapshots", 500),
+    ("gigabytes", 8000),
+    ("per_volume_gigabytes", 2000),
 ];
 
 impl State {
@@ -193,6 +198,11 @@ impl State {
         self.pending.push(Pending { subjects, left: self.reads, effect });
     }
 
+    /// Lets something happen at the next read.
+    pub(super) fn next(&mut self, subject: &str, effect: Effect) {
+        self.pending.push(Pending { subjects: vec![subject.to_owned()], left: 0, effect });
+    }
+
     /// What was to happen to this no longer will.
     pub(super) fn forget(&mut self, id: &str) {
         self.pending.retain(|pending| !pending.subjects.iter().any(|subject| subject == id));
@@ -221,6 +231,7 @@ impl State {
             Effect::Built { server } => building::finish(self, &server),
             Effect::Turned { server, status } => servers::turn(self, &server, status),
             Effect::ServerGone { server } => building::tear_down(self, &server),
+            Effect::ServerForgotten { server } => drop(self.servers.remove(&server)),
             Effect::Attached { server, volume } => blockdevices::attached(self, &server, &volume),
             Effect::Detached { server, volume } => blockdevices::detached(self, &server, &volume),
             Effect::VolumeReady { volume } => volume_actions::settle(self, &volume),
@@ -229,6 +240,7 @@ impl State {
             Effect::Retyped { volume, kind } => volume_actions::retyped(self, &volume, &kind),
             Effect::SnapshotReady { snapshot } => {
                 self.snapshots.set(&snapshot, "status", "available".into());
+                self.snapshots.set(&snapshot, "updated_at", (clock::now() + ".000000").into());
                 self.snapshots.set(&snapshot, "os-extended-snapshot-attributes:progress", "100%".into());
             }
             Effect::SnapshotGone { snapshot } => drop(self.snapshots.remove(&snapshot)),

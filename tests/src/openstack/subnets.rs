@@ -61,19 +61,16 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
 
 pub(super) fn add(state: &mut State, project: &str, asked: &Value) -> Result<String, Response> {
     let cidr = asked["cidr"].as_str().unwrap_or_default();
-    let invalid = || {
-        let message = format!("Invalid input for cidr. Reason: '{cidr}' is not a valid IP subnet.");
-        refusal(400, "HTTPBadRequest", &message)
-    };
+    let invalid =
+        || refusal(400, "InvalidInput", &format!("Invalid input for operation: {cidr} is not in a CIDR format."));
     let (first, last) = bounds(cidr).ok_or_else(invalid)?;
     let network = asked["network_id"].as_str().unwrap_or_default().to_owned();
     let overlaps = state.subnets.iter().filter(|subnet| subnet.text("network_id") == network).find(|subnet| {
         bounds(subnet.text("cidr")).is_some_and(|(other_first, other_last)| first <= other_last && other_first <= last)
     });
-    if let Some(other) = overlaps {
+    if overlaps.is_some() {
         let message = format!(
-            "Invalid input for operation: Requested subnet with cidr: {cidr} for network: {network} overlaps with another subnet with cidr {}.",
-            other.text("cidr")
+            "Invalid input for operation: Requested subnet with cidr: {cidr} for network: {network} overlaps with another subnet."
         );
         return Err(refusal(400, "InvalidInput", &message));
     }

@@ -1,6 +1,7 @@
 //! What clients write on servers: metadata and tags.
 
 use super::message::{Answer, Response, fault, nowhere};
+use super::python::{invalid, unfit};
 use super::servers::{find, settled};
 use super::simulator::Call;
 use super::state::State;
@@ -25,12 +26,12 @@ pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> 
             Ok(Response::json(200, &json!({"meta": meta})))
         }
         ("DELETE", [.., "metadata", key]) => {
-            settled(state, id, "delete_instance_metadata", &CHANGEABLE)?;
+            settled(state, id, "delete metadata", &CHANGEABLE)?;
             let server = state.servers.get_mut(id).and_then(|server| server.view["metadata"].as_object_mut());
             let removed = server.and_then(|metadata| metadata.shift_remove(*key));
             removed.map(|_| Response::new(204)).ok_or_else(|| fault(404, "Metadata item was not found"))
         }
-        (_, [.., "tags"] | [.., "tags", _]) if version < TAGS => Err(nowhere(call.request)),
+        (_, [.., "tags"] | [.., "tags", _]) if version < TAGS => Err(fault(404, "The resource could not be found.")),
         ("GET", [.., "tags"]) => {
             Ok(Response::json(200, &json!({"tags": find(state, &call.session, id)?.hidden["tags"]})))
         }
@@ -59,7 +60,7 @@ fn metadata(state: &State, id: &str) -> Response {
 }
 
 fn write(state: &mut State, id: &str, new: Map<String, Value>, replace: bool) -> Answer {
-    settled(state, id, "update_instance_metadata", &CHANGEABLE)?;
+    settled(state, id, "update metadata", &CHANGEABLE)?;
     if let Some(server) = state.servers.get_mut(id) {
         let mut all = server.view["metadata"].as_object().cloned().unwrap_or_default();
         if replace {
@@ -73,22 +74,15 @@ fn write(state: &mut State, id: &str, new: Map<String, Value>, replace: bool) ->
 
 /// Texts of at most 255 characters by names of the same.
 pub(super) fn checked(metadata: &Value) -> Result<Map<String, Value>, Response> {
-    let invalid = |key: &str, value: &Value, why: &str| {
-        fault(400, &format!("Invalid input for field/attribute {key}. Value: {value}. {value} {why}"))
-    };
-    let object = metadata.as_object().ok_or_else(|| invalid("metadata", metadata, "is not of type 'object'"))?;
+    let object = metadata.as_object().ok_or_else(|| unfit("metadata", metadata, "is not of type 'object'"))?;
     for (key, value) in object {
         if key.is_empty() || key.chars().count() > 255 {
-            return Err(fault(
-                400,
-                &format!(
-                    "Invalid input for field/attribute metadata. Value: {metadata}. '{key}' does not match any of the regexes: '^[a-zA-Z0-9-_:. ]{{1,255}}$'"
-                ),
-            ));
+            let why = format!("'{key}' does not match any of the regexes: '^[a-zA-Z0-9-_:. ]{{1,255}}$'");
+            return Err(invalid("metadata", metadata, &why));
         }
-        let text = value.as_str().ok_or_else(|| invalid(key, value, "is not of type 'string'"))?;
+        let text = value.as_str().ok_or_else(|| unfit(key, value, "is not of type 'string'"))?;
         if text.chars().count() > 255 {
-            return Err(invalid(key, value, "is too long"));
+            return Err(unfit(key, value, "is too long"));
         }
     }
     Ok(object.clone())
@@ -96,20 +90,25 @@ pub(super) fn checked(metadata: &Value) -> Result<Map<String, Value>, Response> 
 
 /// At most 50 of at most 60 characters, without commas and slashes.
 pub(super) fn check_tags(tags: &Value) -> Result<Vec<String>, Response> {
-    let invalid =
-        |why: &str| fault(400, &format!("Invalid input for field/attribute tags. Value: {tags}. {tags} {why}"));
-    let list = tags.as_array().ok_or_else(|| invalid("is not of type 'array'"))?;
+    let list = tags.as_array().ok_or_else(|| unfit("tags", tags, "is not of type 'array'"))?;
     if list.len() > 50 {
-        return Err(invalid("is too long"));
+        return Err(unfit("tags", tags, "is too long"));
     }
     let mut known = Vec::new();
-    for tag in list {
-        let tag = tag.as_str().ok_or_else(|| invalid("is not of type 'string'"))?;
-        if tag.is_empty() || tag.chars().count() > 60 || tag.contains([',', '/']) {
-            return Err(invalid("is not a tag"));
+    for (index, tag) in list.iter().enumerate() {
+        let field = index.to_string();
+        let text = tag.as_str().ok_or_else(|| unfit(&field, tag, "is not of type 'string'"))?;
+        if text.is_empty() {
+            return Err(unfit(&field, tag, "is too short"));
         }
-        if !known.iter().any(|known| known == tag) {
-            known.push(tag.to_owned());
+        if text.chars().count() > 60 {
+            return Err(unfit(&field, tag, "is too long"));
+        }
+        if text.contains([',', '/']) {
+            return Err(unfit(&field, tag, "does not match '^[^,/]*$'"));
+        }
+        if !known.iter().any(|known| known == text) {
+            known.push(text.to_owned());
         }
     }
     Ok(known)

@@ -17,14 +17,20 @@ pub(super) fn answer(service: Service, request: &Request) -> Option<Response> {
     let (status, body) = match (service, request.path.as_str()) {
         (Service::Identity, "/") => (300, json!({"versions": {"values": [keystone()]}})),
         (Service::Identity, "/v3" | "/v3/") => (200, json!({"version": keystone()})),
-        (Service::Image, "/" | "/versions") => (300, json!({"versions": [glance()]})),
-        (Service::Compute, "/") => (200, json!({"versions": [nova()]})),
-        (Service::Compute, "/v2.1" | "/v2.1/") => (200, json!({"version": nova()})),
+        (Service::Image, "/" | "/versions") => (300, json!({"versions": glance()})),
+        (Service::Compute, "/") => (200, json!({"versions": [old_nova(), nova(&[])]})),
+        (Service::Compute, "/v2.1" | "/v2.1/") => {
+            let described = json!({"rel": "describedby", "type": "text/html", "href": "http://docs.openstack.org/"});
+            let mut version = nova(&[described]);
+            let kind = "application/vnd.openstack.compute+json;version=2.1";
+            version["media-types"] = json!([{"base": "application/json", "type": kind}]);
+            (200, json!({"version": version}))
+        }
         (Service::Network, "/") => (200, json!({"versions": [neutron()]})),
         (Service::Volume, "/") => (300, json!({"versions": [cinder()]})),
-        (Service::Volume, "/v3" | "/v3/") => (200, json!({"versions": [cinder()]})),
         (Service::Metadata, "/" | "/openstack" | "/openstack/") => {
-            return Some(Response { body: b"latest/".to_vec(), ..Response::new(200) });
+            let body = b"2012-08-10\n2025-04-04\nlatest".to_vec();
+            return Some(Response { body, ..Response::new(200) }.with("Content-Type", "text/plain; charset=UTF-8"));
         }
         _ => return None,
     };
@@ -40,14 +46,23 @@ fn keystone() -> Value {
 }
 
 fn glance() -> Value {
-    json!({"id": "v2.17", "status": "CURRENT", "links": [{"rel": "self", "href": format!("{}/v2/", seed::IMAGE)}]})
+    let version = |id: &str, status: &str| json!({"id": id, "status": status, "links": [{"rel": "self", "href": format!("{}/v2/", seed::IMAGE)}]});
+    json!([version("v2.15", "SUPPORTED"), version("v2.17", "CURRENT"), version("v2.0", "SUPPORTED")])
 }
 
-fn nova() -> Value {
+fn old_nova() -> Value {
+    json!({
+        "id": "v2.0", "status": "SUPPORTED", "version": "", "min_version": "", "updated": "2011-01-21T11:33:21Z",
+        "links": [{"rel": "self", "href": format!("{}/v2/", seed::COMPUTE)}],
+    })
+}
+
+fn nova(more: &[Value]) -> Value {
+    let own = json!({"rel": "self", "href": format!("{}/v2.1/", seed::COMPUTE)});
+    let links = [&[own], more].concat();
     json!({
         "id": "v2.1", "status": "CURRENT", "version": format!("2.{}", NOVA.1), "min_version": format!("2.{}", NOVA.0),
-        "updated": "2013-07-23T11:33:21Z", "links": [{"rel": "self", "href": format!("{}/v2.1/", seed::COMPUTE)}],
-        "media-types": [{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}],
+        "updated": "2013-07-23T11:33:21Z", "links": links,
     })
 }
 

@@ -2,8 +2,8 @@
 
 use super::seed;
 use super::state::State;
-use super::table::Item;
-use serde_json::{Value, json};
+use super::table::{Item, only};
+use serde_json::{Map, Value, json};
 
 /// Microversions from which on a server shows more, or otherwise.
 const DELETE_ON_TERMINATION: u32 = 3;
@@ -14,6 +14,9 @@ const FLAVOR_INLINE: u32 = 47;
 const TRUSTED: u32 = 63;
 const GROUPS: u32 = 71;
 const LOCKED_REASON: u32 = 73;
+/// From here on a change answers with all.
+const WHOLE_AFTER_CHANGE: u32 = 75;
+const HOSTNAME: u32 = 90;
 const PINNED_ZONE: u32 = 96;
 const IMAGE_PROPERTIES: u32 = 98;
 const HINTS: u32 = 100;
@@ -35,7 +38,7 @@ pub(super) fn server(state: &State, server: &Item, version: u32) -> Value {
         let id = server.hidden["image"].as_str().unwrap_or_default();
         view["image"] = json!({"id": id, "links": [links("images", id)[1]]});
         if version >= IMAGE_PROPERTIES {
-            view["image"]["properties"] = json!({});
+            view["image"]["properties"] = properties(state, server, id);
         }
     }
     if let Some(names) = security_groups(state, server) {
@@ -47,8 +50,10 @@ pub(super) fn server(state: &State, server: &Item, version: u32) -> Value {
         _ => json!({"id": volume["id"], "delete_on_termination": volume["delete_on_termination"]}),
     });
     view["os-extended-volumes:volumes_attached"] = volumes.collect();
-    if ["ACTIVE", "BUILD"].contains(&server.text("status")) {
-        view["progress"] = json!(0);
+    if !["ACTIVE", "BUILD"].contains(&server.text("status"))
+        && let Some(view) = view.as_object_mut()
+    {
+        view.shift_remove("progress");
     }
     let hidden = &server.hidden;
     for (since, key, value) in [
@@ -57,6 +62,7 @@ pub(super) fn server(state: &State, server: &Item, version: u32) -> Value {
         (TAGS, "tags", hidden["tags"].clone()),
         (TRUSTED, "trusted_image_certificates", Value::Null),
         (GROUPS, "server_groups", hidden["group"].as_str().map_or(json!([]), |group| json!([group]))),
+        (HOSTNAME, "OS-EXT-SRV-ATTR:hostname", hidden["hostname"].clone()),
         (LOCKED_REASON, "locked_reason", Value::Null),
         (PINNED_ZONE, "pinned_availability_zone", hidden["zone"].clone()),
         (HINTS, "scheduler_hints", hidden["hints"].clone()),
@@ -66,6 +72,38 @@ pub(super) fn server(state: &State, server: &Item, version: u32) -> Value {
         }
     }
     view
+}
+
+/// As it is shown after a change, which was less at first.
+pub(super) fn renamed(state: &State, item: &Item, version: u32) -> Value {
+    let mut view = server(state, item, version);
+    let more = |key: &String| key.starts_with("OS-EXT") || key.starts_with("OS-SRV") || key.starts_with("os-ext");
+    if let Some(view) = view.as_object_mut().filter(|_| version < WHOLE_AFTER_CHANGE) {
+        view.retain(|key, _| !more(key) && !["config_drive", "key_name", "security_groups"].contains(&key.as_str()));
+        let networks = view["addresses"].as_object_mut().into_iter().flat_map(Map::values_mut);
+        for entry in networks.filter_map(Value::as_array_mut).flatten() {
+            *entry = only(entry, &["version", "addr"]);
+        }
+    }
+    view
+}
+
+/// The image's own properties, and what the server made of it.
+fn properties(state: &State, server: &Item, id: &str) -> Value {
+    let image = state.images.get(id).map(|image| &image.view);
+    let flavor = state.flavors.get(server.hidden["flavor"].as_str().unwrap_or_default());
+    let disk = flavor.map_or(0, |flavor| flavor.number("disk"));
+    let mut properties = json!({
+        "min_ram": "0", "min_disk": disk.to_string(), "base_image_ref": id,
+        "disk_format": image.map(|image| &image["disk_format"]),
+        "container_format": image.map(|image| &image["container_format"]),
+    });
+    for key in ["os_type", "os_distro", "hypervisor_type", "architecture"] {
+        if let Some(value) = image.and_then(|image| image.get(key)) {
+            properties[key] = value.clone();
+        }
+    }
+    properties
 }
 
 /// By reference at first, later all of it.

@@ -1,14 +1,16 @@
 //! Cinder: volumes and their types.
 
 use super::message::{Answer, Response, fault, nowhere};
+use super::python::unfit;
 use super::simulator::Call;
-use super::state::{Effect, State};
+use super::state::{Effect, Session, State};
 use super::table::{Item, matches, only, stranger};
-use super::{clock, extras, seed, snapshots, versions, volume_actions};
+use super::{clock, extras, seed, snapshots, tagging, versions, volume_actions};
 use serde_json::{Value, json};
 
-const QUOTAS: [&str; 3] = ["volumes", "snapshots", "gigabytes"];
+const QUOTAS: [&str; 4] = ["volumes", "per_volume_gigabytes", "snapshots", "gigabytes"];
 const NOT_FILTERS: [&str; 6] = ["limit", "marker", "sort", "all_tenants", "sort_key", "sort_dir"];
+const OWNER: &str = "os-vol-tenant-attr:tenant_id";
 const GIB: u64 = 1 << 30;
 
 pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
@@ -49,6 +51,12 @@ fn route(state: &mut State, call: &Call, version: u32) -> Answer {
     }
 }
 
+/// The project in the path, if there is one, has to be the token's.
+pub(super) fn is_own(path: &str, session: &Session) -> bool {
+    let second = path.split('/').nth(2).unwrap_or_default();
+    second.len() != 32 || second == session.project
+}
+
 pub(super) fn missing(id: &str) -> Response {
     fault(404, &format!("Volume {id} could not be found."))
 }
@@ -62,6 +70,9 @@ fn create(state: &mut State, call: &Call) -> Answer {
     if let Some(key) = stranger(&call.body, &["volume", "OS-SCH-HNT:scheduler_hints"]) {
         let why = format!("Additional properties are not allowed ('{key}' was unexpected)");
         return Err(fault(400, &why));
+    }
+    if let Some(metadata) = asked.get("metadata").filter(|metadata| metadata.is_object()) {
+        tagging::checked(metadata)?;
     }
     let size = asked["size"].as_u64().or_else(|| asked["size"].as_str()?.parse().ok());
     let wanted = asked["imageRef"].as_str().filter(|id| !id.is_empty());
@@ -89,17 +100,26 @@ fn create(state: &mut State, call: &Call) -> Answer {
     }
     let size = size.or_else(|| state.snapshots.get(asked["snapshot_id"].as_str()?).map(|known| known.number("size")));
     let Some(size) = size.filter(|size| *size > 0) else {
-        let message = format!("Invalid input for field/attribute size. Value: {0}. {0} is not valid", asked["size"]);
-        return Err(fault(400, &message));
+        let given = &asked["size"];
+        let message =
+            "The server could not comply with the request since it is either malformed or otherwise incorrect.";
+        return Err(if given.is_null() {
+            fault(400, message)
+        } else {
+            unfit("size", given, "is less than the minimum of 1")
+        });
     };
     let mut asked = asked.clone();
     asked["size"] = json!(size);
     let id = add(state, &call.session.project, &call.session.user, &asked)?;
-    Ok(Response::json(202, &json!({"volume": find(state, call, &id)?.view})))
+    Ok(Response::json(202, &json!({"volume": changed(find(state, call, &id)?)})))
 }
 
 /// A volume that is in the making.
 pub(super) fn add(state: &mut State, project: &str, user: &str, asked: &Value) -> Result<String, Response> {
+    if let Some(metadata) = asked.get("metadata").filter(|metadata| metadata.is_object()) {
+        tagging::checked(metadata)?;
+    }
     let size = asked["size"].as_u64().unwrap_or_default();
     let zone = asked["availability_zone"].as_str().unwrap_or(seed::ZONE);
     if zone != seed::ZONE {
@@ -109,8 +129,7 @@ pub(super) fn add(state: &mut State, project: &str, user: &str, asked: &Value) -
     let known = state.types.iter().find(|known| known.id == kind || known.text("name") == kind);
     let message = format!("Volume type with name {kind} could not be found.");
     let kind = known.ok_or_else(|| fault(404, &message))?.view["name"].clone();
-    let used = gigabytes(state, project);
-    check_size(state, project, size, used)?;
+    check_size(state, project, [size, size])?;
     if let Some(limit) =
         state.quota(project, "volumes").filter(|limit| state.volumes.of(project).count() as u64 >= *limit)
     {
@@ -129,17 +148,27 @@ pub(super) fn add(state: &mut State, project: &str, user: &str, asked: &Value) -
         "links": links(project, "volumes", &id), "user_id": user, "bootable": "false", "encrypted": false,
         "replication_status": null, "consistencygroup_id": null, "multiattach": false, "attachments": [],
     });
-    view["os-vol-tenant-attr:tenant_id"] = json!(project);
+    view[OWNER] = json!(project);
     if let Some(image) = image {
         view["volume_image_metadata"] = json!({
             "image_id": image.id, "image_name": image.view["name"], "disk_format": image.view["disk_format"],
             "container_format": image.view["container_format"], "size": image.view["size"].to_string(),
             "min_disk": image.view["min_disk"].to_string(), "min_ram": image.view["min_ram"].to_string(),
+            "checksum": image.view["checksum"], "signature_verified": "False",
         });
     }
     state.volumes.add(Item::new(&id, project, view));
     state.later(&[&id], Effect::VolumeReady { volume: id.clone() });
     Ok(id)
+}
+
+/// As it is shown after a change: without its owner.
+pub(super) fn changed(volume: &Item) -> Value {
+    let mut view = volume.view.clone();
+    if let Some(view) = view.as_object_mut() {
+        view.shift_remove(OWNER);
+    }
+    view
 }
 
 pub(super) fn links(project: &str, kind: &str, id: &str) -> Value {
@@ -167,7 +196,15 @@ pub(super) fn gigabytes(state: &State, project: &str) -> u64 {
     state.volumes.of(project).chain(state.snapshots.of(project)).map(|item| item.number("size")).sum()
 }
 
-pub(super) fn check_size(state: &State, project: &str, more: u64, used: u64) -> Result<(), Response> {
+/// So much more, and so much for one volume.
+pub(super) fn check_size(state: &State, project: &str, [more, whole]: [u64; 2]) -> Result<(), Response> {
+    if let Some(limit) = state.quota(project, "per_volume_gigabytes").filter(|limit| whole > *limit) {
+        let message = format!(
+            "VolumeSizeExceedsLimit: Requested volume size {whole}G is larger than maximum allowed limit {limit}G."
+        );
+        return Err(over(&message));
+    }
+    let used = gigabytes(state, project);
     let limit = state.quota(project, "gigabytes").filter(|limit| used + more > *limit);
     limit.map_or(Ok(()), |limit| {
         let message = format!("VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested {more}G, quota is {limit}G and {used}G has been consumed.");

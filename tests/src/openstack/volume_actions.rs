@@ -1,11 +1,11 @@
 //! What is done to Cinder's volumes: they grow, are written on, and go.
 
-use super::clock;
 use super::message::{Answer, Response, fault, nowhere};
 use super::simulator::Call;
 use super::state::{Effect, State};
-use super::volume::{check_size, find, gigabytes};
-use serde_json::{Map, Value, json};
+use super::volume::{changed, check_size, find};
+use super::{clock, tagging};
+use serde_json::{Value, json};
 
 /// From here on a volume may grow while a server has it.
 const EXTEND_IN_USE: u32 = 42;
@@ -23,7 +23,7 @@ pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> 
                     state.volumes.set(id, key, value.clone());
                 }
             }
-            Ok(Response::json(200, &json!({"volume": find(state, call, id)?.view})))
+            Ok(Response::json(200, &json!({"volume": changed(find(state, call, id)?)})))
         }
         ("DELETE", ["volumes", _]) => delete(state, call, id),
         ("POST", ["volumes", _, "action"]) => act(state, call, version, id),
@@ -39,14 +39,7 @@ pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> 
 /// Metadata of volumes and snapshots: POST adds, PUT replaces.
 pub(super) fn write(call: &Call, method: &str, metadata: &mut Value) -> Answer {
     if method != "GET" {
-        let texts = |map: &&Map<String, Value>| {
-            map.iter().all(|(key, value)| {
-                !key.is_empty() && key.len() <= 255 && value.as_str().is_some_and(|text| text.len() <= 255)
-            })
-        };
-        let new = call.body["metadata"].as_object().filter(texts);
-        let message = format!("Invalid input for field/attribute metadata. Value: {}.", call.body["metadata"]);
-        let new = new.ok_or_else(|| fault(400, &message))?.clone();
+        let new = tagging::checked(&call.body["metadata"])?;
         let mut all = metadata.as_object().cloned().unwrap_or_default();
         if method == "PUT" {
             all.clear();
@@ -59,9 +52,6 @@ pub(super) fn write(call: &Call, method: &str, metadata: &mut Value) -> Answer {
 
 fn delete(state: &mut State, call: &Call, id: &str) -> Answer {
     let volume = find(state, call, id)?;
-    if volume.text("status") == "deleting" {
-        return Ok(Response::new(202));
-    }
     let deletable = ["available", "error", "error_restoring", "error_extending", "error_managing"];
     let copied = state.snapshots.iter().any(|snapshot| snapshot.text("volume_id") == id);
     if !deletable.contains(&volume.text("status")) || copied {
@@ -94,7 +84,7 @@ fn act(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
                 );
                 return Err(fault(400, &message));
             }
-            check_size(state, &project, new - size, gigabytes(state, &project))?;
+            check_size(state, &project, [new - size, new])?;
             state.volumes.set(id, "status", json!("extending"));
             state.later(&[id], Effect::Extended { volume: id.to_owned(), size: new });
         }
@@ -115,7 +105,13 @@ fn act(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
             state.volumes.set(id, "bootable", json!(bootable.to_string()));
             return Ok(Response::new(200));
         }
-        _ => return Err(fault(400, &format!("There is no such action: {}", action.unwrap_or_default()))),
+        _ => {
+            let message = format!(
+                "There is no such action: {}. Verify the request body and Content-Type header and try again.",
+                action.unwrap_or_default()
+            );
+            return Err(fault(400, &message));
+        }
     }
     Ok(Response::new(202))
 }
