@@ -206,12 +206,30 @@ pub(super) fn security_group(state: &State, project: &str, named: &str) -> Optio
     groups.find(|group| group.id == named || group.text("name") == named).map(|group| group.id.clone())
 }
 
+/// How many a project has.
+fn held(state: &State, project: &str, name: &str) -> usize {
+    let table = match name {
+        "network" => &state.networks,
+        "subnet" => &state.subnets,
+        "port" => &state.ports,
+        "floatingip" => &state.floating,
+        _ => &state.security,
+    };
+    table.of(project).count()
+}
+
 fn quotas(state: &mut State, call: &Call, project: &str) -> Answer {
     if call.request.method == "PUT" {
         let message = "rule:update_quota is disallowed by policy";
         call.admin(|| refusal(403, "PolicyNotAuthorized", message))?;
         for name in QUOTAS {
             if let Some(limit) = call.body["quota"][name].as_i64() {
+                let used = i64::try_from(held(state, project, name)).unwrap_or(i64::MAX);
+                if limit >= 0 && limit < used {
+                    let message =
+                        format!("Quota limit {limit} for {name} must be greater than or equal to already used {used}");
+                    return Err(refusal(400, "HTTPBadRequest", &message));
+                }
                 state.quotas.insert((project.to_owned(), name), limit);
             }
         }

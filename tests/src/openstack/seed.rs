@@ -50,17 +50,20 @@ pub(super) fn fill(state: &mut State) -> Value {
         add_flavor(state, &id, name, [ram, vcpus, disk, ephemeral]);
         flavors[name] = json!(id);
     }
-    for name in [DEFAULT_TYPE, VOLUME_TYPE] {
+    for name in [VOLUME_TYPE, DEFAULT_TYPE] {
         let id = state.uuid();
         let description = (name == DEFAULT_TYPE).then_some("Default Volume Type");
         let view = json!({
             "id": id, "name": name, "is_public": true, "description": description,
-            "extra_specs": {}, "qos_specs_id": null, "os-volume-type-access:is_public": true,
+            "extra_specs": {}, "os-volume-type-access:is_public": true,
         });
         state.types.add(Item::new(&id, "", view));
     }
     let key = json!({"name": "bosh", "public_key": "ssh-rsa AAAA bosh", "fingerprint": "00:11:22", "type": "ssh"});
-    state.keypairs.add(Item { hidden: json!({"user": user}), ..Item::new("bosh", &bosh, key) });
+    state.keypairs.add(Item {
+        hidden: json!({"user": user, "created_at": clock::now() + ".000000"}),
+        ..Item::new("bosh", &bosh, key)
+    });
     for project in [&bosh, &admin] {
         network::add_security_group(state, project, "default", "Default security group");
     }

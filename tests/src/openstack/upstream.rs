@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Longer than any real service takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// Names the `cloud.json` of a real cloud that tests may use.
+pub const VARIABLE: &str = "WASM_CPI_OPENSTACK";
+
 /// A cloud that wrote this about itself.
 pub struct Real {
     cloud: Value,
@@ -19,6 +22,13 @@ pub struct Real {
 impl Real {
     pub fn new(cloud: Value) -> Real {
         Real { cloud }
+    }
+
+    /// By the file that the environment names; None if it names none.
+    #[track_caller]
+    pub fn from_environment() -> Option<Real> {
+        let path = std::path::PathBuf::from(std::env::var_os(VARIABLE)?);
+        Some(Real::from_file(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
     }
 
     /// By the file that `cargo xtask cloud up openstack` wrote.

@@ -112,5 +112,6 @@ fn chosen(request: &Request, name: &str, major: u32, range: (u32, u32), old: Opt
         "Version {wanted} is not supported by the API. Minimum is {major}.{} and maximum is {major}.{}.",
         range.0, range.1
     );
-    Err(fault(406, &message))
+    let refused = fault(406, &message).with("OpenStack-API-Version", &format!("{name} {wanted}"));
+    Err(refused.with("Vary", "OpenStack-API-Version"))
 }
