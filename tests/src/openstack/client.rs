@@ -88,7 +88,7 @@ impl Api {
         self.request_with(service, method, path, &[], body)
     }
 
-    /// The same with more headers, a microversion for example.
+    /// The same with more headers, or others: a microversion for example.
     #[track_caller]
     pub fn request_with(
         &self,
@@ -252,7 +252,8 @@ impl Api {
             ("Accept".to_owned(), "application/json".to_owned()),
             ("Content-Length".to_owned(), body.len().to_string()),
         ];
-        all.retain(|(_, value)| !value.is_empty());
+        let given = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        all.retain(|(name, value)| !value.is_empty() && !given(name));
         all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let mut base = base.trim_end_matches('/').to_owned();
         // Cinder's paths have a project, and it has to be the one that asks.

@@ -141,11 +141,11 @@ impl Shared {
             lock(&self.records).push(body.recorded(service, &request, status, struck.is_some()));
             let keep = whole && !request.header("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
             match (struck, answer) {
+                (Some(Fault::StallBefore | Fault::StallAfter), _) => return stall(raw),
                 (Some(Fault::ResetBefore | Fault::ResetAfter), _) | (_, Err(_)) => {
                     let _ = set_socket_linger(raw, Some(Duration::ZERO));
                     return;
                 }
-                (Some(Fault::StallBefore | Fault::StallAfter), _) => return stall(raw),
                 (_, Ok(answer)) => {
                     if wire::write_response(stream.get_mut(), &answer, keep).is_err() || !keep {
                         return;

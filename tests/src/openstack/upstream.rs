@@ -12,7 +12,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Names the `cloud.json` of a real cloud that tests may use.
-pub const VARIABLE: &str = "WASM_CPI_OPENSTACK";
+const VARIABLE: &str = "WASM_CPI_OPENSTACK";
 
 /// A cloud that wrote this about itself.
 pub struct Real {
