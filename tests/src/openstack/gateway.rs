@@ -169,7 +169,14 @@ impl Shared {
             Some(Fault::Delay(time)) => std::thread::sleep(*time),
             Some(Fault::ResetAfter | Fault::StallAfter | Fault::Body(_)) | None => {}
         }
-        let mut answer = self.backend.answer(service, request, body)?;
+        let mut answer = match self.backend.answer(service, request, body) {
+            // A client that breaks off has nobody to blame.
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                let body = format!("the gateway cannot reach the service: {error}\n").into_bytes();
+                Response { body, ..Response::new(502) }.with("Content-Type", "text/plain")
+            }
+            answer => answer?,
+        };
         if let Some(Fault::Body(body)) = fault {
             answer.body.clone_from(body);
         }
