@@ -8,18 +8,7 @@ mod simulator;
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tests::openstack::{Api, Gateway, Real, Response, Service, Simulator};
-
-/// Each cloud that there is: the simulator always, the real one if it runs.
-#[expect(clippy::print_stderr, reason = "a test that does less has to say so")]
-fn clouds() -> Vec<(&'static str, Gateway)> {
-    let mut clouds = vec![("simulator", Gateway::start(Simulator::new()))];
-    match Real::from_environment() {
-        Some(real) => clouds.push(("real services", Gateway::start(real))),
-        None => eprintln!("NOT RUN on real services: no cloud is named"),
-    }
-    clouds
-}
+use tests::openstack::{Api, Response, Service};
 
 /// Succeeds, with this body.
 #[track_caller]

@@ -11,6 +11,7 @@ mod blockdevices;
 mod building;
 mod client;
 mod clock;
+mod clouds;
 mod compute;
 mod creating;
 mod extras;
@@ -45,6 +46,7 @@ mod volume_actions;
 mod wire;
 
 pub use client::{Api, Contents};
+pub use clouds::on_each_cloud;
 pub use faults::{Fault, Hits, Rule};
 pub use gateway::Gateway;
 pub use message::{Request, Response};

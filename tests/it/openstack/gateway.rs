@@ -1,17 +1,17 @@
 //! The gateway: it passes on, rewrites, records, and goes wrong on demand.
 
-use super::{clouds, done, image, told};
+use super::{done, image, told};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use tests::openstack::{Api, Fault, Gateway, Response, Rule, Service, Simulator};
+use tests::openstack::{Api, Fault, Gateway, Response, Rule, Service, Simulator, on_each_cloud};
 
 use Service::{Compute, Identity, Image, Network};
 
 #[test]
 fn every_url_of_the_catalog_leads_back_to_the_gateway() {
-    for (name, gateway) in clouds() {
+    on_each_cloud(|name, gateway| {
         let cloud = gateway.cloud();
         let api = Api::tenant(&cloud);
         let catalog = done(&api, Identity, "GET", "/auth/catalog", Value::Null);
@@ -26,7 +26,7 @@ fn every_url_of_the_catalog_leads_back_to_the_gateway() {
         let made = done(&api, Image, "POST", "/images", json!({"name": "x"}));
         let id = made["id"].as_str().unwrap_or_default();
         done(&api, Image, "DELETE", &format!("/images/{id}"), Value::Null);
-    }
+    });
 }
 
 #[test]

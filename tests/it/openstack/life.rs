@@ -1,22 +1,22 @@
 //! A server's life with all that belongs to it, the same on every cloud.
 
-use super::{clouds, done, image, watch};
+use super::{done, image, watch};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tests::openstack::{Api, Service};
+use tests::openstack::{Api, Service, on_each_cloud};
 
 use Service::{Compute, Image, Network, Volume};
 
 #[test]
 fn a_server_its_port_and_its_volume_come_and_go_and_nothing_stays() {
-    for (name, gateway) in clouds() {
+    on_each_cloud(|name, gateway| {
         let cloud = gateway.cloud();
         let api = Api::tenant(&cloud);
         let before = api.contents();
         live(&api, &cloud);
         assert_eq!(api.left_behind(&before), Vec::<String>::new(), "{name}");
-    }
+    });
 }
 
 fn live(api: &Api, cloud: &Value) {

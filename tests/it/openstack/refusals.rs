@@ -1,8 +1,8 @@
 //! What each cloud says when it will not, word for word.
 
-use super::{clouds, done, image, server, told};
+use super::{done, image, server, told};
 use serde_json::{Value, json};
-use tests::openstack::{Api, Service};
+use tests::openstack::{Api, Service, on_each_cloud};
 use tests::servers::with;
 
 use Service::{Compute, Identity, Image, Network, Volume};
@@ -13,7 +13,7 @@ type Row = (Service, &'static str, String, Value, u16, &'static str);
 
 #[test]
 fn what_is_missing_wrong_or_taken_is_refused_in_the_same_words() {
-    for (name, gateway) in clouds() {
+    on_each_cloud(|name, gateway| {
         let cloud = gateway.cloud();
         let api = Api::tenant(&cloud);
         let before = api.contents();
@@ -31,7 +31,7 @@ fn what_is_missing_wrong_or_taken_is_refused_in_the_same_words() {
         done(&api, Network, "DELETE", &format!("/ports/{port}"), Value::Null);
         done(&api, Image, "DELETE", &format!("/images/{image}"), Value::Null);
         assert_eq!(api.left_behind(&before), Vec::<String>::new(), "{name}");
-    }
+    });
 }
 
 fn rows(cloud: &Value, image: &str) -> Vec<Row> {
