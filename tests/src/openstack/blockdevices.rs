@@ -1,15 +1,18 @@
 //! Volumes that a server boots from, and volumes that come and go.
 
 use super::clock;
+use super::creating::TAGGED;
 use super::message::{Response, fault};
-use super::python::unexpected;
+use super::python::{unexpected, unfit};
 use super::simulator::Call;
 use super::state::{Effect, State};
 use super::table::{Item, stranger};
 use super::{volume, volume_actions};
 use serde_json::{Value, json};
 
-const KEYS: [&str; 13] = [
+/// From here on a volume that is made has a type.
+const TYPED: u32 = 67;
+const KEYS: [&str; 11] = [
     "boot_index",
     "uuid",
     "source_type",
@@ -17,16 +20,14 @@ const KEYS: [&str; 13] = [
     "volume_size",
     "delete_on_termination",
     "device_name",
-    "volume_type",
     "disk_bus",
     "device_type",
     "guest_format",
     "no_device",
-    "tag",
 ];
 
 /// What `block_device_mapping_v2` asks for, once it makes sense.
-pub(super) fn check(state: &State, call: &Call, asked: &Value) -> Result<Vec<Value>, Response> {
+pub(super) fn check(state: &State, call: &Call, asked: &Value, version: u32) -> Result<Vec<Value>, Response> {
     let devices = asked["block_device_mapping_v2"].as_array().cloned().unwrap_or_default();
     let to_volume = |device: &Value| device["destination_type"] == "volume";
     if devices.iter().filter(|device| index(device) == Some(0)).count() > 1 {
@@ -34,8 +35,14 @@ pub(super) fn check(state: &State, call: &Call, asked: &Value) -> Result<Vec<Val
         return Err(fault(400, message));
     }
     for device in &devices {
-        if let Some(key) = stranger(device, &KEYS) {
+        let later = [("tag", TAGGED), ("volume_type", TYPED)].into_iter().filter(|(_, since)| version >= *since);
+        let known: Vec<&str> = KEYS.iter().copied().chain(later.map(|(key, _)| key)).collect();
+        if let Some(key) = stranger(device, &known) {
             return Err(unexpected("0", device, key));
+        }
+        let place = &device["boot_index"];
+        if !place.is_null() && index(device).is_none() {
+            return Err(unfit("boot_index", place, "does not match '^-?[0-9]+$'"));
         }
         let id = device["uuid"].as_str().unwrap_or_default();
         match device["source_type"].as_str() {

@@ -72,7 +72,8 @@ impl Api {
     fn log_in(&self) {
         let answer = self.exchange(Service::Identity, "POST", "/auth/tokens", &[], Some(&self.login));
         let answer = answer.unwrap_or_else(|error| panic!("no login: {error}"));
-        let token = answer.header("x-subject-token").unwrap_or_else(|| panic!("no token: {}", answer.status));
+        let text = String::from_utf8_lossy(&answer.body);
+        let token = answer.header("x-subject-token").unwrap_or_else(|| panic!("no token: {} {text}", answer.status));
         let project = answer.value()["token"]["project"]["id"].as_str().unwrap_or_default().to_owned();
         *self.session.borrow_mut() = (token.to_owned(), project);
     }

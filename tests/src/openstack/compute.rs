@@ -32,8 +32,8 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
 fn route(state: &mut State, call: &Call, version: u32) -> Answer {
     match call.route() {
         ("POST", ["servers"]) => creating::create(state, call, version),
-        ("GET", ["servers"]) => Ok(servers::list(state, call, version, false)),
-        ("GET", ["servers", "detail"]) => Ok(servers::list(state, call, version, true)),
+        ("GET", ["servers"]) => servers::list(state, call, version, false),
+        ("GET", ["servers", "detail"]) => servers::list(state, call, version, true),
         (_, ["servers", id, "os-volume_attachments", ..]) => attachments::answer(state, call, version, id),
         (_, ["servers", id, "metadata" | "tags", ..]) => tagging::answer(state, call, version, id),
         ("GET", ["servers", id, "os-interface"]) => extras::interfaces(state, call, id),

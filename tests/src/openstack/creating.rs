@@ -11,6 +11,7 @@ use super::{blockdevices, clock, groups, seed, tagging, views};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
 /// Keys of a server, and the microversion that brought those which were not always there.
 const KEYS: [&str; 18] = [
@@ -37,6 +38,8 @@ const LATER_KEYS: [(&str, u32); 5] =
     [("description", 19), ("tags", 52), ("host", 74), ("hypervisor_hostname", 74), ("hostname", 90)];
 /// From here on networks are asked for, or declined.
 const NETWORKS: u32 = 37;
+/// From here on networks and volumes have tags of their own.
+pub(super) const TAGGED: u32 = 42;
 const MAX_USER_DATA: usize = 65_535;
 const GIB: u64 = 1 << 30;
 
@@ -47,8 +50,8 @@ pub(super) fn create(state: &mut State, call: &Call, version: u32) -> Answer {
     if zone.is_some_and(|zone| zone != seed::ZONE) {
         return Err(fault(400, "The requested availability zone is not available"));
     }
-    let devices = blockdevices::check(state, call, asked)?;
-    let networks = check_networks(state, call, asked)?;
+    let devices = blockdevices::check(state, call, asked, version)?;
+    let networks = check_networks(state, call, asked, version)?;
     let flavor_id = text_or_number(&asked["flavorRef"]);
     let flavor = state.flavors.get(&flavor_id).cloned();
     let flavor = flavor.ok_or_else(|| fault(400, &format!("Flavor {flavor_id} could not be found.")))?;
@@ -109,10 +112,16 @@ fn check_shape(asked: &Value, body: &Value, version: u32) -> Result<(), Response
     if let Some(key) = stranger(asked, &known).or_else(|| stranger(body, &outer)) {
         return Err(unexpected("server", asked, key));
     }
-    let name = &asked["name"];
-    let named = name.as_str().is_some_and(|name| !name.trim().is_empty() && name.chars().count() <= 255);
-    if !named {
-        return Err(unfit("name", name, "is not a name"));
+    check_name(&asked["name"])?;
+    let drive = &asked["config_drive"];
+    let words = ["true", "1", "on", "yes", "false", "0", "off", "no"];
+    let known = drive.as_str().is_some_and(|word| words.contains(&word.to_lowercase().as_str()));
+    if !drive.is_null() && !drive.is_boolean() && !known {
+        return Err(unfit(
+            "config_drive",
+            drive,
+            "is not one of [True, 'True', 'TRUE', 'true', '1', 'ON', 'On', 'on', 'YES', 'Yes', 'yes', False, 'False', 'FALSE', 'false', '0', 'OFF', 'Off', 'off', 'NO', 'No', 'no']",
+        ));
     }
     if let Some(data) = asked.get("user_data") {
         let text = data.as_str().ok_or_else(|| unfit("user_data", data, "is not of type 'string'"))?;
@@ -130,8 +139,23 @@ fn check_shape(asked: &Value, body: &Value, version: u32) -> Result<(), Response
     asked.get("metadata").map_or(Ok(()), |metadata| tagging::checked(metadata).map(drop))
 }
 
+fn check_name(name: &Value) -> Result<(), Response> {
+    let text = name.as_str().ok_or_else(|| unfit("name", name, "is not of type 'string'"))?;
+    if text.is_empty() {
+        return Err(unfit("name", name, "should be non-empty"));
+    }
+    if text.chars().count() > 255 {
+        return Err(unfit("name", name, "is too long"));
+    }
+    if text.trim() != text || text.chars().any(char::is_control) {
+        let message = "An invalid 'name' value was provided. The name must be: printable characters. Can not start or end with whitespace.";
+        return Err(fault(400, message));
+    }
+    Ok(())
+}
+
 /// What to connect it to: ports that are there, or networks.
-fn check_networks(state: &State, call: &Call, asked: &Value) -> Result<Vec<Value>, Response> {
+fn check_networks(state: &State, call: &Call, asked: &Value, version: u32) -> Result<Vec<Value>, Response> {
     let project = &call.session.project;
     let own = || state.networks.of(project).map(|network| json!({"uuid": network.id})).collect::<Vec<Value>>();
     let networks = match &asked["networks"] {
@@ -146,8 +170,10 @@ fn check_networks(state: &State, call: &Call, asked: &Value) -> Result<Vec<Value
         },
         other => return Err(unfit("networks", other, "is not of type 'array'")),
     };
+    let keys: &[&str] =
+        if version >= TAGGED { &["uuid", "port", "fixed_ip", "tag"] } else { &["uuid", "port", "fixed_ip"] };
     for network in &networks {
-        if let Some(key) = stranger(network, &["uuid", "port", "fixed_ip", "tag"]) {
+        if let Some(key) = stranger(network, keys) {
             return Err(unexpected("0", network, key));
         }
         match (network["port"].as_str(), network["uuid"].as_str()) {
@@ -163,6 +189,11 @@ fn check_networks(state: &State, call: &Call, asked: &Value) -> Result<Vec<Value
                 if port.view["fixed_ips"].as_array().is_none_or(Vec::is_empty) {
                     return Err(fault(400, &format!("Port {id} requires a FixedIP in order to be used.")));
                 }
+            }
+            (None, Some(_))
+                if network["fixed_ip"].as_str().is_some_and(|address| address.parse::<IpAddr>().is_err()) =>
+            {
+                return Err(unfit("fixed_ip", &network["fixed_ip"], "is not valid under any of the given schemas"));
             }
             (None, Some(id)) => check_network(state, call, id, network["fixed_ip"].as_str())?,
             (None, None) => return Err(fault(400, "Bad network format: missing 'uuid'")),

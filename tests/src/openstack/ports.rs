@@ -9,7 +9,7 @@ use super::{clock, subnets};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "network_id",
     "name",
     "fixed_ips",
@@ -24,11 +24,15 @@ const KEYS: [&str; 14] = [
     "binding:vnic_type",
     "tenant_id",
     "project_id",
+    "tags",
 ];
+
+/// What else a list can be asked for.
+const FILTERS: [&str; 8] = ["id", "status", "fields", "limit", "marker", "sort_key", "sort_dir", "page_reverse"];
 
 pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
     match call.route() {
-        ("GET", ["ports"]) => Ok(list(state, call)),
+        ("GET", ["ports"]) => list(state, call),
         ("POST", ["ports"]) => create(state, call),
         ("GET", ["ports", id]) => {
             state.read([*id]);
@@ -36,6 +40,12 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
             Ok(Response::json(200, &json!({"port": selected(call, &port.view)})))
         }
         ("PUT", ["ports", id]) => update(state, call, id),
+        ("PUT", ["ports", id, "tags"]) => {
+            find(state, call, id)?;
+            let tags = call.body["tags"].clone();
+            state.ports.set(id, "tags", tags.clone());
+            Ok(Response::json(200, &json!({"tags": tags})))
+        }
         ("DELETE", ["ports", id]) => {
             let owner = find(state, call, id)?.text("device_owner").to_owned();
             if owner.starts_with("network:router") {
@@ -55,7 +65,13 @@ fn find<'a>(state: &'a State, call: &Call, id: &str) -> Result<&'a Item, Respons
     port.ok_or_else(|| refusal(404, "PortNotFound", &format!("Port {id} could not be found.")))
 }
 
-fn list(state: &mut State, call: &Call) -> Response {
+fn list(state: &mut State, call: &Call) -> Answer {
+    let names = call.request.query.iter().map(|(name, _)| name.as_str());
+    let known = |name: &&str| KEYS.contains(name) || FILTERS.contains(name);
+    if let Some(name) = names.into_iter().find(|name| !known(name)) {
+        let message = format!("['{name}'] is invalid attribute for filtering");
+        return Err(refusal(400, "HTTPBadRequest", &message));
+    }
     let ids: Vec<String> = state.ports.iter().map(|port| port.id.clone()).collect();
     state.read(ids.iter().map(String::as_str));
     // `fixed_ips=ip_address=10.0.0.5`: each of these has to be true of one address.
@@ -74,7 +90,7 @@ fn list(state: &mut State, call: &Call) -> Response {
     let mut request = call.request.clone();
     request.query.retain(|(name, _)| name != "fixed_ips");
     let filtered = Call { request: &request, session: call.session.clone(), body: Value::Null, parts: Vec::new() };
-    Response::json(200, &json!({"ports": listed(&filtered, seen)}))
+    Ok(Response::json(200, &json!({"ports": listed(&filtered, seen)})))
 }
 
 fn create(state: &mut State, call: &Call) -> Answer {
@@ -117,7 +133,8 @@ pub(super) fn add(state: &mut State, project: &str, asked: &Value) -> Result<Str
         "device_id": text("device_id"), "device_owner": text("device_owner"), "fixed_ips": addresses,
         "project_id": project, "port_security_enabled": secure, "allowed_address_pairs": pairs,
         "security_groups": groups, "binding:vnic_type": "normal", "extra_dhcp_opts": [],
-        "description": text("description"), "tags": [], "created_at": now, "updated_at": now, "revision_number": 1,
+        "description": text("description"), "tags": asked.get("tags").unwrap_or(&json!([])), "created_at": now,
+        "updated_at": now, "revision_number": 1,
     });
     state.ports.add(Item::new(&id, project, view));
     Ok(id)

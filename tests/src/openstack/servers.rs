@@ -7,6 +7,26 @@ use super::table::{Item, only};
 use super::{building, clock, groups, python, views};
 use serde_json::{Value, json};
 
+/// From here on a list knows what it is asked.
+const STRICT: u32 = 75;
+const FILTERS: [&str; 15] = [
+    "name",
+    "status",
+    "image",
+    "flavor",
+    "tags",
+    "limit",
+    "marker",
+    "sort_key",
+    "sort_dir",
+    "all_tenants",
+    "ip",
+    "project_id",
+    "changes-since",
+    "availability_zone",
+    "deleted",
+];
+
 pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
     match call.route() {
         ("GET", ["servers", _]) => {
@@ -29,7 +49,15 @@ pub(super) fn find<'a>(state: &'a State, session: &Session, id: &str) -> Result<
     state.servers.get(id).filter(|server| session.sees(&server.project)).ok_or_else(|| missing(id))
 }
 
-pub(super) fn list(state: &mut State, call: &Call, version: u32, detail: bool) -> Response {
+pub(super) fn list(state: &mut State, call: &Call, version: u32, detail: bool) -> Answer {
+    let unknown = call.request.query.iter().find(|(name, _)| !FILTERS.contains(&name.as_str()));
+    if let Some((name, _)) = unknown.filter(|_| version >= STRICT) {
+        return Err(fault(400, &format!("'{name}' does not match any of the regexes: '^_'")));
+    }
+    let tags: Vec<Value> =
+        call.request.asked("tags").into_iter().flat_map(|tags| tags.split(',')).map(Value::from).collect();
+    let tagged =
+        |server: &&Item| tags.iter().all(|tag| server.hidden["tags"].as_array().is_some_and(|all| all.contains(tag)));
     let mine = |server: &&Item| {
         let all = call.session.admin && call.request.asked("all_tenants").is_some();
         all || server.project == call.session.project
@@ -44,13 +72,13 @@ pub(super) fn list(state: &mut State, call: &Call, version: u32, detail: bool) -
         name && is("status", view["status"].as_str().unwrap_or_default())
             && is("image", view["image"]["id"].as_str().unwrap_or_default())
     };
-    let views = state.servers.iter().filter(mine).map(|server| views::server(state, server, version));
+    let views = state.servers.iter().filter(mine).filter(tagged).map(|server| views::server(state, server, version));
     let mut servers: Vec<Value> = views.filter(wanted).collect();
     servers.reverse();
     if !detail {
         servers = servers.iter().map(|view| only(view, &["id", "name", "links"])).collect();
     }
-    Response::json(200, &json!({"servers": servers}))
+    Ok(Response::json(200, &json!({"servers": servers})))
 }
 
 /// Names are asked for by pattern. Anchors and what is escaped is understood, no more.

@@ -74,10 +74,16 @@ fn write(state: &mut State, id: &str, new: Map<String, Value>, replace: bool) ->
 
 /// Texts of at most 255 characters by names of the same.
 pub(super) fn checked(metadata: &Value) -> Result<Map<String, Value>, Response> {
+    checked_with(metadata, "-_:. ")
+}
+
+/// Names of letters, digits and these.
+pub(super) fn checked_with(metadata: &Value, more: &str) -> Result<Map<String, Value>, Response> {
     let object = metadata.as_object().ok_or_else(|| unfit("metadata", metadata, "is not of type 'object'"))?;
     for (key, value) in object {
-        if key.is_empty() || key.chars().count() > 255 {
-            let why = format!("'{key}' does not match any of the regexes: '^[a-zA-Z0-9-_:. ]{{1,255}}$'");
+        let known = key.chars().all(|letter| letter.is_ascii_alphanumeric() || more.contains(letter));
+        if key.is_empty() || key.len() > 255 || !known {
+            let why = format!("'{key}' does not match any of the regexes: '^[a-zA-Z0-9{more}]{{1,255}}$'");
             return Err(invalid("metadata", metadata, &why));
         }
         let text = value.as_str().ok_or_else(|| unfit(key, value, "is not of type 'string'"))?;

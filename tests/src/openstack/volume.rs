@@ -72,7 +72,7 @@ fn create(state: &mut State, call: &Call) -> Answer {
         return Err(fault(400, &why));
     }
     if let Some(metadata) = asked.get("metadata").filter(|metadata| metadata.is_object()) {
-        tagging::checked(metadata)?;
+        tagging::checked_with(metadata, volume_actions::KEYS)?;
     }
     let size = asked["size"].as_u64().or_else(|| asked["size"].as_str()?.parse().ok());
     let wanted = asked["imageRef"].as_str().filter(|id| !id.is_empty());
@@ -118,7 +118,7 @@ fn create(state: &mut State, call: &Call) -> Answer {
 /// A volume that is in the making.
 pub(super) fn add(state: &mut State, project: &str, user: &str, asked: &Value) -> Result<String, Response> {
     if let Some(metadata) = asked.get("metadata").filter(|metadata| metadata.is_object()) {
-        tagging::checked(metadata)?;
+        tagging::checked_with(metadata, volume_actions::KEYS)?;
     }
     let size = asked["size"].as_u64().unwrap_or_default();
     let zone = asked["availability_zone"].as_str().unwrap_or(seed::ZONE);

@@ -7,6 +7,8 @@ use super::volume::{changed, check_size, find};
 use super::{clock, tagging};
 use serde_json::{Value, json};
 
+/// What names of metadata have beside letters and digits.
+pub(super) const KEYS: &str = "-_:. /";
 /// From here on a volume may grow while a server has it.
 const EXTEND_IN_USE: u32 = 42;
 
@@ -39,7 +41,7 @@ pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> 
 /// Metadata of volumes and snapshots: POST adds, PUT replaces.
 pub(super) fn write(call: &Call, method: &str, metadata: &mut Value) -> Answer {
     if method != "GET" {
-        let new = tagging::checked(&call.body["metadata"])?;
+        let new = tagging::checked_with(&call.body["metadata"], KEYS)?;
         let mut all = metadata.as_object().cloned().unwrap_or_default();
         if method == "PUT" {
             all.clear();
