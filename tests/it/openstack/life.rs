@@ -1,6 +1,6 @@
 //! A server's life with all that belongs to it, the same on every cloud.
 
-use super::{done, image, watch};
+use super::{done, image, told, watch};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -40,7 +40,11 @@ fn live(api: &Api, cloud: &Value) {
     let volume = text(&done(api, Volume, "POST", "/volumes", asked), "/volume/id");
     let disk = format!("/volumes/{volume}");
     watch(api, Volume, &disk, "/volume/status", &json!("available"));
-    let asked = json!({"volumeAttachment": {"volumeId": volume}});
+    let taken = json!({"volumeAttachment": {"volumeId": volume, "device": "/dev/sda"}});
+    let refused = api.request(Compute, "POST", &format!("{at}/os-volume_attachments"), Some(&taken));
+    assert_eq!(refused.status, 409, "{}", told(&refused));
+    // What other clouds call `vdc`, this one calls `sdc`.
+    let asked = json!({"volumeAttachment": {"volumeId": volume, "device": "/dev/vdc"}});
     let attached = done(api, Compute, "POST", &format!("{at}/os-volume_attachments"), asked);
     assert_eq!(attached["volumeAttachment"]["device"], "/dev/sdc");
     watch(api, Volume, &disk, "/volume/status", &json!("in-use"));

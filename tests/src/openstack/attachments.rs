@@ -87,8 +87,8 @@ fn attach(state: &mut State, call: &Call, version: u32, server: &str) -> Answer 
         return Err(fault(400, &message));
     }
     let last = asked["delete_on_termination"] == true && version >= DELETE_ON_TERMINATION;
-    let device = asked["device"].as_str().map(str::to_owned);
-    blockdevices::reserve(state, server, &id, device, last);
+    let device = blockdevices::device_name(state, server, asked["device"].as_str())?;
+    blockdevices::reserve(state, server, &id, &device, last);
     state.later(&[&id, server], Effect::Attached { server: server.to_owned(), volume: id.clone() });
     let all = entries(state, server);
     let entry = all.iter().find(|entry| entry["id"] == *id).cloned().unwrap_or_default();

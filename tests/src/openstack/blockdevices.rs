@@ -105,17 +105,18 @@ pub(super) fn build(state: &mut State, server: &Item) -> Result<(), String> {
                 made
             }
         };
-        let name = device["device_name"].as_str().map(str::to_owned);
+        let name = device_name(state, &server.id, device["device_name"].as_str());
+        let name =
+            name.map_err(|_| format!("Build of instance {} aborted: Block Device Mapping is Invalid.", server.id))?;
         let last = super::creating::truthy(&device["delete_on_termination"]);
-        reserve(state, &server.id, &id, name, last);
+        reserve(state, &server.id, &id, &name, last);
         attached(state, &server.id, &id);
     }
     Ok(())
 }
 
-/// Notes an attachment that is to come; answers its device.
-pub(super) fn reserve(state: &mut State, server: &str, volume: &str, device: Option<String>, last: bool) -> String {
-    let device = device.unwrap_or_else(|| free_name(state, server));
+/// Notes an attachment that is to come.
+pub(super) fn reserve(state: &mut State, server: &str, volume: &str, device: &str, last: bool) {
     let attachment = state.uuid();
     let entry = json!({
         "id": volume, "device": device, "delete_on_termination": last, "attachment": attachment, "bdm": state.uuid(),
@@ -124,19 +125,36 @@ pub(super) fn reserve(state: &mut State, server: &str, volume: &str, device: Opt
         volumes.push(entry);
     }
     state.volumes.set(volume, "status", json!("reserved"));
-    device
 }
 
-/// The first that neither a disk of the flavor nor a volume has.
-fn free_name(state: &State, server: &str) -> String {
-    let Some(server) = state.servers.get(server) else { return String::new() };
+/// The name that is asked for, written as this cloud does, or the first that
+/// neither a disk of the flavor nor a volume has.
+pub(super) fn device_name(state: &State, server: &str, asked: Option<&str>) -> Result<String, Response> {
+    let Some(server) = state.servers.get(server) else { return Ok(String::new()) };
     let flavor = state.flavors.get(server.hidden["flavor"].as_str().unwrap_or_default());
-    let on_image = u8::from(!server.hidden["image"].is_null());
-    let ephemeral = u8::from(flavor.is_some_and(|flavor| flavor.number("OS-FLV-EXT-DATA:ephemeral") > 0));
-    let volumes = server.hidden["volumes"].as_array().cloned().unwrap_or_default();
-    let names = (b'a' + on_image + ephemeral..=b'z').map(|letter| format!("/dev/sd{}", char::from(letter)));
-    let taken = |name: &String| volumes.iter().any(|volume| volume["device"] == *name);
-    names.into_iter().find(|name| !taken(name)).unwrap_or_default()
+    let own = [
+        (!server.hidden["image"].is_null()).then_some('a'),
+        flavor.filter(|flavor| flavor.number("OS-FLV-EXT-DATA:ephemeral") > 0).map(|_| 'b'),
+    ];
+    let volumes = server.hidden["volumes"].as_array().into_iter().flatten();
+    let volumes = volumes.filter_map(|volume| volume["device"].as_str()?.chars().last());
+    let used: Vec<char> = own.into_iter().flatten().chain(volumes).collect();
+    let letter = match asked {
+        None => ('a'..='z').find(|letter| !used.contains(letter)),
+        Some(path) => {
+            let short = path.strip_prefix("/dev/").unwrap_or(path);
+            let letters =
+                short.strip_prefix("xvd").or_else(|| short.strip_prefix("vd")).or_else(|| short.strip_prefix("sd"));
+            let letter = letters.and_then(|letters| letters.chars().next().filter(char::is_ascii_lowercase));
+            let message = format!("The supplied device path ({path}) is invalid.");
+            let letter = letter.ok_or_else(|| fault(400, &message))?;
+            if used.contains(&letter) {
+                return Err(fault(409, &format!("The supplied device path ({path}) is in use.")));
+            }
+            Some(letter)
+        }
+    };
+    Ok(format!("/dev/sd{}", letter.unwrap_or('z')))
 }
 
 /// The server has it.
