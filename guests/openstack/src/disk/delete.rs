@@ -1,0 +1,32 @@
+//! `delete_disk`.
+
+use wasm_cpi_sdk::Error;
+
+use super::{get, wait};
+use crate::api::patiently;
+use crate::session::Session;
+
+pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
+    let mut volume = get(session, disk)?;
+    if wait::is_passing(&volume) {
+        volume = wait::until_settled(session, disk)?;
+    }
+    if volume.status == "in-use" {
+        let servers: Vec<&str> = volume.attachments.iter().filter_map(|place| place.server_id.as_deref()).collect();
+        return Err(Error::cloud(format!("disk `{disk}` is attached to `{}`; detach it first", servers.join(", "))));
+    }
+    remove(session, disk)
+}
+
+/// Deletes the volume, whatever it is, and waits until it is gone.
+pub(super) fn remove(session: &Session, disk: &str) -> Result<(), Error> {
+    let volumes = session.volumes()?;
+    patiently(|| volumes.delete(disk)).map_err(|error| error.context(format_args!("deleting disk `{disk}`")))?;
+    session.poll().until(&format!("disk `{disk}` to be gone"), || match volumes.volume(disk)? {
+        None => Ok(Some(())),
+        Some(volume) if volume.status == "error_deleting" => {
+            Err(Error::cloud(format!("disk `{disk}` cannot be deleted: its state is `{}`", volume.status)))
+        }
+        Some(_) => Ok(None),
+    })
+}
