@@ -11,8 +11,8 @@ use wasm_cpi_sdk::{Error as CpiError, clock, log};
 const LOOK: Duration = Duration::from_secs(10);
 /// An answer with 5xx came from somewhere: what it made, if anything, is there.
 const LOOK_AFTER_ANSWER: Duration = Duration::from_secs(2);
-/// How often to look where sleeping is over because the call is ending.
-const LOOKS_AT_THE_END: u32 = 10;
+/// How often to look at most where sleeping is over because the call is ending.
+const LOOKS_AT_THE_END: u32 = 100;
 
 /// How often to ask again for what a busy thing refuses with 409.
 const BUSY_TRIES: u32 = 6;

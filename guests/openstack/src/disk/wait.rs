@@ -6,8 +6,9 @@ use crate::api::Volume;
 use crate::session::Session;
 
 /// What a volume passes through: it becomes something else by itself.
-const PASSING: [&str; 9] = [
+const PASSING: [&str; 10] = [
     "creating",
+    "reserved",
     "downloading",
     "detaching",
     "attaching",

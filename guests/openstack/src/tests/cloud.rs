@@ -154,14 +154,14 @@ impl Cloud {
     }
 
     fn take_fault(&mut self, method: &str, path: &str) -> Option<Fault> {
-        let fits = |fault: &&mut (String, String, usize, Fault)| {
+        let fits = |fault: &(String, String, usize, Fault)| {
             let ids_apart = fault.1.split('*').collect::<Vec<_>>();
             fault.0 == method
                 && path.starts_with(ids_apart[0])
                 && path.ends_with(ids_apart[ids_apart.len() - 1])
                 && path.matches('/').count() == fault.1.matches('/').count()
         };
-        let at = self.faults.iter_mut().position(|mut fault| fits(&&mut fault))?;
+        let at = self.faults.iter().position(fits)?;
         if self.faults[at].2 > 0 {
             self.faults[at].2 -= 1;
             return None;

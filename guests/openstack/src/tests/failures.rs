@@ -207,7 +207,7 @@ fn a_vm_that_cannot_be_undone_says_what_is_left() {
     }
     let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
     assert_eq!(error.kind, ErrorKind::VmCreationFailed(false));
-    assert!(error.message.contains("undoing it failed: deleting port ports-1"), "{error}");
+    assert!(error.message.contains("not certain that all of it was undone: deleting port ports-1"), "{error}");
 }
 
 #[test]

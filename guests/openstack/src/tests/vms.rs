@@ -157,7 +157,7 @@ fn a_vm_is_deleted_with_its_ports_and_boot_volume_and_without_its_disks() {
     let vm = cpi().create_vm(request(boot, vec![manual(), vip()])).unwrap().vm;
     let disk = cpi().create_disk(2048, Default::default(), Some(vm.clone())).unwrap();
     cpi().attach_disk(vm.clone(), disk.clone()).unwrap();
-    assert_eq!(cpi().get_disks(vm.clone()).unwrap(), [disk.clone()]);
+    assert_eq!(cpi().get_disks(vm.clone()).unwrap(), std::slice::from_ref(&disk));
     cpi().delete_vm(vm.clone()).unwrap();
     assert!(!cpi().has_vm(vm.clone()).unwrap());
     let left = cloud.borrow().left();

@@ -22,7 +22,10 @@ impl Failure {
         let retry = self.retry && clock::ending().is_none();
         match undone {
             Ok(()) => Error::vm_creation_failed(self.message, retry),
-            Err(left) => Error::vm_creation_failed(format!("{}; and undoing it failed: {left}", self.message), false),
+            Err(left) => Error::vm_creation_failed(
+                format!("{}; it is not certain that all of it was undone: {left}", self.message),
+                false,
+            ),
         }
     }
 }
