@@ -123,13 +123,16 @@ pub(crate) fn detach(session: &Session, vm: &str, disk: &str) -> Result<(), Erro
 }
 
 fn detach_volume(session: &Session, vm: &str, disk: &str) -> Result<(), Error> {
-    let compute = session.compute()?;
-    if !patiently(|| compute.detach(vm, disk))
-        .map_err(|error| error.context(format_args!("detaching disk `{disk}`")))?
-    {
-        log::info(format_args!("disk {disk} is not attached to VM {vm}"));
+    let (compute, volumes) = (session.compute()?, session.volumes()?);
+    match patiently(|| compute.detach(vm, disk)) {
+        Ok(true) => {}
+        Ok(false) => log::info(format_args!("disk {disk} is not attached to VM {vm}")),
+        // What was asked for twice is refused the second time while it goes on.
+        Err(error) if volumes.volume(disk)?.is_some_and(|volume| volume.status != "detaching") => {
+            return Err(error.context(format_args!("detaching disk `{disk}`")));
+        }
+        Err(error) => log::warn(format_args!("{error}; but disk {disk} is being detached")),
     }
-    let volumes = session.volumes()?;
     session.poll().until(&format!("disk `{disk}` to be detached"), || {
         let Some(volume) = volumes.volume(disk)? else {
             return Ok(Some(()));

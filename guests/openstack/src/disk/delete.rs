@@ -21,7 +21,12 @@ pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
 /// Deletes the volume, whatever it is, and waits until it is gone.
 pub(super) fn remove(session: &Session, disk: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
-    patiently(|| volumes.delete(disk)).map_err(|error| error.context(format_args!("deleting disk `{disk}`")))?;
+    if let Err(error) = patiently(|| volumes.delete(disk))
+        // What was asked for twice is refused the second time while it goes on.
+        && volumes.volume(disk)?.is_some_and(|volume| volume.status != "deleting")
+    {
+        return Err(error.context(format_args!("deleting disk `{disk}`")));
+    }
     session.poll().until(&format!("disk `{disk}` to be gone"), || match volumes.volume(disk)? {
         None => Ok(Some(())),
         Some(volume) if volume.status == "error_deleting" => {

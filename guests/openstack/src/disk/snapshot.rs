@@ -73,8 +73,12 @@ pub(crate) fn delete_snapshot(session: &Session, snapshot: &str) -> Result<(), E
 
 fn remove(session: &Session, snapshot: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
-    patiently(|| volumes.delete_snapshot(snapshot))
-        .map_err(|error| error.context(format_args!("deleting snapshot `{snapshot}`")))?;
+    if let Err(error) = patiently(|| volumes.delete_snapshot(snapshot))
+        // What was asked for twice is refused the second time while it goes on.
+        && volumes.snapshot(snapshot)?.is_some_and(|found| found.status != "deleting")
+    {
+        return Err(error.context(format_args!("deleting snapshot `{snapshot}`")));
+    }
     session.poll().until(&format!("snapshot `{snapshot}` to be gone"), || match volumes.snapshot(snapshot)? {
         None => Ok(Some(())),
         Some(found) if found.status == "error_deleting" => {

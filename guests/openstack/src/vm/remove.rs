@@ -88,7 +88,11 @@ fn volume_is_gone(session: &Session, id: &str) -> Result<(), Error> {
             return Ok(Some(()));
         };
         match volume.status.as_str() {
-            "available" | "error" => volumes.delete(id).map(|_| None).map_err(Error::from),
+            "available" | "error" => match volumes.delete(id) {
+                // Nova was first, or it has changed meanwhile: look again.
+                Err(error) if error.status() != Some(400) => Err(error.into()),
+                _ => Ok(None),
+            },
             "error_deleting" => Err(Error::cloud(format!("boot volume `{id}` cannot be deleted ({})", volume.status))),
             _ => Ok(None),
         }

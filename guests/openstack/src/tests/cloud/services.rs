@@ -205,6 +205,9 @@ impl Cloud {
     }
 
     fn detach(&mut self, server: &str, id: &str) -> Answer {
+        if self.get("volumes", id)["status"] == "detaching" {
+            return refused(400, "Volume status must be 'in-use'");
+        }
         if self.get("volumes", id)["attachments"][0]["server_id"] != server {
             return missing();
         }
@@ -253,8 +256,17 @@ impl Cloud {
                 self.change("floatingips", ip["id"].as_str().unwrap(), |ip| ip["port_id"] = Value::Null);
             }
         }
+        if thing["deleting"] == true && kind != "servers" {
+            return refused(400, "status must be available");
+        }
         if matches!(kind, "servers" | "volumes" | "snapshots") {
-            return self.change(kind, id, |thing| thing["deleting"] = json!(true));
+            let deleting = |thing: &mut Value| {
+                thing["deleting"] = json!(true);
+                if kind != "servers" {
+                    thing["status"] = json!("deleting");
+                }
+            };
+            return self.change(kind, id, deleting);
         }
         self.remove(kind, id);
         Answer::text(204, "")
