@@ -1,10 +1,10 @@
 //! VMs when nothing fails.
 
 use serde_json::{Value, json};
-use wasm_cpi_sdk::fake::AgentEvent;
+use wasm_cpi_sdk::fake::{AgentEvent, Answer};
 use wasm_cpi_sdk::{Cpi, DiskHint, ErrorKind, VmSize};
 
-use super::cloud::NETWORK;
+use super::cloud::{Fault, NETWORK};
 use super::{cpi, manual, network, properties, request, small, start, vip, with};
 
 #[test]
@@ -97,6 +97,22 @@ fn an_existing_server_group_is_used_and_a_given_one_wins() {
     cpi().create_vm(request(own, vec![manual()])).unwrap();
     assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "own"}));
     assert_eq!(cloud.borrow().asked("os-server-groups"), 0);
+}
+
+#[test]
+fn anti_affinity_that_the_cloud_does_not_have_is_told() {
+    for (method, status, part) in [
+        ("GET", 406, "anti-affinity needs Nova's API 2.15"),
+        ("POST", 400, "anti-affinity needs Nova's API 2.15"),
+        ("POST", 403, "raise the project's quota of server groups"),
+    ] {
+        let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+        let answer = Answer::json(status, json!({"computeFault": {"message": "no"}}));
+        cloud.borrow_mut().fault(method, "os-server-groups", 0, Fault::Before(answer));
+        let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
+        assert!(error.message.contains(part), "{error}");
+        assert_eq!(cloud.borrow().left(), Vec::<String>::new());
+    }
 }
 
 #[test]

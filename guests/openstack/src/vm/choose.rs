@@ -4,12 +4,12 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wasm_cpi_sdk::{Error, VmRequest, config};
+use wasm_cpi_sdk::{Error, VmRequest, config, http};
 
 use super::networks::Networks;
 use super::properties::{VmProperties, wrong};
 use super::size;
-use crate::api::{Flavor, SecurityGroup, ServerGroup, once};
+use crate::api::{Flavor, GROUP_POLICY, SecurityGroup, ServerGroup, once};
 use crate::session::Session;
 use crate::stemcell;
 
@@ -151,16 +151,11 @@ fn scheduler_hints(session: &Session, properties: &VmProperties, env: &Env) -> R
 fn server_group(session: &Session, group: &str) -> Result<String, Error> {
     let name = format!("{}-{group}", config::call().director_uuid.unwrap_or_default());
     let compute = session.compute()?;
-    let find = || -> Result<Option<ServerGroup>, _> {
-        let policy = crate::api::GROUP_POLICY;
-        let fits = |found: &ServerGroup| found.name == name && found.policies.iter().any(|other| other == policy);
+    let find = || -> Result<Option<ServerGroup>, http::Error> {
+        let fits = |found: &ServerGroup| found.name == name && found.policies.iter().any(|other| other == GROUP_POLICY);
         Ok(compute.server_groups()?.into_iter().find(fits))
     };
-    if let Some(found) = find()? {
-        return Ok(found.id);
-    }
-    let created = once(&format!("server group {name}"), || compute.create_server_group(&name), find);
-    created.map(|made| made.id).map_err(|error| match error.status() {
+    let explain = |error: http::Error| match error.status() {
         Some(403) => Error::cloud(format!(
             "{error}; raise the project's quota of server groups, or set the property enable_auto_anti_affinity: false"
         )),
@@ -168,5 +163,10 @@ fn server_group(session: &Session, group: &str) -> Result<String, Error> {
             "{error}; anti-affinity needs Nova's API 2.15: set the property enable_auto_anti_affinity: false"
         )),
         _ => Error::from(error),
-    })
+    };
+    if let Some(found) = find().map_err(explain)? {
+        return Ok(found.id);
+    }
+    let create = || compute.create_server_group(&name);
+    once(&format!("server group {name}"), create, find).map(|made| made.id).map_err(explain)
 }
