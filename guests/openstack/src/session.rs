@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use wasm_cpi_sdk::http::{self, Denial};
-use wasm_cpi_sdk::{Error, poll::Poll};
+use wasm_cpi_sdk::{Error, clock, poll::Poll};
 
 use crate::api::{Compute, Images, Networking, Service, Volumes};
 use crate::properties::Properties;
 
 /// The name of the login in the policy presets.
 const LOGIN: &str = "keystone";
+
+/// How often the cloud is asked without pauses at the end of a call.
+const LOOKS_AT_THE_END: u32 = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -121,6 +124,24 @@ impl Session {
     pub(crate) fn poll(&self) -> Poll {
         let longest = self.properties.poll_interval();
         Poll { first: Duration::from_millis(250).min(longest), longest, timeout: self.properties.state_timeout() }
+    }
+
+    /// Waits for what must be certain even when the call is ending, and nothing
+    /// can sleep any more: then it asks again and again, as often as is decent.
+    pub(crate) fn certainly<T>(
+        &self,
+        what: &str,
+        mut ask: impl FnMut() -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        let outcome = self.poll().until(what, &mut ask);
+        if outcome.is_err() && clock::ending().is_some() {
+            for _ in 0..LOOKS_AT_THE_END {
+                if let Some(answer) = ask()? {
+                    return Ok(answer);
+                }
+            }
+        }
+        outcome
     }
 
     fn login(&self) -> Result<&Login, Error> {

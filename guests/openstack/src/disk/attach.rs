@@ -45,7 +45,8 @@ fn attach_free(session: &Session, server: &Server, volume: &Volume) -> Result<Di
         Ok(volume) => Ok(hint(attached_to(&volume, vm).unwrap_or_default(), &device)),
         Err(error) => {
             // The Director knows of no attachment, and would never undo one.
-            if let Err(left) = detach_volume(session, vm, disk) {
+            let undone = wait::until_settled(session, disk).and_then(|_| detach_volume(session, vm, disk));
+            if let Err(left) = undone {
                 log::warn(format_args!("detaching disk {disk} again: {left}"));
             }
             Err(error.context(format_args!("attaching disk `{disk}` to VM `{vm}`")))
@@ -133,7 +134,7 @@ fn detach_volume(session: &Session, vm: &str, disk: &str) -> Result<(), Error> {
         }
         Err(error) => log::warn(format_args!("{error}; but disk {disk} is being detached")),
     }
-    session.poll().until(&format!("disk `{disk}` to be detached"), || {
+    session.certainly(&format!("disk `{disk}` to be detached"), || {
         let Some(volume) = volumes.volume(disk)? else {
             return Ok(Some(()));
         };

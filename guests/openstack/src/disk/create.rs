@@ -49,7 +49,7 @@ pub(crate) fn create(
         Ok(_) => Ok(volume.id),
         Err(error) => {
             // Nobody knows of the disk yet, so nobody would delete it.
-            if let Err(left) = delete::remove(session, &volume.id) {
+            if let Err(left) = delete::undo(session, &volume.id) {
                 log::error(format_args!("disk {} is left behind: {left}", volume.id));
                 return Err(Error::cloud(format!("{error}; and deleting it failed: {left}")));
             }

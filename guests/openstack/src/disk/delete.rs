@@ -7,10 +7,8 @@ use crate::api::patiently;
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
-    let mut volume = get(session, disk)?;
-    if wait::is_passing(&volume) {
-        volume = wait::until_settled(session, disk)?;
-    }
+    get(session, disk)?;
+    let volume = wait::until_settled(session, disk)?;
     if volume.status == "in-use" {
         let servers: Vec<&str> = volume.attachments.iter().filter_map(|place| place.server_id.as_deref()).collect();
         return Err(Error::cloud(format!("disk `{disk}` is attached to `{}`; detach it first", servers.join(", "))));
@@ -18,8 +16,13 @@ pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
     remove(session, disk)
 }
 
-/// Deletes the volume, whatever it is, and waits until it is gone.
-pub(super) fn remove(session: &Session, disk: &str) -> Result<(), Error> {
+/// Deletes a volume that nobody knows of yet, once Cinder lets it.
+pub(super) fn undo(session: &Session, disk: &str) -> Result<(), Error> {
+    wait::until_settled(session, disk)?;
+    remove(session, disk)
+}
+
+fn remove(session: &Session, disk: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
     if let Err(error) = patiently(|| volumes.delete(disk))
         // What was asked for twice is refused the second time while it goes on.
@@ -27,7 +30,7 @@ pub(super) fn remove(session: &Session, disk: &str) -> Result<(), Error> {
     {
         return Err(error.context(format_args!("deleting disk `{disk}`")));
     }
-    session.poll().until(&format!("disk `{disk}` to be gone"), || match volumes.volume(disk)? {
+    session.certainly(&format!("disk `{disk}` to be gone"), || match volumes.volume(disk)? {
         None => Ok(Some(())),
         Some(volume) if volume.status == "error_deleting" => {
             Err(Error::cloud(format!("disk `{disk}` cannot be deleted: its state is `{}`", volume.status)))

@@ -39,7 +39,7 @@ pub(crate) fn snapshot(session: &Session, disk: &str, metadata: &Metadata) -> Re
     match available {
         Ok(()) => Ok(id),
         Err(error) => {
-            if let Err(left) = remove(session, &id) {
+            if let Err(left) = undo(session, &id) {
                 return Err(Error::cloud(format!("{error}; and deleting it failed: {left}")));
             }
             Err(error.context(format_args!("taking a snapshot of disk `{disk}`")))
@@ -71,6 +71,15 @@ pub(crate) fn delete_snapshot(session: &Session, snapshot: &str) -> Result<(), E
     remove(session, snapshot)
 }
 
+/// Deletes one that nobody knows of yet, once Cinder lets it.
+fn undo(session: &Session, snapshot: &str) -> Result<(), Error> {
+    let volumes = session.volumes()?;
+    session.certainly(&format!("snapshot `{snapshot}` to settle"), || {
+        Ok(volumes.snapshot(snapshot)?.is_none_or(|found| found.status != "creating").then_some(()))
+    })?;
+    remove(session, snapshot)
+}
+
 fn remove(session: &Session, snapshot: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
     if let Err(error) = patiently(|| volumes.delete_snapshot(snapshot))
@@ -79,7 +88,7 @@ fn remove(session: &Session, snapshot: &str) -> Result<(), Error> {
     {
         return Err(error.context(format_args!("deleting snapshot `{snapshot}`")));
     }
-    session.poll().until(&format!("snapshot `{snapshot}` to be gone"), || match volumes.snapshot(snapshot)? {
+    session.certainly(&format!("snapshot `{snapshot}` to be gone"), || match volumes.snapshot(snapshot)? {
         None => Ok(Some(())),
         Some(found) if found.status == "error_deleting" => {
             Err(Error::cloud(format!("snapshot `{snapshot}` cannot be deleted: its state is `{}`", found.status)))

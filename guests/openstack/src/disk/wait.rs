@@ -27,7 +27,7 @@ pub(super) fn is_passing(volume: &Volume) -> bool {
 /// became.
 pub(super) fn until_settled(session: &Session, disk: &str) -> Result<Volume, Error> {
     let volumes = session.volumes()?;
-    session.poll().until(&format!("disk `{disk}` to settle"), || {
+    session.certainly(&format!("disk `{disk}` to settle"), || {
         let volume = volumes.volume(disk)?.ok_or_else(|| Error::disk_not_found(disk))?;
         Ok((!is_passing(&volume)).then_some(volume))
     })

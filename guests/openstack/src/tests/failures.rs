@@ -2,7 +2,7 @@
 //! kind of failure. A method ends well or with the error of its table, and in
 //! both cases nothing is left that nobody knows of.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wasm_cpi_sdk::fake::{Answer, Fake};
 use wasm_cpi_sdk::http::{Denial, ErrorKind as HttpErrorKind};
 use wasm_cpi_sdk::{Cpi, Error, ErrorKind, Json};
@@ -212,14 +212,34 @@ fn a_vm_that_cannot_be_undone_says_what_is_left() {
 
 #[test]
 fn a_call_that_ends_takes_back_what_it_began() {
-    for after_ms in [0, 100, 300, 700] {
-        let (_host, cloud) = start_with(properties(), |fake| fake.end_after_ms(after_ms, "SIGTERM"));
-        let outcome = cpi().create_vm(request(small(), vec![manual(), vip()]));
-        if let Err(error) = outcome {
-            assert_eq!(error.kind, ErrorKind::VmCreationFailed(false), "{error}");
-            let left: Vec<Value> =
-                cloud.borrow().all("servers").into_iter().filter(|s| s["deleting"] != true).collect();
-            assert!(left.is_empty() && cloud.borrow().all("ports").is_empty(), "{after_ms}: {left:?}");
+    for (name, call) in [
+        (
+            "create_vm",
+            (|| cpi().create_vm(request(small(), vec![manual(), vip()])).map(drop)) as fn() -> Result<(), Error>,
+        ),
+        ("create_disk", || cpi().create_disk(2048, Json::default(), None).map(drop)),
+        ("snapshot_disk", || cpi().snapshot_disk("d".into(), vec![]).map(drop)),
+        ("attach_disk", || cpi().attach_disk("s".into(), "d".into()).map(drop)),
+    ] {
+        for after_ms in [0, 100, 300, 700] {
+            let (_host, cloud) = start_with(properties(), |fake| fake.end_after_ms(after_ms, "SIGTERM"));
+            let needs_disk = matches!(name, "snapshot_disk" | "attach_disk");
+            if needs_disk {
+                server_and_disk(&cloud);
+            }
+            cloud.borrow_mut().slow = 3;
+            let error = call().unwrap_err();
+            if name == "create_vm" {
+                assert_eq!(error.kind, ErrorKind::VmCreationFailed(false), "{error}");
+            }
+            assert!(error.message.contains("SIGTERM"), "{error}");
+            let cloud = cloud.borrow();
+            if needs_disk {
+                assert_eq!(cloud.get("volumes", "d")["attachments"], json!([]), "{name} {after_ms}");
+                assert!(cloud.all("snapshots").is_empty(), "{name} {after_ms}");
+            } else {
+                assert_eq!(cloud.left(), Vec::<String>::new(), "{name} {after_ms}");
+            }
         }
     }
 }

@@ -57,7 +57,7 @@ fn delete(session: &Session, id: &str) -> Result<(), Error> {
     let compute = session.compute()?;
     patiently(|| compute.delete_server(id)).map_err(|error| error.context(format_args!("deleting server {id}")))?;
     let mut last: Option<Server> = None;
-    let gone = session.poll().until(&format!("server `{id}` to be gone"), || {
+    let gone = session.certainly(&format!("server `{id}` to be gone"), || {
         last = compute.server(id)?.filter(|server| !server.is_gone());
         Ok(last.is_none().then_some(()))
     });
@@ -83,7 +83,7 @@ fn boot_volumes(session: &Session, id: &str) -> Result<Vec<String>, Error> {
 /// server half-way.
 fn volume_is_gone(session: &Session, id: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
-    session.poll().until(&format!("boot volume `{id}` to be gone"), || {
+    session.certainly(&format!("boot volume `{id}` to be gone"), || {
         let Some(volume) = volumes.volume(id)? else {
             return Ok(Some(()));
         };

@@ -99,7 +99,16 @@ impl Cloud {
         if thing.is_null() {
             return missing();
         }
+        let singular = kind.trim_end_matches('s');
+        let shown = Answer::json(200, if kind == "images" { thing.clone() } else { json!({singular: thing}) });
         let mut next = thing.clone();
+        let looks = thing["looks"].as_u64().unwrap_or(0);
+        if looks < self.slow {
+            next["looks"] = json!(looks + 1);
+            self.put(kind, id, next);
+            return shown;
+        }
+        next["looks"] = json!(0);
         let fault = self.broken.clone();
         match (kind, thing["status"].as_str().unwrap_or_default()) {
             ("servers", "BUILD") => match fault {
@@ -121,8 +130,7 @@ impl Cloud {
         } else {
             self.put(kind, id, next);
         }
-        let singular = kind.trim_end_matches('s');
-        Answer::json(200, if kind == "images" { thing } else { json!({singular: thing}) })
+        shown
     }
 
     fn create_server(&mut self, body: &Value) -> Answer {
@@ -205,7 +213,7 @@ impl Cloud {
     }
 
     fn detach(&mut self, server: &str, id: &str) -> Answer {
-        if self.get("volumes", id)["status"] == "detaching" {
+        if ["attaching", "detaching"].iter().any(|state| self.get("volumes", id)["status"] == *state) {
             return refused(400, "Volume status must be 'in-use'");
         }
         if self.get("volumes", id)["attachments"][0]["server_id"] != server {
@@ -256,7 +264,8 @@ impl Cloud {
                 self.change("floatingips", ip["id"].as_str().unwrap(), |ip| ip["port_id"] = Value::Null);
             }
         }
-        if thing["deleting"] == true && kind != "servers" {
+        let busy = ["creating", "attaching", "detaching", "deleting", "in-use"];
+        if matches!(kind, "volumes" | "snapshots") && busy.iter().any(|state| thing["status"] == *state) {
             return refused(400, "status must be available");
         }
         if matches!(kind, "servers" | "volumes" | "snapshots") {
