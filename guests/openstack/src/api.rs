@@ -12,6 +12,6 @@ mod volumes;
 pub(crate) use compute::{Attachment, Compute, Flavor, GROUP_POLICY, Server, ServerGroup};
 pub(crate) use images::Images;
 pub(crate) use networking::{FloatingIp, Networking, Port, SecurityGroup};
-pub(crate) use once::{once, patiently, unclear};
+pub(crate) use once::{look, once, patiently, unclear};
 pub(crate) use service::Service;
 pub(crate) use volumes::{Volume, Volumes};

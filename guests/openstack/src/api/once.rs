@@ -51,7 +51,12 @@ pub(crate) fn once<T>(
     }
 }
 
-fn look<T>(within: Duration, mut find: impl FnMut() -> Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+/// Looks for something that may appear. Also at the end of a call, when there
+/// are no pauses any more.
+pub(crate) fn look<T>(
+    within: Duration,
+    mut find: impl FnMut() -> Result<Option<T>, Error>,
+) -> Result<Option<T>, Error> {
     let start = clock::monotonic();
     let (mut pause, mut rounds) = (Duration::from_millis(500), 0);
     loop {

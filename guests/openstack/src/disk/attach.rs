@@ -7,7 +7,7 @@ use std::time::Duration;
 use wasm_cpi_sdk::{DiskHint, Error, agent, clock, log};
 
 use super::{get, wait};
-use crate::api::{Attachment, Server, Volume, patiently, unclear};
+use crate::api::{Attachment, Server, Volume, look, patiently, unclear};
 use crate::properties::ConfigDrive;
 use crate::session::Session;
 use crate::vm;
@@ -40,8 +40,8 @@ fn attach_free(session: &Session, server: &Server, volume: &Volume) -> Result<Di
         return Err(Error::cloud(format!("disk `{disk}` cannot be attached: it is {}{holders}", volume.status)));
     }
     let device = device_name(session, server)?;
-    request(session, vm, disk, &device).map_err(|error| error.context(format_args!("attaching disk `{disk}`")))?;
-    match wait::until(session, disk, "in-use") {
+    let attached = request(session, vm, disk, &device).and_then(|()| wait::until(session, disk, "in-use"));
+    match attached {
         Ok(volume) => Ok(hint(attached_to(&volume, vm).unwrap_or_default(), &device)),
         Err(error) => {
             // The Director knows of no attachment, and would never undo one.
@@ -66,11 +66,11 @@ fn request(session: &Session, vm: &str, disk: &str, device: &str) -> Result<(), 
             outcome => return outcome.map_err(Error::from),
         };
         log::warn(format_args!("{error}; looking whether the disk is attached"));
-        let pause = clock::sleep(PAUSE);
-        if compute.attachments(vm)?.iter().any(|place| place.volume == disk) {
+        let here = || Ok(compute.attachments(vm)?.iter().any(|place| place.volume == disk).then_some(()));
+        if look(PAUSE, here)?.is_some() {
             return Ok(());
         }
-        if left == 0 || pause.is_err() {
+        if left == 0 || clock::ending().is_some() {
             return Err(error.into());
         }
     }
