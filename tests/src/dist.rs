@@ -46,6 +46,10 @@ pub fn probe() -> PathBuf {
     file("probe.wasm")
 }
 
+pub fn openstack() -> PathBuf {
+    file("openstack.wasm")
+}
+
 pub fn probe_sha256() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
     DIGEST.get_or_init(|| sha256_of(&probe()))

@@ -5,14 +5,18 @@
 //! operator has made before the first deployment. Its schema is the same for all.
 
 pub(crate) mod openstack;
+pub(crate) mod sim;
+
 mod processes;
-mod sim;
 mod step;
 
 use crate::arguments::{Cloud, Direction};
 use crate::repo::Repo;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
+
+/// In a cloud's directory.
+pub(crate) const FILE: &str = "cloud.json";
 
 pub(crate) fn run(repo: &Repo, direction: Direction, cloud: Cloud) -> Result<()> {
     match (direction, cloud) {
@@ -26,6 +30,15 @@ pub(crate) fn run(repo: &Repo, direction: Direction, cloud: Cloud) -> Result<()>
 
 fn ready(cloud: &Path) {
     println!("READY {}", cloud.display());
+}
+
+/// What a cloud that is up says about itself.
+pub(crate) fn file(repo: &Repo, cloud: Cloud) -> Result<PathBuf> {
+    let file = home(repo, cloud.name()).join(FILE);
+    if !file.exists() {
+        bail!("the cloud `{0}` is not up: run `cargo xtask cloud up {0}`", cloud.name());
+    }
+    Ok(file)
 }
 
 /// Where the cloud of this name keeps everything.

@@ -60,7 +60,7 @@ fn run(words: &[String]) -> Result<()> {
         Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),
         Task::Guest { directory } => guest::run(&repo, &directory),
         Task::Job(job) => job::run(&repo, &job),
-        Task::Test { only, rest } => suite::run(&repo, only, &rest),
+        Task::Test(test) => suite::run(&repo, &test),
         Task::Tidy => tidy::run(&repo.root),
     }
 }

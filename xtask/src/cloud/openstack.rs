@@ -71,6 +71,13 @@ pub(crate) fn up(repo: &Repo) -> Result<PathBuf> {
     Ok(cloud)
 }
 
+/// Whether it is up and well.
+pub(crate) fn is_up(repo: &Repo) -> Result<bool> {
+    let lab = Lab::new(repo)?;
+    let _lock = lab.lock()?;
+    Ok(lab.home.join(super::FILE).exists() && lab.check(&lab.digest()?).is_ok())
+}
+
 /// Ends it and removes all but what makes the next start fast.
 pub(crate) fn down(repo: &Repo) -> Result<()> {
     let lab = Lab::new(repo)?;

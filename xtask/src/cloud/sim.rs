@@ -12,17 +12,13 @@ use std::path::PathBuf;
 /// Starts it anew; returns the path of `cloud.json`.
 pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
     stop(repo)?;
-    step("build the simulator", || {
-        let mut cargo = repo.cargo_static("build");
-        command::run(cargo.args(["--release", "--quiet", "--package", "tests", "--bin", "cloud"]))
-    })?;
+    let program = step("build the simulator", || build(repo))?;
     let home = super::home(repo, "sim");
     files::directory(&home, 0o700)?;
     let home = fs::canonicalize(&home)?;
-    let cloud = home.join("cloud.json");
+    let cloud = home.join(super::FILE);
     step("start the simulator", || {
         let processes = Processes::new(&home, &[]);
-        let program = repo.root.join("target").join(&repo.triple).join("release/cloud");
         let mut started = processes.start("sim", processes.command(program).arg("--state").arg(&home))?;
         files::write(&home.join("pid"), &started.id().to_string(), 0o600)?;
         let ready = started.wait("the simulator", 30, || cloud.exists());
@@ -32,6 +28,13 @@ pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
         ready
     })?;
     Ok(cloud)
+}
+
+/// Returns the program's path.
+pub(crate) fn build(repo: &Repo) -> Result<PathBuf> {
+    let mut cargo = repo.cargo_static("build");
+    command::run(cargo.args(["--release", "--quiet", "--package", "tests", "--bin", "cloud"]))?;
+    Ok(repo.root.join("target").join(&repo.triple).join("release/cloud"))
 }
 
 pub(super) fn down(repo: &Repo) -> Result<()> {
