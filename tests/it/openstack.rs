@@ -1,5 +1,7 @@
-//! The simulated OpenStack against the real one, and the gateway before both.
+//! The simulated OpenStack against the real one, the gateway before both, and
+//! the guest on either.
 
+mod cpi;
 mod gateway;
 mod life;
 mod program;

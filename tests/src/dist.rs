@@ -46,6 +46,7 @@ pub fn probe() -> PathBuf {
     file("probe.wasm")
 }
 
+/// The guest that is a CPI.
 pub fn openstack() -> PathBuf {
     file("openstack.wasm")
 }

@@ -75,6 +75,9 @@ class FileDriver(driver.VolumeDriver):
     def extend_volume(self, volume, new_size):
         resize(self.path(volume), new_size)
 
+    def retype(self, context, volume, new_type, diff, host):
+        return True  # All types are the same files.
+
     def create_snapshot(self, snapshot):
         copy(self.path(snapshot.volume), self.path(snapshot))
 
