@@ -18,6 +18,8 @@ pub(super) struct Cloud {
     child: Child,
     program: PathBuf,
     file: PathBuf,
+    /// What an operator has made before the first deployment.
+    before: Vec<String>,
 }
 
 impl Cloud {
@@ -31,13 +33,14 @@ impl Cloud {
             .stdout(Stdio::piped())
             .spawn()
             .context("the simulator could not be started")?;
-        let mut cloud = Cloud { child, program: program.to_path_buf(), file: home.join(FILE) };
+        let mut cloud = Cloud { child, program: program.to_path_buf(), file: home.join(FILE), before: vec![] };
         let mut line = String::new();
         let stdout = cloud.child.stdout.as_mut().context("the simulator has no stdout")?;
         BufReader::new(stdout).read_line(&mut line).context("the simulator says nothing")?;
         if line.is_empty() {
             bail!("the simulator ended at once");
         }
+        cloud.before = cloud.all()?;
         Ok(cloud)
     }
 
@@ -51,10 +54,14 @@ impl Cloud {
             .with_context(|| format!("{} is not JSON", self.file.display()))
     }
 
-    /// Asks its API.
+    /// What came since it was started, by its API.
     pub(super) fn contents(&self) -> Result<Contents> {
+        Ok(Contents(self.all()?.into_iter().filter(|line| !self.before.contains(line)).collect()))
+    }
+
+    fn all(&self) -> Result<Vec<String>> {
         let lines = command::read(command::new(&self.program).arg("--contents").arg(&self.file))?;
-        Ok(Contents(lines.lines().map(str::to_owned).collect()))
+        Ok(lines.lines().map(str::to_owned).collect())
     }
 }
 
@@ -70,15 +77,18 @@ impl Drop for Cloud {
 pub(super) struct Contents(Vec<String>);
 
 impl Contents {
-    pub(super) fn beyond(&self, before: &Contents) -> Vec<String> {
-        self.0.iter().filter(|line| !before.0.contains(line)).cloned().collect()
+    pub(super) fn none(&self) -> Result<()> {
+        if !self.0.is_empty() {
+            bail!("left behind:\n      {}", self.0.join("\n      "));
+        }
+        Ok(())
     }
 }
 
 /// Those that come and go with a deployment are told even if there are none.
 impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = ["server", "port", "volume", "snapshot", "image", "network", "floating"];
+        let kinds = ["server", "port", "volume", "snapshot", "image"];
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for line in &self.0 {
             *counts.entry(line.split(' ').next().unwrap_or_default()).or_default() += 1;
@@ -86,8 +96,7 @@ impl fmt::Display for Contents {
         let others = counts.keys().copied().filter(|kind| !kinds.contains(kind));
         let told = kinds.into_iter().chain(others).map(|kind| {
             let count = counts.get(kind).copied().unwrap_or_default();
-            let name = if kind == "floating" { "floating IP" } else { kind };
-            format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+            format!("{count} {kind}{}", if count == 1 { "" } else { "s" })
         });
         f.write_str(&told.collect::<Vec<_>>().join(", "))
     }
@@ -103,16 +112,28 @@ mod tests {
 
     #[test]
     fn what_is_there_is_counted_by_its_kind() {
-        let told = contents(&["floating 1", "server 1 a", "server 2 b", "group 1"]).to_string();
-        let expected = "2 servers, 0 ports, 0 volumes, 0 snapshots, 0 images, 0 networks, 1 floating IP, 1 group";
-        assert_eq!(told, expected);
+        let told = contents(&["server 1 a", "server 2 b", "port 1", "group 1"]).to_string();
+        assert_eq!(told, "2 servers, 1 port, 0 volumes, 0 snapshots, 0 images, 1 group");
     }
 
     #[test]
-    fn only_what_is_new_is_left_behind() {
-        let before = contents(&["network 1", "floating 1"]);
-        assert_eq!(contents(&["floating 1", "port 1", "network 1"]).beyond(&before), ["port 1"]);
-        assert!(before.beyond(&before).is_empty());
+    fn what_is_left_is_named() {
+        let error = contents(&["port 1 of-nobody"]).none().unwrap_err().to_string();
+        assert!(error.contains("port 1 of-nobody"), "{error}");
+        contents(&[]).none().unwrap();
+    }
+
+    #[test]
+    fn what_was_there_before_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, things) = (dir.path().join("program"), dir.path().join("things"));
+        let script = format!("#!/bin/sh\n[ $1 = --state ] && echo up && exec cat\ncat {}\n", things.display());
+        crate::files::write(&program, &script, 0o755).unwrap();
+        fs::write(&things, "network 1\n").unwrap();
+        let cloud = Cloud::start(&program, dir.path()).unwrap();
+        assert_eq!(cloud.contents().unwrap().0, Vec::<String>::new());
+        fs::write(&things, "network 1\nport 1\n").unwrap();
+        assert_eq!(cloud.contents().unwrap().0, ["port 1"]);
     }
 
     #[test]
