@@ -7,7 +7,7 @@
 use crate::arguments::{Part, Test};
 use crate::attack;
 use crate::build;
-use crate::cloud::openstack;
+use crate::cloud::openstack::{self, Guard};
 use crate::command;
 use crate::deny;
 use crate::fuzz;
@@ -80,22 +80,27 @@ fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
         };
         run_tests(&mut cargo, &test.rest)
     });
-    if cloud.is_some_and(|cloud| cloud.is_ours) {
-        steps.check("end of the real OpenStack", || openstack::down(repo));
+    if let Some(guard) = cloud.and_then(|cloud| cloud.guard) {
+        steps.check("end of the real OpenStack", || {
+            openstack::down(repo)?;
+            guard.dismiss()
+        });
     }
 }
 
 struct RealCloud {
     file: PathBuf,
-    /// One that was up before stays up.
-    is_ours: bool,
+    /// Of one that ends with us, however we end; one that was up before stays up.
+    guard: Option<Guard>,
 }
 
 /// Where it cannot start, that is a failure, and the simulator is tested alone.
 fn real_openstack(repo: &Repo, steps: &mut Steps) -> Option<RealCloud> {
     let up = || {
-        let is_ours = !openstack::is_up(repo)?;
-        Ok(RealCloud { file: openstack::up(repo)?, is_ours })
+        let was_up = openstack::is_up(repo)?;
+        let file = openstack::up(repo)?;
+        let guard = if was_up { None } else { Some(openstack::guard(repo)?) };
+        Ok(RealCloud { file, guard })
     };
     steps.need("real OpenStack", up).ok()
 }

@@ -13,12 +13,13 @@ mod packages;
 mod services;
 mod settings;
 
+pub(crate) use guard::Guard;
+
 use super::processes::Processes;
 use super::step::{say, step};
 use crate::files;
 use crate::repo::Repo;
 use anyhow::{Context, Result, bail};
-use guard::Guard;
 use settings::{Ports, Settings};
 use sha2::{Digest, Sha256};
 use std::env;
@@ -59,7 +60,7 @@ pub(crate) fn up(repo: &Repo) -> Result<PathBuf> {
     lab.clean()?;
     step("Debian's packages", || packages::debian(&lab))?;
     step("Python's packages", || packages::python(&lab))?;
-    let guard = Guard::new(repo, &lock)?;
+    let guard = Guard::new(repo, Some(&lock))?;
     let started = lab.start(&cloud, &digest);
     if started.is_err() {
         // The logs stay, for a look.
@@ -76,6 +77,11 @@ pub(crate) fn is_up(repo: &Repo) -> Result<bool> {
     let lab = Lab::new(repo)?;
     let _lock = lab.lock()?;
     Ok(lab.home.join(super::FILE).exists() && lab.check(&lab.digest()?).is_ok())
+}
+
+/// Has it taken down when this process ends, unless the guard is dismissed before.
+pub(crate) fn guard(repo: &Repo) -> Result<Guard> {
+    Guard::new(repo, None)
 }
 
 /// Ends it and removes all but what makes the next start fast.
