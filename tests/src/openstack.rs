@@ -46,7 +46,7 @@ mod volume_actions;
 mod wire;
 
 pub use client::{Api, Contents};
-pub use clouds::on_each_cloud;
+pub use clouds::{alone, on_each_cloud};
 pub use faults::{Fault, Hits, Rule};
 pub use gateway::Gateway;
 pub use message::{Request, Response};

@@ -157,11 +157,6 @@ impl<'g> Cpi<'g> {
         path
     }
 
-    fn group_id(&self) -> Option<String> {
-        let mut groups = self.api.server_groups().into_iter();
-        groups.find_map(|group| Some(group["id"].as_str()?.to_owned()))
-    }
-
     /// Server groups outlive VMs; tests clean up after themselves.
     fn drop_groups(&self, before: &Contents) {
         for group in self.api.server_groups() {
