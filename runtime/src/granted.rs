@@ -9,6 +9,8 @@ use crate::failure::Failure;
 use crate::hardening::Network;
 use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Problem, Properties};
 use crate::registry::RegistryConfig;
+use std::cell::RefCell;
+use std::path::Path;
 
 /// What the guest declares, as it was read when it was prepared.
 pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
@@ -33,8 +35,21 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
         config::several(path, &problems)
     };
     let (text, _) = config::read(path)?;
-    let file = PolicyFile::parse(&text).map_err(several)?;
+    let file = policy_file(&text, path, &mut Vec::new()).map_err(several)?;
     Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local).map_err(several)
+}
+
+/// The policy that stands in the file at `path`, with the presets that it names.
+pub fn policy_file(text: &str, path: &Path, warnings: &mut Vec<String>) -> Result<PolicyFile, Vec<Problem>> {
+    let doubts = RefCell::new(Vec::new());
+    let file = PolicyFile::parse_with(text, &|name| {
+        let file = path.parent().unwrap_or(Path::new("")).join(name);
+        let (text, warnings) = config::read(&file).map_err(|failure| failure.message)?;
+        doubts.borrow_mut().extend(warnings);
+        Ok(text)
+    });
+    warnings.append(&mut doubts.into_inner());
+    file
 }
 
 /// Endpoints of BOSH itself, which no grant can open.

@@ -78,7 +78,7 @@ checks! {
         LayerCertificate "the job's client certificate for such an origin";
         LiteralCredential "a credential written into the policy itself";
         ConnectionHeader "an auth header that belongs to the connection";
-        TemplatedCa "a CA taken from a property";
+        LayerCa "a CA from the context for the job's origin";
         KeyFile "a private key that everybody can read";
         PropertyName "a property that calls itself `agent`";
         PlaceHidden "invisible characters in a place";

@@ -14,6 +14,7 @@ mod http;
 mod images;
 mod limits;
 mod newer;
+mod openstack;
 mod pins;
 mod prepared;
 mod promises;

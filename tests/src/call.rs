@@ -2,14 +2,14 @@
 //! does it.
 
 use crate::job::Job;
-use crate::process::{GUARD, SignalAt, run_with_signals};
+use crate::process::{GUARD, SignalAt, SignalWhen, run_with_signals};
 use crate::response::Response;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,7 @@ pub struct Call<'a> {
     config: Option<OsString>,
     guard: Duration,
     signals: Vec<SignalAt>,
+    when: Option<SignalWhen>,
     env: Vec<(String, OsString)>,
 }
 
@@ -62,6 +63,7 @@ impl<'a> Call<'a> {
             config: None,
             guard: GUARD,
             signals: Vec::new(),
+            when: None,
             env: Vec::new(),
         }
     }
@@ -118,11 +120,16 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// Sends a signal as soon as something has happened, a server's doing for example.
+    pub fn signal_when(self, happened: impl Fn() -> bool + Send + Sync + 'static, signal: Signal) -> Self {
+        Call { when: Some(SignalWhen { happened: Arc::new(happened), signal }), ..self }
+    }
+
     #[track_caller]
     pub fn run(self) -> Response {
         let stdin = self.stdin.clone().unwrap_or_else(|| self.request().into_bytes());
         let cli_deletes_stemcell = self.client == Client::Cli && self.method == "delete_stemcell";
-        let finished = run_with_signals(&mut self.command(), &stdin, self.guard, self.signals.clone());
+        let finished = run_with_signals(&mut self.command(), &stdin, self.guard, self.signals.clone(), self.when.clone());
         Response::checked(finished, cli_deletes_stemcell)
     }
 

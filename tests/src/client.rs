@@ -50,7 +50,7 @@ pub fn exchange(address: SocketAddr, authority: Option<&str>, request: &[u8]) ->
     Ok(Answered { status, head: head.to_owned(), body: body.to_owned() })
 }
 
-fn trusting(authority: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
+pub(crate) fn trusting(authority: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
         roots.add(certificate?)?;

@@ -46,6 +46,11 @@ pub fn probe() -> PathBuf {
     file("probe.wasm")
 }
 
+/// The guest that is a CPI.
+pub fn openstack() -> PathBuf {
+    file("openstack.wasm")
+}
+
 pub fn probe_sha256() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
     DIGEST.get_or_init(|| sha256_of(&probe()))

@@ -16,6 +16,7 @@ pub mod hostile;
 pub mod job;
 pub mod lacking;
 pub mod living;
+pub mod openstack;
 pub mod prepared;
 pub mod probe;
 pub mod process;

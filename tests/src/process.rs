@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Finished {
     pub stdout: Vec<u8>,
@@ -25,14 +25,30 @@ pub struct SignalAt {
     pub signal: Signal,
 }
 
+/// A signal to send once something has happened elsewhere.
+#[derive(Clone)]
+pub struct SignalWhen {
+    pub happened: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub signal: Signal,
+}
+
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// Longer than anything should take; a call that hangs fails its test.
 pub const GUARD: Duration = Duration::from_secs(60);
 
 pub fn run(command: &mut Command, stdin: &[u8], guard: Duration) -> Finished {
-    run_with_signals(command, stdin, guard, Vec::new())
+    run_with_signals(command, stdin, guard, Vec::new(), None)
 }
 
-pub fn run_with_signals(command: &mut Command, stdin: &[u8], guard: Duration, signals: Vec<SignalAt>) -> Finished {
+pub fn run_with_signals(
+    command: &mut Command,
+    stdin: &[u8],
+    guard: Duration,
+    signals: Vec<SignalAt>,
+    when: Option<SignalWhen>,
+) -> Finished {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -45,7 +61,17 @@ pub fn run_with_signals(command: &mut Command, stdin: &[u8], guard: Duration, si
     let watchdog = std::thread::spawn({
         let hung = Arc::clone(&hung);
         move || {
-            if watched.recv_timeout(guard) == Err(RecvTimeoutError::Timeout) {
+            let until = Instant::now() + guard;
+            if let Some(when) = when {
+                while watched.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && Instant::now() < until {
+                    if (when.happened)() {
+                        let _ = kill_process(pid, when.signal);
+                        break;
+                    }
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if watched.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
                 hung.store(true, Ordering::SeqCst);
                 let _ = kill_process(pid, Signal::KILL);
             }

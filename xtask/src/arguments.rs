@@ -3,7 +3,7 @@
 //! Parsed by hand: a few subcommands do not pay for an argument parser that would
 //! have to be compiled before the first build can start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) const HELP: &str = "\
 cargo xtask: builds, shows, packages and tests wasm-cpi
@@ -11,14 +11,17 @@ cargo xtask: builds, shows, packages and tests wasm-cpi
 Usage: cargo xtask <COMMAND>
 
 The two to begin with:
-  demo               Set up, build, and run requests as the Director sends them
-                     through the built binary: request, response, time
+  demo               Set up, build, and play a deployment on a simulated OpenStack,
+                     call by call as the Director makes them: result and time
   test [OPTIONS]     Set up, build, and run everything that must be green
       --only PART    lint    tidy, format, clippy, dependencies
                      unit    unit tests of runtime and xtask
                      guests  unit tests of the guests, natively
-                     it      integration tests against the built binaries
+                     it      integration tests against the built binaries, on the
+                             simulator and on a real OpenStack, started as root
                      attack  the corpus of attacks, then the fuzz targets
+      --without openstack
+                     Leave the real OpenStack out; the last line says NOT RUN
       -- ARGS...     Passed to the test programs, e.g. a filter
   attack [OPTIONS] [FILTER...]
                      Run the corpus of attacks against the built binaries, in
@@ -39,13 +42,25 @@ On the way there:
   job OUT [OPTIONS]  Lay out a CPI job that a Director or the CLI can run as
                      OUT/bin/cpi. An existing job keeps its configuration; only
                      programs, guest and the guest's pin are renewed
-      --guest FILE   The guest to run (default: the probe guest)
+      --guest GUEST  The guest to run: a .wasm file, or the name of one of this
+                     repository, probe (default) or openstack
+      --cloud sim|openstack
+                     With `--guest openstack`: properties, preset and policy for
+                     the cloud that `cargo xtask cloud up` started. Then call it:
+                     OUT/packages/wasm-cpi/wasm-cpi call METHOD ARGS...
+                     --config OUT/config/cpi.json
       --policy FILE  Its policy, copied into the job (default: grants nothing)
       --properties FILE|JSON
                      The operator's properties: an object, or a file that holds
                      one; secrets belong into a file
       --allow-local  Let grants reach this machine itself: for tests
       --no-build     Take the binaries from target/dist as they are
+  cloud up|down openstack|sim
+                     Start or end a cloud on this machine to try guests on, and
+                     say where the file lies that tells how to reach it
+                     openstack  the real services of OpenStack, with a hypervisor
+                                that only pretends; as root, on Debian 12
+                     sim        the simulator that tests use
   tidy               Check sizes of files, words and paths that must not occur
 
   -h, --help         This text
@@ -59,6 +74,32 @@ pub(crate) enum Part {
     Guests,
     Integration,
     Attack,
+}
+
+/// A cloud that can be started here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cloud {
+    Openstack,
+    Sim,
+}
+
+impl Cloud {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Cloud::Openstack => "openstack",
+            Cloud::Sim => "sim",
+        }
+    }
+
+    fn named(name: &str) -> Option<Cloud> {
+        [Cloud::Openstack, Cloud::Sim].into_iter().find(|cloud| cloud.name() == name)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Up,
+    Down,
 }
 
 /// Which attacks, and on what.
@@ -75,12 +116,24 @@ pub(crate) struct Attack {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) out: PathBuf,
+    /// A file, or the name of a guest of the repository.
     pub(crate) guest: Option<PathBuf>,
+    /// The cloud that it is for.
+    pub(crate) cloud: Option<Cloud>,
     pub(crate) policy: Option<PathBuf>,
     /// A JSON object, or the path of a file.
     pub(crate) properties: Option<String>,
     pub(crate) allow_local: bool,
     pub(crate) no_build: bool,
+}
+
+/// What to test, and how.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Test {
+    pub(crate) only: Option<Part>,
+    pub(crate) without_openstack: bool,
+    /// For the test programs.
+    pub(crate) rest: Vec<String>,
 }
 
 /// What to fuzz, and for how long.
@@ -96,11 +149,12 @@ pub(crate) enum Task {
     Attack(Attack),
     Setup,
     Build,
+    Cloud { direction: Direction, cloud: Cloud },
     Demo,
     Fuzz(Fuzz),
     Guest { directory: PathBuf },
     Job(Job),
-    Test { only: Option<Part>, rest: Vec<String> },
+    Test(Test),
     Tidy,
 }
 
@@ -118,6 +172,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
         "attack" => attack(rest),
+        "cloud" => cloud(rest),
         "fuzz" => fuzz(rest),
         "guest" => guest(rest),
         "job" => job(rest),
@@ -150,6 +205,23 @@ fn attack(words: &[String]) -> Result<Task, String> {
         }
         attack => Ok(Task::Attack(attack)),
     }
+}
+
+fn cloud(words: &[String]) -> Result<Task, String> {
+    let usage = "cargo xtask cloud up|down openstack|sim";
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (direction, cloud) = match words.as_slice() {
+        [direction, cloud] => (*direction, *cloud),
+        [_, _, more, ..] => return Err(format!("`cloud` takes two words, got `{more}` as well: {usage}")),
+        _ => return Err(format!("`cloud` needs a direction and a cloud: {usage}")),
+    };
+    let direction = match direction {
+        "up" => Direction::Up,
+        "down" => Direction::Down,
+        other => return Err(format!("`cloud {other}`: expected up or down: {usage}")),
+    };
+    let cloud = Cloud::named(cloud).ok_or_else(|| format!("there is no cloud `{cloud}`: {usage}"))?;
+    Ok(Task::Cloud { direction, cloud })
 }
 
 fn fuzz(words: &[String]) -> Result<Task, String> {
@@ -187,7 +259,12 @@ fn job(words: &[String]) -> Result<Task, String> {
     while let Some(word) = words.next() {
         let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
         match word.as_str() {
-            "--guest" => job.guest = Some(value("the path of a .wasm file")?.into()),
+            "--guest" => job.guest = Some(value("the path of a .wasm file or a guest's name")?.into()),
+            "--cloud" => {
+                let name = value("sim or openstack")?;
+                job.cloud =
+                    Some(Cloud::named(name).ok_or_else(|| format!("`--cloud {name}`: expected sim or openstack"))?);
+            }
             "--policy" => job.policy = Some(value("the path of a policy.json")?.into()),
             "--properties" => job.properties = Some(value("a JSON object or the path of a file")?.clone()),
             "--allow-local" => job.allow_local = true,
@@ -200,20 +277,30 @@ fn job(words: &[String]) -> Result<Task, String> {
     if job.out.as_os_str().is_empty() {
         return Err("`job` needs the directory to write to: cargo xtask job OUT".to_owned());
     }
+    if job.cloud.is_some() && job.guest.as_deref() != Some(Path::new("openstack")) {
+        return Err("`--cloud` goes with `--guest openstack` alone".to_owned());
+    }
+    if job.cloud.is_some() && (job.policy.is_some() || job.properties.is_some()) {
+        return Err("`--cloud` brings policy and properties: leave `--policy` and `--properties` out".to_owned());
+    }
     Ok(Task::Job(job))
 }
 
 fn test(words: &[String]) -> Result<Task, String> {
-    let (mut only, mut rest) = (None, Vec::new());
+    let mut test = Test::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--only" => only = Some(part(words.next().map(String::as_str))?),
-            "--" => rest = words.by_ref().cloned().collect(),
+            "--only" => test.only = Some(part(words.next().map(String::as_str))?),
+            "--without" => match words.next().map(String::as_str) {
+                Some("openstack") => test.without_openstack = true,
+                _ => return Err("`--without` needs what to leave out: openstack".to_owned()),
+            },
+            "--" => test.rest = words.by_ref().cloned().collect(),
             other => return Err(format!("`test` does not know `{other}`; a filter goes after `--`")),
         }
     }
-    Ok(Task::Test { only, rest })
+    Ok(Task::Test(test))
 }
 
 fn part(word: Option<&str>) -> Result<Part, String> {
@@ -245,12 +332,17 @@ mod tests {
         let full = Job {
             out: "out".into(),
             guest: Some("g.wasm".into()),
+            cloud: None,
             policy: Some("p.json".into()),
             properties: Some("{}".to_owned()),
             allow_local: true,
             no_build: true,
         };
-        let test = |only, rest: &[&str]| Task::Test { only, rest: rest.iter().map(|&w| w.to_owned()).collect() };
+        let test =
+            |only, rest: &[&str]| Test { only, rest: rest.iter().map(|&w| w.to_owned()).collect(), ..Test::default() };
+        let on = |cloud| {
+            Task::Job(Job { out: "out".into(), guest: Some("openstack".into()), cloud: Some(cloud), ..Job::default() })
+        };
         for (line, task) in [
             ("", Task::Help),
             ("--help", Task::Help),
@@ -268,14 +360,23 @@ mod tests {
                 Task::Attack(Attack { holes: true, filters: vec!["scheme".to_owned()], ..Attack::default() }),
             ),
             ("attack --minutes 5", Task::Attack(Attack { minutes: Some(5), ..Attack::default() })),
+            ("cloud up openstack", Task::Cloud { direction: Direction::Up, cloud: Cloud::Openstack }),
+            ("cloud down sim", Task::Cloud { direction: Direction::Down, cloud: Cloud::Sim }),
             ("fuzz", Task::Fuzz(Fuzz::default())),
             ("fuzz json --minutes 5", Task::Fuzz(Fuzz { target: Some("json".to_owned()), minutes: Some(5) })),
             ("guest ../mine", Task::Guest { directory: "../mine".into() }),
             ("guest --help", Task::Help),
-            ("test", test(None, &[])),
-            ("test --only it", test(Some(Part::Integration), &[])),
-            ("test --only unit -- policy --nocapture", test(Some(Part::Unit), &["policy", "--nocapture"])),
-            ("test -- --help", test(None, &["--help"])),
+            ("job out --guest openstack --cloud sim", on(Cloud::Sim)),
+            ("job --cloud openstack --guest openstack out", on(Cloud::Openstack)),
+            ("test --without openstack", Task::Test(Test { without_openstack: true, ..Test::default() })),
+            (
+                "test --only it --without openstack -- x",
+                Task::Test(Test { without_openstack: true, ..test(Some(Part::Integration), &["x"]) }),
+            ),
+            ("test", Task::Test(test(None, &[]))),
+            ("test --only it", Task::Test(test(Some(Part::Integration), &[]))),
+            ("test --only unit -- policy --nocapture", Task::Test(test(Some(Part::Unit), &["policy", "--nocapture"]))),
+            ("test -- --help", Task::Test(test(None, &["--help"]))),
         ] {
             assert_eq!(parsed(line), Ok(task), "{line}");
         }
@@ -292,6 +393,18 @@ mod tests {
             ("job a --guest", ".wasm"),
             ("job a --policy", "policy.json"),
             ("job a --properties", "JSON"),
+            ("job a --cloud", "sim or openstack"),
+            ("job a --guest openstack --cloud ec2", "ec2"),
+            ("job a --cloud sim", "--guest openstack"),
+            ("job a --guest probe --cloud sim", "--guest openstack"),
+            ("job a --guest openstack --cloud sim --properties {}", "--properties"),
+            ("test --without", "openstack"),
+            ("test --without it", "openstack"),
+            ("cloud", "up|down"),
+            ("cloud up", "openstack|sim"),
+            ("cloud out sim", "`cloud out`"),
+            ("cloud up ec2", "`ec2`"),
+            ("cloud up sim now", "`now`"),
             ("fuzz a b", "`b`"),
             ("fuzz --fast", "--fast"),
             ("fuzz --minutes", "1440"),

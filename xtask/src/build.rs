@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates of the guests' workspace that are guests; each becomes `target/dist/<name>.wasm`.
-pub(crate) const GUESTS: [&str; 1] = ["probe"];
+pub(crate) const GUESTS: [&str; 2] = ["probe", "openstack"];
 
 /// The tool, with the compiler.
 pub(crate) const TOOL: &str = "wasm-cpi";

@@ -5,10 +5,13 @@
 //! that exists keeps what its operator wrote, unless it is given anew; only
 //! programs, guest and the guest's pin are renewed.
 
+mod given;
 mod templates;
 
+pub(crate) use given::Given;
+
 use crate::arguments::Job;
-use crate::build::{self, HOT, TOOL};
+use crate::build::{self, GUESTS, HOT, TOOL};
 use crate::command;
 use crate::files;
 use crate::repo::Repo;
@@ -17,32 +20,42 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where a job's configuration lies in it.
 const CONFIG: &str = "config/cpi.json";
 
+/// The request to try first.
+const INFO: &str = r#"{"method":"info","arguments":[],"context":{}}"#;
+
 pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
+    let given = Given::new(repo, job)?;
     let mut steps = Steps::new();
     if !job.no_build {
         build::everything(repo, &mut steps)?;
     }
-    steps.need("lay out the job", || lay_out(repo, job))?;
+    steps.need("lay out the job", || lay_out(repo, job, &given))?;
     let out = job.out.display();
     let checked = command::run(tool(&job.out, "check").arg("--config").arg(job.out.join(CONFIG)));
     let state = if checked.is_ok() { "ready" } else { "laid out, and ready once these problems are solved" };
     eprintln!("\nThe job is {state}: a Director or the CLI can be pointed at {out}/bin/cpi");
     eprintln!("Its configuration: {out}/config/cpi.json and {out}/config/policy.json");
-    let request = r#"{"method":"info","arguments":[],"context":{}}"#;
     eprintln!("For another user, such as a Director's vcap: chown -R USER {out}/config {out}/cache");
-    eprintln!("Try it: printf '{request}' | {out}/bin/cpi");
+    match job.cloud {
+        None => eprintln!("Try it: printf '{INFO}' | {out}/bin/cpi"),
+        Some(_) => {
+            eprintln!(
+                "Try it: {out}/packages/wasm-cpi/{TOOL} call create_disk 1024 '{{}}' null --config {out}/{CONFIG}"
+            );
+        }
+    }
     Ok(())
 }
 
 /// Lays the job out from what `build` left in `target/dist`, and prepares its guest.
-pub(crate) fn lay_out(repo: &Repo, job: &Job) -> Result<()> {
-    write(&repo.dist(), job)?;
+pub(crate) fn lay_out(repo: &Repo, job: &Job, given: &Given) -> Result<()> {
+    write(&repo.dist(), job, given)?;
     command::run(tool(&job.out, "prepare").arg("--config").arg(job.out.join(CONFIG)))
         .context("the job is laid out, but its guest could not be prepared")
 }
@@ -53,15 +66,22 @@ fn tool(out: &Path, subcommand: &str) -> Command {
     tool
 }
 
-fn write(programs: &Path, job: &Job) -> Result<()> {
+/// A guest of the repository is meant by its name, any other by its path.
+fn guest(programs: &Path, job: &Job) -> PathBuf {
+    let path = job.guest.as_deref().unwrap_or(Path::new(GUESTS[0]));
+    match GUESTS.into_iter().find(|name| path == Path::new(name)) {
+        Some(name) => programs.join(format!("{name}.wasm")),
+        None => path.to_path_buf(),
+    }
+}
+
+fn write(programs: &Path, job: &Job, given: &Given) -> Result<()> {
     let out = &job.out;
-    let guest = job.guest.clone().unwrap_or_else(|| programs.join("probe.wasm"));
+    let guest = guest(programs, job);
     let wasm = fs::read(&guest).with_context(|| format!("the guest {} cannot be read", guest.display()))?;
     let Some(name) = guest.file_name().and_then(|name| name.to_str()) else {
         bail!("the guest {} has no file name in UTF-8", guest.display());
     };
-    let given_policy = job.policy.as_deref().map(read).transpose()?;
-    let properties = job.properties.as_deref().map(properties).transpose()?;
     for (directory, mode) in [
         ("bin", 0o755),
         ("config", 0o755),
@@ -79,17 +99,20 @@ fn write(programs: &Path, job: &Job) -> Result<()> {
     files::copy(&guest, &out.join("packages/guest").join(name), 0o644)?;
     files::write(&out.join("bin/cpi"), templates::SCRIPT, 0o755)?;
     let policy = out.join("config/policy.json");
-    match given_policy {
-        Some(text) => files::write(&policy, &text, 0o640)?,
+    if let Some(text) = &given.preset {
+        files::write(&out.join("config").join(templates::PRESET), text, 0o640)?;
+    }
+    match &given.policy {
+        Some(text) => files::write(&policy, text, 0o640)?,
         None if policy.exists() => {}
         None => files::write(&policy, &pretty(&templates::policy())?, 0o640)?,
     }
     let mut config = config(&out.join(CONFIG))?;
     config.insert("guest".to_owned(), templates::guest(&format!("../packages/guest/{name}"), &sha256(&wasm)));
-    if let Some(properties) = properties {
-        config.insert("properties".to_owned(), properties);
+    if let Some(properties) = &given.properties {
+        config.insert("properties".to_owned(), properties.clone());
     }
-    if job.allow_local {
+    if given.allow_local {
         config.insert("allow_local".to_owned(), true.into());
     }
     files::write(&out.join(CONFIG), &pretty(&Value::Object(config))?, 0o600)
@@ -105,18 +128,6 @@ fn config(path: &Path) -> Result<Map<String, Value>> {
         Ok(_) => bail!("{} is not a JSON object: mend or remove it", path.display()),
         Err(error) => bail!("{} is not JSON ({error}): mend or remove it", path.display()),
     }
-}
-
-/// The value of `--properties`: an object itself, or the file that holds it.
-fn properties(argument: &str) -> Result<Value> {
-    let inline = argument.trim_start().starts_with('{');
-    let text = if inline { argument.to_owned() } else { read(Path::new(argument))? };
-    // The text may hold secrets: the error says where it is wrong, and quotes nothing.
-    let parsed = serde_json::from_str(&text).ok().filter(Value::is_object);
-    parsed.with_context(|| match inline {
-        true => "`--properties` is not a JSON object".to_owned(),
-        false => format!("`--properties`: {argument} does not hold a JSON object"),
-    })
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -10,6 +10,7 @@
 mod arguments;
 mod attack;
 mod build;
+mod cloud;
 mod command;
 mod demo;
 mod deny;
@@ -54,11 +55,12 @@ fn run(words: &[String]) -> Result<()> {
         Task::Setup => setup::run(&repo).map(drop),
         Task::Attack(attack) => attack::run(&repo, &attack),
         Task::Build => build::run(&repo),
+        Task::Cloud { direction, cloud } => cloud::run(&repo, direction, cloud),
         Task::Demo => demo::run(&repo),
         Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),
         Task::Guest { directory } => guest::run(&repo, &directory),
         Task::Job(job) => job::run(&repo, &job),
-        Task::Test { only, rest } => suite::run(&repo, only, &rest),
+        Task::Test(test) => suite::run(&repo, &test),
         Task::Tidy => tidy::run(&repo.root),
     }
 }

@@ -143,7 +143,7 @@ impl Facts {
     }
 }
 
-fn is_installed(package: &str) -> bool {
+pub(crate) fn is_installed(package: &str) -> bool {
     let status =
         command::read(command::new("dpkg-query").args(["--show", "--showformat=${db:Status-Status}", package]));
     status.is_ok_and(|status| status == "installed")

@@ -1,20 +1,45 @@
 //! `cargo xtask test`: everything that must be green, in both workspaces.
 //!
 //! Set-up and build come first, for what needs them. After that a failure does
-//! not hide the next: every step runs, and the summary tells them all.
+//! not hide the next: every step runs, and the summary tells them all. What was
+//! left out on demand is told in the last line.
 
-use crate::arguments::Part;
+use crate::arguments::{Part, Test};
 use crate::attack;
 use crate::build;
+use crate::cloud::openstack::{self, Guard};
 use crate::command;
 use crate::deny;
 use crate::fuzz;
 use crate::repo::Repo;
 use crate::steps::Steps;
 use crate::tidy;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use std::path::PathBuf;
 
-pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()> {
+/// Names the `cloud.json` of the real cloud for the tests.
+const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
+
+pub(crate) fn run(repo: &Repo, test: &Test) -> Result<()> {
+    let done = parts(repo, test);
+    if test.without_openstack {
+        return without_openstack(done);
+    }
+    done
+}
+
+/// The last line is what it must be, whatever became of the rest.
+fn without_openstack(done: Result<()>) -> Result<()> {
+    const LINE: &str = "NOT RUN: openstack";
+    match done {
+        Ok(()) => eprintln!("{LINE}"),
+        Err(error) => return Err(anyhow!("{error:#}\n{LINE}")),
+    }
+    Ok(())
+}
+
+fn parts(repo: &Repo, test: &Test) -> Result<()> {
+    let Test { only, rest, .. } = test;
     let wanted = |part: Part| only.is_none_or(|only| only == part);
     let mut steps = Steps::new();
     if (wanted(Part::Integration) || wanted(Part::Attack))
@@ -30,21 +55,54 @@ pub(crate) fn run(repo: &Repo, only: Option<Part>, rest: &[String]) -> Result<()
         unit(repo, &mut steps, rest);
     }
     if wanted(Part::Guests) {
-        steps.check("unit tests: guests", || test(repo.cargo_guests("test").arg("--workspace"), rest));
+        steps.check("unit tests: guests", || run_tests(repo.cargo_guests("test").arg("--workspace"), rest));
     }
     if wanted(Part::Integration) {
-        // Without them the tests that need them say so.
-        steps.check("build the programs with holes", || build::holes(repo));
-        steps.check("integration tests", || {
-            let mut cargo = repo.cargo_static("test");
-            cargo.args(["--release", "--package", "tests", "--test", "it"]);
-            test(cargo.env(build::DIST, repo.dist()).env(build::HOLES, repo.holes()), rest)
-        });
+        integration(repo, &mut steps, test);
     }
     if wanted(Part::Attack) {
-        attacks(repo, &mut steps, only, rest);
+        attacks(repo, &mut steps, *only, rest);
     }
     steps.finish()
+}
+
+fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
+    // Without them the tests that need them say so.
+    steps.check("build the programs with holes", || build::holes(repo));
+    let cloud = if test.without_openstack { None } else { real_openstack(repo, steps) };
+    steps.check("integration tests", || {
+        let mut cargo = repo.cargo_static("test");
+        cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
+        cargo.env(build::DIST, repo.dist()).env(build::HOLES, repo.holes());
+        match &cloud {
+            Some(cloud) => cargo.env(OPENSTACK, &cloud.file),
+            None => cargo.env_remove(OPENSTACK),
+        };
+        run_tests(&mut cargo, &test.rest)
+    });
+    if let Some(guard) = cloud.and_then(|cloud| cloud.guard) {
+        steps.check("end of the real OpenStack", || {
+            openstack::down(repo)?;
+            guard.dismiss()
+        });
+    }
+}
+
+struct RealCloud {
+    file: PathBuf,
+    /// Of one that ends with us, however we end; one that was up before stays up.
+    guard: Option<Guard>,
+}
+
+/// Where it cannot start, that is a failure, and the simulator is tested alone.
+fn real_openstack(repo: &Repo, steps: &mut Steps) -> Option<RealCloud> {
+    let up = || {
+        let was_up = openstack::is_up(repo)?;
+        let file = openstack::up(repo)?;
+        let guard = if was_up { None } else { Some(openstack::guard(repo)?) };
+        Ok(RealCloud { file, guard })
+    };
+    steps.need("real OpenStack", up).ok()
 }
 
 /// A filter for tests of all kinds need not be the name of an attack, and is none
@@ -93,12 +151,12 @@ fn unit(repo: &Repo, steps: &mut Steps, rest: &[String]) {
         let mut cargo = repo.cargo_static("test");
         // Dependencies as they ship, and no time spent on optimising test code.
         cargo.args(["--release", "--config", "profile.release.package.wasm-cpi.opt-level=0"]);
-        test(cargo.args(["--package", "wasm-cpi", "--lib", "--features", "compiler"]), rest)
+        run_tests(cargo.args(["--package", "wasm-cpi", "--lib", "--features", "compiler"]), rest)
     });
-    steps.check("unit tests: xtask", || test(repo.cargo("test").args(["--package", "xtask"]), rest));
+    steps.check("unit tests: xtask", || run_tests(repo.cargo("test").args(["--package", "xtask"]), rest));
 }
 
-fn test(cargo: &mut std::process::Command, rest: &[String]) -> Result<()> {
+fn run_tests(cargo: &mut std::process::Command, rest: &[String]) -> Result<()> {
     command::run(cargo.arg("--").args(rest))
 }
 
@@ -106,3 +164,15 @@ const FORMAT: [&str; 3] = ["fmt", "--all", "--check"];
 const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
 const MANIFESTS: [(&str, &str); 3] =
     [("runtime", "Cargo.toml"), ("guests", "guests/Cargo.toml"), ("fuzzer", "tests/fuzz/engine/Cargo.toml")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_is_told_in_the_last_line_of_a_failure_too() {
+        let error = without_openstack(Err(anyhow!("1 of 2 steps failed"))).unwrap_err();
+        assert_eq!(format!("{error:#}").lines().last(), Some("NOT RUN: openstack"));
+        without_openstack(Ok(())).unwrap();
+    }
+}

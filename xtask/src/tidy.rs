@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Directories of build results and of git itself.
+/// Build results, and what belongs to git itself.
 const NOT_OURS: [&str; 2] = [".git", "target"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -39,7 +39,11 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in entries {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if kind.is_dir() && !NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+        // In a second worktree `.git` is a file, which names a directory of this machine.
+        if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        if kind.is_dir() {
             collect(&entry.path(), files)?;
         } else if kind.is_file() {
             files.push(entry.path());

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::granted;
 use crate::hardening::{self, Hardening};
 use crate::net::tls;
-use crate::policy::{Needs, Pem, Policy, PolicyFile, Properties};
+use crate::policy::{Needs, Pem, Policy, Properties};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -117,7 +117,7 @@ impl Findings {
             Err(failure) => return self.failed(&failure),
         };
         let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-        let resolved = PolicyFile::parse(&text).and_then(|file| {
+        let resolved = granted::policy_file(&text, &config.policy, &mut self.warnings).and_then(|file| {
             Policy::resolve(&file, &properties, needs, &granted::forbidden(config), config.allow_local)
         });
         match resolved {
@@ -133,7 +133,7 @@ impl Findings {
     /// The policy alone, when the config that names it cannot be read.
     fn policy_text(&mut self, path: &Path) {
         if let Ok((text, _)) = config::read(path)
-            && let Err(problems) = PolicyFile::parse(&text)
+            && let Err(problems) = granted::policy_file(&text, path, &mut self.warnings)
         {
             self.problems.extend(problems.iter().map(|problem| format!("{}: {problem}", path.display())));
         }

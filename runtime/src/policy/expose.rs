@@ -53,6 +53,13 @@ impl Expose {
         }
     }
 
+    /// Also what a preset lists. `"declared"` is the operator's word, and stays.
+    pub(super) fn extend(&mut self, preset: Expose) {
+        if let (Expose::Listed(listed), Expose::Listed(more)) = (self, preset) {
+            listed.extend(more);
+        }
+    }
+
     /// `path` is the dotted path of a leaf; elements of lists have the list's.
     pub(super) fn shows(&self, path: &str, value: &Value, needs: Option<&Needs>) -> bool {
         let below = |listed: &String| path.strip_prefix(listed.as_str()).is_some_and(|rest| rest.starts_with('.'));

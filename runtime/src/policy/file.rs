@@ -11,6 +11,7 @@ use super::expose::Expose;
 use super::fields::Fields;
 use super::grant::GrantSpec;
 use super::login::LoginSpec;
+use super::preset::{self, Preset, ReadFile};
 use super::problem::{Problem, Problems};
 use super::registry::RegistryRights;
 use crate::holes::Check;
@@ -29,14 +30,20 @@ pub struct PolicyFile {
 const MAX_DEPTH: usize = 64;
 
 impl PolicyFile {
-    /// All problems at once, with the keys they are at.
+    /// All problems at once, with the keys they are at. A policy that names presets
+    /// is one.
     pub fn parse(text: &str) -> Result<PolicyFile, Vec<Problem>> {
+        PolicyFile::parse_with(text, &|_| Err("is not read here".to_owned()))
+    }
+
+    /// The same, with whoever reads presets.
+    pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<PolicyFile, Vec<Problem>> {
         let problems = Problems::default();
-        let file = PolicyFile::read(text, &problems).unwrap_or_default();
+        let file = PolicyFile::read(text, read, &problems).unwrap_or_default();
         problems.or(file)
     }
 
-    fn read(text: &str, problems: &Problems) -> Option<PolicyFile> {
+    fn read(text: &str, read: ReadFile<'_>, problems: &Problems) -> Option<PolicyFile> {
         let value = match strict_json::parse(text, MAX_DEPTH) {
             Ok(value) => value,
             Err(error) => {
@@ -45,24 +52,28 @@ impl PolicyFile {
             }
         };
         let mut fields = Fields::open(&value, "", problems)?;
-        match fields.value("version") {
-            Some(version) if *version == 1 || !Check::UnknownVersion.on() => {}
-            Some(_) => {
-                fields.problem(
-                    "version",
-                    "is unknown to this runtime",
-                    "write \"version\": 1, or install the runtime that knows it",
-                );
-                return None;
-            }
-            None => fields.problem("version", "is missing", "add \"version\": 1"),
-        }
+        check_version(&mut fields)?;
         let trust_undeclared = fields.flag("trust_undeclared");
-        let expose = Expose::read(&mut fields);
-        let registry = RegistryRights::read(&mut fields);
-        let logins = fields.members("logins");
-        let http = fields.list("http");
+        let presets = preset::read_all(&mut fields, read, MAX_DEPTH, problems);
+        let mut expose = Expose::read(&mut fields);
+        let mut registry = RegistryRights::read(&mut fields);
+        let mut logins = fields.members("logins");
+        let mut http = fields.list("http");
         fields.close();
+        for Preset { at, value } in &presets {
+            let mut fields = Fields::open(value, at.clone(), problems)?;
+            check_version(&mut fields)?;
+            expose.extend(Expose::read(&mut fields));
+            registry.extend(RegistryRights::read(&mut fields));
+            for (at, name, login) in fields.members("logins") {
+                if logins.iter().any(|(_, known, _)| *known == name) {
+                    problems.add(&at, "has the name of another login", "rename your own");
+                }
+                logins.push((at, name, login));
+            }
+            http.extend(fields.list("http"));
+            fields.close();
+        }
         check_names(&logins, &http, problems);
         let read = |(at, name, value): &(String, &String, &Value)| {
             Some(((*name).clone(), LoginSpec::read(name, value, at.clone(), problems)?))
@@ -73,6 +84,22 @@ impl PolicyFile {
         check_captures(&http, problems);
         Some(PolicyFile { trust_undeclared, expose, registry, logins, http })
     }
+}
+
+fn check_version(fields: &mut Fields<'_>) -> Option<()> {
+    match fields.value("version") {
+        Some(version) if *version == 1 || !Check::UnknownVersion.on() => {}
+        Some(_) => {
+            fields.problem(
+                "version",
+                "is unknown to this runtime",
+                "write \"version\": 1, or install the runtime that knows it",
+            );
+            return None;
+        }
+        None => fields.problem("version", "is missing", "add \"version\": 1"),
+    }
+    Some(())
 }
 
 /// On what is written, so that one broken grant does not make its login look

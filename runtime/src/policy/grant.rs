@@ -181,12 +181,12 @@ impl GrantSpec {
             origin: reach.origin,
             layer: reach.layer,
             methods: self.methods.clone(),
-            paths: self.paths.clone(),
+            paths: self.paths.iter().map(|path| path.below(&reach.base)).collect(),
             operations: self.operations.clone(),
             addresses: self.reach.addresses.clone(),
             auth,
-            slots: self.slots.clone(),
-            captures: self.captures.clone(),
+            slots: self.slots.iter().map(|slot| slot.below(&reach.base)).collect(),
+            captures: self.captures.iter().map(|capture| capture.below(&reach.base)).collect(),
             tls: reach.tls,
         })
     }

@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::grant::{Grant, GrantSpec};
-use super::needs::{Need, Wanted};
+use super::needs::{Declared, Wanted};
 use super::origin::OriginSpec;
 use super::path::PathPattern;
 use super::problem::Problems;
@@ -16,21 +16,29 @@ use crate::net::destination::Destination;
 
 /// One line of JSON, or nothing where such a grant could not be written.
 pub(super) fn paste_ready(
-    need: &Need,
+    by: &Declared,
     declared: &PathPattern,
     destination: &Destination,
     method: &str,
     grants: &[Grant],
 ) -> Option<String> {
+    let need = &by.need;
     let vague = Check::HintNarrow.on()
         && (need.to == Wanted::Whatever || need.methods == Wanted::Whatever || *declared == PathPattern::any());
-    let path = if vague { destination.path().to_owned() } else { declared.to_string() };
+    let below = by.base.strip(destination.path());
+    let path = match below {
+        _ if !vague => declared.to_string(),
+        Some(below) => below.to_owned(),
+        None => destination.path().to_owned(),
+    };
     if vague && path.contains('*') {
         return None;
     }
     // A property by its name: its value may be one that no message shows.
     let to = match &need.to {
-        Wanted::Only(spec @ (OriginSpec::Property(_) | OriginSpec::Label { .. })) => spec.to_string(),
+        Wanted::Only(spec @ (OriginSpec::Property(_) | OriginSpec::Label { .. })) if !vague || below.is_some() => {
+            spec.to_string()
+        }
         _ => destination.origin(),
     };
     let id = free_id(&need.id, &|id| grants.iter().any(|grant| grant.id == id));

@@ -85,8 +85,8 @@ impl Policy {
                 return deny(DenialReason::Undeclared, why.into());
             }
             Some(needs) => {
-                let each = needs.iter().map(|one| (&one.need, one.declares(destination, method)));
-                Some(each.flat_map(|(need, paths)| paths.map(move |path| (need, path))).collect::<Vec<_>>())
+                let each = needs.iter().map(|one| (one, one.declares(destination, method)));
+                Some(each.flat_map(|(one, paths)| paths.map(move |path| (one, path))).collect::<Vec<_>>())
             }
         };
         let undeclared = needs.as_ref().is_some_and(Vec::is_empty);
@@ -106,7 +106,7 @@ impl Policy {
         let reason = failed().map(|(_, failed)| failed.stage).max().unwrap_or(DenialReason::Undeclared);
         let nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
         let mut declaring = needs.iter().flatten().filter(|_| reason != DenialReason::Operation);
-        let hint = declaring.find_map(|(need, path)| paste_ready(need, path, destination, method, &self.http));
+        let hint = declaring.find_map(|(one, path)| paste_ready(one, path, destination, method, &self.http));
         let remedy = match hint {
             Some(grant) => format!("to allow it, add this, asked for by the guest, to the policy's \"http\": {grant}"),
             None if undeclared => "the module's needs do not declare it either".to_owned(),

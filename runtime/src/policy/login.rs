@@ -130,7 +130,7 @@ impl LoginSpec {
             layers.push(reach.layer);
         }
         let from_context = !layers.is_empty() && layers.iter().all(|layer| *layer == Layer::Context);
-        let url = format!("{}{}", reach.origin, self.path);
+        let url = format!("{}{}{}", reach.origin, reach.base, self.path);
         let destination = match Destination::parse(&url, MAX_BYTES) {
             Ok(destination) => destination,
             Err(invalid) => {

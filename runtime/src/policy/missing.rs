@@ -75,7 +75,7 @@ impl Policy {
         };
         let serves = |grant: &&&Grant| {
             let method = grant.methods.iter().any(|method| need.wants_method(method));
-            method && grant.paths.iter().any(|a| need.paths.iter().any(|b| a.intersect(b).is_some()))
+            method && grant.paths.iter().any(|a| declared.paths().any(|(_, b)| a.intersect(&b).is_some()))
         };
         compared.granted_by = grants.iter().filter(serves).map(|grant| grant.id.clone()).collect();
         match &declared.target {
@@ -116,7 +116,7 @@ impl Policy {
                     grant.methods.contains(&method) && grant.paths.iter().any(|granted| granted.covers(path))
                 })
             };
-            for path in declared.need.paths.iter().filter(|path| !covered(path)) {
+            for (path, _) in declared.paths().filter(|(_, path)| !covered(path)) {
                 sentences.push(format!("{method} {path}"));
                 methods.push(method.clone());
                 paths.push(path.to_string());
@@ -136,15 +136,15 @@ impl Policy {
 }
 
 fn missing_slots<'a>(declared: &'a Declared, grants: &[&Grant]) -> Vec<&'a Slot> {
-    let Wanted::Only(list) = &declared.need.slots else { return Vec::new() };
-    let granted = |slot: &&Slot| {
+    let Wanted::Only(list) = declared.slots() else { return Vec::new() };
+    let granted = |slot: &Slot| {
         grants.iter().any(|grant| {
             declared_slots(&grant.slots, &grant.origin, std::slice::from_ref(declared))
                 .iter()
-                .any(|effective| effective == *slot)
+                .any(|effective| effective == slot)
         })
     };
-    list.iter().filter(|slot| !granted(slot)).collect()
+    list.into_iter().filter(|(_, slot)| !granted(slot)).map(|(declared, _)| declared).collect()
 }
 
 fn slot_line(slot: &Slot) -> String {

@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use super::fields::{Fields, IDENT, is_ident, printable};
-use super::origin::{Origin, OriginSpec};
-use super::path::PathPattern;
+use super::origin::{Origin, OriginSpec, Resolved};
+use super::path::{Base, PathPattern};
 use super::problem::{Problem, Problems};
 use super::properties::Properties;
 use super::slots::{Slot, method, path};
@@ -157,8 +157,11 @@ fn wants_everything(value: Option<&Value>) -> bool {
 /// A need with its properties filled in.
 #[derive(Clone, Debug)]
 pub(super) struct Declared {
+    /// As declared.
     pub(super) need: Need,
     pub(super) target: Target,
+    /// What its paths are below.
+    pub(super) base: Base,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,16 +174,30 @@ pub(super) enum Target {
 
 impl Declared {
     pub(super) fn resolve(need: &Need, properties: &Properties) -> Declared {
-        let target = match &need.to {
-            Wanted::Whatever => Target::Whatever,
-            Wanted::Only(spec) => spec
-                .resolve(properties, "", &Problems::default())
-                .map_or(Target::Unset, |(origin, _)| Target::Origin(origin)),
+        let (target, base) = match &need.to {
+            Wanted::Whatever => (Target::Whatever, Base::default()),
+            Wanted::Only(spec) => match spec.resolve(properties, "", &Problems::default()) {
+                Some(Resolved { origin, base, .. }) => (Target::Origin(origin), base),
+                None => (Target::Unset, Base::default()),
+            },
         };
-        Declared { need: need.clone(), target }
+        Declared { need: need.clone(), target, base }
     }
 
-    /// The declared paths that the request falls under.
+    /// Each declared path with what it is in a request.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&PathPattern, PathPattern)> {
+        self.need.paths.iter().map(|path| (path, path.below(&self.base)))
+    }
+
+    /// Each declared slot with what it is in a request, if it declares any in particular.
+    pub(super) fn slots(&self) -> Wanted<Vec<(&Slot, Slot)>> {
+        match &self.need.slots {
+            Wanted::Whatever => Wanted::Whatever,
+            Wanted::Only(slots) => Wanted::Only(slots.iter().map(|slot| (slot, slot.below(&self.base))).collect()),
+        }
+    }
+
+    /// The declared paths that the request falls under, as they are declared.
     pub(super) fn declares<'a, 'd>(
         &'a self,
         destination: &'d Destination,
@@ -192,7 +209,8 @@ impl Declared {
             Target::Unset => false,
         };
         let declared = origin && self.need.wants_method(method);
-        self.need.paths.iter().filter(move |path| declared && path.matches(destination.path()))
+        let falls = move |(_, path): &(_, PathPattern)| declared && path.matches(destination.path());
+        self.paths().filter(falls).map(|(path, _)| path)
     }
 
     /// Whether any request on this port can fall under it.
@@ -218,9 +236,9 @@ pub(super) fn declared_slots(granted: &[Slot], origin: &Origin, needs: &[Declare
     let mut effective: Vec<Slot> = Vec::new();
     for slot in granted {
         for declared in needs.iter().filter(|declared| declared.covers(origin)) {
-            match &declared.need.slots {
+            match declared.slots() {
                 Wanted::Whatever => effective.push(slot.clone()),
-                Wanted::Only(list) => effective.extend(list.iter().filter_map(|own| intersect(slot, own))),
+                Wanted::Only(list) => effective.extend(list.iter().filter_map(|(_, own)| intersect(slot, own))),
             }
         }
     }

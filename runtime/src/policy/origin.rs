@@ -2,10 +2,12 @@
 //!
 //! An origin is `scheme://host[:port]` in canonical form, so that what a person
 //! reviews is what is compared. A host may be `*.` and a name: exactly one label
-//! more. `${property}` may stand for the whole origin or for one label of it.
+//! more. `${property}` may stand for one label of it, or for the whole, and then
+//! hold a URL: its path is what all paths beside it are below.
 
 use std::fmt;
 
+use super::path::Base;
 use super::problem::Problems;
 use super::properties::{Properties, leaf_text};
 use super::template::{Template, scalar};
@@ -155,6 +157,14 @@ pub enum OriginSpec {
     },
 }
 
+/// With this call's properties.
+pub(super) struct Resolved {
+    pub(super) origin: Origin,
+    pub(super) base: Base,
+    /// Which had the last word on it.
+    pub(super) layer: Layer,
+}
+
 impl OriginSpec {
     pub fn parse(text: &str) -> Result<OriginSpec, Wrong> {
         let template = Template::parse(text)
@@ -194,10 +204,11 @@ impl OriginSpec {
         }
     }
 
-    /// Fills it, and says which layer had the last word on it.
-    pub(super) fn resolve(&self, properties: &Properties, at: &str, problems: &Problems) -> Option<(Origin, Layer)> {
+    pub(super) fn resolve(&self, properties: &Properties, at: &str, problems: &Problems) -> Option<Resolved> {
         let (text, property) = match self {
-            OriginSpec::Fixed(origin) => return Some((origin.clone(), Layer::Job)),
+            OriginSpec::Fixed(origin) => {
+                return Some(Resolved { origin: origin.clone(), base: Base::default(), layer: Layer::Job });
+            }
             OriginSpec::Property(property) | OriginSpec::Label { property, .. } => {
                 (scalar(properties, property, at, problems)?, property)
             }
@@ -207,7 +218,7 @@ impl OriginSpec {
             OriginSpec::Label { before, after, .. } => {
                 let label = value.to_lowercase();
                 let one = !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-                let whole = Origin::parse(&format!("{before}{label}{after}"));
+                let whole = Origin::parse(&format!("{before}{label}{after}")).map(|origin| (origin, Base::default()));
                 if one || !Check::OriginTemplate.on() {
                     whole
                 } else {
@@ -216,10 +227,10 @@ impl OriginSpec {
             }
             _ => Destination::parse(&value, MAX_BYTES)
                 .map_err(|invalid| (without_value(&invalid), EXAMPLE.to_owned()))
-                .and_then(|destination| Origin::of(&destination)),
+                .and_then(|destination| Ok((Origin::of(&destination)?, Base::of(&destination)))),
         };
         match origin {
-            Ok(origin) => Some((origin, layer)),
+            Ok((origin, base)) => Some(Resolved { origin, base, layer }),
             Err((what, remedy)) => {
                 problems.add(at, format!("the value of the property `{property}`: {what}"), remedy);
                 None

@@ -16,6 +16,29 @@ pub struct PathPattern {
     below: bool,
 }
 
+/// The path of a URL that patterns are below: none, for an origin alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Base(Vec<String>);
+
+impl Base {
+    pub(super) fn of(destination: &Destination) -> Base {
+        let path = destination.path().trim_matches('/');
+        let segments = path.split('/').map(str::to_owned);
+        if path.is_empty() { Base::default() } else { Base(segments.collect()) }
+    }
+
+    /// What stands behind it in a path, if that is below it.
+    pub(super) fn strip<'a>(&self, path: &'a str) -> Option<&'a str> {
+        path.strip_prefix(self.to_string().as_str()).filter(|rest| rest.starts_with('/'))
+    }
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|segment| write!(f, "/{segment}"))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Segment {
     Is(String),
@@ -59,6 +82,12 @@ impl PathPattern {
             })
             .collect::<Result<_, _>>()?;
         Ok(PathPattern { segments, below })
+    }
+
+    /// The same below the path of a URL, as `Destination` writes it.
+    pub(super) fn below(&self, base: &Base) -> PathPattern {
+        let base = base.0.iter().map(|segment| Segment::Is(segment.clone()));
+        PathPattern { segments: base.chain(self.segments.iter().cloned()).collect(), below: self.below }
     }
 
     /// Everything.

@@ -8,7 +8,8 @@ use ipnet::IpNet;
 use serde_json::Value;
 
 use super::fields::{Fields, kind};
-use super::origin::{Origin, OriginSpec};
+use super::origin::{Origin, OriginSpec, Resolved};
+use super::path::Base;
 use super::problem::Problems;
 use super::properties::Properties;
 use super::tls::{Tls, TlsSpec};
@@ -27,6 +28,8 @@ pub(super) struct ReachSpec {
 
 pub(super) struct Reach {
     pub(super) origin: Origin,
+    /// What its paths are below.
+    pub(super) base: Base,
     /// Of the origin: `Context` if the context had any part in it.
     pub(super) layer: Layer,
     pub(super) tls: Tls,
@@ -58,12 +61,12 @@ impl ReachSpec {
         at: &str,
         problems: &Problems,
     ) -> Option<Reach> {
-        let (origin, layer) = self.to.resolve(properties, &format!("{at}.to"), problems)?;
+        let Resolved { origin, base, layer } = self.to.resolve(properties, &format!("{at}.to"), problems)?;
         if !matches!(self.to, OriginSpec::Fixed(_)) {
             self.check_origin(&origin, secrets, at, problems);
         }
         let tls = self.tls.resolve(properties, layer, &format!("{at}.tls"), problems)?;
-        Some(Reach { origin, layer, tls })
+        Some(Reach { origin, base, layer, tls })
     }
 
     fn check_origin(&self, origin: &Origin, secrets: Option<&str>, at: &str, problems: &Problems) {

@@ -33,6 +33,11 @@ impl RegistryRights {
         rights
     }
 
+    /// Also what a preset names.
+    pub(super) fn extend(&mut self, preset: RegistryRights) {
+        self.keys.extend(preset.keys);
+    }
+
     pub(super) fn declared(&self, declared: bool) -> RegistryRights {
         RegistryRights { keys: self.keys.clone(), declared }
     }

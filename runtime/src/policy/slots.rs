@@ -4,7 +4,7 @@
 
 use super::fields::{Fields, IDENT, is_ident, printable};
 use super::head::METHODS;
-use super::path::PathPattern;
+use super::path::{Base, PathPattern};
 use super::problem::Problems;
 use super::template::is_property_path;
 use crate::holes::Check;
@@ -57,6 +57,10 @@ impl Spot {
 }
 
 impl Slot {
+    pub(super) fn below(&self, base: &Base) -> Slot {
+        Slot { path: self.path.below(base), ..self.clone() }
+    }
+
     pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<Slot> {
         let list = parent.list("slots");
         let read = |(at, value)| {
@@ -74,6 +78,10 @@ impl Slot {
 }
 
 impl Capture {
+    pub(super) fn below(&self, base: &Base) -> Capture {
+        Capture { path: self.path.below(base), ..self.clone() }
+    }
+
     pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<Capture> {
         let list = parent.list("captures");
         let read = |(at, value)| {

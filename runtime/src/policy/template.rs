@@ -1,4 +1,5 @@
-//! Texts with `${property}` in them, and what they become for one call.
+//! Texts with `${property}` in them, and what they become for one call. Of
+//! `${one|other}` the first that is set counts.
 //!
 //! A resolved text remembers which layers its properties came from, so that a
 //! secret of the job cannot be sent to an origin that a cpi-config chose. Literal
@@ -18,7 +19,8 @@ pub struct Template(Vec<Part>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(Secret),
-    Property(String),
+    /// The first that is set counts.
+    Property(Vec<String>),
 }
 
 /// A resolved value that the host sends, and that no guest sees.
@@ -37,13 +39,14 @@ impl Template {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             let (name, after) = after.split_once('}').ok_or("has a `${` without its `}`")?;
-            if !is_property_path(name) {
+            let names: Vec<String> = name.split('|').map(str::to_owned).collect();
+            if !names.iter().all(|name| is_property_path(name)) {
                 return Err("has a `${…}` that is no name of a property");
             }
             if !before.is_empty() {
                 parts.push(Part::Text(Secret::new(before)));
             }
-            parts.push(Part::Property(name.to_owned()));
+            parts.push(Part::Property(names));
             rest = after;
         }
         if !rest.is_empty() {
@@ -59,7 +62,10 @@ impl Template {
     /// The property, if the template is nothing but one.
     pub(super) fn whole_property(&self) -> Option<&str> {
         match self.0.as_slice() {
-            [Part::Property(name)] => Some(name),
+            [Part::Property(names)] => match names.as_slice() {
+                [name] => Some(name),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -80,11 +86,11 @@ impl Template {
         for part in &self.0 {
             match part {
                 Part::Text(literal) => text.push_str(literal.reveal()),
-                Part::Property(name) => match scalar(properties, name, at, problems) {
-                    Some((value, layer)) => {
+                Part::Property(choice) => match chosen(properties, choice, at, problems) {
+                    Some((name, value, layer)) => {
                         complete &= may_go(name, layer, to, at, problems);
                         text.push_str(&leaf_text(value));
-                        names.push(name.as_str());
+                        names.push(name);
                         layers.push(layer);
                     }
                     None => complete = false,
@@ -98,6 +104,19 @@ impl Template {
         };
         complete.then(|| SecretRef { name: names.join("+"), secret: Secret::new(text), layer })
     }
+}
+
+/// The first of these properties that is set.
+fn chosen<'p>(
+    properties: &'p Properties,
+    choice: &'p [String],
+    at: &str,
+    problems: &Problems,
+) -> Option<(&'p str, &'p Value, Layer)> {
+    let is_set = |name: &&String| properties.get(name).is_some_and(|(value, _)| !value.is_null());
+    let name = choice.iter().find(is_set).or(choice.last())?;
+    let (value, layer) = scalar(properties, name, at, problems)?;
+    Some((name, value, layer))
 }
 
 /// A property that holds one value.
@@ -149,7 +168,7 @@ mod tests {
     use super::*;
 
     fn properties() -> Properties {
-        let job = json!({"user": "u", "port": 5, "group": {"x": "y"}, "list": []});
+        let job = json!({"user": "u", "port": 5, "group": {"x": "y"}, "list": [], "null": null});
         let context = json!({"token": "t"});
         Properties::merge(job.as_object().cloned().unwrap(), context.as_object().cloned().unwrap())
     }
@@ -163,6 +182,9 @@ mod tests {
             ("Bearer ${token}", "Bearer t", "token", Layer::Context),
             ("${user}:${token}", "u:t", "user+token", Layer::Job),
             ("a${port}b${group.x}", "a5by", "port+group.x", Layer::Job),
+            ("${nothing|user}", "u", "user", Layer::Job),
+            ("${user|token}", "u", "user", Layer::Job),
+            ("${null|token}", "t", "token", Layer::Context),
         ] {
             let problems = Problems::default();
             let found = Template::parse(text).unwrap().resolve(&properties(), Layer::Job, "k", &problems).unwrap();
@@ -172,7 +194,10 @@ mod tests {
 
     #[test]
     fn broken_templates_are_refused() {
-        for text in ["${", "${}", "${a", "a${b.}", "${ a }", "${a}${", "${a/b}", "${${a}}"] {
+        for text in [
+            "${", "${}", "${a", "a${b.}", "${ a }", "${a}${", "${a/b}", "${${a}}", "${a|}", "${|a}", "${a||b}",
+            "${a | b}",
+        ] {
             assert!(Template::parse(text).is_err(), "{text}");
         }
     }
@@ -181,6 +206,7 @@ mod tests {
     fn what_cannot_be_filled_is_a_problem() {
         for (text, to, what) in [
             ("${nothing}", Layer::Job, "`nothing`, which is set neither"),
+            ("${nothing|neither}", Layer::Job, "`neither`, which is set neither"),
             ("${group}", Layer::Job, "which is an object"),
             ("${list}", Layer::Job, "which is a list"),
             ("${user}", Layer::Context, "the job's property `user`"),

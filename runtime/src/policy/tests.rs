@@ -8,6 +8,7 @@ mod missing;
 mod mistakes;
 mod mutated;
 mod oracle;
+mod presets;
 mod resolve;
 
 use serde_json::{Map, Value, json};

@@ -57,13 +57,13 @@ fn is_pem(text: &str) -> bool {
 /// As written in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsSpec {
-    ca: Option<Pem>,
-    client: Option<(ClientPart, ClientPart)>,
+    ca: Option<Part>,
+    client: Option<(Part, Part)>,
     pin_sha256: Vec<[u8; 32]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ClientPart {
+enum Part {
     Written(Pem),
     Property(Template),
 }
@@ -74,20 +74,10 @@ impl TlsSpec {
         let Some(mut fields) = Fields::open(value, parent.at("tls"), parent.problems()) else {
             return TlsSpec::default();
         };
-        let ca = fields.text("ca").and_then(|text| match Template::parse(text) {
-            Ok(template) if template.has_property() && Check::TemplatedCa.on() => {
-                fields.problem("ca", "takes a property", "name a file or write the PEM text; a CA is never templated");
-                None
-            }
-            _ if text.is_empty() => {
-                fields.problem("ca", "is empty", "name a file, or remove the key");
-                None
-            }
-            _ => Some(Pem::written(text)),
-        });
+        let ca = fields.value("ca").and_then(|_| part(&mut fields, "ca"));
         let client = fields.value("client").and_then(|value| {
             let mut client = Fields::open(value, fields.at("client"), fields.problems())?;
-            let parts = (client_part(&mut client, "cert"), client_part(&mut client, "key"));
+            let parts = (part(&mut client, "cert"), part(&mut client, "key"));
             client.close();
             Some((parts.0?, parts.1?))
         });
@@ -120,20 +110,37 @@ impl TlsSpec {
                 Some(ClientCertificate { cert: cert?, key: key? })
             }
         };
-        Some(Tls { ca: self.ca.clone(), client, pin_sha256: self.pin_sha256.clone() })
+        let ca = match &self.ca {
+            None => None,
+            Some(ca) => Some(ca.resolve_ca(properties, to, &format!("{at}.ca"), problems)?),
+        };
+        Some(Tls { ca, client, pin_sha256: self.pin_sha256.clone() })
     }
 }
 
-impl ClientPart {
+impl Part {
+    /// Whom to trust is no secret, and may be the job's for any origin; but nobody
+    /// else may say whom the job trusts.
+    fn resolve_ca(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Pem> {
+        let Part::Property(template) = self else { return self.resolve(properties, Layer::Job, at, problems) };
+        let found = template.resolve(properties, Layer::Job, at, problems)?;
+        if Check::LayerCa.on() && found.layer == Layer::Context && to == Layer::Job {
+            let what = format!("is `{}` of the context (a cpi-config), and the origin is the job's", found.name);
+            problems.add(at, what, "set the origin in the cpi-config too, or the CA in the job's properties");
+            return None;
+        }
+        self.resolve(properties, Layer::Job, at, problems)
+    }
+
     fn resolve(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Pem> {
         match self {
-            ClientPart::Written(_) if to == Layer::Context && Check::LayerCertificate.on() => {
+            Part::Written(_) if to == Layer::Context && Check::LayerCertificate.on() => {
                 let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
                 problems.add(at, what, "take it from a property of the cpi-config");
                 None
             }
-            ClientPart::Written(pem) => Some(pem.clone()),
-            ClientPart::Property(template) => {
+            Part::Written(pem) => Some(pem.clone()),
+            Part::Property(template) => {
                 let found = template.resolve(properties, to, at, problems)?;
                 if Check::PropertyPem.on() && !is_pem(found.secret.reveal()) {
                     let what = format!("the property `{}` holds no PEM text", found.name);
@@ -146,11 +153,11 @@ impl ClientPart {
     }
 }
 
-fn client_part(fields: &mut Fields<'_>, key: &'static str) -> Option<ClientPart> {
+fn part(fields: &mut Fields<'_>, key: &'static str) -> Option<Part> {
     let text = fields.required_text(key, "${property} or file.pem")?;
     match Template::parse(text) {
-        Ok(template) if template.whole_property().is_some() => Some(ClientPart::Property(template)),
-        Ok(template) if !template.has_property() && !text.is_empty() => Some(ClientPart::Written(Pem::written(text))),
+        Ok(template) if template.whole_property().is_some() => Some(Part::Property(template)),
+        Ok(template) if !template.has_property() && !text.is_empty() => Some(Part::Written(Pem::written(text))),
         _ => {
             fields.problem(key, "is neither one `${property}` nor a file nor PEM text", "write one of them");
             None

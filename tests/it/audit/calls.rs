@@ -145,7 +145,7 @@ fn a_kill_leaves_whole_lines_of_all_that_was_used() {
     let call = job.script(script).stemcell(2);
     let kill = process::SignalAt { text: "waiting".into(), signal: Signal::KILL };
     let finished =
-        process::run_with_signals(&mut call.command(), call.request().as_bytes(), process::GUARD, vec![kill]);
+        process::run_with_signals(&mut call.command(), call.request().as_bytes(), process::GUARD, vec![kill], None);
     assert!(!finished.status.success());
     let all = whole_lines_of(&path(&job));
     let used = |key: &str, value: &str| all.iter().filter(|line| line[key] == value).count();

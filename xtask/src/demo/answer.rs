@@ -13,16 +13,17 @@ pub(super) struct Response {
     error: Option<(String, String)>,
 }
 
+/// The number is that of the VM or disk.
 pub(super) enum Expect {
     Info,
     Stemcell,
-    Vm,
-    Disk,
+    Vm(usize),
+    Disk(usize),
+    Snapshot,
+    DiskOf(usize),
     True,
     Hint,
-    Map,
     Null,
-    Error(&'static str),
 }
 
 pub(super) fn parse(stdout: &[u8]) -> Result<Response> {
@@ -43,37 +44,52 @@ pub(super) fn parse(stdout: &[u8]) -> Result<Response> {
 }
 
 impl Expect {
-    /// Checks the response and keeps what later calls need of it.
-    pub(super) fn check(&self, response: &Response, known: &mut Known) -> Result<()> {
-        let result = match (self, &response.error) {
-            (Expect::Error(kind), Some((found, _))) if found == kind => return Ok(()),
-            (Expect::Error(kind), _) => bail!("an error {kind} was expected"),
-            (_, Some((kind, message))) => bail!("{kind}: {message}"),
-            (_, None) => &response.result,
+    /// Checks the response, keeps what later calls need of it, and says it in short.
+    pub(super) fn check(&self, response: &Response, known: &mut Known) -> Result<String> {
+        if let Some((kind, message)) = &response.error {
+            bail!("{kind}: {message}");
+        }
+        let result = &response.result;
+        let kept = |place: &mut String| -> Result<String> {
+            *place = cid(result)?;
+            Ok(place.clone())
         };
-        match self {
+        match *self {
             Expect::Info => {
                 let version = result["api_version"].as_u64().context("`api_version` is not a whole number")?;
                 ensure!(version >= 2, "api_version {version} is refused by today's Directors");
-                ensure!(result["stemcell_formats"].is_array(), "`stemcell_formats` is not an array");
+                let formats = result["stemcell_formats"].as_array().context("`stemcell_formats` is not an array")?;
                 known.negotiate(version);
+                Ok(format!("API version {version}, {} stemcell formats", formats.len()))
             }
-            Expect::Stemcell => known.stemcell = cid(result)?,
-            Expect::Disk => known.disk = cid(result)?,
-            Expect::Vm => {
-                known.vm = cid(&result[0])?;
-                ensure!(result[1].is_object(), "the second element is not the VM's networks");
+            Expect::Stemcell => kept(&mut known.stemcell),
+            Expect::Disk(index) => kept(&mut known.disks[index]),
+            Expect::Snapshot => kept(&mut known.snapshot),
+            Expect::Vm(index) => {
+                known.vms[index] = cid(&result[0])?;
+                let networks = result[1].as_object().context("the second element is not the VM's networks")?;
+                let addresses = networks.values().filter_map(|network| network["ip"].as_str());
+                Ok(format!("{} {}", known.vms[index], addresses.collect::<Vec<_>>().join(" ")))
             }
-            Expect::True => ensure!(*result == Value::Bool(true), "`true` was expected"),
+            Expect::DiskOf(index) => {
+                let expected = &known.disks[index];
+                ensure!(*result == Value::from(vec![expected.clone()]), "its one disk `{expected}` was expected");
+                Ok(expected.clone())
+            }
+            Expect::True => {
+                ensure!(*result == Value::Bool(true), "`true` was expected");
+                Ok("true".to_owned())
+            }
             Expect::Hint => {
                 let given = result.as_str().map(str::is_empty).or(result.as_object().map(serde_json::Map::is_empty));
                 ensure!(given == Some(false), "a disk hint is a string or a map, and not empty");
+                Ok(result.as_str().map_or_else(|| result.to_string(), str::to_owned))
             }
-            Expect::Map => ensure!(result.is_object(), "a map was expected"),
-            Expect::Null => ensure!(result.is_null(), "`null` was expected"),
-            Expect::Error(_) => {}
+            Expect::Null => {
+                ensure!(result.is_null(), "`null` was expected");
+                Ok("done".to_owned())
+            }
         }
-        Ok(())
     }
 }
 
@@ -88,10 +104,11 @@ mod tests {
     use serde_json::json;
     use std::path::Path;
 
-    fn checked(expect: &Expect, document: &Value) -> Result<Known> {
-        let mut known = Known::new(Path::new("image"));
-        expect.check(&parse(document.to_string().as_bytes())?, &mut known)?;
-        Ok(known)
+    fn checked(expect: &Expect, document: &Value) -> Result<(Known, String)> {
+        let mut known = Known::new(Path::new("image"), json!({}));
+        known.disks[1] = "disk-2".to_owned();
+        let told = expect.check(&parse(document.to_string().as_bytes())?, &mut known)?;
+        Ok((known, told))
     }
 
     fn ok(result: Value) -> Value {
@@ -100,28 +117,32 @@ mod tests {
 
     #[test]
     fn good_answers_pass_and_cids_are_kept() {
-        assert_eq!(checked(&Expect::Vm, &ok(json!(["vm-1", {}]))).unwrap().vm, "vm-1");
-        assert_eq!(checked(&Expect::Disk, &ok(json!("disk-1"))).unwrap().disk, "disk-1");
-        assert_eq!(checked(&Expect::Stemcell, &ok(json!("sc-1"))).unwrap().stemcell, "sc-1");
+        let vm = checked(&Expect::Vm(1), &ok(json!(["vm-1", { "default": { "ip": "10.0.0.5" } }]))).unwrap();
+        assert_eq!((vm.0.vms[1].as_str(), vm.1.as_str()), ("vm-1", "vm-1 10.0.0.5"));
+        assert_eq!(checked(&Expect::Disk(0), &ok(json!("disk-1"))).unwrap().0.disks[0], "disk-1");
+        assert_eq!(checked(&Expect::Stemcell, &ok(json!("sc-1"))).unwrap().0.stemcell, "sc-1");
+        assert_eq!(checked(&Expect::Snapshot, &ok(json!("snap-1"))).unwrap().0.snapshot, "snap-1");
         let info = ok(json!({ "api_version": 2, "stemcell_formats": [] }));
-        assert_eq!(checked(&Expect::Info, &info).unwrap().api_version, Some(2));
-        for (expect, result) in [
-            (Expect::True, json!(true)),
-            (Expect::Null, json!(null)),
-            (Expect::Map, json!({})),
-            (Expect::Hint, json!("/dev/sdb")),
-            (Expect::Hint, json!({ "path": "/dev/sdb" })),
+        assert_eq!(checked(&Expect::Info, &info).unwrap().0.api_version, Some(2));
+        for (expect, result, told) in [
+            (Expect::True, json!(true), "true"),
+            (Expect::Null, json!(null), "done"),
+            (Expect::DiskOf(1), json!(["disk-2"]), "disk-2"),
+            (Expect::Hint, json!("/dev/sdb"), "/dev/sdb"),
+            (Expect::Hint, json!({ "path": "/dev/sdb" }), r#"{"path":"/dev/sdb"}"#),
         ] {
-            assert!(checked(&expect, &ok(result.clone())).is_ok(), "{result}");
+            assert_eq!(checked(&expect, &ok(result.clone())).unwrap().1, told, "{result}");
         }
     }
 
     #[test]
     fn answers_that_a_client_would_choke_on_are_refused() {
         for (expect, result) in [
-            (Expect::Vm, json!("vm-1")),
-            (Expect::Vm, json!([])),
-            (Expect::Disk, json!("")),
+            (Expect::Vm(0), json!("vm-1")),
+            (Expect::Vm(0), json!([])),
+            (Expect::Disk(0), json!("")),
+            (Expect::DiskOf(1), json!([])),
+            (Expect::DiskOf(1), json!(["disk-1"])),
             (Expect::True, json!("true")),
             (Expect::Null, json!("")),
             (Expect::Hint, json!({})),
@@ -129,7 +150,6 @@ mod tests {
             (Expect::Info, json!({ "api_version": "2", "stemcell_formats": [] })),
             (Expect::Info, json!({ "api_version": 1, "stemcell_formats": [] })),
             (Expect::Info, json!({ "api_version": 2 })),
-            (Expect::Error("Bosh::Clouds::CpiError"), json!(null)),
         ] {
             assert!(checked(&expect, &ok(result.clone())).is_err(), "{result}");
         }
@@ -150,11 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn an_error_passes_only_with_the_type_expected() {
-        let error = |kind: &str| json!({ "result": null, "log": "", "error": { "type": kind, "message": "m", "ok_to_retry": false } });
-        let expect = Expect::Error("Bosh::Clouds::NotImplemented");
-        assert!(checked(&expect, &error("Bosh::Clouds::NotImplemented")).is_ok());
-        assert!(checked(&expect, &error("Bosh::Clouds::CloudError")).is_err());
-        assert!(checked(&Expect::Null, &error("Bosh::Clouds::CloudError")).is_err());
+    fn an_error_is_told_with_its_type() {
+        let error = json!({ "type": "Bosh::Clouds::CloudError", "message": "why", "ok_to_retry": false });
+        let problem = checked(&Expect::Null, &json!({ "result": null, "log": "", "error": error })).err().unwrap();
+        assert_eq!(problem.to_string(), "Bosh::Clouds::CloudError: why");
     }
 }

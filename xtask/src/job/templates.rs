@@ -35,6 +35,31 @@ pub(super) fn config() -> Map<String, Value> {
     keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
+/// A preset's name beside the policy.
+pub(super) const PRESET: &str = "openstack.json";
+
+/// What the guest's own preset grants, on this machine alone.
+pub(super) fn cloud_policy() -> Value {
+    json!({
+        "version": 1,
+        "presets": [{ "file": PRESET, "addresses": ["127.0.0.0/8"], "plain_http": true }],
+    })
+}
+
+/// What an operator would set for the cloud of this `cloud.json`.
+pub(super) fn cloud_properties(cloud: &Value) -> Value {
+    let mut properties = Map::new();
+    for key in ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"] {
+        properties.insert(key.to_owned(), cloud[key].clone());
+    }
+    properties.insert("default_key_name".to_owned(), cloud["key_name"].clone());
+    properties.insert("default_security_groups".to_owned(), json!([cloud["security_group"]]));
+    properties.insert("default_volume_type".to_owned(), cloud["volume_type"].clone());
+    // It is near, and pretends: nothing takes long.
+    properties.insert("wait_resource_poll_interval".to_owned(), json!(1));
+    properties.into()
+}
+
 /// Grants nothing.
 pub(super) fn policy() -> Value {
     json!({ "version": 1, "http": [] })

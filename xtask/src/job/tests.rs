@@ -1,4 +1,5 @@
 use super::*;
+use crate::arguments::Cloud;
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ impl Laid {
             files::write(&dir.path().join("dist").join(program), ECHO, 0o755).unwrap();
         }
         fs::write(dir.path().join("dist/probe.wasm"), "wasm").unwrap();
+        fs::write(dir.path().join("dist/openstack.wasm"), "more wasm").unwrap();
         let job = Laid { out: dir.path().join("some where/job"), dir };
         job.lay_out().unwrap();
         job
@@ -30,7 +32,20 @@ impl Laid {
     }
 
     fn lay_out_with(&self, job: Job) -> Result<()> {
-        write(&self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job })
+        let given = Given::by_files(&job)?;
+        self.lay_out_given(job, &given)
+    }
+
+    fn lay_out_given(&self, job: Job, given: &Given) -> Result<()> {
+        write(&self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job }, given)
+    }
+
+    /// A repository in which no cloud is up.
+    fn repo(&self) -> Repo {
+        let root = self.dir.path().join("repo");
+        fs::create_dir_all(root.join("guests/openstack")).unwrap();
+        fs::write(root.join("guests/openstack/policy.json"), r#"{"version":1,"http":[]}"#).unwrap();
+        Repo { root, triple: String::new() }
     }
 
     fn read(&self, file: &str) -> Value {
@@ -160,5 +175,55 @@ fn properties_that_are_no_object_are_refused_unquoted_and_nothing_is_written() {
         let error = format!("{:#}", job.lay_out_with(given).unwrap_err());
         assert!(!error.contains("hunter2") && (error.contains("--properties") || error.contains("absent")), "{error}");
         assert_eq!(job.read(CONFIG)["allow_local"], Value::Null);
+    }
+}
+
+#[test]
+fn a_guest_of_the_repository_is_meant_by_its_name() {
+    let job = Laid::new();
+    for name in GUESTS {
+        job.lay_out_with(Job { guest: Some(name.into()), ..Job::default() }).unwrap();
+        assert_eq!(job.read(CONFIG)["guest"]["path"], format!("../packages/guest/{name}.wasm"));
+    }
+}
+
+#[test]
+fn a_job_for_a_cloud_is_told_how_to_reach_it_and_nothing_about_its_admin() {
+    let job = Laid::new();
+    let repo = job.repo();
+    let home = repo.root.join("target/cloud/sim");
+    fs::create_dir_all(&home).unwrap();
+    let cloud = json!({
+        "auth_url": "http://127.0.0.1:1/v3", "region": "R", "username": "u", "api_key": "k", "domain": "D",
+        "project": "p", "endpoints": {"compute": "http://127.0.0.1:2/v2.1"}, "key_name": "key",
+        "security_group": "group", "volume_type": "type", "admin": {"api_key": "hunter2"},
+    });
+    fs::write(home.join("cloud.json"), cloud.to_string()).unwrap();
+    let wanted = || Job { guest: Some("openstack".into()), cloud: Some(Cloud::Sim), ..Job::default() };
+
+    job.lay_out_given(wanted(), &Given::new(&repo, &wanted()).unwrap()).unwrap();
+    let config = job.read(CONFIG);
+    assert_eq!(config["guest"]["path"], "../packages/guest/openstack.wasm");
+    assert_eq!((&config["allow_local"], &config["properties"]["api_key"]), (&json!(true), &json!("k")));
+    assert_eq!(config["properties"]["endpoints"], cloud["endpoints"]);
+    assert_eq!(config["properties"]["default_security_groups"], json!(["group"]));
+    assert!(!config.to_string().contains("hunter2"), "{config}");
+    let preset = &job.read("config/policy.json")["presets"][0];
+    assert_eq!(preset, &json!({"file": "openstack.json", "addresses": ["127.0.0.0/8"], "plain_http": true}));
+    assert_eq!(job.read("config/openstack.json"), json!({"version": 1, "http": []}));
+    for (file, mode) in [(CONFIG, 0o600), ("config/openstack.json", 0o640)] {
+        assert_eq!(fs::metadata(job.out.join(file)).unwrap().permissions().mode() & 0o777, mode, "{file}");
+    }
+}
+
+#[test]
+fn a_cloud_that_is_not_up_is_told_how_to_start() {
+    let job = Laid::new();
+    for (cloud, command) in
+        [(Cloud::Sim, "cargo xtask cloud up sim"), (Cloud::Openstack, "cargo xtask cloud up openstack")]
+    {
+        let wanted = Job { cloud: Some(cloud), ..Job::default() };
+        let error = Given::new(&job.repo(), &wanted).err().unwrap().to_string();
+        assert!(error.contains(command), "{error}");
     }
 }

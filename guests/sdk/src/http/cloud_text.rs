@@ -15,7 +15,7 @@ pub(super) fn cloud_text(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?.trim();
     let found = match serde_json::from_str::<Value>(text) {
         Ok(value) => in_json(&value).unwrap_or_else(|| value.to_string()),
-        Err(_) => in_xml(text).unwrap_or(text).to_owned(),
+        Err(_) => in_xml(text).map_or_else(|| without_tags(text), str::to_owned),
     };
     let line = found.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_CHARS) {
@@ -53,6 +53,21 @@ fn in_xml(text: &str) -> Option<&str> {
     })
 }
 
+/// The words of a page: some gateways and services answer HTML.
+fn without_tags(text: &str) -> String {
+    if !text.starts_with('<') {
+        return text.to_owned();
+    }
+    // A title mostly repeats the heading.
+    let body = text.split_once("</head>").map_or(text, |(_, body)| body);
+    let mut words = String::new();
+    for part in body.split('<') {
+        words.push(' ');
+        words.push_str(part.split_once('>').map_or(part, |(_, after)| after));
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +85,10 @@ mod tests {
             (r#"{"code":5}"#, r#"{"code":5}"#),
             ("<E><Code>C</Code><Message>Not\n authorised</Message></E>", "Not authorised"),
             ("  upstream\nfailed ", "upstream failed"),
+            (
+                "<html><head><title>t</title></head><body><h1>404 Not Found</h1>\nno image<br /></body></html>",
+                "404 Not Found no image",
+            ),
         ] {
             assert_eq!(cloud_text(body.as_bytes()).as_deref(), Some(text), "{body}");
         }

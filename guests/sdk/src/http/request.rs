@@ -18,6 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub struct Request {
     wire: wire::Request,
     retries: u32,
+    repeatable: bool,
     problem: Option<String>,
 }
 
@@ -31,7 +32,8 @@ impl Request {
             body: wire::Body::None,
             timeout_ms: None,
         };
-        Self { wire, retries: 0, problem: None }
+        let repeatable = matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
+        Self { wire, retries: 0, repeatable, problem: None }
     }
 
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -83,9 +85,15 @@ impl Request {
         self
     }
 
+    /// Doing this twice is the same as doing it once, whatever its method says.
+    pub fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
     /// Sends it. Any status is a response: see [`Response::ok`].
     pub fn send(self) -> Result<Response, Error> {
-        let Self { wire, retries, problem } = self;
+        let Self { wire, retries, repeatable, problem } = self;
         if let Some(problem) = problem {
             return Err(Error::of(&wire.method, &wire.url, Cause::Build(problem)));
         }
@@ -94,7 +102,7 @@ impl Request {
         let mut left = retries;
         loop {
             let outcome = host::current().http_send(&wire);
-            if left == 0 || !worth_another_try(&wire.method, &outcome) {
+            if left == 0 || !worth_another_try(repeatable, &outcome) {
                 return finish(name, outcome);
             }
             left -= 1;
@@ -119,12 +127,11 @@ fn finish(name: String, outcome: Result<wire::Response, wire::Error>) -> Result<
     }
 }
 
-fn worth_another_try(method: &str, outcome: &Result<wire::Response, wire::Error>) -> bool {
-    let repeatable = matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
+fn worth_another_try(repeatable: bool, outcome: &Result<wire::Response, wire::Error>) -> bool {
     match outcome {
         // Too many requests: it was not even looked at.
         Ok(response) if response.status == 429 => true,
-        Ok(response) => repeatable && matches!(response.status, 502..=504),
+        Ok(response) => repeatable && matches!(response.status, 500 | 502..=504),
         Err(error) => match error.kind {
             ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Timeout | ErrorKind::Protocol | ErrorKind::Truncated => {
                 repeatable || !error.sent

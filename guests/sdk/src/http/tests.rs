@@ -95,11 +95,20 @@ fn a_denial_is_recognisable_and_the_query_stays_out_of_messages() {
 }
 
 #[test]
+fn a_post_that_says_so_is_tried_again_like_a_put() {
+    let host = Fake::new().on("POST", URL, Answer::text(500, "")).on("POST", URL, Answer::text(200, "")).install();
+    assert_eq!(post(URL).repeatable().retries(1).send().unwrap().status, 200);
+    assert_eq!(host.requests().len(), 2);
+}
+
+#[test]
 fn only_what_is_safe_is_tried_again() {
     let fail = |kind, sent| Answer::fail(kind, "failed", sent);
     for (method, answer, again) in [
         ("GET", Answer::text(503, ""), true),
-        ("GET", Answer::text(500, ""), false),
+        ("GET", Answer::text(500, ""), true),
+        ("GET", Answer::text(501, ""), false),
+        ("POST", Answer::text(500, ""), false),
         ("GET", Answer::text(404, ""), false),
         ("POST", Answer::text(503, ""), false),
         ("POST", Answer::text(429, ""), true),

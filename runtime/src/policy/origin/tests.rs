@@ -106,7 +106,7 @@ fn a_property_is_the_whole_origin_or_one_label() {
         let problems = Problems::default();
         let spec = OriginSpec::parse(text).unwrap_or_else(|why| panic!("{text}: {why:?}"));
         assert_eq!(spec.to_string(), text);
-        let found = spec.resolve(&properties, "to", &problems).map(|(origin, layer)| (origin.to_string(), layer));
+        let found = spec.resolve(&properties, "to", &problems).map(|found| (found.origin.to_string(), found.layer));
         (found, problems.into_vec())
     };
     for (text, origin, layer) in [

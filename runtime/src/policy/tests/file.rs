@@ -77,7 +77,7 @@ fn each_mistake_is_named_with_its_key_and_a_remedy() {
         (
             json!({"version": 1, "https": []}),
             "https",
-            "known here: version, trust_undeclared, expose, registry, logins, http",
+            "known here: version, trust_undeclared, presets, expose, registry, logins, http",
         ),
         (json!({"version": 1, "http": {}}), "http", "write a list"),
         (json!({"version": 1, "http": ["x"]}), "http[0]", "write an object"),
@@ -157,8 +157,8 @@ fn each_mistake_is_named_with_its_key_and_a_remedy() {
         ),
         (grant(json!({"to": "http://api.iaas.test", "tls": {"ca": "x.pem"}})), "http[0].tls", "https://"),
         (grant(json!({"tls": {"insecure": true}})), "http[0].tls.insecure", "known here: ca, client, pin_sha256"),
-        (grant(json!({"tls": {"ca": "${ca}"}})), "http[0].tls.ca", "never templated"),
-        (grant(json!({"tls": {"ca": ""}})), "http[0].tls.ca", "name a file"),
+        (grant(json!({"tls": {"ca": "x${ca}"}})), "http[0].tls.ca", "write one of them"),
+        (grant(json!({"tls": {"ca": ""}})), "http[0].tls.ca", "write one of them"),
         (grant(json!({"tls": {"client": {"cert": "c.pem"}}})), "http[0].tls.client.key", "add it"),
         (
             grant(json!({"tls": {"client": {"cert": "c.pem", "key": "dir/${key}"}}})),

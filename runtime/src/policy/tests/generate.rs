@@ -9,7 +9,7 @@ use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
 /// What `${…}` stands for; `${unset}` stands for nothing.
-pub(super) const PROPERTIES: [(&str, &str); 2] = [("url", "https://b.a.test:8443/v3"), ("zone", "c")];
+pub(super) const PROPERTIES: [(&str, &str); 2] = [("url", "https://b.a.test:8443/b"), ("zone", "c")];
 
 pub(super) fn properties() -> Value {
     PROPERTIES
@@ -162,14 +162,26 @@ pub(super) fn is_about(entry: &Value, asked: &Asked) -> bool {
     let listed = |key: &str, matches: &dyn Fn(&str) -> bool| {
         all(&entry[key]) || entry[key].as_array().unwrap().iter().any(|one| matches(one.as_str().unwrap()))
     };
+    let below = |key: &str| {
+        let matches = |path: &str| {
+            let pattern: Vec<&str> = base(&entry["to"]).iter().copied().chain(segments(path)).collect();
+            path_is(&pattern, &segments(&asked.path))
+        };
+        if all(&entry[key]) { matches("/**") } else { listed(key, &matches) }
+    };
     let operation = match entry["operations"]["allow"].as_array() {
         None => true,
         Some(allow) => asked.operation.is_some_and(|operation| allow.contains(&json!(operation))),
     };
     (all(&entry["to"]) || origin_is(entry["to"].as_str().unwrap(), asked))
         && listed("methods", &|method| method == asked.method)
-        && listed("paths", &|path| path_is(&segments(path), &segments(&asked.path)))
+        && below("paths")
         && operation
+}
+
+/// The path of the URL that `${url}` stands for.
+fn base(to: &Value) -> &'static [&'static str] {
+    if *to == json!("${url}") { &["b"] } else { &[] }
 }
 
 fn segments(path: &str) -> Vec<&str> {
@@ -188,7 +200,7 @@ fn path_is(pattern: &[&str], path: &[&str]) -> bool {
 fn origin_is(written: &str, asked: &Asked) -> bool {
     let mut text = written.to_owned();
     for (name, value) in PROPERTIES {
-        text = text.replace(&format!("${{{name}}}"), value.strip_suffix("/v3").unwrap_or(value));
+        text = text.replace(&format!("${{{name}}}"), value.strip_suffix("/b").unwrap_or(value));
     }
     let (scheme, rest) = match text.split_once("://") {
         Some(parts) if !text.contains('$') => parts,

@@ -12,7 +12,7 @@ fn hint(message: &str) -> Option<Value> {
 
 #[test]
 fn a_hint_pasted_into_the_policy_allows_the_request() {
-    let job = json!({"url": "https://api.iaas.test:5000/v3"});
+    let job = json!({"url": "https://api.iaas.test:5000"});
     let needs = needs(&json!({"version": 1, "http": [
         {"id": "compute", "to": "${url}", "methods": ["GET", "POST"], "paths": ["/v3/*/servers", "/v2/**"],
          "slots": [{"method": "POST", "path": "/v3/*/servers", "place": "json:/user_data"}]},

@@ -1,0 +1,230 @@
+//! Nova. Everything is asked at its first microversion, 2.1, whose answers no
+//! cloud has changed since; server groups need 2.15, and say so in a header.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_cpi_sdk::http::{self, Error, segment};
+
+use super::Service;
+
+/// The first version that knows `soft-anti-affinity`.
+const GROUPS_VERSION: &str = "compute 2.15";
+pub(crate) const GROUP_POLICY: &str = "soft-anti-affinity";
+
+pub(crate) struct Compute(pub(crate) Service);
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Server {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) status: String,
+    #[serde(default)]
+    pub(crate) metadata: BTreeMap<String, String>,
+    fault: Option<Fault>,
+    #[serde(default)]
+    image: Value,
+    #[serde(default)]
+    flavor: Value,
+    #[serde(rename = "OS-EXT-AZ:availability_zone")]
+    availability_zone: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Fault {
+    #[serde(default)]
+    message: String,
+}
+
+impl Server {
+    /// What the cloud says went wrong with it.
+    pub(crate) fn fault(&self) -> &str {
+        let text = self.fault.as_ref().map_or("", |fault| fault.message.trim());
+        if text.is_empty() { "the cloud gives no reason" } else { text }
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.status.as_str(), "DELETED" | "SOFT_DELETED")
+    }
+
+    /// Its image is in a volume then, and Nova shows none.
+    pub(crate) fn boots_from_volume(&self) -> bool {
+        self.image.get("id").is_none()
+    }
+
+    pub(crate) fn flavor_id(&self) -> Option<&str> {
+        self.flavor.get("id")?.as_str()
+    }
+
+    pub(crate) fn zone(&self) -> Option<&str> {
+        self.availability_zone.as_deref().filter(|zone| !zone.is_empty())
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Flavor {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) vcpus: u64,
+    /// MiB.
+    pub(crate) ram: u64,
+    /// GiB, as is `ephemeral`.
+    #[serde(default)]
+    pub(crate) disk: u64,
+    #[serde(default, rename = "OS-FLV-EXT-DATA:ephemeral")]
+    pub(crate) ephemeral: u64,
+    #[serde(default, rename = "OS-FLV-DISABLED:disabled")]
+    pub(crate) disabled: bool,
+    /// MiB, and an empty string for none.
+    #[serde(default)]
+    swap: Value,
+}
+
+impl Flavor {
+    pub(crate) fn has_swap(&self) -> bool {
+        self.swap.as_u64().is_some_and(|size| size > 0)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Attachment {
+    #[serde(rename = "volumeId")]
+    pub(crate) volume: String,
+    #[serde(default)]
+    pub(crate) device: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ServerGroup {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) policies: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    server: Server,
+}
+
+#[derive(Deserialize)]
+struct Many {
+    servers: Vec<Server>,
+}
+
+#[derive(Deserialize)]
+struct Flavors {
+    flavors: Vec<Flavor>,
+    flavors_links: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct OneFlavor {
+    flavor: Flavor,
+}
+
+#[derive(Deserialize)]
+struct Attachments {
+    #[serde(rename = "volumeAttachments")]
+    attachments: Vec<Attachment>,
+}
+
+#[derive(Deserialize)]
+struct Groups {
+    server_groups: Vec<ServerGroup>,
+}
+
+#[derive(Deserialize)]
+struct OneGroup {
+    server_group: ServerGroup,
+}
+
+impl Compute {
+    pub(crate) fn server(&self, id: &str) -> Result<Option<Server>, Error> {
+        Ok(self.0.find::<One>(&format!("/servers/{}", segment(id)))?.map(|one| one.server))
+    }
+
+    /// The server of that name, which is unique and no pattern.
+    pub(crate) fn server_named(&self, name: &str) -> Result<Option<Server>, Error> {
+        let list = http::get(self.0.url("/servers/detail")).query("name", &format!("^{name}$"));
+        let found: Many = self.0.read(list)?;
+        Ok(found.servers.into_iter().find(|server| server.name == name))
+    }
+
+    /// Its answer holds little more than the id.
+    pub(crate) fn create_server(&self, body: &Value) -> Result<Server, Error> {
+        Ok(self.0.post::<One>("/servers", body)?.server)
+    }
+
+    pub(crate) fn delete_server(&self, id: &str) -> Result<bool, Error> {
+        self.0.delete(&format!("/servers/{}", segment(id)))
+    }
+
+    /// `kind` is `SOFT` or `HARD`.
+    pub(crate) fn reboot(&self, id: &str, kind: &str) -> Result<(), Error> {
+        self.0.act(&format!("/servers/{}/action", segment(id)), &json!({"reboot": {"type": kind}}))
+    }
+
+    /// Adds to the metadata that is there.
+    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
+        self.0.repeat(&format!("/servers/{}/metadata", segment(id)), &json!({"metadata": metadata}))
+    }
+
+    pub(crate) fn rename(&self, id: &str, name: &str) -> Result<(), Error> {
+        self.0.put(&format!("/servers/{}", segment(id)), &json!({"server": {"name": name}}))
+    }
+
+    pub(crate) fn attachments(&self, server: &str) -> Result<Vec<Attachment>, Error> {
+        let path = format!("/servers/{}/os-volume_attachments", segment(server));
+        Ok(self.0.find::<Attachments>(&path)?.map_or_else(Vec::new, |found| found.attachments))
+    }
+
+    pub(crate) fn attach(&self, server: &str, volume: &str, device: &str) -> Result<(), Error> {
+        let path = format!("/servers/{}/os-volume_attachments", segment(server));
+        self.0.act(&path, &json!({"volumeAttachment": {"volumeId": volume, "device": device}}))
+    }
+
+    pub(crate) fn detach(&self, server: &str, volume: &str) -> Result<bool, Error> {
+        self.0.delete(&format!("/servers/{}/os-volume_attachments/{}", segment(server), segment(volume)))
+    }
+
+    /// All of them, however many pages that takes.
+    pub(crate) fn flavors(&self) -> Result<Vec<Flavor>, Error> {
+        let mut all: Vec<Flavor> = vec![];
+        loop {
+            let mut list = http::get(self.0.url("/flavors/detail"));
+            if let Some(last) = all.last() {
+                list = list.query("marker", &last.id);
+            }
+            let page: Flavors = self.0.read(list)?;
+            let more = page.flavors_links.is_some() && !page.flavors.is_empty();
+            all.extend(page.flavors);
+            if !more {
+                return Ok(all);
+            }
+        }
+    }
+
+    pub(crate) fn flavor(&self, id: &str) -> Result<Option<Flavor>, Error> {
+        Ok(self.0.find::<OneFlavor>(&format!("/flavors/{}", segment(id)))?.map(|one| one.flavor))
+    }
+
+    pub(crate) fn has_key(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.0.find::<Value>(&format!("/os-keypairs/{}", segment(name)))?.is_some())
+    }
+
+    pub(crate) fn server_groups(&self) -> Result<Vec<ServerGroup>, Error> {
+        let list = http::get(self.0.url("/os-server-groups")).header("openstack-api-version", GROUPS_VERSION);
+        Ok(self.0.read::<Groups>(list)?.server_groups)
+    }
+
+    pub(crate) fn create_server_group(&self, name: &str) -> Result<ServerGroup, Error> {
+        let create = http::post(self.0.url("/os-server-groups"))
+            .header("openstack-api-version", GROUPS_VERSION)
+            .json(&json!({"server_group": {"name": name, "policies": [GROUP_POLICY]}}));
+        Ok(self.0.read::<OneGroup>(create)?.server_group)
+    }
+}

@@ -1,0 +1,44 @@
+//! Glance.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use wasm_cpi_sdk::http::{self, Error, ImagePart, segment};
+
+use super::Service;
+
+/// More than any upload takes; the call's own time cuts it.
+const UPLOAD_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(crate) struct Images(pub(crate) Service);
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Image {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) status: String,
+}
+
+impl Images {
+    pub(crate) fn image(&self, id: &str) -> Result<Option<Image>, Error> {
+        self.0.find(&format!("/v2/images/{}", segment(id)))
+    }
+
+    pub(crate) fn create(&self, body: &Value) -> Result<Image, Error> {
+        self.0.post("/v2/images", body)
+    }
+
+    /// Sends one file of the stemcell's archive, which the host streams. Once:
+    /// a second upload is the caller's decision.
+    pub(crate) fn upload(&self, id: &str, member: &str) -> Result<(), Error> {
+        let put = http::put(self.0.url(&format!("/v2/images/{}/file", segment(id))))
+            .image(ImagePart::Member(member.to_owned()))
+            .timeout(UPLOAD_TIME);
+        self.0.send_once(put)?.ok().map(drop)
+    }
+
+    pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
+        self.0.delete(&format!("/v2/images/{}", segment(id)))
+    }
+}

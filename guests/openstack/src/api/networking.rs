@@ -1,0 +1,155 @@
+//! Neutron.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_cpi_sdk::http::{self, Error, segment};
+
+use super::Service;
+
+pub(crate) struct Networking(pub(crate) Service);
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Port {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) status: String,
+    #[serde(default)]
+    pub(crate) mac_address: Option<String>,
+    #[serde(default)]
+    pub(crate) network_id: String,
+    #[serde(default)]
+    pub(crate) device_id: String,
+    #[serde(default)]
+    pub(crate) device_owner: String,
+    #[serde(default)]
+    pub(crate) fixed_ips: Vec<FixedIp>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct FixedIp {
+    pub(crate) ip_address: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct SecurityGroup {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) project_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct FloatingIp {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) floating_network_id: String,
+    pub(crate) port_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct NamedNetwork {
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Subnet {
+    pub(crate) cidr: String,
+    pub(crate) gateway_ip: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Ports {
+    ports: Vec<Port>,
+}
+
+#[derive(Deserialize)]
+struct OnePort {
+    port: Port,
+}
+
+#[derive(Deserialize)]
+struct Groups {
+    security_groups: Vec<SecurityGroup>,
+}
+
+#[derive(Deserialize)]
+struct FloatingIps {
+    floatingips: Vec<FloatingIp>,
+}
+
+#[derive(Deserialize)]
+struct Networks {
+    networks: Vec<NamedNetwork>,
+}
+
+#[derive(Deserialize)]
+struct OneNetwork {
+    network: NamedNetwork,
+}
+
+#[derive(Deserialize)]
+struct Subnets {
+    subnets: Vec<Subnet>,
+}
+
+#[derive(Deserialize)]
+struct OneSubnet {
+    subnet: Subnet,
+}
+
+impl Networking {
+    pub(crate) fn create_port(&self, port: &Value) -> Result<Port, Error> {
+        Ok(self.0.post::<OnePort>("/v2.0/ports", &json!({"port": port}))?.port)
+    }
+
+    pub(crate) fn ports(&self, filters: &[(&str, &str)]) -> Result<Vec<Port>, Error> {
+        let list =
+            filters.iter().fold(http::get(self.0.url("/v2.0/ports")), |get, (name, value)| get.query(name, value));
+        Ok(self.0.read::<Ports>(list)?.ports)
+    }
+
+    /// Checked here as well: what is listed is deleted by some callers.
+    pub(crate) fn ports_of(&self, server: &str) -> Result<Vec<Port>, Error> {
+        let listed = self.ports(&[("device_id", server)])?;
+        Ok(listed.into_iter().filter(|port| !server.is_empty() && port.device_id == server).collect())
+    }
+
+    pub(crate) fn delete_port(&self, id: &str) -> Result<bool, Error> {
+        self.0.delete(&format!("/v2.0/ports/{}", segment(id)))
+    }
+
+    pub(crate) fn security_groups(&self) -> Result<Vec<SecurityGroup>, Error> {
+        Ok(self.0.get::<Groups>("/v2.0/security-groups")?.security_groups)
+    }
+
+    pub(crate) fn floating_ips(&self, address: &str) -> Result<Vec<FloatingIp>, Error> {
+        let list = http::get(self.0.url("/v2.0/floatingips")).query("floating_ip_address", address);
+        Ok(self.0.read::<FloatingIps>(list)?.floatingips)
+    }
+
+    /// Takes it from where it was.
+    pub(crate) fn associate(&self, floating_ip: &str, port: Option<&str>) -> Result<(), Error> {
+        self.0.put(&format!("/v2.0/floatingips/{}", segment(floating_ip)), &json!({"floatingip": {"port_id": port}}))
+    }
+
+    pub(crate) fn create_network(&self, name: &str) -> Result<NamedNetwork, Error> {
+        Ok(self.0.post::<OneNetwork>("/v2.0/networks", &json!({"network": {"name": name}}))?.network)
+    }
+
+    pub(crate) fn network_named(&self, name: &str) -> Result<Option<NamedNetwork>, Error> {
+        let list = http::get(self.0.url("/v2.0/networks")).query("name", name);
+        Ok(self.0.read::<Networks>(list)?.networks.into_iter().next())
+    }
+
+    pub(crate) fn delete_network(&self, id: &str) -> Result<bool, Error> {
+        self.0.delete(&format!("/v2.0/networks/{}", segment(id)))
+    }
+
+    pub(crate) fn create_subnet(&self, subnet: &Value) -> Result<Subnet, Error> {
+        Ok(self.0.post::<OneSubnet>("/v2.0/subnets", &json!({"subnet": subnet}))?.subnet)
+    }
+
+    pub(crate) fn subnet_of(&self, network: &str) -> Result<Option<Subnet>, Error> {
+        let list = http::get(self.0.url("/v2.0/subnets")).query("network_id", network);
+        Ok(self.0.read::<Subnets>(list)?.subnets.into_iter().next())
+    }
+}

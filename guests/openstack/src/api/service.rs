@@ -1,0 +1,96 @@
+//! One service of the cloud: its URL, and requests to it. Ids come from
+//! outside: callers build paths of `http::segment`s.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wasm_cpi_sdk::http::{self, Cause, Denial, Error, Request, Response};
+
+use crate::session::Kind;
+
+/// How often a request that may be repeated is repeated: pauses of 1 to 8
+/// seconds, or what the cloud asks for.
+const RETRIES: u32 = 4;
+
+pub(crate) struct Service {
+    kind: Kind,
+    url: String,
+}
+
+impl Service {
+    pub(crate) fn new(kind: Kind, url: &str) -> Self {
+        Self { kind, url: url.to_owned() }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// Sends it, with retries where that is safe. A denial names the property
+    /// that lets the request through.
+    pub(super) fn send(&self, request: Request) -> Result<Response, Error> {
+        self.send_once(request.retries(RETRIES))
+    }
+
+    pub(super) fn send_once(&self, request: Request) -> Result<Response, Error> {
+        request.send().map_err(|mut error| {
+            let origin = matches!(
+                error.denial(),
+                Some(Denial::Undeclared | Denial::Scheme | Denial::Host | Denial::Port | Denial::Path)
+            );
+            if let Cause::Transport { message, .. } = &mut error.cause
+                && origin
+            {
+                let (name, url) = (self.kind.name(), &self.url);
+                message.push_str(&format!("; set the property `endpoints.{name}` to `{url}`, as in the catalog"));
+            }
+            error
+        })
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, Error> {
+        self.send(request)?.ok()?.json()
+    }
+
+    pub(super) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+        self.read(http::get(self.url(path)))
+    }
+
+    /// `None` for what is not there.
+    pub(super) fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Error> {
+        if names_nothing(path) {
+            return Ok(None);
+        }
+        self.send(http::get(self.url(path)))?.found()?.map(|response| response.json()).transpose()
+    }
+
+    pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
+        self.read(http::post(self.url(path)).json(body))
+    }
+
+    /// A POST whose answer says nothing.
+    pub(super) fn act(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
+        self.send(http::post(self.url(path)).json(body))?.ok().map(drop)
+    }
+
+    /// The same for a POST that may happen twice.
+    pub(super) fn repeat(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
+        self.send(http::post(self.url(path)).repeatable().json(body))?.ok().map(drop)
+    }
+
+    pub(super) fn put(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
+        self.send(http::put(self.url(path)).json(body))?.ok().map(drop)
+    }
+
+    /// Whether it was there.
+    pub(super) fn delete(&self, path: &str) -> Result<bool, Error> {
+        if names_nothing(path) {
+            return Ok(false);
+        }
+        Ok(self.send(http::delete(self.url(path)))?.found()?.is_some())
+    }
+}
+
+/// An id from outside that would make another path of it: nothing is called so.
+fn names_nothing(path: &str) -> bool {
+    path.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."))
+}

@@ -1,0 +1,115 @@
+//! Cinder, version 3.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_cpi_sdk::http::{self, Error, segment};
+
+use super::Service;
+
+pub(crate) struct Volumes(pub(crate) Service);
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Volume {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    pub(crate) status: String,
+    /// GiB.
+    #[serde(default)]
+    pub(crate) size: u64,
+    pub(crate) volume_type: Option<String>,
+    pub(crate) availability_zone: Option<String>,
+    /// `"true"` or `"false"`.
+    #[serde(default)]
+    pub(crate) bootable: String,
+    #[serde(default)]
+    pub(crate) attachments: Vec<VolumeAttachment>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct VolumeAttachment {
+    #[serde(default)]
+    pub(crate) server_id: Option<String>,
+    #[serde(default)]
+    pub(crate) device: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Snapshot {
+    pub(crate) id: String,
+    pub(crate) status: String,
+}
+
+#[derive(Deserialize)]
+struct One {
+    volume: Volume,
+}
+
+#[derive(Deserialize)]
+struct Many {
+    volumes: Vec<Volume>,
+}
+
+#[derive(Deserialize)]
+struct OneSnapshot {
+    snapshot: Snapshot,
+}
+
+#[derive(Deserialize)]
+struct Snapshots {
+    snapshots: Vec<Snapshot>,
+}
+
+impl Volumes {
+    pub(crate) fn volume(&self, id: &str) -> Result<Option<Volume>, Error> {
+        Ok(self.0.find::<One>(&format!("/volumes/{}", segment(id)))?.map(|one| one.volume))
+    }
+
+    pub(crate) fn volume_named(&self, name: &str) -> Result<Option<Volume>, Error> {
+        let list = http::get(self.0.url("/volumes/detail")).query("name", name);
+        Ok(self.0.read::<Many>(list)?.volumes.into_iter().find(|volume| volume.name.as_deref() == Some(name)))
+    }
+
+    pub(crate) fn create(&self, volume: &Value) -> Result<Volume, Error> {
+        Ok(self.0.post::<One>("/volumes", &json!({"volume": volume}))?.volume)
+    }
+
+    pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
+        self.0.delete(&format!("/volumes/{}", segment(id)))
+    }
+
+    pub(crate) fn extend(&self, id: &str, size: u64) -> Result<(), Error> {
+        self.0.act(&format!("/volumes/{}/action", segment(id)), &json!({"os-extend": {"new_size": size}}))
+    }
+
+    /// Only where the data can stay where it is: a migration is more than a
+    /// change of a disk's type.
+    pub(crate) fn retype(&self, id: &str, to: &str) -> Result<(), Error> {
+        let body = json!({"os-retype": {"new_type": to, "migration_policy": "never"}});
+        self.0.act(&format!("/volumes/{}/action", segment(id)), &body)
+    }
+
+    /// Adds to the metadata that is there.
+    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
+        self.0.repeat(&format!("/volumes/{}/metadata", segment(id)), &json!({"metadata": metadata}))
+    }
+
+    pub(crate) fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, Error> {
+        Ok(self.0.find::<OneSnapshot>(&format!("/snapshots/{}", segment(id)))?.map(|one| one.snapshot))
+    }
+
+    pub(crate) fn snapshot_named(&self, name: &str) -> Result<Option<Snapshot>, Error> {
+        let list = http::get(self.0.url("/snapshots")).query("name", name);
+        Ok(self.0.read::<Snapshots>(list)?.snapshots.into_iter().next())
+    }
+
+    pub(crate) fn create_snapshot(&self, snapshot: &Value) -> Result<Snapshot, Error> {
+        Ok(self.0.post::<OneSnapshot>("/snapshots", &json!({"snapshot": snapshot}))?.snapshot)
+    }
+
+    pub(crate) fn delete_snapshot(&self, id: &str) -> Result<bool, Error> {
+        self.0.delete(&format!("/snapshots/{}", segment(id)))
+    }
+}

@@ -1,0 +1,54 @@
+//! Persistent disks: volumes of Cinder, attached by Nova.
+
+mod attach;
+mod change;
+mod create;
+mod delete;
+mod snapshot;
+mod wait;
+
+pub(crate) use attach::{attach, detach};
+pub(crate) use change::{resize, update};
+pub(crate) use create::create;
+pub(crate) use delete::delete;
+pub(crate) use snapshot::{delete_snapshot, snapshot};
+
+use wasm_cpi_sdk::{Cid, Error, Metadata};
+
+use crate::api::Volume;
+use crate::session::Session;
+use crate::tags::tags;
+use crate::vm;
+
+pub(crate) fn get(session: &Session, disk: &str) -> Result<Volume, Error> {
+    session.volumes()?.volume(disk)?.ok_or_else(|| Error::disk_not_found(disk))
+}
+
+pub(crate) fn exists(session: &Session, disk: &str) -> Result<bool, Error> {
+    Ok(session.volumes()?.volume(disk)?.is_some())
+}
+
+pub(crate) fn set_metadata(session: &Session, disk: &str, metadata: &Metadata) -> Result<(), Error> {
+    get(session, disk)?;
+    let tags = tags(metadata);
+    if tags.is_empty() { Ok(()) } else { Ok(session.volumes()?.add_metadata(disk, &tags)?) }
+}
+
+/// Disks of a VM; the volume that it booted from is none.
+pub(crate) fn of_vm(session: &Session, vm: &str) -> Result<Vec<Cid>, Error> {
+    let server = vm::get(session, vm)?;
+    let mut disks = vec![];
+    for attachment in session.compute()?.attachments(vm)? {
+        let boots = server.boots_from_volume()
+            && session.volumes()?.volume(&attachment.volume)?.is_some_and(|volume| vm::is_boot_volume(&volume));
+        if !boots {
+            disks.push(attachment.volume);
+        }
+    }
+    Ok(disks)
+}
+
+/// Cinder counts in GiB, and a part of one is a whole one.
+fn gib(size_mib: u64) -> u64 {
+    size_mib.div_ceil(1024)
+}

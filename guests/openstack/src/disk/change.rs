@@ -1,0 +1,108 @@
+//! `resize_disk` and `update_disk`. Where Cinder cannot do it in place, the
+//! answer is not-supported, and the Director copies the disk instead.
+
+use std::time::Duration;
+
+use wasm_cpi_sdk::{Cid, Error, Json, clock, http, log};
+
+use super::create::DiskProperties;
+use super::{get, gib, wait};
+use crate::api::{Volume, unclear};
+use crate::session::Session;
+
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(2);
+
+pub(crate) fn resize(session: &Session, disk: &str, size_mib: u64) -> Result<(), Error> {
+    let volume = get(session, disk)?;
+    grow(session, &volume, gib(size_mib))
+}
+
+pub(crate) fn update(
+    session: &Session,
+    disk: &str,
+    size_mib: u64,
+    cloud_properties: &Json,
+) -> Result<Option<Cid>, Error> {
+    let properties: DiskProperties = cloud_properties.parse()?;
+    let volume = get(session, disk)?;
+    let size = gib(size_mib);
+    let new_type = properties.volume_type(session).filter(|kind| Some(kind) != volume.volume_type.as_ref());
+    if size < volume.size {
+        return Err(shrink(&volume, size));
+    }
+    if (size > volume.size || new_type.is_some()) && volume.status != "available" {
+        return Err(Error::not_supported(format!(
+            "disk `{disk}` is {}; only a detached one can change",
+            volume.status
+        )));
+    }
+    if let Some(kind) = new_type {
+        retype(session, disk, &kind)?;
+    }
+    grow(session, &volume, size)?;
+    Ok(None)
+}
+
+fn grow(session: &Session, volume: &Volume, size: u64) -> Result<(), Error> {
+    let disk = volume.id.as_str();
+    if size == volume.size {
+        log::info(format_args!("disk {disk} has {size} GiB already"));
+        return Ok(());
+    }
+    if size < volume.size {
+        return Err(shrink(volume, size));
+    }
+    if !volume.attachments.is_empty() {
+        let count = volume.attachments.len();
+        return Err(Error::cloud(format!("disk `{disk}` cannot be resized: it still has {count} attachment(s)")));
+    }
+    let volumes = session.volumes()?;
+    let done = |volume: &Volume| volume.size == size || volume.status == "extending";
+    ask(session, disk, || volumes.extend(disk, size), done)?;
+    let grown = wait::until(session, disk, "available")?;
+    if grown.size != size {
+        return Err(Error::cloud(format!("disk `{disk}` has {} GiB after it was resized to {size} GiB", grown.size)));
+    }
+    Ok(())
+}
+
+/// In place, or not at all: Cinder puts the old type back where it cannot.
+fn retype(session: &Session, disk: &str, kind: &str) -> Result<(), Error> {
+    let volumes = session.volumes()?;
+    let done = |volume: &Volume| volume.volume_type.as_deref() == Some(kind) || volume.status == "retyping";
+    let cannot = |why: &str| Error::not_supported(format!("disk `{disk}` cannot become of type `{kind}`: {why}"));
+    ask(session, disk, || volumes.retype(disk, kind), done).map_err(|error| cannot(&error.message))?;
+    let volume = wait::until(session, disk, "available")?;
+    if volume.volume_type.as_deref() == Some(kind) { Ok(()) } else { Err(cannot("its backend refused")) }
+}
+
+/// Asks for a change; when the answer is lost, what the volume does tells
+/// whether to ask again.
+fn ask(
+    session: &Session,
+    disk: &str,
+    send: impl Fn() -> Result<(), http::Error>,
+    done: impl Fn(&Volume) -> bool,
+) -> Result<(), Error> {
+    let mut left = TRIES;
+    loop {
+        left -= 1;
+        let error = match send() {
+            Err(error) if unclear(&error) || error.status() == Some(409) => error,
+            outcome => return outcome.map_err(Error::from),
+        };
+        log::warn(format_args!("{error}; looking what the disk does"));
+        let pause = clock::sleep(PAUSE);
+        if done(&get(session, disk)?) {
+            return Ok(());
+        }
+        if left == 0 || pause.is_err() {
+            return Err(error.into());
+        }
+    }
+}
+
+fn shrink(volume: &Volume, size: u64) -> Error {
+    Error::not_supported(format!("disk `{}` cannot shrink from {} GiB to {size} GiB", volume.id, volume.size))
+}

@@ -1,0 +1,92 @@
+//! `create_network` and `delete_network`: a network of Neutron with one subnet.
+//! Neutron's own services (DHCP) take addresses by themselves: they get the last
+//! ones of the range, which the Director is told to keep away from.
+
+mod range;
+
+use serde::Deserialize;
+use serde_json::json;
+use wasm_cpi_sdk::{Cid, CreatedNetwork, Error, Json, NetworkSpec};
+
+use crate::api::{once, patiently};
+use crate::names;
+use crate::session::Session;
+use range::Range;
+
+#[derive(Debug, Default, Deserialize)]
+struct NetworkProperties {
+    name: Option<String>,
+    /// Where the range comes from when the Director gives only its size.
+    subnetpool_id: Option<String>,
+    security_groups: Option<Vec<String>>,
+}
+
+pub(crate) fn create(session: &Session, spec: &NetworkSpec) -> Result<CreatedNetwork, Error> {
+    let properties: NetworkProperties = spec.cloud_properties.parse()?;
+    let name = names::unique(properties.name.as_deref().unwrap_or("bosh"));
+    let networking = session.networking()?;
+    let post = || networking.create_network(&name);
+    let network = once(&format!("network {name}"), post, || networking.network_named(&name))?.id;
+    match subnet(session, &network, &name, spec, &properties) {
+        Ok(created) => Ok(created),
+        Err(error) => match patiently(|| networking.delete_network(&network)) {
+            Ok(_) => Err(error),
+            Err(left) => Err(Error::cloud(format!("{error}; and deleting network `{network}` failed: {left}"))),
+        },
+    }
+}
+
+fn subnet(
+    session: &Session,
+    network: &str,
+    name: &str,
+    spec: &NetworkSpec,
+    properties: &NetworkProperties,
+) -> Result<CreatedNetwork, Error> {
+    let mut body = json!({"network_id": network, "name": name, "enable_dhcp": session.properties.use_dhcp()});
+    let mut reserved = vec![];
+    match (&spec.range, spec.netmask_bits, &properties.subnetpool_id) {
+        (Some(text), ..) => {
+            let range = Range::parse(text)?;
+            body["cidr"] = json!(text);
+            body["ip_version"] = json!(range.version());
+            if let Some((first, last, all)) = range.pool(spec.gateway.as_deref()) {
+                body["allocation_pools"] = json!([{"start": first, "end": last}]);
+                reserved = all;
+            }
+        }
+        (None, Some(bits), Some(pool)) => {
+            body["subnetpool_id"] = json!(pool);
+            body["prefixlen"] = json!(bits);
+            body["ip_version"] = json!(4);
+        }
+        (None, ..) => {
+            return Err(Error::cpi(
+                "create_network: set the subnet's range, or netmask_bits with cloud_properties.subnetpool_id",
+            ));
+        }
+    }
+    if let Some(gateway) = &spec.gateway {
+        body["gateway_ip"] = json!(gateway);
+    }
+    let networking = session.networking()?;
+    let post = || networking.create_subnet(&body);
+    let subnet = once(&format!("subnet {name}"), post, || networking.subnet_of(network))?;
+    let mut cloud_properties = json!({"net_id": network});
+    if let Some(groups) = &properties.security_groups {
+        cloud_properties["security_groups"] = json!(groups);
+    }
+    Ok(CreatedNetwork {
+        network: network.to_owned(),
+        range: subnet.cidr,
+        gateway: subnet.gateway_ip.unwrap_or_default(),
+        reserved,
+        cloud_properties: Json::from(cloud_properties),
+    })
+}
+
+/// Its subnet, and ports of Neutron's own services, go with it.
+pub(crate) fn delete(session: &Session, network: &Cid) -> Result<(), Error> {
+    let networking = session.networking()?;
+    if patiently(|| networking.delete_network(network))? { Ok(()) } else { Err(Error::network_not_found(network)) }
+}

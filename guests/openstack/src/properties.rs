@@ -1,0 +1,214 @@
+//! What the operator configures: the properties of bosh-openstack-cpi's job
+//! spec without their prefix, and `endpoints`. Everything that cannot work here
+//! is refused when the guest opens, with what to do instead. Secrets arrive
+//! sealed, so that all this module can say of them is whether they are set.
+
+#[cfg(test)]
+mod spec;
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wasm_cpi_sdk::{Error, config};
+
+#[cfg(test)]
+pub(crate) use spec::{SPEC, Treatment};
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Properties {
+    auth_url: Option<String>,
+    username: Option<String>,
+    api_key: Option<Value>,
+    application_credential_id: Option<String>,
+    application_credential_secret: Option<Value>,
+    tenant: Option<String>,
+    project: Option<String>,
+    pub(crate) project_id: Option<String>,
+    domain: Option<String>,
+    user_domain_name: Option<String>,
+    project_domain_name: Option<String>,
+    pub(crate) region: Option<String>,
+    endpoint_type: Option<String>,
+    state_timeout: Option<u64>,
+    boot_from_volume: Option<bool>,
+    stemcell_public_visibility: Option<bool>,
+    connection_options: Option<Map<String, Value>>,
+    pub(crate) default_key_name: Option<String>,
+    default_security_groups: Option<Vec<String>>,
+    pub(crate) default_volume_type: Option<String>,
+    wait_resource_poll_interval: Option<u64>,
+    config_drive: Option<String>,
+    use_dhcp: Option<bool>,
+    ignore_server_availability_zone: Option<bool>,
+    human_readable_vm_names: Option<bool>,
+    use_nova_networking: Option<bool>,
+    enable_auto_anti_affinity: Option<bool>,
+}
+
+/// Where the config drive appears in the VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConfigDrive {
+    Cdrom,
+    Disk,
+}
+
+impl Properties {
+    pub(crate) fn read() -> Result<Self, Error> {
+        let properties: Self = config::properties()?;
+        properties.check()?;
+        Ok(properties)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.check_identity()?;
+        self.check_connection()?;
+        if self.use_nova_networking == Some(true) {
+            return Err(wrong("use_nova_networking", "Nova's own networks are gone from OpenStack", "remove it"));
+        }
+        self.config_drive()?;
+        self.interface()?;
+        Ok(())
+    }
+
+    fn check_identity(&self) -> Result<(), Error> {
+        let Some(url) = text(&self.auth_url) else {
+            return Err(wrong("auth_url", "is missing", "set it to Keystone's URL, e.g. https://keystone:5000/v3"));
+        };
+        if !url.trim_end_matches('/').ends_with("/v3") {
+            return Err(wrong(
+                "auth_url",
+                &format!("`{url}` is not a Keystone v3 URL, and Keystone v2 is gone"),
+                "let it end in /v3, and set `project` and `domain`",
+            ));
+        }
+        let password = text(&self.username).is_some() && set(&self.api_key);
+        let credential = text(&self.application_credential_id).is_some() && set(&self.application_credential_secret);
+        if password == credential {
+            let what = if password { "both are set" } else { "neither is set completely" };
+            return Err(Error::cpi(format!(
+                "properties: username and api_key, or application_credential_id and application_credential_secret: \
+                 {what}; set exactly one of the two pairs, and use the policy preset for it"
+            )));
+        }
+        if !password {
+            return Ok(());
+        }
+        if text(&self.project).is_none() && text(&self.project_id).is_none() {
+            if text(&self.tenant).is_some() {
+                return Err(wrong("tenant", "is for Keystone v2, which is gone", "set `project` and `domain` instead"));
+            }
+            return Err(wrong("project", "is missing", "set it, or `project_id`"));
+        }
+        for (own, name) in
+            [(&self.user_domain_name, "user_domain_name"), (&self.project_domain_name, "project_domain_name")]
+        {
+            let needed = name == "user_domain_name" || text(&self.project_id).is_none();
+            if needed && text(own).is_none() && text(&self.domain).is_none() {
+                return Err(wrong("domain", "is missing", &format!("set it, or `{name}`")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_connection(&self) -> Result<(), Error> {
+        for (name, value) in self.connection_options.iter().flatten() {
+            let place = format!("connection_options.{name}");
+            match (name.as_str(), value) {
+                ("ca_cert", _) | (_, Value::Null) | ("ssl_verify_peer", Value::Bool(true)) => {}
+                ("ssl_verify_peer", _) => {
+                    return Err(wrong(
+                        &place,
+                        "certificates are always verified",
+                        "remove it, and give the cloud's CA as PEM in connection_options.ca_cert",
+                    ));
+                }
+                ("ssl_ca_file" | "ssl_ca_path" | "ssl_cert_store", _) => {
+                    return Err(wrong(&place, "is not known", "give the CA as PEM in connection_options.ca_cert"));
+                }
+                _ => {
+                    return Err(wrong(
+                        &place,
+                        "is not known",
+                        "remove it; timeouts are `limits` of cpi.json (connect_seconds, first_byte_seconds, \
+                         idle_seconds)",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The catalog's word for `endpoint_type`.
+    pub(crate) fn interface(&self) -> Result<&str, Error> {
+        match text(&self.endpoint_type).unwrap_or("publicURL") {
+            "publicURL" | "public" => Ok("public"),
+            "internalURL" | "internal" => Ok("internal"),
+            "adminURL" | "admin" => Ok("admin"),
+            other => Err(wrong(
+                "endpoint_type",
+                &format!("`{other}` is not known"),
+                "use publicURL, internalURL or adminURL",
+            )),
+        }
+    }
+
+    pub(crate) fn config_drive(&self) -> Result<Option<ConfigDrive>, Error> {
+        match text(&self.config_drive) {
+            None => Ok(None),
+            Some("cdrom") => Ok(Some(ConfigDrive::Cdrom)),
+            Some("disk") => Ok(Some(ConfigDrive::Disk)),
+            Some(other) => Err(wrong("config_drive", &format!("`{other}` is not known"), "use cdrom or disk")),
+        }
+    }
+
+    pub(crate) fn state_timeout(&self) -> Duration {
+        Duration::from_secs(self.state_timeout.unwrap_or(300))
+    }
+
+    pub(crate) fn poll_interval(&self) -> Duration {
+        Duration::from_secs(self.wait_resource_poll_interval.unwrap_or(5).max(1))
+    }
+
+    pub(crate) fn boot_from_volume(&self) -> bool {
+        self.boot_from_volume.unwrap_or(false)
+    }
+
+    pub(crate) fn public_stemcells(&self) -> bool {
+        self.stemcell_public_visibility.unwrap_or(false)
+    }
+
+    pub(crate) fn default_security_groups(&self) -> &[String] {
+        self.default_security_groups.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn use_dhcp(&self) -> bool {
+        self.use_dhcp.unwrap_or(true)
+    }
+
+    /// Whether disks and VMs may be in different zones.
+    pub(crate) fn zones_are_apart(&self) -> bool {
+        self.ignore_server_availability_zone.unwrap_or(false)
+    }
+
+    pub(crate) fn readable_names(&self) -> bool {
+        self.human_readable_vm_names.unwrap_or(false)
+    }
+
+    pub(crate) fn anti_affinity(&self) -> bool {
+        self.enable_auto_anti_affinity.unwrap_or(false)
+    }
+}
+
+/// Templates of jobs render what is not set as nothing or as an empty string.
+fn text(value: &Option<String>) -> Option<&str> {
+    value.as_deref().filter(|text| !text.is_empty())
+}
+
+fn set(value: &Option<Value>) -> bool {
+    value.as_ref().is_some_and(|value| value != "")
+}
+
+fn wrong(name: &str, what: &str, remedy: &str) -> Error {
+    Error::cpi(format!("properties.{name}: {what}; {remedy}"))
+}

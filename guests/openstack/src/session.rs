@@ -1,0 +1,200 @@
+//! The way into the cloud: what the host's login shows (the catalog and the
+//! project, never a token), which endpoint of it each service has, and how long
+//! to wait for things. The host decides what may be reached; a denial is told
+//! in the words of the property that the operator has to set.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use serde::Deserialize;
+use wasm_cpi_sdk::http::{self, Denial};
+use wasm_cpi_sdk::{Error, clock, poll::Poll};
+
+use crate::api::{Compute, Images, Networking, Service, Volumes};
+use crate::properties::Properties;
+
+/// The name of the login in the policy presets.
+const LOGIN: &str = "keystone";
+
+/// How often the cloud is asked without pauses at the end of a call.
+const LOOKS_AT_THE_END: u32 = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Compute,
+    Image,
+    Network,
+    Volume,
+}
+
+impl Kind {
+    /// As in the properties: `endpoints.compute`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Image => "image",
+            Self::Network => "network",
+            Self::Volume => "volume",
+        }
+    }
+
+    /// Types in the catalog, best first.
+    fn types(self) -> &'static [&'static str] {
+        match self {
+            Self::Compute => &["compute"],
+            Self::Image => &["image"],
+            Self::Network => &["network"],
+            Self::Volume => &["volumev3", "block-storage"],
+        }
+    }
+
+    /// The version that the guest's paths begin with, which some catalogs have
+    /// in the endpoint already.
+    fn version(self) -> &'static str {
+        match self {
+            Self::Image => "/v2",
+            Self::Network => "/v2.0",
+            Self::Compute | Self::Volume => "",
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Login {
+    #[serde(default)]
+    catalog: Vec<Entry>,
+    project_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    endpoints: Vec<Endpoint>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Endpoint {
+    interface: String,
+    region: Option<String>,
+    region_id: Option<String>,
+    url: String,
+}
+
+impl Endpoint {
+    fn region(&self) -> &str {
+        self.region_id.as_deref().or(self.region.as_deref()).unwrap_or_default()
+    }
+}
+
+pub(crate) struct Session {
+    pub(crate) properties: Properties,
+    login: OnceCell<Login>,
+}
+
+impl Session {
+    /// Logs in nowhere yet: a call that needs no cloud needs no login.
+    pub(crate) fn open() -> Result<Self, Error> {
+        Ok(Self { properties: Properties::read()?, login: OnceCell::new() })
+    }
+
+    pub(crate) fn compute(&self) -> Result<Compute, Error> {
+        self.service(Kind::Compute).map(Compute)
+    }
+
+    pub(crate) fn images(&self) -> Result<Images, Error> {
+        self.service(Kind::Image).map(Images)
+    }
+
+    pub(crate) fn networking(&self) -> Result<Networking, Error> {
+        self.service(Kind::Network).map(Networking)
+    }
+
+    pub(crate) fn volumes(&self) -> Result<Volumes, Error> {
+        self.service(Kind::Volume).map(Volumes)
+    }
+
+    /// The project that the token is for.
+    pub(crate) fn project(&self) -> Result<Option<&str>, Error> {
+        Ok(self.login()?.project_id.as_deref())
+    }
+
+    /// How to wait for the cloud: often at first, then as the operator says.
+    pub(crate) fn poll(&self) -> Poll {
+        let longest = self.properties.poll_interval();
+        Poll { first: Duration::from_millis(250).min(longest), longest, timeout: self.properties.state_timeout() }
+    }
+
+    /// Waits for what must be certain even when the call is ending, and nothing
+    /// can sleep any more: then it asks again and again, as often as is decent.
+    pub(crate) fn certainly<T>(
+        &self,
+        what: &str,
+        mut ask: impl FnMut() -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        let outcome = self.poll().until(what, &mut ask);
+        if outcome.is_err() && clock::ending().is_some() {
+            for _ in 0..LOOKS_AT_THE_END {
+                if let Some(answer) = ask()? {
+                    return Ok(answer);
+                }
+            }
+        }
+        outcome
+    }
+
+    fn login(&self) -> Result<&Login, Error> {
+        if let Some(login) = self.login.get() {
+            return Ok(login);
+        }
+        let login: Login = http::session(LOGIN).map_err(|error| match error.denial() {
+            Some(Denial::Undeclared) => {
+                Error::cpi(format!("{error}; the policy needs the login `{LOGIN}`: use the preset of this guest"))
+            }
+            _ => Error::from(error).context("logging in"),
+        })?;
+        if let (Some(wanted), Some(got)) = (&self.properties.project_id, &login.project_id)
+            && !wanted.is_empty()
+            && wanted != got
+        {
+            return Err(Error::cpi(format!(
+                "properties.project_id: `{wanted}`, but the login is for project `{got}`; use the policy preset that \
+                 logs in by project_id"
+            )));
+        }
+        Ok(self.login.get_or_init(|| login))
+    }
+
+    fn service(&self, kind: Kind) -> Result<Service, Error> {
+        let interface = self.properties.interface()?;
+        let catalog = &self.login()?.catalog;
+        let entry = kind.types().iter().find_map(|wanted| catalog.iter().find(|entry| entry.kind == *wanted));
+        let endpoints: Vec<&Endpoint> = entry
+            .iter()
+            .flat_map(|entry| &entry.endpoints)
+            .filter(|endpoint| endpoint.interface == interface)
+            .collect();
+        let mut regions: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.region()).collect();
+        regions.sort_unstable();
+        regions.dedup();
+        let wanted = self.properties.region.as_deref().filter(|region| !region.is_empty());
+        let missing = |what: String| Error::cpi(format!("the catalog has {what} for {} ({interface})", kind.name()));
+        let found = match (wanted, regions.as_slice()) {
+            (_, []) => return Err(missing("no endpoint".to_owned())),
+            (None, [_, _, ..]) => {
+                let list = regions.join(", ");
+                return Err(missing(format!("several regions ({list}): set the property `region`")));
+            }
+            (None, _) => endpoints.first(),
+            (Some(region), _) => endpoints.iter().find(|endpoint| endpoint.region() == region),
+        };
+        let endpoint = found.ok_or_else(|| {
+            let (wanted, list) = (wanted.unwrap_or_default(), regions.join(", "));
+            missing(format!("no region `{wanted}`, the property `region`, but {list},"))
+        })?;
+        let url = endpoint.url.trim_end_matches('/');
+        let url = url.strip_suffix(kind.version()).unwrap_or(url);
+        Ok(Service::new(kind, url))
+    }
+}

@@ -1,0 +1,118 @@
+//! Stemcells: images of Glance. A heavy one is uploaded from the stemcell's
+//! archive, streamed by the host; a light one names an image that is there, and
+//! is never deleted.
+
+mod upload;
+
+use serde_json::{Map, Value, json};
+use wasm_cpi_sdk::{Cid, Error, Json, Metadata, image};
+
+use crate::session::Session;
+use crate::tags::{cut, tags};
+
+/// What the cloud ID of a light stemcell has after the image's.
+const LIGHT: &str = " light";
+/// The file in the archive that is the root disk.
+const ROOT_IMAGE: &str = "root.img";
+const QCOW2: &[u8] = b"QFI\xfb";
+
+/// Properties that Glance and Nova know, each a string there.
+const IMAGE_PROPERTIES: [&str; 13] = [
+    "version",
+    "os_type",
+    "os_distro",
+    "architecture",
+    "auto_disk_config",
+    "hw_vif_model",
+    "hw_disk_bus_model",
+    "hw_scsi_model",
+    "hw_disk_bus",
+    "vmware_adaptertype",
+    "vmware_disktype",
+    "vmware_linked_clone",
+    "vmware_ostype",
+];
+
+pub(crate) fn create(session: &Session, cloud_properties: &Json, metadata: &Metadata) -> Result<Cid, Error> {
+    let properties: Map<String, Value> = cloud_properties.parse()?;
+    if let Some(id) = text(&properties, "image_id")? {
+        return light(session, &id);
+    }
+    let member = root_image()?;
+    let body = body(session, &properties, metadata, &member)?;
+    upload::upload(session, body, &member)
+}
+
+/// The image of a stemcell.
+pub(crate) fn image_of(stemcell: &str) -> &str {
+    stemcell.strip_suffix(LIGHT).unwrap_or(stemcell)
+}
+
+pub(crate) fn delete(session: &Session, stemcell: &str) -> Result<(), Error> {
+    if stemcell.ends_with(LIGHT) {
+        return Ok(());
+    }
+    let images = session.images()?;
+    if images.delete(stemcell)? { Ok(()) } else { Err(Error::stemcell_not_found(stemcell)) }
+}
+
+fn light(session: &Session, id: &str) -> Result<Cid, Error> {
+    match session.images()?.image(id)? {
+        Some(image) if image.status == "active" => Ok(format!("{}{LIGHT}", image.id)),
+        Some(image) => Err(Error::cloud(format!("the light stemcell's image `{id}` is {}, not active", image.status))),
+        None => Err(Error::cloud(format!("the light stemcell's image `{id}` not found"))),
+    }
+}
+
+fn root_image() -> Result<String, Error> {
+    let members = image::members()?;
+    let found = members.into_iter().find(|member| member.name.trim_start_matches("./") == ROOT_IMAGE);
+    found.map(|member| member.name).ok_or_else(|| Error::cpi(format!("the stemcell's image has no file {ROOT_IMAGE}")))
+}
+
+fn body(
+    session: &Session,
+    properties: &Map<String, Value>,
+    metadata: &Metadata,
+    member: &str,
+) -> Result<Map<String, Value>, Error> {
+    let mut body = Map::new();
+    let mut set = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
+    for key in IMAGE_PROPERTIES {
+        if let Some(value) = text(properties, key)? {
+            set(key, json!(value));
+        }
+    }
+    if let Some(hypervisor) = text(properties, "hypervisor")? {
+        set("hypervisor_type", json!(hypervisor));
+    }
+    let name = match (text(properties, "name")?, text(properties, "version")?) {
+        (Some(name), Some(version)) => format!("{name}/{version}"),
+        (Some(name), None) => name,
+        (None, _) => "BOSH stemcell".to_owned(),
+    };
+    set("name", json!(cut(&name)));
+    let disk_format = match text(properties, "disk_format")? {
+        Some(format) => format,
+        None if image::read_member(member, 4)? == QCOW2 => "qcow2".to_owned(),
+        None => "raw".to_owned(),
+    };
+    set("disk_format", json!(disk_format));
+    set("container_format", json!(text(properties, "container_format")?.unwrap_or_else(|| "bare".to_owned())));
+    set("visibility", json!(if session.properties.public_stemcells() { "public" } else { "private" }));
+    let tags: Vec<String> = tags(metadata).iter().map(|(key, value)| cut(&format!("{key}={value}"))).collect();
+    if !tags.is_empty() {
+        set("tags", json!(tags));
+    }
+    Ok(body)
+}
+
+/// A property that is text to Glance; numbers and booleans are written out.
+fn text(properties: &Map<String, Value>, key: &str) -> Result<Option<String>, Error> {
+    match properties.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(value @ (Value::Bool(_) | Value::Number(_))) => Ok(Some(value.to_string())),
+        Some(_) => Err(Error::cpi(format!("cloud_properties.{key}: expected a string"))),
+    }
+}

@@ -1,0 +1,93 @@
+//! The CPI as the Director sees it, natively, against the SDK's fake host with
+//! a small cloud behind it (`cloud`), which counts what is left in it.
+
+mod cloud;
+mod disks;
+mod failures;
+mod networks;
+mod policies;
+mod properties;
+mod session;
+mod stemcells;
+mod vms;
+
+use serde_json::{Value, json};
+use wasm_cpi_sdk::fake::{Fake, Installed};
+use wasm_cpi_sdk::{Cpi, Json, Network, VmRequest};
+
+use crate::OpenStack;
+use cloud::{Cloud, NETWORK, Shared};
+
+/// What every test configures.
+fn properties() -> Value {
+    json!({
+        "auth_url": "https://keystone.test/v3", "username": "bosh", "api_key": "<seal>", "project": "bosh",
+        "domain": "Default", "default_key_name": "bosh", "default_security_groups": ["bosh"],
+    })
+}
+
+fn with(more: Value) -> Value {
+    let mut all = properties();
+    for (name, value) in more.as_object().unwrap() {
+        all[name] = value.clone();
+    }
+    all
+}
+
+/// A call with these properties in a cloud that nothing was done to.
+fn start(properties: Value) -> (Installed, Shared) {
+    start_with(properties, |fake| fake)
+}
+
+fn start_with(properties: Value, prepare: impl FnOnce(Fake) -> Fake) -> (Installed, Shared) {
+    let cloud = Cloud::shared();
+    let behind = Shared::clone(&cloud);
+    let fake = Fake::new()
+        .properties(properties)
+        .session("keystone", cloud::shown())
+        .serve(move |request| behind.borrow_mut().answer(request));
+    (prepare(fake).install(), cloud)
+}
+
+fn cpi() -> OpenStack {
+    OpenStack::open().unwrap()
+}
+
+fn network(name: &str, kind: &str, ip: Option<&str>, cloud_properties: Value) -> Network {
+    let place = format!("networks.{name}.cloud_properties");
+    Network {
+        name: name.into(),
+        kind: kind.into(),
+        ip: ip.map(Into::into),
+        netmask: None,
+        prefix: None,
+        gateway: None,
+        dns: vec![],
+        default: vec![],
+        cloud_properties: Json::named(place, cloud_properties.to_string()),
+        extra: Json::default(),
+    }
+}
+
+fn manual() -> Network {
+    network("default", "manual", Some("10.0.0.5"), json!({"net_id": NETWORK}))
+}
+
+fn vip() -> Network {
+    network("public", "vip", Some(cloud::FLOATING_IP), json!({}))
+}
+
+fn request(cloud_properties: Value, networks: Vec<Network>) -> VmRequest {
+    VmRequest {
+        agent_id: "agent-1".into(),
+        stemcell: cloud::IMAGE.into(),
+        cloud_properties: Json::named("cloud_properties", cloud_properties.to_string()),
+        networks,
+        disks: vec![],
+        env: Json::raw(r#"{"bosh": {"group": "web", "tags": {"team": "a"}}}"#),
+    }
+}
+
+fn small() -> Value {
+    json!({"instance_type": "m1.small"})
+}

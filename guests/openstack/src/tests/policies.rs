@@ -1,0 +1,110 @@
+//! The presets grant what the needs declare, and nothing else; they differ only
+//! in how they log in.
+
+use serde_json::Value;
+
+use crate::NEEDS;
+
+const PRESETS: [(&str, &str); 3] = [
+    ("policy.json", include_str!("../../policy.json")),
+    ("policy-project-id.json", include_str!("../../policy-project-id.json")),
+    ("policy-application-credential.json", include_str!("../../policy-application-credential.json")),
+];
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn presets_differ_only_in_the_body_of_the_login() {
+    let strip = |text: &str| {
+        let mut policy = parsed(text);
+        let body = policy["logins"]["keystone"]["body"].take();
+        assert!(body.is_object());
+        (policy, body)
+    };
+    let (first, body) = strip(PRESETS[0].1);
+    for (name, text) in &PRESETS[1..] {
+        let (other, other_body) = strip(text);
+        assert_eq!(other, first, "{name}");
+        assert_ne!(other_body, body, "{name}");
+    }
+}
+
+#[test]
+fn presets_grant_what_is_needed_and_no_more() {
+    let needs = parsed(NEEDS);
+    for (name, text) in PRESETS {
+        let policy = parsed(text);
+        assert_eq!(policy["expose"], needs["expose"], "{name}");
+        let (grants, needs) = (policy["http"].as_array().unwrap(), needs["http"].as_array().unwrap());
+        assert_eq!(grants.len(), needs.len(), "{name}");
+        for (grant, need) in grants.iter().zip(needs) {
+            for key in ["id", "to", "methods", "paths"] {
+                assert_eq!(grant[key], need[key], "{name}: {}", grant["id"]);
+            }
+            assert_eq!(grant["auth"]["login"], "keystone", "{name}: {}", grant["id"]);
+            assert_eq!(grant["slots"].is_array(), need["slots"].is_array(), "{name}: {}", grant["id"]);
+        }
+    }
+}
+
+#[test]
+fn the_agents_settings_go_into_new_servers_only() {
+    for (name, text) in PRESETS {
+        let slots: Vec<Value> =
+            parsed(text)["http"].as_array().unwrap().iter().filter_map(|grant| grant.get("slots").cloned()).collect();
+        assert_eq!(slots.len(), 1, "{name}");
+        let slot = &slots[0][0];
+        assert_eq!(
+            (&slot["method"], &slot["path"], &slot["place"]),
+            (&"POST".into(), &"/servers".into(), &"json:/server/user_data".into())
+        );
+        assert_eq!(slot["takes"], serde_json::json!(["agent"]));
+    }
+}
+
+#[test]
+fn no_secret_is_exposed_and_everything_else_is() {
+    use crate::properties::SPEC;
+    let needs = parsed(NEEDS);
+    let exposed: Vec<&str> = needs["expose"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    for name in SPEC.iter().filter_map(|(name, _)| name.strip_prefix("openstack.")) {
+        let secret = ["api_key", "application_credential_secret"].contains(&name);
+        assert_eq!(exposed.contains(&name), !secret, "{name}");
+    }
+}
+
+/// Every request that any test of this crate makes is one that the needs have:
+/// the paths here are those of `api`, and a new one has to be added to both.
+#[test]
+fn every_path_of_the_api_is_declared() {
+    let sources = [
+        ("compute", include_str!("../api/compute.rs")),
+        ("image", include_str!("../api/images.rs")),
+        ("network", include_str!("../api/networking.rs")),
+        ("volume", include_str!("../api/volumes.rs")),
+    ];
+    let needs = parsed(NEEDS);
+    for (service, source) in sources {
+        let to = format!("${{endpoints.{service}}}");
+        let declared: Vec<&str> = needs["http"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|need| need["to"] == to)
+            .flat_map(|need| need["paths"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()))
+            .collect();
+        let used: Vec<String> = source
+            .split("\"/")
+            .skip(1)
+            .map(|rest| format!("/{}", rest.split('"').next().unwrap()).replace("{}", "*"))
+            .collect();
+        for path in &used {
+            assert!(declared.contains(&path.as_str()), "{service}: {path} is not in needs.json");
+        }
+        for path in declared {
+            assert!(used.iter().any(|other| other == path), "{service}: {path} is in needs.json and unused");
+        }
+    }
+}

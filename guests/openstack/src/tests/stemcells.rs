@@ -1,0 +1,89 @@
+//! Stemcells.
+
+use serde_json::{Value, json};
+use wasm_cpi_sdk::fake::Fake;
+use wasm_cpi_sdk::{Cpi, ErrorKind, Json};
+
+use super::cloud::IMAGE;
+use super::{cpi, properties, start, start_with, with};
+
+fn archive(fake: Fake) -> Fake {
+    fake.image_member("stemcell.MF", "x").image_member("./root.img", b"QFI\xfb and more".to_vec())
+}
+
+#[test]
+fn a_heavy_stemcell_is_uploaded_with_its_properties() {
+    let (_host, cloud) = start_with(with(json!({"stemcell_public_visibility": true})), archive);
+    let cloud_properties = json!({
+        "name": "bosh-openstack-kvm", "version": "1.5", "disk_format": "raw", "container_format": "bare",
+        "os_type": "linux", "os_distro": "ubuntu", "architecture": "x86_64", "auto_disk_config": true,
+        "hypervisor": "kvm", "infrastructure": "openstack", "hw_disk_bus": "scsi", "root_device_name": "/dev/sda1",
+    });
+    let id = cpi().create_stemcell(Json::from(cloud_properties), vec![("team".into(), "a".into())]).unwrap();
+    let image = cloud.borrow().get("images", &id);
+    for (key, value) in [
+        ("name", "bosh-openstack-kvm/1.5"),
+        ("disk_format", "raw"),
+        ("visibility", "public"),
+        ("os_type", "linux"),
+        ("auto_disk_config", "true"),
+        ("hypervisor_type", "kvm"),
+        ("hw_disk_bus", "scsi"),
+        ("data", "ImagePart::Member(\"./root.img\")"),
+        ("status", "active"),
+    ] {
+        assert_eq!(image[key], value, "{key}");
+    }
+    assert_eq!(image["tags"], json!(["team=a"]));
+    assert_eq!((&image["infrastructure"], &image["root_device_name"]), (&Value::Null, &Value::Null));
+    cpi().delete_stemcell(id.clone()).unwrap();
+    assert_eq!(cpi().delete_stemcell(id).unwrap_err().kind, ErrorKind::StemcellNotFound);
+}
+
+#[test]
+fn the_disk_format_is_seen_where_it_is_not_said() {
+    let (_host, cloud) = start_with(properties(), archive);
+    let id = cpi().create_stemcell(Json::raw("null"), vec![]).unwrap();
+    assert_eq!(cloud.borrow().get("images", &id)["disk_format"], "qcow2");
+    assert_eq!(cloud.borrow().get("images", &id)["visibility"], "private");
+    let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "other"));
+    let id = cpi().create_stemcell(Json::default(), vec![]).unwrap();
+    assert_eq!(cloud.borrow().get("images", &id)["disk_format"], "raw");
+}
+
+#[test]
+fn a_light_stemcell_is_an_image_that_is_there_and_stays() {
+    let (_host, cloud) = start(properties());
+    let id = cpi().create_stemcell(Json::from(json!({"image_id": IMAGE})), vec![]).unwrap();
+    assert_eq!(id, format!("{IMAGE} light"));
+    cpi().delete_stemcell(id.clone()).unwrap();
+    assert_eq!(cloud.borrow().get("images", IMAGE)["status"], "active");
+    let mut vm = super::request(super::small(), vec![super::manual()]);
+    vm.stemcell = id;
+    cpi().create_vm(vm).unwrap();
+    assert_eq!(cloud.borrow().only("servers")["imageRef"], IMAGE);
+    for (image, part) in [("none", "not found"), ("queued", "is queued, not active")] {
+        cloud.borrow_mut().put("images", "queued", json!({"status": "queued"}));
+        let error = cpi().create_stemcell(Json::from(json!({"image_id": image})), vec![]).unwrap_err();
+        assert!(error.message.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_stemcell_is_refused_before_an_image_is_made() {
+    for (prepare, cloud_properties, part) in [
+        (
+            archive as fn(Fake) -> Fake,
+            json!({"disk_format": ["raw"]}),
+            "cloud_properties.disk_format: expected a string",
+        ),
+        (|fake| fake.image_member("other", "x"), json!({}), "has no file root.img"),
+        (|fake| fake.image("not an archive"), json!({}), "not an archive"),
+    ] {
+        let (_host, cloud) = start_with(properties(), prepare);
+        let error = cpi().create_stemcell(Json::from(cloud_properties), vec![]).unwrap_err();
+        assert!(error.message.contains(part), "{error}");
+        assert_eq!(error.kind, ErrorKind::Cpi);
+        assert_eq!(cloud.borrow().seen.len(), 0);
+    }
+}

@@ -1,0 +1,344 @@
+//! VMs when nothing fails.
+
+use serde_json::{Value, json};
+use wasm_cpi_sdk::fake::{AgentEvent, Answer};
+use wasm_cpi_sdk::{Cpi, DiskHint, ErrorKind, VmSize};
+
+use super::cloud::{Fault, NETWORK};
+use super::{cpi, manual, network, properties, request, small, start, vip, with};
+
+#[test]
+fn a_vm_gets_its_port_its_user_data_and_its_floating_ip() {
+    let (host, cloud) = start(properties());
+    let created = cpi().create_vm(request(small(), vec![manual(), vip()])).unwrap();
+    let server = cloud.borrow().only("servers");
+    let port = cloud.borrow().only("ports");
+    assert_eq!(created.vm, server["id"]);
+    assert_eq!(created.networks, [manual(), vip()]);
+    assert_eq!(server["networks"], json!([{"port": port["id"]}]));
+    assert_eq!(server["user_data"], "sealed-user-data-1");
+    assert_eq!(server["key_name"], "bosh");
+    assert_eq!(server["metadata"], json!({"team": "a"}));
+    assert_eq!(port["fixed_ips"], json!([{"ip_address": "10.0.0.5"}]));
+    assert_eq!(port["security_groups"], json!(["sg-bosh-project-1"]));
+    assert_eq!(cloud.borrow().only("floatingips")["port_id"], port["id"]);
+    let events = host.agent_events();
+    let AgentEvent::Bootstrap(settings) = &events[0] else { panic!("{events:?}") };
+    assert_eq!(settings.networks[0].mac.as_deref(), Some("fa:16:3e:00:00:01"));
+    assert_eq!(settings.networks[0].use_dhcp, Some(true));
+    assert_eq!(settings.networks.len(), 1, "a vip is nothing to the Agent");
+    assert_eq!(settings.ephemeral_disk, Some(DiskHint::Text("/dev/sdb".into())));
+    let name = server["name"].as_str().unwrap().to_owned();
+    assert_eq!(settings.vm_name, name);
+    assert_eq!(events[1], AgentEvent::Created { vm: created.vm, registry_key: name });
+}
+
+#[test]
+fn a_dynamic_network_answers_its_address() {
+    let (_host, cloud) = start(properties());
+    let dynamic = network("default", "dynamic", None, json!({"net_id": NETWORK}));
+    let created = cpi().create_vm(request(small(), vec![dynamic, vip()])).unwrap();
+    assert_eq!(created.networks[0].ip.as_deref(), Some("10.0.0.200"));
+    let server = cloud.borrow().only("servers");
+    assert_eq!(server["networks"], json!([{"uuid": NETWORK}]));
+    assert_eq!(server["security_groups"], json!([{"name": "sg-bosh-project-1"}]));
+    assert_eq!(cloud.borrow().only("floatingips")["port_id"], cloud.borrow().only("ports")["id"]);
+}
+
+#[test]
+fn what_the_vm_type_asks_for_reaches_nova() {
+    let (_host, cloud) = start(with(json!({
+        "config_drive": "disk", "human_readable_vm_names": true, "enable_auto_anti_affinity": true,
+    })));
+    let properties = json!({
+        "instance_type": "m1.tiny", "availability_zone": "zone-1", "boot_from_volume": true, "root_disk": {"size": 3.5},
+        "scheduler_hints": {"different_host": ["x"]}, "security_groups": ["web", "sg-db-project-1"],
+        "allowed_address_pairs": "10.0.0.99", "unknown": {"keys": "are ignored"},
+    });
+    cpi().create_vm(request(properties, vec![manual()])).unwrap();
+    let cloud = cloud.borrow();
+    let server = cloud.only("servers");
+    let group = cloud.only("groups");
+    assert_eq!(group["name"], "director-uuid-web");
+    assert_eq!(server["hints"], json!({"different_host": ["x"], "group": group["id"]}));
+    assert_eq!((&server["availability_zone"], &server["config_drive"]), (&json!("zone-1"), &json!(true)));
+    assert_eq!(server["imageRef"], Value::Null);
+    assert_eq!(server["block_device_mapping_v2"][0]["volume_size"], 4);
+    assert_eq!(server["block_device_mapping_v2"][0]["delete_on_termination"], true);
+    assert_eq!(server["metadata"]["registry_key"], server["name"]);
+    assert_eq!(cloud.only("ports")["security_groups"], json!(["sg-web-project-1", "sg-db-project-1"]));
+    assert_eq!(cloud.only("ports")["allowed_address_pairs"], json!([{"ip_address": "10.0.0.99"}]));
+}
+
+#[test]
+fn security_groups_are_those_of_the_vm_type_else_of_the_networks_else_the_defaults() {
+    let on_network =
+        || network("default", "manual", Some("10.0.0.5"), json!({"net_id": NETWORK, "security_groups": ["db"]}));
+    for (cloud_properties, network, group) in [
+        (json!({"instance_type": "m1.small", "security_groups": ["web"]}), on_network(), "sg-web-project-1"),
+        (small(), on_network(), "sg-db-project-1"),
+        (small(), manual(), "sg-bosh-project-1"),
+    ] {
+        let (_host, cloud) = start(properties());
+        cpi().create_vm(request(cloud_properties, vec![network])).unwrap();
+        assert_eq!(cloud.borrow().only("ports")["security_groups"], json!([group]));
+    }
+}
+
+#[test]
+fn an_existing_server_group_is_used_and_a_given_one_wins() {
+    let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+    let group = json!({"name": "director-uuid-web", "policies": ["soft-anti-affinity"]});
+    cloud.borrow_mut().put("groups", "group-1", group);
+    cpi().create_vm(request(small(), vec![manual()])).unwrap();
+    assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "group-1"}));
+    let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+    let own = json!({"instance_type": "m1.small", "scheduler_hints": {"group": "own"}});
+    cpi().create_vm(request(own, vec![manual()])).unwrap();
+    assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "own"}));
+    assert_eq!(cloud.borrow().asked("os-server-groups"), 0);
+}
+
+#[test]
+fn anti_affinity_that_the_cloud_does_not_have_is_told() {
+    for (method, status, part) in [
+        ("GET", 406, "anti-affinity needs Nova's API 2.15"),
+        ("POST", 400, "anti-affinity needs Nova's API 2.15"),
+        ("POST", 403, "raise the project's quota of server groups"),
+    ] {
+        let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+        let answer = Answer::json(status, json!({"computeFault": {"message": "no"}}));
+        cloud.borrow_mut().fault(method, "os-server-groups", 0, Fault::Before(answer));
+        let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
+        assert!(error.message.contains(part), "{error}");
+        assert_eq!(cloud.borrow().left(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_vm_goes_where_its_disks_are() {
+    let zone = |zone: &str| json!({"status": "available", "availability_zone": zone});
+    for (disks, asked, apart, expected) in [
+        (vec!["a"], None, false, Ok("zone-a")),
+        (vec!["a"], Some("zone-a"), false, Ok("zone-a")),
+        (vec!["a"], Some("zone-b"), true, Ok("zone-b")),
+        (vec!["a", "gone"], None, false, Ok("zone-a")),
+        (vec!["a"], Some("zone-b"), false, Err("the VM type asks for `zone-b`")),
+        (vec!["a", "b"], None, false, Err("disk `b` is in `zone-b`")),
+    ] {
+        let (_host, cloud) = start(with(json!({"ignore_server_availability_zone": apart})));
+        cloud.borrow_mut().put("volumes", "a", zone("zone-a"));
+        cloud.borrow_mut().put("volumes", "b", zone("zone-b"));
+        let mut request = request(json!({"instance_type": "m1.small", "availability_zone": asked}), vec![manual()]);
+        request.disks = disks.into_iter().map(str::to_owned).collect();
+        match (cpi().create_vm(request), expected) {
+            (Ok(_), Ok(zone)) => assert_eq!(cloud.borrow().only("servers")["availability_zone"], zone),
+            (Err(error), Err(part)) => assert!(error.message.contains(part), "{error}"),
+            (outcome, _) => panic!("{outcome:?}"),
+        }
+    }
+}
+
+#[test]
+fn zones_are_tried_in_turn() {
+    let (_host, cloud) = start(with(json!({"ignore_server_availability_zone": true})));
+    let zones = json!({"instance_type": "m1.small", "availability_zones": ["mars", "zone-2"]});
+    cpi().create_vm(request(zones, vec![manual()])).unwrap();
+    assert_eq!(cloud.borrow().only("servers")["availability_zone"], "zone-2");
+    assert_eq!(cloud.borrow().asked("POST ports"), 1);
+}
+
+#[test]
+fn an_unused_port_with_the_address_is_replaced_and_a_used_one_stays() {
+    for (device, works) in [("", true), ("other-server", false)] {
+        let (_host, cloud) = start(properties());
+        let port = json!({
+            "network_id": NETWORK, "fixed_ips": [{"ip_address": "10.0.0.5"}], "status": "DOWN", "device_id": device,
+            "device_owner": "",
+        });
+        cloud.borrow_mut().put("ports", "old", port);
+        let outcome = cpi().create_vm(request(small(), vec![manual()]));
+        assert_eq!(outcome.is_ok(), works, "{outcome:?}");
+        assert_eq!(cloud.borrow().get("ports", "old").is_null(), works);
+        if let Err(error) = outcome {
+            assert_eq!(error.kind, ErrorKind::VmCreationFailed(true));
+        }
+    }
+}
+
+#[test]
+fn a_vm_is_deleted_with_its_ports_and_boot_volume_and_without_its_disks() {
+    let (host, cloud) = start(properties());
+    let boot = json!({"instance_type": "m1.tiny", "boot_from_volume": true});
+    let vm = cpi().create_vm(request(boot, vec![manual(), vip()])).unwrap().vm;
+    let disk = cpi().create_disk(2048, Default::default(), Some(vm.clone())).unwrap();
+    cpi().attach_disk(vm.clone(), disk.clone()).unwrap();
+    assert_eq!(cpi().get_disks(vm.clone()).unwrap(), std::slice::from_ref(&disk));
+    cpi().delete_vm(vm.clone()).unwrap();
+    assert!(!cpi().has_vm(vm.clone()).unwrap());
+    let left = cloud.borrow().left();
+    assert!(left.len() == 1 && left[0].contains(&disk), "{left:?}");
+    assert!(matches!(host.agent_events().last(), Some(AgentEvent::Deleted { .. })));
+    assert_eq!(cpi().delete_vm(vm).unwrap_err().kind, ErrorKind::VmNotFound);
+}
+
+#[test]
+fn ports_of_a_vm_that_is_gone_are_deleted_all_the_same() {
+    let (_host, cloud) = start(properties());
+    cloud.borrow_mut().put("ports", "left", json!({"device_id": "vm-1"}));
+    cloud.borrow_mut().put("ports", "other", json!({"device_id": "vm-2"}));
+    assert_eq!(cpi().delete_vm("vm-1".into()).unwrap_err().kind, ErrorKind::VmNotFound);
+    assert_eq!(cloud.borrow().only("ports")["id"], "other");
+}
+
+#[test]
+fn what_is_gone_is_vm_not_found() {
+    let (_host, cloud) = start(properties());
+    for vm in ["gone", "", ".", "..", "a/b"] {
+        let vm = || vm.to_owned();
+        assert_eq!(cpi().has_vm(vm()), Ok(false));
+        assert_eq!(cpi().reboot_vm(vm()).unwrap_err().kind, ErrorKind::VmNotFound);
+        assert_eq!(cpi().set_vm_metadata(vm(), vec![]).unwrap_err().kind, ErrorKind::VmNotFound);
+        assert_eq!(cpi().get_disks(vm()).unwrap_err().kind, ErrorKind::VmNotFound);
+        assert_eq!(cpi().attach_disk(vm(), "d".into()).unwrap_err().kind, ErrorKind::VmNotFound);
+        assert_eq!(cpi().detach_disk(vm(), "d".into()).unwrap_err().kind, ErrorKind::VmNotFound);
+    }
+    assert!(cloud.borrow().seen.iter().all(|line| !line.contains("..")));
+}
+
+#[test]
+fn metadata_becomes_tags_and_a_name_if_wanted() {
+    let pairs =
+        |list: &[(&str, &str)]| list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>();
+    for (readable, metadata, name) in [
+        (false, pairs(&[("job", "web"), ("index", "0")]), "vm-x"),
+        (true, pairs(&[("job", "web"), ("index", "0"), ("name", "web/uuid")]), "web/uuid"),
+        (true, pairs(&[("job", "web"), ("index", "0")]), "web/0"),
+        (true, pairs(&[("compiling", "ruby")]), "compiling/ruby"),
+        (true, pairs(&[("deployment", "cf")]), "vm-x"),
+    ] {
+        let (_host, cloud) = start(with(json!({"human_readable_vm_names": readable})));
+        cloud.borrow_mut().put("servers", "s", json!({"name": "vm-x", "status": "ACTIVE", "metadata": {}}));
+        cpi().set_vm_metadata("s".into(), metadata.clone()).unwrap();
+        let server = cloud.borrow().get("servers", "s");
+        assert_eq!(server["name"], name);
+        for (key, value) in metadata {
+            assert_eq!(server["metadata"][key], value);
+        }
+        let key = if name == "vm-x" { Value::Null } else { json!("vm-x") };
+        assert_eq!(server["metadata"]["registry_key"], key);
+    }
+}
+
+#[test]
+fn the_registry_is_asked_by_the_first_name_of_a_vm() {
+    let (host, cloud) = start(with(json!({"human_readable_vm_names": true})));
+    let vm = cpi().create_vm(request(small(), vec![manual()])).unwrap().vm;
+    let first = cloud.borrow().only("servers")["name"].as_str().unwrap().to_owned();
+    cpi().set_vm_metadata(vm.clone(), vec![("name".into(), "web/1".into())]).unwrap();
+    cpi().delete_vm(vm).unwrap();
+    assert_eq!(host.agent_events().last(), Some(&AgentEvent::Deleted { registry_key: first }));
+}
+
+#[test]
+fn a_reboot_is_soft_where_the_vm_runs_and_hard_where_not() {
+    for (status, kind) in [("ACTIVE", "SOFT"), ("SHUTOFF", "HARD")] {
+        let (host, cloud) = start(properties());
+        cloud.borrow_mut().put("servers", "s", json!({"name": "vm-x", "status": status, "metadata": {}}));
+        cpi().reboot_vm("s".into()).unwrap();
+        assert_eq!(host.request_json(1), Some(json!({"reboot": {"type": kind}})));
+    }
+}
+
+#[test]
+fn the_smallest_fitting_flavor_is_found() {
+    let size = |ram_mib, cpu, ephemeral_disk_mb| VmSize { ram_mib, cpu, ephemeral_disk_mb };
+    for (size, from_volume, expected) in [
+        (size(512, 1, 1024), false, Ok(json!({"instance_type": "m1.small"}))),
+        (size(2048, 1, 10 * 1024), false, Ok(json!({"instance_type": "m1.small"}))),
+        (size(2049, 1, 1024), false, Ok(json!({"instance_type": "m1.medium"}))),
+        (size(512, 2, 1024), false, Ok(json!({"instance_type": "m1.medium"}))),
+        (size(8192, 1, 1024), false, Err("no flavor has 1 CPU, 8192 MiB of memory and 1 GiB")),
+        (size(512, 1, 0), true, Ok(json!({"instance_type": "m1.tiny", "root_disk": {"size": 3}}))),
+        (size(512, 1, 50 * 1024), true, Ok(json!({"instance_type": "m1.tiny", "root_disk": {"size": 53}}))),
+    ] {
+        let (_host, _cloud) = start(with(json!({"boot_from_volume": from_volume})));
+        match (cpi().calculate_vm_cloud_properties(size), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found.value().unwrap(), expected),
+            (Err(error), Err(part)) => assert!(error.message.contains(part), "{error}"),
+            (outcome, expected) => panic!("{outcome:?} {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn wrong_cloud_properties_name_the_property_and_cost_nothing() {
+    for (cloud_properties, message) in [
+        (json!({}), "cloud_properties: missing field `instance_type`"),
+        (json!({"instance_type": 5}), "cloud_properties.instance_type: invalid type: integer `5`, expected a string"),
+        (json!({"instance_type": "none"}), "cloud_properties.instance_type: flavor `none` not found"),
+        (json!({"instance_type": "bad"}), "at least 16 GiB of ephemeral disk"),
+        (
+            json!({"instance_type": "m1.small", "security_groups": "web"}),
+            "cloud_properties.security_groups: invalid type: string \"web\", expected a sequence",
+        ),
+        (
+            json!({"instance_type": "m1.small", "root_disk": {"size": "x"}}),
+            "cloud_properties.root_disk.size: invalid type",
+        ),
+        (json!({"instance_type": "m1.small", "root_disk": {}}), "cloud_properties.root_disk.size: expected a number"),
+        (json!({"instance_type": "m1.small", "boot_from_volume": "yes"}), "boot_from_volume: invalid type: string"),
+        (json!({"instance_type": "m1.small", "scheduler_hints": "x"}), "scheduler_hints: invalid type: string"),
+        (json!({"instance_type": "m1.small", "key_name": "none"}), "key pair `none` not found"),
+        (json!({"instance_type": "m1.small", "security_groups": ["none"]}), "security group `none` not found"),
+        (
+            json!({"instance_type": "m1.small", "loadbalancer_pools": [{"name": "p"}]}),
+            "cloud_properties.loadbalancer_pools",
+        ),
+        (json!({"instance_type": "m1.small", "availability_zones": ["a", "b"]}), "ignore_server_availability_zone"),
+        (
+            json!({"instance_type": "m1.small", "availability_zone": "a", "availability_zones": ["b"]}),
+            "only one of it and availability_zone",
+        ),
+        (
+            json!({"instance_type": "m1.small", "allowed_address_pairs": "10.0.0.9", "vrrp_port_check": true}),
+            "no port with the address 10.0.0.9",
+        ),
+    ] {
+        let (_host, cloud) = start(properties());
+        let error = cpi().create_vm(request(cloud_properties, vec![manual()])).unwrap_err();
+        assert!(error.message.contains(message), "{error}");
+        assert!(matches!(error.kind, ErrorKind::Cpi | ErrorKind::Cloud), "{error:?}");
+        assert_eq!(cloud.borrow().asked("POST"), 0);
+    }
+}
+
+#[test]
+fn wrong_networks_are_named() {
+    let other = |name: &str| network(name, "manual", Some("10.0.1.5"), json!({"net_id": "net-2"}));
+    let dynamic = |name: &str, id: &str| network(name, "dynamic", None, json!({"net_id": id}));
+    for (networks, message) in [
+        (vec![], "at least one manual or dynamic network"),
+        (vec![vip()], "at least one manual or dynamic network"),
+        (vec![manual(), vip(), network("more", "vip", Some("1.2.3.4"), json!({}))], "networks.more: only one vip"),
+        (vec![dynamic("a", "1"), dynamic("b", "2")], "networks.b: only one dynamic"),
+        (vec![manual(), network("b", "manual", Some("10.0.0.6"), json!({"net_id": NETWORK}))], "is used twice"),
+        (vec![network("a", "manual", Some("10.0.0.6"), json!({}))], "networks.a: cloud_properties.net_id"),
+        (vec![network("a", "manual", None, json!({"net_id": "x"}))], "networks.a: a manual network must have an ip"),
+        (
+            vec![network("a", "manual", Some("1.1.1.1"), json!({"net_id": 7}))],
+            "networks.a.cloud_properties.net_id: invalid",
+        ),
+        (vec![network("a", "strange", None, json!({}))], "networks.a: type `strange` is not known"),
+        (vec![manual(), other("b")], "use_dhcp: false and config_drive"),
+        (vec![manual(), network("v", "vip", Some("1.2.3.4"), json!({}))], "floating IP 1.2.3.4 is not allocated"),
+    ] {
+        let (_host, cloud) = start(properties());
+        let error = cpi().create_vm(request(small(), networks)).unwrap_err();
+        assert!(error.message.contains(message), "{error}");
+        assert_eq!(cloud.borrow().left(), Vec::<String>::new());
+    }
+    let (_host, cloud) = start(with(json!({"use_dhcp": false, "config_drive": "cdrom"})));
+    cpi().create_vm(request(small(), vec![manual(), other("b")])).unwrap();
+    assert_eq!(cloud.borrow().all("ports").len(), 2);
+}

@@ -1,0 +1,172 @@
+//! Everything a VM is made of, found before anything is made: what is wrong
+//! with the request shows here, and costs nothing. Server groups are the one
+//! thing that is made; they belong to the deployment and stay.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wasm_cpi_sdk::{Error, VmRequest, config, http};
+
+use super::networks::Networks;
+use super::properties::{VmProperties, wrong};
+use super::size;
+use crate::api::{Flavor, GROUP_POLICY, SecurityGroup, ServerGroup, once};
+use crate::session::Session;
+use crate::stemcell;
+
+/// The part of a VM's `env` that a guest gets.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Env {
+    #[serde(default)]
+    pub(super) bosh: BoshEnv,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct BoshEnv {
+    group: Option<String>,
+    pub(super) tags: Option<Map<String, Value>>,
+}
+
+pub(super) struct Choice {
+    pub(super) image: String,
+    pub(super) flavor: Flavor,
+    pub(super) key_name: String,
+    /// IDs.
+    pub(super) security_groups: Vec<String>,
+    /// To try in turn; an empty string leaves it to the cloud.
+    pub(super) zones: Vec<String>,
+    pub(super) scheduler_hints: Map<String, Value>,
+    /// GiB.
+    pub(super) boot_volume: Option<u64>,
+    pub(super) env: Env,
+}
+
+impl Choice {
+    pub(super) fn make(
+        session: &Session,
+        request: &VmRequest,
+        properties: &VmProperties,
+        networks: &Networks,
+    ) -> Result<Self, Error> {
+        let env: Env = request.env.parse()?;
+        let image = stemcell::image_of(&request.stemcell).to_owned();
+        match session.images()?.image(&image)? {
+            Some(found) if found.status == "active" => {}
+            Some(found) => {
+                return Err(Error::cloud(format!("the stemcell's image `{image}` is {}, not active", found.status)));
+            }
+            None => return Err(Error::cloud(format!("the stemcell's image `{image}` not found"))),
+        }
+        let flavor = flavor(session, &properties.instance_type)?;
+        let boot_volume = properties.boot_volume(&session.properties, &flavor)?;
+        let key_name = key_name(session, properties)?;
+        let security_groups = security_groups(session, properties, networks)?;
+        let zones = zones(session, &request.disks, properties)?;
+        let scheduler_hints = scheduler_hints(session, properties, &env)?;
+        Ok(Self { image, flavor, key_name, security_groups, zones, scheduler_hints, boot_volume, env })
+    }
+}
+
+fn flavor(session: &Session, name: &str) -> Result<Flavor, Error> {
+    let found = session.compute()?.flavors()?.into_iter().find(|flavor| flavor.name == name);
+    let flavor = found.ok_or_else(|| wrong("instance_type", &format!("flavor `{name}` not found")))?;
+    if !size::has_room_for_swap(&flavor) {
+        let least = size::least_ephemeral(&flavor);
+        let what = format!("flavor `{name}` should have at least {least} GiB of ephemeral disk, twice its memory");
+        return Err(wrong("instance_type", &what));
+    }
+    Ok(flavor)
+}
+
+fn key_name(session: &Session, properties: &VmProperties) -> Result<String, Error> {
+    let name = properties.key_name.as_ref().or(session.properties.default_key_name.as_ref());
+    let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+        Error::cpi("properties.default_key_name: is missing; set it, or cloud_properties.key_name of the VM type")
+    })?;
+    if !session.compute()?.has_key(name)? {
+        return Err(Error::cloud(format!("key pair `{name}` not found; key pairs belong to the user of the API")));
+    }
+    Ok(name.clone())
+}
+
+/// Those of the VM type, else those of its networks, else the defaults.
+fn security_groups(session: &Session, properties: &VmProperties, networks: &Networks) -> Result<Vec<String>, Error> {
+    let levels =
+        [properties.security_groups(), &networks.security_groups, session.properties.default_security_groups()];
+    let Some(wanted) = levels.into_iter().find(|groups| !groups.is_empty()) else {
+        return Ok(vec![]);
+    };
+    let all = session.networking()?.security_groups()?;
+    let project = session.project()?;
+    wanted.iter().map(|name| security_group(&all, name, project)).collect()
+}
+
+/// By ID, or by name: an administrator sees the groups of others as well, and
+/// those of the own project come first.
+fn security_group(all: &[SecurityGroup], wanted: &str, project: Option<&str>) -> Result<String, Error> {
+    let own = |group: &&SecurityGroup| group.project_id.as_deref() == project;
+    let named = || all.iter().filter(|group| group.name == wanted);
+    let found = all.iter().find(|group| group.id == wanted).or_else(|| named().find(own)).or_else(|| named().next());
+    found.map(|group| group.id.clone()).ok_or_else(|| Error::cloud(format!("security group `{wanted}` not found")))
+}
+
+/// The VM goes where its disks are, unless the operator says that zones do not
+/// matter.
+fn zones(session: &Session, disks: &[String], properties: &VmProperties) -> Result<Vec<String>, Error> {
+    let asked = properties.zones();
+    if disks.is_empty() || session.properties.zones_are_apart() {
+        return Ok(if asked.is_empty() { vec![String::new()] } else { asked });
+    }
+    let volumes = session.volumes()?;
+    let mut all: Vec<(String, String)> = vec![];
+    for disk in disks {
+        if let Some(zone) = volumes.volume(disk)?.and_then(|volume| volume.availability_zone) {
+            all.push((format!("disk `{disk}` is in `{zone}`"), zone));
+        }
+    }
+    all.extend(asked.iter().map(|zone| (format!("the VM type asks for `{zone}`"), zone.clone())));
+    let first = all.first().map(|(_, zone)| zone.clone()).unwrap_or_default();
+    if all.iter().any(|(_, zone)| *zone != first) {
+        let places: Vec<&str> = all.iter().map(|(place, _)| place.as_str()).collect();
+        return Err(Error::cloud(format!(
+            "a VM and its disks must be in one availability zone, but {}; use one zone, or set the property \
+             ignore_server_availability_zone",
+            places.join(", ")
+        )));
+    }
+    Ok(vec![first])
+}
+
+fn scheduler_hints(session: &Session, properties: &VmProperties, env: &Env) -> Result<Map<String, Value>, Error> {
+    let mut hints = properties.scheduler_hints.clone().unwrap_or_default();
+    if let Some(group) = &env.bosh.group
+        && session.properties.anti_affinity()
+        && !hints.contains_key("group")
+    {
+        hints.insert("group".to_owned(), Value::String(server_group(session, group)?));
+    }
+    Ok(hints)
+}
+
+/// One per instance group and Director, made by whichever VM comes first.
+fn server_group(session: &Session, group: &str) -> Result<String, Error> {
+    let name = format!("{}-{group}", config::call().director_uuid.unwrap_or_default());
+    let compute = session.compute()?;
+    let find = || -> Result<Option<ServerGroup>, http::Error> {
+        let fits = |found: &ServerGroup| found.name == name && found.policies.iter().any(|other| other == GROUP_POLICY);
+        Ok(compute.server_groups()?.into_iter().find(fits))
+    };
+    let explain = |error: http::Error| match error.status() {
+        Some(403) => Error::cloud(format!(
+            "{error}; raise the project's quota of server groups, or set the property enable_auto_anti_affinity: false"
+        )),
+        Some(400 | 406) => Error::cloud(format!(
+            "{error}; anti-affinity needs Nova's API 2.15: set the property enable_auto_anti_affinity: false"
+        )),
+        _ => Error::from(error),
+    };
+    if let Some(found) = find().map_err(explain)? {
+        return Ok(found.id);
+    }
+    let create = || compute.create_server_group(&name);
+    once(&format!("server group {name}"), create, find).map(|made| made.id).map_err(explain)
+}

@@ -1,0 +1,98 @@
+//! The networks of a VM, checked as a whole before anything is made: at least
+//! one that is not a vip, at most one dynamic and one vip, no net_id twice.
+
+use serde::Deserialize;
+use wasm_cpi_sdk::{Error, Network};
+
+use crate::properties::Properties;
+
+#[derive(Debug, Default, Deserialize)]
+struct NetworkProperties {
+    net_id: Option<String>,
+    security_groups: Option<Vec<String>>,
+}
+
+/// A network interface, in the order of the request.
+#[derive(Debug)]
+pub(super) struct Nic {
+    pub(super) name: String,
+    /// A dynamic one without leaves the choice to Nova.
+    pub(super) net_id: Option<String>,
+    /// Set on manual networks only.
+    pub(super) ip: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Networks {
+    pub(super) nics: Vec<Nic>,
+    /// The floating IP.
+    pub(super) vip: Option<String>,
+    /// Of all networks, each once.
+    pub(super) security_groups: Vec<String>,
+    /// Which of `nics` has the default gateway.
+    gateway: usize,
+}
+
+impl Networks {
+    pub(super) fn plan(networks: &[Network], properties: &Properties) -> Result<Self, Error> {
+        let (mut nics, mut vip, mut gateway): (Vec<Nic>, _, _) = (vec![], None, None);
+        let mut security_groups: Vec<String> = vec![];
+        for network in networks {
+            let NetworkProperties { net_id, security_groups: groups } = network.cloud_properties.parse()?;
+            for group in groups.into_iter().flatten() {
+                if !security_groups.contains(&group) {
+                    security_groups.push(group);
+                }
+            }
+            let wrong = |what: &str| Error::cpi(format!("networks.{}: {what}", network.name));
+            if network.is_default_for("gateway") && !network.is_vip() {
+                gateway = Some(nics.len());
+            }
+            match network.kind.as_str() {
+                "manual" | "" => {
+                    let ip = network.ip.clone().ok_or_else(|| wrong("a manual network must have an ip"))?;
+                    if net_id.is_none() {
+                        return Err(wrong("cloud_properties.net_id: a manual network must have one"));
+                    }
+                    nics.push(Nic { name: network.name.clone(), net_id, ip: Some(ip) });
+                }
+                "dynamic" => {
+                    if nics.iter().any(|nic| nic.ip.is_none()) {
+                        return Err(wrong("only one dynamic network per VM is possible"));
+                    }
+                    nics.push(Nic { name: network.name.clone(), net_id, ip: None });
+                }
+                "vip" if vip.is_some() => return Err(wrong("only one vip network per VM is possible")),
+                "vip" => vip = Some(network.ip.clone().ok_or_else(|| wrong("a vip network must have an ip"))?),
+                other => return Err(wrong(&format!("type `{other}` is not known; use manual, dynamic or vip"))),
+            }
+        }
+        for (index, nic) in nics.iter().enumerate() {
+            if nic.net_id.is_some() && nics[..index].iter().any(|other| other.net_id == nic.net_id) {
+                let net_id = nic.net_id.as_deref().unwrap_or_default();
+                return Err(Error::cpi(format!("networks.{}: net_id `{net_id}` is used twice", nic.name)));
+            }
+        }
+        if nics.is_empty() {
+            return Err(Error::cpi("networks: at least one manual or dynamic network is needed"));
+        }
+        if nics.len() > 1 && (properties.use_dhcp() || properties.config_drive()?.is_none()) {
+            let what = "several networks need the properties use_dhcp: false and config_drive: cdrom or disk";
+            return Err(Error::vm_creation_failed(format!("networks: {what}"), false));
+        }
+        security_groups.sort();
+        Ok(Self { nics, vip, security_groups, gateway: gateway.unwrap_or(0) })
+    }
+
+    pub(super) fn gateway(&self) -> Option<&Nic> {
+        self.nics.get(self.gateway)
+    }
+
+    pub(super) fn is_gateway(&self, index: usize) -> bool {
+        self.gateway == index
+    }
+
+    pub(super) fn has_dynamic(&self) -> bool {
+        self.nics.iter().any(|nic| nic.ip.is_none())
+    }
+}

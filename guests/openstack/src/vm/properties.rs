@@ -1,0 +1,97 @@
+//! `cloud_properties` of a VM type. Keys that are not known are ignored, as
+//! bosh-openstack-cpi does; known ones that cannot be honoured are refused.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wasm_cpi_sdk::Error;
+
+use crate::api::Flavor;
+use crate::properties::Properties;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct VmProperties {
+    pub(super) instance_type: String,
+    availability_zone: Option<String>,
+    availability_zones: Option<Vec<String>>,
+    pub(super) key_name: Option<String>,
+    security_groups: Option<Vec<String>>,
+    boot_from_volume: Option<bool>,
+    root_disk: Option<RootDisk>,
+    pub(super) scheduler_hints: Option<Map<String, Value>>,
+    pub(super) allowed_address_pairs: Option<String>,
+    vrrp_port_check: Option<bool>,
+    loadbalancer_pools: Option<Vec<Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RootDisk {
+    /// GiB.
+    size: Option<f64>,
+}
+
+impl VmProperties {
+    pub(super) fn check(&self, properties: &Properties) -> Result<(), Error> {
+        if self.loadbalancer_pools.as_ref().is_some_and(|pools| !pools.is_empty()) {
+            return Err(wrong(
+                "loadbalancer_pools",
+                "this CPI does not manage members of load balancer pools; remove it and manage the pool's members \
+                 elsewhere",
+            ));
+        }
+        if self.availability_zone.is_some() && !self.zones_listed().is_empty() {
+            return Err(wrong("availability_zones", "only one of it and availability_zone can be set"));
+        }
+        if self.zones_listed().len() > 1 && !properties.zones_are_apart() {
+            return Err(wrong(
+                "availability_zones",
+                "several zones need the property ignore_server_availability_zone: true",
+            ));
+        }
+        if self.root_disk.as_ref().is_some_and(|disk| disk.size.is_none_or(|size| size < 1.0)) {
+            return Err(wrong("root_disk.size", "expected a number of GiB, at least 1"));
+        }
+        Ok(())
+    }
+
+    fn zones_listed(&self) -> &[String] {
+        self.availability_zones.as_deref().unwrap_or_default()
+    }
+
+    /// Zones to try, in their order; none leaves it to the cloud.
+    pub(super) fn zones(&self) -> Vec<String> {
+        match &self.availability_zone {
+            Some(zone) => vec![zone.clone()],
+            None => self.zones_listed().to_vec(),
+        }
+    }
+
+    pub(super) fn security_groups(&self) -> &[String] {
+        self.security_groups.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn checks_vrrp_port(&self) -> bool {
+        self.vrrp_port_check.unwrap_or(false)
+    }
+
+    /// GiB of the volume to boot from, `None` to boot from the image.
+    pub(super) fn boot_volume(&self, properties: &Properties, flavor: &Flavor) -> Result<Option<u64>, Error> {
+        if !self.boot_from_volume.unwrap_or(properties.boot_from_volume()) {
+            return Ok(None);
+        }
+        let asked = self.root_disk.as_ref().and_then(|disk| disk.size).map(|size| size.ceil() as u64);
+        match asked.or((flavor.disk > 0).then_some(flavor.disk)) {
+            Some(size) => Ok(Some(size)),
+            None => Err(wrong(
+                "root_disk.size",
+                &format!(
+                    "is needed, as flavor `{}` has a root disk of 0 GiB; set it or use another flavor",
+                    flavor.name
+                ),
+            )),
+        }
+    }
+}
+
+pub(super) fn wrong(name: &str, what: &str) -> Error {
+    Error::cpi(format!("cloud_properties.{name}: {what}"))
+}

@@ -1,0 +1,73 @@
+//! A preset: a policy that comes with a guest, and that the operator's policy
+//! names. It grants what the guest uses, to origins that properties hold.
+//!
+//! What no author can know lies over each of its grants and logins: addresses,
+//! TLS and `plain_http` are the operator's. Opens no file: whoever parses brings
+//! the texts.
+
+use serde_json::{Map, Value};
+
+use super::fields::Fields;
+use super::problem::Problems;
+use crate::strict_json;
+
+/// What the operator lays over a preset.
+const LAID_OVER: [&str; 3] = ["addresses", "plain_http", "tls"];
+
+/// Gives the text of a file that the policy names, or says what is wrong with it.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// One preset, ready to be read like the policy itself.
+pub(super) struct Preset {
+    /// For problems: `presets[0]`.
+    pub(super) at: String,
+    pub(super) value: Value,
+}
+
+/// All that the policy names. What cannot be used is a problem.
+pub(super) fn read_all(
+    fields: &mut Fields<'_>,
+    read: ReadFile<'_>,
+    max_depth: usize,
+    problems: &Problems,
+) -> Vec<Preset> {
+    let list = fields.list("presets");
+    list.into_iter().filter_map(|(at, value)| one(value, at, read, max_depth, problems)).collect()
+}
+
+fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems: &Problems) -> Option<Preset> {
+    let mut fields = Fields::open(value, at.clone(), problems)?;
+    let file = fields.required_text("file", "openstack.json");
+    let over: Vec<(&str, Value)> =
+        LAID_OVER.iter().filter_map(|key| Some((*key, fields.value(key)?.clone()))).collect();
+    fields.close();
+    let unusable = |what: String| {
+        problems.add(format!("{at}.file"), what, "name the policy that came with the guest, as it came");
+        None
+    };
+    let text = match read(file?) {
+        Ok(text) => text,
+        Err(what) => return unusable(what),
+    };
+    let mut preset = match strict_json::parse(&text, max_depth) {
+        Ok(Value::Object(preset)) => preset,
+        Ok(_) => return unusable("holds no JSON object".into()),
+        Err(error) => return unusable(format!("is no valid JSON: {error}")),
+    };
+    for key in ["presets", "trust_undeclared"] {
+        if preset.contains_key(key) {
+            return unusable(format!("has the key `{key}`, which is for the operator's own policy"));
+        }
+    }
+    let grants = preset.get_mut("http").and_then(Value::as_array_mut).into_iter().flatten();
+    grants.filter_map(Value::as_object_mut).for_each(|grant| lay_over(grant, &over));
+    let logins = preset.get_mut("logins").and_then(Value::as_object_mut).into_iter().flatten();
+    logins.filter_map(|(_, login)| login.as_object_mut()).for_each(|login| lay_over(login, &over));
+    Some(Preset { at, value: Value::Object(preset) })
+}
+
+fn lay_over(entry: &mut Map<String, Value>, over: &[(&str, Value)]) {
+    for (key, value) in over {
+        entry.insert((*key).to_owned(), value.clone());
+    }
+}

@@ -1,0 +1,91 @@
+//! A server's life with all that belongs to it, the same on every cloud.
+
+use super::{done, image, told, watch};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tests::openstack::{Api, Service, on_each_cloud};
+
+use Service::{Compute, Image, Network, Volume};
+
+#[test]
+fn a_server_its_port_and_its_volume_come_and_go_and_nothing_stays() {
+    on_each_cloud(|name, gateway| {
+        let cloud = gateway.cloud();
+        let api = Api::tenant(&cloud);
+        let before = api.contents();
+        live(&api, &cloud);
+        assert_eq!(api.left_behind(&before), Vec::<String>::new(), "{name}");
+    });
+}
+
+fn live(api: &Api, cloud: &Value) {
+    let image = image(api);
+    let port = json!({"port": {"network_id": cloud["network"], "fixed_ips": [{"ip_address": "10.0.0.77"}]}});
+    let port = text(&done(api, Network, "POST", "/ports", port), "/port/id");
+    let data = b"{\"settings\": 1}";
+    let asked = json!({"server": {
+        "name": "lives", "imageRef": image, "flavorRef": cloud["flavors"]["m1.small"], "networks": [{"port": port}],
+        "key_name": cloud["key_name"], "security_groups": [{"name": cloud["security_group"]}], "config_drive": true,
+        "availability_zone": cloud["availability_zone"], "user_data": STANDARD.encode(data), "metadata": {"a": "b"},
+    }});
+    let server = text(&done(api, Compute, "POST", "/servers", asked), "/server/id");
+    let at = format!("/servers/{server}");
+    assert_eq!(watch(api, Compute, &at, "/server/status", &json!("ACTIVE")), [json!("BUILD"), json!("ACTIVE")]);
+    assert_eq!(api.user_data(&server).as_deref(), Some(&data[..]));
+    let bound = done(api, Network, "GET", &format!("/ports/{port}"), Value::Null);
+    assert_eq!((&bound["port"]["device_id"], &bound["port"]["device_owner"]), (&json!(server), &json!("compute:nova")));
+
+    let asked = json!({"volume": {"size": 1, "name": "disk", "volume_type": cloud["volume_type"]}});
+    let volume = text(&done(api, Volume, "POST", "/volumes", asked), "/volume/id");
+    let disk = format!("/volumes/{volume}");
+    watch(api, Volume, &disk, "/volume/status", &json!("available"));
+    let taken = json!({"volumeAttachment": {"volumeId": volume, "device": "/dev/sda"}});
+    let refused = api.request(Compute, "POST", &format!("{at}/os-volume_attachments"), Some(&taken));
+    assert_eq!(refused.status, 409, "{}", told(&refused));
+    // What other clouds call `vdc`, this one calls `sdc`.
+    let asked = json!({"volumeAttachment": {"volumeId": volume, "device": "/dev/vdc"}});
+    let attached = done(api, Compute, "POST", &format!("{at}/os-volume_attachments"), asked);
+    assert_eq!(attached["volumeAttachment"]["device"], "/dev/sdc");
+    watch(api, Volume, &disk, "/volume/status", &json!("in-use"));
+    let refused = api.request(Volume, "DELETE", &disk, None);
+    assert_eq!(refused.status, 400);
+    let asked = json!({"snapshot": {"volume_id": volume, "force": true}});
+    let snapshot = text(&done(api, Volume, "POST", "/snapshots", asked), "/snapshot/id");
+    let copy = format!("/snapshots/{snapshot}");
+    watch(api, Volume, &copy, "/snapshot/status", &json!("available"));
+    done(api, Volume, "DELETE", &copy, Value::Null);
+    watch(api, Volume, &copy, "/snapshot/status", &Value::Null);
+
+    floats(api, cloud, &port);
+    done(api, Compute, "POST", &format!("{at}/action"), json!({"reboot": {"type": "SOFT"}}));
+    watch(api, Compute, &at, "/server/OS-EXT-STS:task_state", &Value::Null);
+
+    done(api, Compute, "DELETE", &format!("{at}/os-volume_attachments/{volume}"), Value::Null);
+    watch(api, Volume, &disk, "/volume/status", &json!("available"));
+    done(api, Volume, "POST", &format!("{disk}/action"), json!({"os-extend": {"new_size": 2}}));
+    watch(api, Volume, &disk, "/volume/status", &json!("available"));
+    assert_eq!(done(api, Volume, "GET", &disk, Value::Null)["volume"]["size"], 2);
+    done(api, Volume, "DELETE", &disk, Value::Null);
+    done(api, Compute, "DELETE", &at, Value::Null);
+    watch(api, Compute, &at, "/server/status", &Value::Null);
+    // A port that was there before its server is there after it.
+    let free = done(api, Network, "GET", &format!("/ports/{port}"), Value::Null);
+    assert_eq!(free["port"]["device_id"], "");
+    done(api, Network, "DELETE", &format!("/ports/{port}"), Value::Null);
+    done(api, Image, "DELETE", &format!("/images/{image}"), Value::Null);
+}
+
+fn floats(api: &Api, cloud: &Value, port: &str) {
+    let address = cloud["floating_ip"].as_str().unwrap_or_default();
+    let found = done(api, Network, "GET", &format!("/floatingips?floating_ip_address={address}"), Value::Null);
+    let path = format!("/floatingips/{}", text(&found, "/floatingips/0/id"));
+    let pointed = done(api, Network, "PUT", &path, json!({"floatingip": {"port_id": port}}));
+    assert_eq!(pointed["floatingip"]["fixed_ip_address"], "10.0.0.77");
+    done(api, Network, "PUT", &path, json!({"floatingip": {"port_id": null}}));
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    let found = value.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_else(|| panic!("no {pointer} in {value}")).to_owned()
+}

@@ -1,0 +1,283 @@
+//! Looks at what is in a cloud, simulated or real, as its tenant or its admin:
+//! to show that nothing is left behind, and to set limits.
+
+use super::message::{Request, Response};
+use super::service::Service;
+use super::wire;
+use crate::client;
+use ring::hmac;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::error::Error;
+use std::io::{BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// For one answer, and for what is being deleted to be gone.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Somebody who is logged in.
+pub struct Api {
+    cloud: Value,
+    login: Value,
+    session: RefCell<(String, String)>,
+}
+
+/// What a tenant has, one line each, sorted: a kind, an id, and what is worth telling.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents(pub Vec<String>);
+
+impl Contents {
+    /// What is here and was not there.
+    pub fn beyond(&self, before: &Contents) -> Vec<String> {
+        self.0.iter().filter(|line| !before.0.contains(line)).cloned().collect()
+    }
+
+    /// How many lines are of a kind (`server`, `port`, …).
+    pub fn count(&self, kind: &str) -> usize {
+        self.0.iter().filter(|line| line.split(' ').next() == Some(kind)).count()
+    }
+}
+
+impl Api {
+    /// The tenant of a `cloud.json` or `Gateway::cloud`.
+    #[track_caller]
+    pub fn tenant(cloud: &Value) -> Api {
+        Api::new(cloud, cloud)
+    }
+
+    /// Its admin.
+    #[track_caller]
+    pub fn admin(cloud: &Value) -> Api {
+        Api::new(cloud, &cloud["admin"])
+    }
+
+    #[track_caller]
+    fn new(cloud: &Value, user: &Value) -> Api {
+        let domain = json!({"name": "Default"});
+        let login = json!({"auth": {
+            "identity": {"methods": ["password"], "password": {
+                "user": {"name": user["username"], "domain": domain, "password": user["api_key"]},
+            }},
+            "scope": {"project": {"name": user["project"], "domain": domain}},
+        }});
+        let api = Api { cloud: cloud.clone(), login, session: RefCell::default() };
+        api.log_in();
+        api
+    }
+
+    #[track_caller]
+    fn log_in(&self) {
+        let answer = self.exchange(Service::Identity, "POST", "/auth/tokens", &[], Some(&self.login));
+        let answer = answer.unwrap_or_else(|error| panic!("no login: {error}"));
+        let text = String::from_utf8_lossy(&answer.body);
+        let token = answer.header("x-subject-token").unwrap_or_else(|| panic!("no token: {} {text}", answer.status));
+        let project = answer.value()["token"]["project"]["id"].as_str().unwrap_or_default().to_owned();
+        *self.session.borrow_mut() = (token.to_owned(), project);
+    }
+
+    /// The id of its project.
+    pub fn project(&self) -> String {
+        self.session.borrow().1.clone()
+    }
+
+    /// Any request; the path is relative to the service's prefix (`/servers`).
+    #[track_caller]
+    pub fn request(&self, service: Service, method: &str, path: &str, body: Option<&Value>) -> Response {
+        self.request_with(service, method, path, &[], body)
+    }
+
+    /// The same with more headers, or others: a microversion for example.
+    #[track_caller]
+    pub fn request_with(
+        &self,
+        service: Service,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Response {
+        let ask = || self.exchange(service, method, path, headers, body);
+        let mut answer = ask().unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        if answer.status == 401 {
+            self.log_in();
+            answer = ask().unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        }
+        answer
+    }
+
+    /// What a list holds.
+    #[track_caller]
+    pub fn list(&self, service: Service, path: &str, key: &str) -> Vec<Value> {
+        let answer = self.request(service, "GET", path, None);
+        let list = answer.value()[key].as_array().cloned();
+        list.unwrap_or_else(|| panic!("{path}: {} {}", answer.status, String::from_utf8_lossy(&answer.body)))
+    }
+
+    pub fn servers(&self) -> Vec<Value> {
+        self.list(Service::Compute, "/servers/detail", "servers")
+    }
+
+    pub fn server_groups(&self) -> Vec<Value> {
+        self.list(Service::Compute, "/os-server-groups", "server_groups")
+    }
+
+    pub fn ports(&self) -> Vec<Value> {
+        self.list(Service::Network, &format!("/ports?project_id={}", self.project()), "ports")
+    }
+
+    pub fn networks(&self) -> Vec<Value> {
+        self.list(Service::Network, &format!("/networks?project_id={}", self.project()), "networks")
+    }
+
+    pub fn floating_ips(&self) -> Vec<Value> {
+        self.list(Service::Network, &format!("/floatingips?project_id={}", self.project()), "floatingips")
+    }
+
+    pub fn volumes(&self) -> Vec<Value> {
+        self.list(Service::Volume, "/volumes/detail", "volumes")
+    }
+
+    pub fn snapshots(&self) -> Vec<Value> {
+        self.list(Service::Volume, "/snapshots/detail", "snapshots")
+    }
+
+    /// Its own; public ones of others are not its to clean up.
+    pub fn images(&self) -> Vec<Value> {
+        self.list(Service::Image, &format!("/images?owner={}", self.project()), "images")
+    }
+
+    /// All of it, once nothing is being deleted any more.
+    #[track_caller]
+    pub fn contents(&self) -> Contents {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let (servers, volumes, snapshots) = (self.servers(), self.volumes(), self.snapshots());
+            let going = servers
+                .iter()
+                .any(|server| server["OS-EXT-STS:task_state"] == "deleting" || server["status"] == "DELETED")
+                || volumes.iter().chain(&snapshots).any(|thing| thing["status"] == "deleting");
+            if !going {
+                return self.told(&[("server", servers), ("volume", volumes), ("snapshot", snapshots)]);
+            }
+            assert!(Instant::now() < until, "deletes without end: {servers:?} {volumes:?} {snapshots:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn told(&self, known: &[(&str, Vec<Value>)]) -> Contents {
+        let more = [
+            ("port", self.ports()),
+            ("network", self.networks()),
+            ("floating", self.floating_ips()),
+            ("group", self.server_groups()),
+            ("image", self.images()),
+        ];
+        let mut lines = Vec::new();
+        for (kind, things) in known.iter().chain(&more) {
+            for thing in things {
+                let told = ["name", "status", "device_owner", "device_id", "port_id"].map(|key| match *kind {
+                    // An address comes back from where it was in any state.
+                    "floating" if key == "status" => "",
+                    _ => thing[key].as_str().unwrap_or_default(),
+                });
+                lines.push(
+                    format!("{kind} {} {}", thing["id"].as_str().unwrap_or_default(), told.join(" "))
+                        .trim_end()
+                        .to_owned(),
+                );
+            }
+        }
+        lines.sort();
+        Contents(lines)
+    }
+
+    /// What is there now and was not then.
+    #[track_caller]
+    pub fn left_behind(&self, before: &Contents) -> Vec<String> {
+        self.contents().beyond(before)
+    }
+
+    /// As admin: a limit of a project; -1 is none. Names are the services' own
+    /// (`instances`, `cores`, `ram`; `volumes`, `gigabytes`, `snapshots`; `port`, `floatingip`).
+    #[track_caller]
+    pub fn set_quota(&self, service: Service, project: &str, name: &str, limit: i64) {
+        let (path, key) = match service {
+            Service::Network => (format!("/quotas/{project}"), "quota"),
+            _ => (format!("/os-quota-sets/{project}"), "quota_set"),
+        };
+        let answer = self.request(service, "PUT", &path, Some(&json!({key: {name: limit}})));
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    }
+
+    /// What the metadata service gives a server's agent.
+    #[track_caller]
+    pub fn user_data(&self, server: &str) -> Option<Vec<u8>> {
+        let secret = self.cloud["metadata_proxy_shared_secret"].as_str().unwrap_or_default();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+        let signed: String =
+            hmac::sign(&key, server.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let project = self.project();
+        let headers = [
+            ("X-Instance-ID", server),
+            ("X-Tenant-ID", &project),
+            ("X-Instance-ID-Signature", &signed),
+            ("X-Forwarded-For", "10.0.0.1"),
+        ];
+        let answer = self.request_with(Service::Metadata, "GET", "/openstack/latest/user_data", &headers, None);
+        (answer.status == 200).then_some(answer.body)
+    }
+
+    fn exchange(
+        &self,
+        service: Service,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Response, Box<dyn Error>> {
+        let url = service.url(&self.cloud).ok_or("no such service")?;
+        let (scheme, rest) = url.split_once("://").ok_or("no URL")?;
+        let (host, base) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let prefix = match service {
+            Service::Image => "/v2",
+            Service::Network => "/v2.0",
+            _ => "",
+        };
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let mut all = vec![
+            ("X-Auth-Token".to_owned(), self.session.borrow().0.clone()),
+            ("Content-Type".to_owned(), "application/json".to_owned()),
+            ("Accept".to_owned(), "application/json".to_owned()),
+            ("Content-Length".to_owned(), body.len().to_string()),
+        ];
+        let given = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        all.retain(|(name, value)| !value.is_empty() && !given(name));
+        all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut base = base.trim_end_matches('/').to_owned();
+        // Cinder's paths have a project, and it has to be the one that asks.
+        if let Some((before, _)) =
+            base.rsplit_once('/').filter(|_| service == Service::Volume && !self.project().is_empty())
+        {
+            base = format!("{before}/{}", self.project());
+        }
+        let target = format!("{base}{prefix}{path}");
+        let request = Request::new(method, &target, all);
+        let address: SocketAddr = host.parse()?;
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        if scheme == "http" {
+            return ask(stream, &request, host, &body);
+        }
+        let authority = self.cloud["ca"].as_str().ok_or("no authority")?;
+        let name = ServerName::IpAddress(address.ip().into());
+        ask(StreamOwned::new(ClientConnection::new(client::trusting(authority)?, name)?, stream), &request, host, &body)
+    }
+}
+
+fn ask(mut stream: impl Read + Write, request: &Request, host: &str, body: &str) -> Result<Response, Box<dyn Error>> {
+    wire::write_request(&mut stream, request, host, &mut body.as_bytes())?;
+    Ok(wire::read_response(&mut BufReader::new(stream), &request.method)?)
+}

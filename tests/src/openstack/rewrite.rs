@@ -1,0 +1,42 @@
+//! URLs of one origin become URLs of another.
+
+/// In one pass, so that nothing is rewritten twice; an origin that merely
+/// begins like another (`:5000` and `:50001`) is another.
+pub(super) fn rewritten(text: &str, pairs: &[(String, String)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("http") {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let ends =
+            |from: &str| !rest[from.len()..].starts_with(|next: char| next.is_ascii_alphanumeric() || next == '.');
+        let known = pairs.iter().find(|(from, _)| rest.starts_with(from.as_str()) && ends(from));
+        let (to, length) = known.map_or((&rest[..4], 4), |(from, to)| (to.as_str(), from.len()));
+        out.push_str(to);
+        rest = &rest[length..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rewritten;
+
+    #[test]
+    fn origins_are_replaced_whole_and_once() {
+        let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        let pairs = [
+            pair("http://a:5000", "http://a:50001"),
+            pair("http://a:50001", "http://b"),
+            pair("http://c.sim", "https://d"),
+        ];
+        for (text, expected) in [
+            ("http://a:5000/v3", "http://a:50001/v3"),
+            ("http://a:50001/v3 http://a:5000", "http://b/v3 http://a:50001"),
+            ("\"http://c.sim\"", "\"https://d\""),
+            ("http://c.simple http https:// ü", "http://c.simple http https:// ü"),
+        ] {
+            assert_eq!(rewritten(text, &pairs), expected);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The simulated cloud: a function from requests to responses over its state.
+//!
+//! One lock holds all of it, but for the time that an image's bytes take: who
+//! uploads one, keeps nobody waiting.
+
+use super::message::{Answer, Request, Response, nowhere, unauthorized};
+use super::service::{Backend, Service};
+use super::state::{Session, State};
+use super::{compute, identity, image, metadata, network, seed, versions, volume};
+use serde_json::Value;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Bodies that are no image are shorter in all services.
+const MAX_BODY: u64 = 1 << 20;
+
+/// A cloud in memory; clones are the same cloud.
+#[derive(Clone)]
+pub struct Simulator {
+    state: Arc<Mutex<State>>,
+    cloud: Arc<Value>,
+}
+
+/// A request with its JSON and whose it is.
+pub(super) struct Call<'a> {
+    pub(super) request: &'a Request,
+    pub(super) session: Session,
+    pub(super) body: Value,
+    /// The path behind the service's prefix, cut at its slashes.
+    pub(super) parts: Vec<&'a str>,
+}
+
+impl Default for Simulator {
+    fn default() -> Self {
+        Simulator::new()
+    }
+}
+
+impl Simulator {
+    /// With what the real one of the tests has, too: flavors, networks, users.
+    pub fn new() -> Simulator {
+        let mut state = State::new();
+        let cloud = seed::fill(&mut state);
+        Simulator { state: Arc::new(Mutex::new(state)), cloud: Arc::new(cloud) }
+    }
+
+    /// How many reads see a change under way before one sees it done. One at first.
+    pub fn set_reads(&self, reads: usize) {
+        self.lock().reads = reads;
+    }
+
+    /// Of tokens from now on.
+    pub fn set_token_lifetime(&self, lifetime: Duration) {
+        self.lock().token_lifetime = lifetime;
+    }
+
+    /// No token of before is good for anything.
+    pub fn revoke_tokens(&self) {
+        self.lock().tokens.clear();
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose token it is, as long as it is good.
+    pub(super) fn session(&self, request: &Request) -> Result<Session, Response> {
+        let refused = || unauthorized().with("WWW-Authenticate", &format!("Keystone uri=\"{}/v3\"", seed::IDENTITY));
+        let token = request.header("x-auth-token").ok_or_else(refused)?;
+        let session = self.lock().tokens.get(token).cloned().ok_or_else(refused)?;
+        if session.expires <= SystemTime::now() { Err(refused()) } else { Ok(session) }
+    }
+
+    fn route(&self, service: Service, request: &Request, body: &mut dyn Read) -> Answer {
+        if let Some(answer) = versions::answer(service, request) {
+            return Ok(answer);
+        }
+        let relative = service.relative(&request.path);
+        let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty()).collect();
+        match service {
+            Service::Identity => return identity::answer(self, request, &parts, &json(body)?),
+            Service::Metadata => return metadata::answer(self, request),
+            Service::Image if image::is_upload(request, &parts) => {
+                let session = self.session(request).map_err(|_| image::unauthorized(request))?;
+                return image::upload(self, &session, request, parts[1], body);
+            }
+            _ => {}
+        }
+        let session = self.session(request);
+        let session =
+            if service == Service::Image { session.map_err(|_| image::unauthorized(request)) } else { session }?;
+        if service == Service::Volume && !volume::is_own(&request.path, &session) {
+            return Err(super::message::fault(400, "Malformed request url"));
+        }
+        let call = Call { request, session, body: json(body)?, parts };
+        let state = &mut *self.lock();
+        match service {
+            Service::Image => image::answer(state, &call),
+            Service::Compute => compute::answer(state, &call),
+            Service::Network => network::answer(state, &call),
+            Service::Volume => volume::answer(state, &call),
+            Service::Identity | Service::Metadata => Err(nowhere(request)),
+        }
+    }
+}
+
+impl Backend for Simulator {
+    fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
+        let response = self.route(service, request, body).unwrap_or_else(|refusal| refusal);
+        let id = format!("req-{}", self.lock().uuid());
+        Ok(response
+            .with(if service == Service::Compute { "x-compute-request-id" } else { "X-Openstack-Request-Id" }, &id))
+    }
+
+    fn cloud(&self) -> Value {
+        (*self.cloud).clone()
+    }
+}
+
+impl Call<'_> {
+    /// Method and path, to match on.
+    pub(super) fn route(&self) -> (&str, &[&str]) {
+        (&self.request.method, &self.parts)
+    }
+
+    /// Admins alone may do this.
+    pub(super) fn admin(&self, refusal: impl FnOnce() -> Response) -> Result<(), Response> {
+        if self.session.admin { Ok(()) } else { Err(refusal()) }
+    }
+}
+
+/// The body; null if there is none.
+fn json(body: &mut dyn Read) -> Result<Value, Response> {
+    let mut bytes = Vec::new();
+    let read = body.take(MAX_BODY).read_to_end(&mut bytes);
+    if read.is_err() || bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let malformed = |_| super::message::fault(400, "Malformed request body");
+    serde_json::from_slice(&bytes).map_err(malformed)
+}

@@ -1,0 +1,219 @@
+//! Cinder: volumes and their types.
+
+use super::message::{Answer, Response, fault, nowhere};
+use super::python::unfit;
+use super::simulator::Call;
+use super::state::{Effect, Session, State};
+use super::table::{Item, matches, only, stranger};
+use super::{clock, extras, seed, snapshots, tagging, versions, volume_actions};
+use serde_json::{Value, json};
+
+const QUOTAS: [&str; 4] = ["volumes", "per_volume_gigabytes", "snapshots", "gigabytes"];
+const NOT_FILTERS: [&str; 6] = ["limit", "marker", "sort", "all_tenants", "sort_key", "sort_dir"];
+const OWNER: &str = "os-vol-tenant-attr:tenant_id";
+const GIB: u64 = 1 << 30;
+
+pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
+    let version = versions::of_volume(call.request)?;
+    let answer = route(state, call, version);
+    let said = |response: Response| {
+        response.with("OpenStack-API-Version", &format!("volume 3.{version}")).with("Vary", "OpenStack-API-Version")
+    };
+    answer.map(said).map_err(said)
+}
+
+fn route(state: &mut State, call: &Call, version: u32) -> Answer {
+    match call.route() {
+        ("POST", ["volumes"]) => create(state, call),
+        ("GET", ["volumes"]) => Ok(list(state, call, false)),
+        ("GET", ["volumes", "detail"]) => Ok(list(state, call, true)),
+        (_, ["volumes", id, ..]) => volume_actions::answer(state, call, version, id),
+        (_, ["snapshots", ..]) => snapshots::answer(state, call, version),
+        ("GET", ["types"]) => {
+            let types: Vec<&Value> = state.types.iter().map(|kind| &kind.view).collect();
+            Ok(Response::json(200, &json!({"volume_types": types})))
+        }
+        ("GET", ["types", id]) => {
+            let kind = state.types.get(id);
+            let kind = kind.ok_or_else(|| fault(404, &format!("Volume type {id} could not be found.")))?;
+            Ok(Response::json(200, &json!({"volume_type": kind.view})))
+        }
+        ("GET", ["os-availability-zone"]) => {
+            let zone = json!({"zoneName": seed::ZONE, "zoneState": {"available": true}});
+            Ok(Response::json(200, &json!({"availabilityZoneInfo": [zone]})))
+        }
+        (_, ["os-quota-sets", project, ..]) => {
+            let count = state.volumes.of(project).count() as u64;
+            let used = [("volumes", count), ("gigabytes", gigabytes(state, project))];
+            extras::quota_sets(state, call, project, &QUOTAS, &used)
+        }
+        _ => Err(nowhere(call.request)),
+    }
+}
+
+/// The project in the path, if there is one, has to be the token's.
+pub(super) fn is_own(path: &str, session: &Session) -> bool {
+    let second = path.split('/').nth(2).unwrap_or_default();
+    second.len() != 32 || second == session.project
+}
+
+pub(super) fn missing(id: &str) -> Response {
+    fault(404, &format!("Volume {id} could not be found."))
+}
+
+pub(super) fn find<'a>(state: &'a State, call: &Call, id: &str) -> Result<&'a Item, Response> {
+    state.volumes.get(id).filter(|volume| call.session.sees(&volume.project)).ok_or_else(|| missing(id))
+}
+
+fn create(state: &mut State, call: &Call) -> Answer {
+    let asked = &call.body["volume"];
+    if let Some(key) = stranger(&call.body, &["volume", "OS-SCH-HNT:scheduler_hints"]) {
+        let why = format!("Additional properties are not allowed ('{key}' was unexpected)");
+        return Err(fault(400, &why));
+    }
+    if let Some(metadata) = asked.get("metadata").filter(|metadata| metadata.is_object()) {
+        tagging::checked_with(metadata, volume_actions::KEYS)?;
+    }
+    let size = asked["size"].as_u64().or_else(|| asked["size"].as_str()?.parse().ok());
+    let wanted = asked["imageRef"].as_str().filter(|id| !id.is_empty());
+    if let Some(id) = wanted {
+        let image = super::image::find(state, &call.session, call.request, id);
+        let image = image.map_err(|_| fault(400, "Invalid image identifier or unable to access requested image."))?;
+        if image.text("status") != "active" {
+            return Err(fault(400, &format!("Invalid input received: Image {id} is not active.")));
+        }
+        let (disk, least) = (image.number("size").div_ceil(GIB), image.number("min_disk"));
+        if size.is_some_and(|size| size < disk) {
+            let message = format!(
+                "Invalid input received: Size of specified image {disk}GB is larger than volume size {}GB.",
+                size.unwrap_or_default()
+            );
+            return Err(fault(400, &message));
+        }
+        if size.is_some_and(|size| size < least) {
+            let message = format!(
+                "Invalid input received: Volume size {}GB cannot be smaller than the image minDisk size {least}GB.",
+                size.unwrap_or_default()
+            );
+            return Err(fault(400, &message));
+        }
+    }
+    let size = size.or_else(|| state.snapshots.get(asked["snapshot_id"].as_str()?).map(|known| known.number("size")));
+    let Some(size) = size.filter(|size| *size > 0) else {
+        let given = &asked["size"];
+        let message =
+            "The server could not comply with the request since it is either malformed or otherwise incorrect.";
+        return Err(if given.is_null() {
+            fault(400, message)
+        } else {
+            unfit("size", given, "is less than the minimum of 1")
+        });
+    };
+    let mut asked = asked.clone();
+    asked["size"] = json!(size);
+    let id = add(state, &call.session.project, &call.session.user, &asked)?;
+    Ok(Response::json(202, &json!({"volume": changed(find(state, call, &id)?)})))
+}
+
+/// A volume that is in the making.
+pub(super) fn add(state: &mut State, project: &str, user: &str, asked: &Value) -> Result<String, Response> {
+    if let Some(metadata) = asked.get("metadata").filter(|metadata| metadata.is_object()) {
+        tagging::checked_with(metadata, volume_actions::KEYS)?;
+    }
+    let size = asked["size"].as_u64().unwrap_or_default();
+    let zone = asked["availability_zone"].as_str().unwrap_or(seed::ZONE);
+    if zone != seed::ZONE {
+        return Err(fault(400, &format!("Availability zone '{zone}' is invalid.")));
+    }
+    let kind = asked["volume_type"].as_str().filter(|kind| !kind.is_empty()).unwrap_or(seed::DEFAULT_TYPE);
+    let known = state.types.iter().find(|known| known.id == kind || known.text("name") == kind);
+    let message = format!("Volume type with name {kind} could not be found.");
+    let kind = known.ok_or_else(|| fault(404, &message))?.view["name"].clone();
+    check_size(state, project, [size, size])?;
+    if let Some(limit) =
+        state.quota(project, "volumes").filter(|limit| state.volumes.of(project).count() as u64 >= *limit)
+    {
+        let message =
+            format!("VolumeLimitExceeded: Maximum number of volumes allowed ({limit}) exceeded for quota 'volumes'.");
+        return Err(over(&message));
+    }
+    let image = asked["imageRef"].as_str().filter(|id| !id.is_empty()).and_then(|id| state.images.get(id)).cloned();
+    let id = state.uuid();
+    let text = |key: &str| asked.get(key).cloned().unwrap_or_default();
+    let mut view = json!({
+        "id": id, "status": "creating", "size": size, "availability_zone": zone,
+        "created_at": clock::now() + ".000000", "updated_at": null, "name": text("name"),
+        "description": text("description"), "volume_type": kind, "snapshot_id": text("snapshot_id"),
+        "source_volid": null, "metadata": asked.get("metadata").filter(|map| map.is_object()).unwrap_or(&json!({})),
+        "links": links(project, "volumes", &id), "user_id": user, "bootable": "false", "encrypted": false,
+        "replication_status": null, "consistencygroup_id": null, "multiattach": false, "attachments": [],
+    });
+    view[OWNER] = json!(project);
+    if let Some(image) = image {
+        view["volume_image_metadata"] = json!({
+            "image_id": image.id, "image_name": image.view["name"], "disk_format": image.view["disk_format"],
+            "container_format": image.view["container_format"], "size": image.view["size"].to_string(),
+            "min_disk": image.view["min_disk"].to_string(), "min_ram": image.view["min_ram"].to_string(),
+            "checksum": image.view["checksum"], "signature_verified": "False",
+        });
+    }
+    state.volumes.add(Item::new(&id, project, view));
+    state.later(&[&id], Effect::VolumeReady { volume: id.clone() });
+    Ok(id)
+}
+
+/// As it is shown after a change: without its owner.
+pub(super) fn changed(volume: &Item) -> Value {
+    let mut view = volume.view.clone();
+    if let Some(view) = view.as_object_mut() {
+        view.shift_remove(OWNER);
+    }
+    view
+}
+
+pub(super) fn links(project: &str, kind: &str, id: &str) -> Value {
+    json!([
+        {"rel": "self", "href": format!("{}/v3/{project}/{kind}/{id}", seed::VOLUME)},
+        {"rel": "bookmark", "href": format!("{}/{project}/{kind}/{id}", seed::VOLUME)},
+    ])
+}
+
+fn list(state: &mut State, call: &Call, detail: bool) -> Response {
+    let all = call.session.admin && call.request.asked("all_tenants").is_some();
+    let mine = |volume: &&Item| all || volume.project == call.session.project;
+    let ids: Vec<String> = state.volumes.iter().filter(mine).map(|volume| volume.id.clone()).collect();
+    state.read(ids.iter().map(String::as_str));
+    let views = state.volumes.iter().filter(mine).map(|volume| &volume.view);
+    let views = views.filter(|view| matches(call.request, view, &NOT_FILTERS));
+    let mut views: Vec<Value> =
+        views.map(|view| if detail { view.clone() } else { only(view, &["id", "name", "links"]) }).collect();
+    views.reverse();
+    Response::json(200, &json!({"volumes": views}))
+}
+
+/// What volumes and snapshots take up.
+pub(super) fn gigabytes(state: &State, project: &str) -> u64 {
+    state.volumes.of(project).chain(state.snapshots.of(project)).map(|item| item.number("size")).sum()
+}
+
+/// So much more, and so much for one volume.
+pub(super) fn check_size(state: &State, project: &str, [more, whole]: [u64; 2]) -> Result<(), Response> {
+    if let Some(limit) = state.quota(project, "per_volume_gigabytes").filter(|limit| whole > *limit) {
+        let message = format!(
+            "VolumeSizeExceedsLimit: Requested volume size {whole}G is larger than maximum allowed limit {limit}G."
+        );
+        return Err(over(&message));
+    }
+    let used = gigabytes(state, project);
+    let limit = state.quota(project, "gigabytes").filter(|limit| used + more > *limit);
+    limit.map_or(Ok(()), |limit| {
+        let message = format!("VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested {more}G, quota is {limit}G and {used}G has been consumed.");
+        Err(over(&message))
+    })
+}
+
+/// More than the quota allows.
+pub(super) fn over(message: &str) -> Response {
+    Response::json(413, &json!({"overLimit": {"code": 413, "message": message, "retryAfter": "0"}}))
+        .with("Retry-After", "0")
+}
