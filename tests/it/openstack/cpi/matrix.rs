@@ -121,7 +121,8 @@ fn expected(play: Play, request: &str, kind: Kind) -> Option<&'static str> {
     let column = Kind::ALL.iter().position(|other| *other == kind)?;
     let row = TABLE.lines().find(|row| {
         let words: Vec<&str> = row.split_whitespace().collect();
-        words.first() == Some(&format!("{play:?}").as_str()) && words.get(1..3).map(|two| two.join(" ")) == Some(request.to_owned())
+        words.first() == Some(&format!("{play:?}").as_str())
+            && words.get(1..3).map(|two| two.join(" ")) == Some(request.to_owned())
     })?;
     row.split_whitespace().nth(3 + column)
 }
