@@ -75,8 +75,8 @@ fn others(archive: &[u8]) -> Option<Vec<Other>> {
         // Long names end at a NUL, as short ones do; that crate takes away one at the end.
         let name = name.split('\0').next().unwrap_or_default().to_owned();
         let kind = entry.header().entry_type();
-        // To that crate these mean nothing unless the header says that it is GNU's.
-        if kind.is_gnu_longname() || kind.is_gnu_longlink() {
+        // To that crate these mean nothing unless the header says that it is GNU's, or ustar's of version 00.
+        if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() {
             return None;
         }
         if !(kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse()) || name.ends_with('/') {
