@@ -31,12 +31,14 @@ fn every_fault_at_every_request_ends_as_the_table_says_and_leaves_nothing() {
                 let mut scene = Scene::new(&gateway);
                 while let Some((row, kind)) = next(&queue) {
                     let (play, nth, _) = &rows[row];
+                    let began = std::time::Instant::now();
                     let mut cell = || scene.cell(*play, Some(Rule::any().nth(*nth)), Kind::ALL[kind]);
                     // All that is wrong shows in the table, not only the first of it.
                     let ending = catch_unwind(AssertUnwindSafe(&mut cell)).unwrap_or_else(|_| {
                         gateway.clear_faults();
                         "PANIC".to_owned()
                     });
+                    eprintln!("TMP {:?} {} {} {:?} {ending}", began.elapsed(), rows[row].2, rows[row].1, (play, Kind::ALL[kind]));
                     if let Ok(mut done) = done.lock() {
                         done.insert((row, kind), ending);
                     }
