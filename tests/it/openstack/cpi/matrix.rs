@@ -16,7 +16,7 @@ use tests::openstack::{Gateway, Real, Rule, Service, Simulator, alone};
 
 const TABLE: &str = include_str!("../../../cases/openstack-faults.txt");
 /// Calls wait more than they compute.
-const CLOUDS: usize = 10;
+const CLOUDS: usize = 16;
 
 #[test]
 fn every_fault_at_every_request_ends_as_the_table_says_and_leaves_nothing() {
