@@ -129,7 +129,8 @@ impl<'a> Call<'a> {
     pub fn run(self) -> Response {
         let stdin = self.stdin.clone().unwrap_or_else(|| self.request().into_bytes());
         let cli_deletes_stemcell = self.client == Client::Cli && self.method == "delete_stemcell";
-        let finished = run_with_signals(&mut self.command(), &stdin, self.guard, self.signals.clone(), self.when.clone());
+        let finished =
+            run_with_signals(&mut self.command(), &stdin, self.guard, self.signals.clone(), self.when.clone());
         Response::checked(finished, cli_deletes_stemcell)
     }
 

@@ -104,9 +104,15 @@ mod tests {
 
     #[test]
     fn ids_that_would_be_other_paths_name_nothing() {
-        for (id, nothing) in
-            [("", true), (".", true), ("..", true), ("../flavors", true), ("a\\b", true), ("a b?c", false), ("a-1", false)]
-        {
+        for (id, nothing) in [
+            ("", true),
+            (".", true),
+            ("..", true),
+            ("../flavors", true),
+            ("a\\b", true),
+            ("a b?c", false),
+            ("a-1", false),
+        ] {
             assert_eq!(names_nothing(&format!("/servers/{}", segment(id))), nothing, "{id}");
         }
     }

@@ -64,7 +64,7 @@ impl Kind {
         match self {
             // A request may take both of these together.
             Kind::Timeout | Kind::Term => json!({"connect_seconds": 1, "first_byte_seconds": 1}),
-            Kind::Wall => json!({"wall_seconds": 2, "create_stemcell_wall_seconds": 2, "first_byte_seconds": 3}),
+            Kind::Wall => json!({"wall_seconds": 5, "create_stemcell_wall_seconds": 5}),
             _ => json!({}),
         }
     }

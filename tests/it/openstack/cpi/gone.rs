@@ -3,8 +3,8 @@
 
 use super::{Cpi, small};
 use serde_json::{Value, json};
-use tests::openstack::on_each_cloud;
 use tests::Response;
+use tests::openstack::on_each_cloud;
 
 const NOWHERE: &str = "11111111-2222-4333-8444-555555555555";
 const VM: &str = "Bosh::Clouds::VMNotFound";

@@ -19,7 +19,8 @@ fn lose(cpi: &Cpi<'_>) {
         result
     };
     let stemcell = lost(Image, "/images", &|| json!(cpi.stemcell()));
-    let vm = lost(Compute, "/servers", &|| cpi.ok("create_vm", small(cpi, stemcell.as_str().unwrap_or(""), "10.0.0.41")));
+    let vm =
+        lost(Compute, "/servers", &|| cpi.ok("create_vm", small(cpi, stemcell.as_str().unwrap_or(""), "10.0.0.41")));
     cpi.ok("set_vm_metadata", json!([vm[0], {"name": "web/0"}]));
     let disk = lost(Volume, "/volumes", &|| cpi.ok("create_disk", json!([1024, {}, vm[0]])));
     let snapshot = lost(Volume, "/snapshots", &|| cpi.ok("snapshot_disk", json!([disk, {}])));

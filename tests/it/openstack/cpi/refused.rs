@@ -46,7 +46,12 @@ fn cloud_properties_that_are_wrong_are_named_and_nothing_is_made() {
         let before = cpi.api.contents();
         for (key, value, kind, said) in [
             ("instance_type", json!(7), CPI_ERROR, "instance_type"),
-            ("instance_type", json!("m1.none"), CPI_ERROR, "cloud_properties.instance_type: flavor `m1.none` not found"),
+            (
+                "instance_type",
+                json!("m1.none"),
+                CPI_ERROR,
+                "cloud_properties.instance_type: flavor `m1.none` not found",
+            ),
             ("key_name", json!("nobodys"), CLOUD_ERROR, "key pair `nobodys` not found"),
             ("security_groups", json!(["none"]), CLOUD_ERROR, "security group `none` not found"),
             ("security_groups", json!("bosh"), CPI_ERROR, "security_groups"),
@@ -95,7 +100,8 @@ fn a_region_that_the_catalog_lacks_is_answered_with_those_that_it_has() {
     on_each_cloud(|_, gateway| {
         let cpi = Cpi::new(gateway).set("region", json!("Nowhere"));
         cpi.ask("has_vm", json!(["vm"])).fails(CPI_ERROR, &["`Nowhere`", "`region`", "RegionOne"]);
-        let asked = gateway.records().iter().any(|record| record.service == Service::Compute && record.path.contains("vm"));
+        let asked =
+            gateway.records().iter().any(|record| record.service == Service::Compute && record.path.contains("vm"));
         assert!(!asked);
     });
 }

@@ -1,7 +1,7 @@
 //! A cloud with a certificate of a private CA, which is a property of the job.
 
-use super::life::live;
 use super::Cpi;
+use super::life::live;
 use serde_json::{Value, json};
 use tests::openstack::{Gateway, Real, Simulator, alone};
 
@@ -40,7 +40,10 @@ fn no_other_ca_will_do() {
         (json!({"ca_cert": other}), "login `keystone` failed (tls)"),
         // Without one, only those that all the world trusts.
         (Value::Null, "connection_options.ca_cert"),
-        (json!({"ca_cert": "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"}), "config: login `keystone` failed (tls)"),
+        (
+            json!({"ca_cert": "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"}),
+            "config: login `keystone` failed (tls)",
+        ),
     ] {
         let cpi = Cpi::new(&gateway).set("connection_options", options.clone());
         gateway.forget();

@@ -52,8 +52,12 @@ fn a_quota_that_is_used_up_is_told_as_the_service_tells_it() {
                 "create_vm" => small(&cpi, &stemcell, "10.0.0.82"),
                 _ => json!([1024, {}, null]),
             };
-            // Neutron takes no limit below what is there already.
-            let used = if service == Service::Network { cpi.api.ports().len() } else { 0 };
+            // No service takes a limit below what is there already.
+            let used = match limit {
+                "instances" => cpi.api.servers().len(),
+                "port" => cpi.api.ports().len(),
+                _ => cpi.api.volumes().len(),
+            };
             admin.set_quota(service, &project, limit, i64::try_from(used).unwrap_or(0));
             let response = cpi.ask(method, arguments);
             let path = if service == Service::Network { "quotas" } else { "os-quota-sets" };
