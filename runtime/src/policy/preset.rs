@@ -37,7 +37,7 @@ pub(super) fn read_all(
 
 fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems: &Problems) -> Option<Preset> {
     let mut fields = Fields::open(value, at.clone(), problems)?;
-    let file = fields.required_text("file", "openstack.json");
+    let file = fields.required_text("file", "cloud.json");
     let over: Vec<(&str, Value)> =
         LAID_OVER.iter().filter_map(|key| Some((*key, fields.value(key)?.clone()))).collect();
     fields.close();
