@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use wasm_cpi_sdk::http::{self, Denial};
-use wasm_cpi_sdk::{Error, clock, poll::Poll};
+use wasm_cpi_sdk::{Error, clock, log, poll::Poll};
 
 use crate::api::{Compute, Images, Networking, Service, Volumes};
 use crate::properties::Properties;
 
 /// The name of the login in the policy presets.
 const LOGIN: &str = "keystone";
+
+/// How often to log in when Keystone cannot be reached or fails; a refusal is
+/// final.
+const LOGINS: u32 = 4;
 
 /// How often the cloud is asked without pauses at the end of a call.
 const LOOKS_AT_THE_END: u32 = 200;
@@ -88,6 +92,28 @@ impl Endpoint {
     }
 }
 
+fn log_in() -> Result<Login, http::Error> {
+    let mut pause = Duration::from_secs(1);
+    for _ in 1..LOGINS {
+        match http::session(LOGIN) {
+            Err(error) if passes(&error) => {
+                log::warn(format_args!("{error}; trying again in {} s", pause.as_secs()));
+                if clock::sleep(pause).is_err() {
+                    return Err(error);
+                }
+            }
+            outcome => return outcome,
+        }
+        pause *= 2;
+    }
+    http::session(LOGIN)
+}
+
+fn passes(error: &http::Error) -> bool {
+    use http::ErrorKind::{Connect, Dns, Protocol, Timeout, Truncated};
+    matches!(&error.cause, http::Cause::Transport { kind: Dns | Connect | Timeout | Protocol | Truncated, .. })
+}
+
 pub(crate) struct Session {
     pub(crate) properties: Properties,
     login: OnceCell<Login>,
@@ -148,7 +174,7 @@ impl Session {
         if let Some(login) = self.login.get() {
             return Ok(login);
         }
-        let login: Login = http::session(LOGIN).map_err(|error| match error.denial() {
+        let login = log_in().map_err(|error| match error.denial() {
             Some(Denial::Undeclared) => {
                 Error::cpi(format!("{error}; the policy needs the login `{LOGIN}`: use the preset of this guest"))
             }

@@ -53,6 +53,7 @@ struct State {
     answers: BTreeMap<(String, String), VecDeque<Answer>>,
     server: Option<Server>,
     sessions: BTreeMap<String, String>,
+    session_failures: Vec<http::ErrorKind>,
     requests: Vec<http::Request>,
     agent_events: Vec<AgentEvent>,
     agent_failure: Option<agent::Error>,
@@ -88,6 +89,7 @@ impl Fake {
             answers: BTreeMap::new(),
             server: None,
             sessions: BTreeMap::new(),
+            session_failures: Vec::new(),
             requests: vec![],
             agent_events: vec![],
             agent_failure: None,
@@ -145,6 +147,11 @@ impl Fake {
         self.with(|state| {
             state.sessions.insert(name.to_owned(), shown.to_string());
         })
+    }
+
+    /// Fails the next logins so.
+    pub fn session_fails(self, kind: http::ErrorKind, times: usize) -> Self {
+        self.with(|state| state.session_failures = std::iter::repeat_n(kind, times).collect())
     }
 
     /// Fails every call to `agent`.

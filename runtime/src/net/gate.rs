@@ -118,7 +118,7 @@ impl Gate {
         self.record.changes()
     }
 
-    /// Names of the sealed values that a server accepted in a slot.
+    /// Names of the sealed values that a server took in a slot, or may have: an answer can get lost.
     pub fn sent(&self) -> Vec<String> {
         self.record.filled()
     }
@@ -185,11 +185,15 @@ impl Gate {
             };
             self.record.changed(number, outcome);
         }
+        let arrived = match &received {
+            Ok(received) => matches!(received.status, 200..=299 | 500..=599),
+            Err(error) => error.sent,
+        };
+        if arrived {
+            self.record.arrived(filled.names);
+        }
         let received = received?;
         let layer = self.layer_of_answer(grant, &filled.layers);
-        if (200..300).contains(&received.status) {
-            self.record.accepted(filled.names);
-        }
         let screened =
             self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
         self.trace_answer(grant, &screened);

@@ -114,8 +114,8 @@ impl Record {
         }
     }
 
-    /// A request was answered with 2xx: which secrets it held.
-    pub(super) fn accepted(&self, filled: Vec<String>) {
+    /// A request was carried out, or may have been: which secrets it held.
+    pub(super) fn arrived(&self, filled: Vec<String>) {
         let mut state = self.lock();
         for name in filled {
             if !state.filled.contains(&name) {

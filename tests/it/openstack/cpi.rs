@@ -102,11 +102,6 @@ impl<'g> Cpi<'g> {
         self
     }
 
-    fn limits(mut self, limits: Value) -> Cpi<'g> {
-        self.job = self.job.limits(limits);
-        self
-    }
-
     fn call(&self, method: &str, arguments: Value) -> Call<'_> {
         let call = self.job.call(method, arguments);
         match (method, self.version) {

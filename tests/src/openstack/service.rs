@@ -4,7 +4,7 @@ use super::message::{Request, Response};
 use serde_json::Value;
 use std::io::{self, Read};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Service {
     Identity,
     Image,

@@ -90,7 +90,30 @@ impl Service {
     }
 }
 
-/// An id from outside that would make another path of it: nothing is called so.
+/// An id from outside that would make another path of it, or that the host
+/// refuses to send: nothing is called so.
 fn names_nothing(path: &str) -> bool {
-    path.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."))
+    let slash = |part: &str| ["%2F", "%5C"].iter().any(|code| part.to_ascii_uppercase().contains(code));
+    path.split('/').skip(1).any(|part| matches!(part, "" | "." | "..") || slash(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasm_cpi_sdk::http::segment;
+
+    #[test]
+    fn ids_that_would_be_other_paths_name_nothing() {
+        for (id, nothing) in [
+            ("", true),
+            (".", true),
+            ("..", true),
+            ("../flavors", true),
+            ("a\\b", true),
+            ("a b?c", false),
+            ("a-1", false),
+        ] {
+            assert_eq!(names_nothing(&format!("/servers/{}", segment(id))), nothing, "{id}");
+        }
+    }
 }

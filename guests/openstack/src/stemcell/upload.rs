@@ -53,8 +53,9 @@ fn fill(images: &Images, id: &str, member: &str) -> Result<(), Error> {
     }
 }
 
+/// 401: the host cannot send a stream twice, but has a new token for the next.
 fn passes(error: &http::Error) -> bool {
-    unclear(error) || !error.sent() && error.denial().is_none() || matches!(error.status(), Some(409 | 429))
+    unclear(error) || !error.sent() && error.denial().is_none() || matches!(error.status(), Some(401 | 409 | 429))
 }
 
 fn wait_until_active(session: &Session, images: &Images, id: &str) -> Result<(), Error> {

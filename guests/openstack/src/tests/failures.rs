@@ -315,6 +315,27 @@ fn a_vm_is_deleted_or_the_error_says_not() {
     );
 }
 
+/// Ports forget whose they were when their server goes.
+#[test]
+fn a_vm_whose_ports_are_not_known_stays_for_another_try() {
+    let (_host, cloud) = start(properties());
+    server_and_disk(&cloud);
+    cloud.borrow_mut().fault("GET", "ports", 0, Fault::Before(Answer::text(200, "<html>")));
+    let error = cpi().delete_vm("s".into()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cloud, "{error}");
+    assert_eq!(cloud.borrow().all("servers").len(), 1);
+    cpi().delete_vm("s".into()).unwrap();
+    assert!(cloud.borrow().all("servers").is_empty() && cloud.borrow().all("ports").is_empty());
+}
+
+#[test]
+fn an_upload_whose_token_is_not_taken_is_begun_again() {
+    let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
+    cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::Before(Answer::text(401, "")));
+    let id = cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap();
+    assert_eq!(cloud.borrow().get("images", &id)["status"], "active");
+}
+
 #[test]
 fn a_stemcell_is_uploaded_or_leaves_no_image() {
     matrix(

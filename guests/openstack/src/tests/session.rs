@@ -75,3 +75,21 @@ fn a_login_for_another_project_is_not_used() {
     assert!(error.message.contains("properties.project_id: `other`, but the login is for project `p`"), "{error}");
     assert!(host.requests().is_empty());
 }
+
+#[test]
+fn a_login_that_fails_is_tried_again_and_one_that_is_refused_is_not() {
+    for (kind, times, waited, done) in [
+        (HttpErrorKind::Protocol, 1, 1, true),
+        (HttpErrorKind::Timeout, 3, 7, true),
+        (HttpErrorKind::Connect, 4, 7, false),
+        (HttpErrorKind::Tls, 1, 0, false),
+        (HttpErrorKind::Denied(Denial::Credential), 1, 0, false),
+    ] {
+        let fake = Fake::new().properties(properties()).session("keystone", catalog(&["a"]));
+        let fake = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", Answer::text(404, ""));
+        let host = fake.session_fails(kind.clone(), times).install();
+        let outcome = cpi().has_vm("vm-1".into());
+        assert_eq!(outcome.is_ok(), done, "{kind:?} {outcome:?}");
+        assert_eq!(host.sleeps().iter().sum::<u64>(), waited * 1000, "{kind:?}");
+    }
+}

@@ -7,21 +7,11 @@ use wasm_cpi_sdk::Error;
 use crate::api::{Server, patiently};
 use crate::session::Session;
 
-/// `known_ports` in addition to those that the server has now.
-pub(super) fn server(
-    session: &Session,
-    id: &str,
-    boots_from_volume: bool,
-    known_ports: &[String],
-) -> Result<(), Error> {
+/// With these ports: those that were made for it. Nova takes its own away.
+pub(super) fn server(session: &Session, id: &str, boots_from_volume: bool, ports: &[String]) -> Result<(), Error> {
     let mut problems = vec![];
-    let mut ports = known_ports.to_vec();
-    match session.networking().and_then(|networking| Ok(networking.ports_of(id)?)) {
-        Ok(found) => ports.extend(found.into_iter().map(|port| port.id).filter(|id| !known_ports.contains(id))),
-        Err(error) => problems.push(error.context("listing its ports")),
-    }
     problems.extend(only_server(session, id, boots_from_volume).err());
-    problems.extend(self::ports(session, &ports).err());
+    problems.extend(self::ports(session, ports).err());
     together(problems)
 }
 

@@ -72,6 +72,9 @@ impl Host for Fake {
         })
     }
     fn http_session(&self, name: &str) -> Result<String, http::Error> {
+        if let Some(kind) = self.state().session_failures.pop() {
+            return Err(http::Error { kind, message: format!("login `{name}` failed"), sent: false });
+        }
         self.state().sessions.get(name).cloned().ok_or_else(|| http::Error {
             kind: http::ErrorKind::Denied(http::Denial::Undeclared),
             message: format!("the fake has no login `{name}`"),

@@ -245,6 +245,25 @@ fn a_slot_takes_its_seal_and_the_record_says_so() {
 }
 
 #[test]
+fn a_seal_counts_as_sent_unless_the_server_refused_it() {
+    let slot = json!([{"method": "POST", "path": "/v1/servers", "place": "json:/data", "takes": ["password"]}]);
+    for (server, sent) in [
+        (Server::answering(answer("202 Accepted", "", "{}")), true),
+        (Server::answering(answer("502 Bad Gateway", "", "")), true),
+        // Cut off: what was asked for may be there all the same.
+        (Server::plain(|_, _| {}), true),
+        (Server::answering(answer("400 Bad Request", "", "{}")), false),
+    ] {
+        let mut granted = grant(&server, Some(basic()));
+        granted["slots"] = slot.clone();
+        let running = with_password(Fixture::new(json!([granted]))).start();
+        let seal = running.visible["password"].clone();
+        let _ = running.send(post(server.url("/v1/servers"), &json!({"data": seal})));
+        assert_eq!(running.gate.sent().len(), usize::from(sent), "{:?}", running.gate.changes());
+    }
+}
+
+#[test]
 fn an_answer_with_a_secret_is_withheld_and_the_second_ends_the_call() {
     let echo = Server::plain(|seen, wire| {
         let header = seen.header("authorization").unwrap_or_default().to_owned();

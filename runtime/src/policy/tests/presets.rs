@@ -37,7 +37,7 @@ fn own(preset: Value) -> Value {
 #[test]
 fn a_preset_grants_and_the_operator_says_where_and_how() {
     let over = json!({"file": "cloud.json", "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}});
-    let policy = resolved(own(over), "https://api.test:8774/c/v2.1", None).unwrap();
+    let policy = resolved(own(over), "https://servers.test:8774/compute/v2.1", None).unwrap();
     let (grant, login) = (&policy.http[0], &policy.logins["main"]);
     for (addresses, tls) in [(&grant.addresses, &grant.tls), (&login.addresses, &login.tls)] {
         assert!(matches!(addresses, Addresses::Cidrs(nets) if nets.len() == 1));
@@ -50,10 +50,10 @@ fn a_preset_grants_and_the_operator_says_where_and_how() {
 #[test]
 fn paths_are_below_the_url_that_a_property_holds() {
     for (url, base) in [
-        ("https://api.test:8774/c/v2.1", "/c/v2.1"),
-        ("https://api.test:8774/c/v2.1/", "/c/v2.1"),
-        ("https://api.test:8774/", ""),
-        ("https://api.test:8774", ""),
+        ("https://servers.test:8774/compute/v2.1", "/compute/v2.1"),
+        ("https://servers.test:8774/compute/v2.1/", "/compute/v2.1"),
+        ("https://servers.test:8774/", ""),
+        ("https://servers.test:8774", ""),
     ] {
         let policy = resolved(own(json!({"file": "cloud.json"})), url, None).unwrap();
         let grant = &policy.http[0];
@@ -71,15 +71,17 @@ fn needs_are_below_it_as_well() {
         &json!({"version": 1, "http": [{"id": "compute", "to": "${endpoints.compute}", "methods": ["GET", "POST", "DELETE"],
         "paths": ["/servers", "/servers/*"], "slots": [{"method": "POST", "path": "/servers", "place": "json:/d"}]}]}),
     );
-    let policy = resolved(own(json!({"file": "cloud.json"})), "https://api.test/c/v2.1", Some(&needs)).unwrap();
+    let policy = resolved(own(json!({"file": "cloud.json"})), "https://servers.test/c/v2.1", Some(&needs)).unwrap();
     assert_eq!(policy.http[0].slots.len(), 1, "both keys have the slot");
     let judged = |method: &str, url: &str| verdict_on(&policy, method, url, &NOTHING);
-    assert_eq!(judged("GET", "https://api.test/c/v2.1/servers/7").0, "allowed by compute");
-    for url in ["https://api.test/servers", "https://api.test/c/v2.10/servers", "https://api.test/c/servers"] {
+    assert_eq!(judged("GET", "https://servers.test/c/v2.1/servers/7").0, "allowed by compute");
+    for url in
+        ["https://servers.test/servers", "https://servers.test/c/v2.10/servers", "https://servers.test/c/servers"]
+    {
         assert!(judged("GET", url).1.contains("do not declare it either"), "{url}");
     }
     // What is to be pasted is written as the module declares it.
-    let denied = judged("DELETE", "https://api.test/c/v2.1/servers/7").1;
+    let denied = judged("DELETE", "https://servers.test/c/v2.1/servers/7").1;
     assert!(denied.contains(r#""to":"${endpoints.compute}","methods":["DELETE"],"paths":["/servers/*"]"#), "{denied}");
     let missing = policy.missing(&needs);
     assert_eq!(missing.http[0].missing, ["DELETE /servers", "DELETE /servers/*"]);
@@ -108,7 +110,7 @@ fn what_is_wrong_with_a_preset_is_said() {
             "as an earlier grant's",
         ),
     ] {
-        let problems = resolved(policy.clone(), "https://api.test", None).err().unwrap_or_default();
+        let problems = resolved(policy.clone(), "https://servers.test", None).err().unwrap_or_default();
         let said = problems.iter().any(|problem| problem.key == at && problem.what.contains(what));
         assert!(said, "{policy}: {problems:#?}");
     }

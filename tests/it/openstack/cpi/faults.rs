@@ -62,9 +62,9 @@ impl Kind {
 
     fn limits(self) -> Value {
         match self {
-            Kind::Timeout => json!({"first_byte_seconds": 1}),
-            Kind::Wall => json!({"wall_seconds": 2, "create_stemcell_wall_seconds": 2, "first_byte_seconds": 3}),
-            Kind::Term => json!({"first_byte_seconds": 2}),
+            // A request may take both of these together.
+            Kind::Timeout | Kind::Term => json!({"connect_seconds": 1, "first_byte_seconds": 1}),
+            Kind::Wall => json!({"wall_seconds": 5, "create_stemcell_wall_seconds": 5}),
             _ => json!({}),
         }
     }

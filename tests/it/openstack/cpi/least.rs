@@ -1,1 +1,167 @@
-//! To come.
+//! Least privilege: what is asked is what the shipped presets grant, all of it
+//! is used, and secrets go where they belong only.
+
+use super::life::live;
+use super::{Cpi, Way, small};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tests::openstack::{Fault, Gateway, Recorded, Rule, Service, Simulator};
+use tests::response::CANARY;
+
+use Service::{Compute, Identity, Image, Network, Volume};
+
+/// Answers that get lost: what was made is looked for by its name.
+fn lose(cpi: &Cpi<'_>) {
+    let lost = |service, path: &str, run: &dyn Fn() -> Value| {
+        let hits = cpi.gateway.inject(Rule::on(service, "POST", path), Fault::ResetAfter);
+        let result = run();
+        assert_eq!(hits.count(), 1, "{path}");
+        result
+    };
+    let stemcell = lost(Image, "/images", &|| json!(cpi.stemcell()));
+    let vm =
+        lost(Compute, "/servers", &|| cpi.ok("create_vm", small(cpi, stemcell.as_str().unwrap_or(""), "10.0.0.41")));
+    cpi.ok("set_vm_metadata", json!([vm[0], {"name": "web/0"}]));
+    let disk = lost(Volume, "/volumes", &|| cpi.ok("create_disk", json!([1024, {}, vm[0]])));
+    let snapshot = lost(Volume, "/snapshots", &|| cpi.ok("snapshot_disk", json!([disk, {}])));
+    let spec = json!([{"type": "manual", "range": "10.9.0.0/24", "cloud_properties": {}}]);
+    let network = lost(Network, "/networks", &|| cpi.ok("create_network", spec.clone()));
+    cpi.ok("delete_network", json!([network[0]]));
+    let network = lost(Network, "/subnets", &|| cpi.ok("create_network", spec.clone()));
+    for (method, cid) in [
+        ("delete_network", &network[0]),
+        ("delete_snapshot", &snapshot),
+        ("delete_disk", &disk),
+        ("delete_vm", &vm[0]),
+        ("delete_stemcell", &stemcell),
+    ] {
+        cpi.ok(method, json!([cid]));
+    }
+}
+
+#[test]
+fn the_presets_grant_what_is_used_and_all_that_they_grant_is_used() {
+    for way in Way::ALL {
+        let gateway = Gateway::start(Simulator::new());
+        let cpi = Cpi::by(&gateway, way)
+            .version(3)
+            .set("human_readable_vm_names", json!(true))
+            .set("enable_auto_anti_affinity", json!(true));
+        let mut seen: Vec<Recorded> = Vec::new();
+        // The gateway's client, which looks around, has other ways than the guest.
+        for play in [live, lose] {
+            play(&cpi);
+            seen.extend(gateway.records());
+            gateway.forget();
+        }
+        let guest = seen.iter().filter(|record| is_the_guests(record));
+        let asked: BTreeSet<(Service, String, String)> = guest
+            .clone()
+            .map(|record| (record.service, record.method.clone(), record.target.clone()))
+            .map(|(service, method, target)| (service, method, below(service, &target)))
+            .collect();
+        let granted = granted(way);
+        let fits = |(service, method, path): &(Service, String, String), grant: &(Service, String, String)| {
+            *service == grant.0 && *method == grant.1 && path_fits(&grant.2, path)
+        };
+        for request in asked.iter().filter(|(service, ..)| *service != Identity) {
+            assert!(granted.iter().any(|grant| fits(request, grant)), "{way:?} grants no {request:?}");
+        }
+        for grant in &granted {
+            assert!(asked.iter().any(|request| fits(request, grant)), "{way:?}: nobody uses {grant:?}");
+        }
+        let logins: BTreeSet<_> = asked.iter().filter(|(service, ..)| *service == Identity).collect();
+        assert_eq!(logins, BTreeSet::from([&(Identity, "POST".to_owned(), "/auth/tokens".to_owned())]));
+        secrets_go_where_they_belong(guest);
+    }
+}
+
+/// The tests' own client asks without saying who it is.
+fn is_the_guests(record: &Recorded) -> bool {
+    record.header("accept-encoding").is_some()
+}
+
+/// A target below its service's URL, without the query.
+fn below(service: Service, target: &str) -> String {
+    let path = target.split('?').next().unwrap_or_default();
+    match service {
+        Image | Network => path.to_owned(),
+        _ => service.relative(path),
+    }
+}
+
+/// Service, method and path of everything that a preset grants.
+fn granted(way: Way) -> Vec<(Service, String, String)> {
+    let text = std::fs::read(way.preset()).unwrap_or_default();
+    let preset: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let mut all = Vec::new();
+    for grant in preset["http"].as_array().into_iter().flatten() {
+        let service = match grant["to"].as_str() {
+            Some("${endpoints.compute}") => Compute,
+            Some("${endpoints.image}") => Image,
+            Some("${endpoints.network}") => Network,
+            Some("${endpoints.volume}") => Volume,
+            other => panic!("a grant to {other:?}"),
+        };
+        for method in grant["methods"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let paths = grant["paths"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            all.extend(paths.map(|path| (service, method.to_owned(), path.to_owned())));
+        }
+    }
+    assert!(all.len() > 30, "{way:?}: {all:?}");
+    all
+}
+
+fn path_fits(pattern: &str, path: &str) -> bool {
+    let (wanted, parts): (Vec<&str>, Vec<&str>) = (pattern.split('/').collect(), path.split('/').collect());
+    wanted.len() == parts.len() && wanted.iter().zip(&parts).all(|(wanted, part)| wanted == part || *wanted == "*")
+}
+
+/// Settings of the Agent are in new servers alone, and passwords in logins alone.
+fn secrets_go_where_they_belong<'r>(requests: impl Iterator<Item = &'r Recorded>) {
+    let mut servers = 0;
+    for request in requests {
+        let mut body = request.json();
+        assert!(!String::from_utf8_lossy(&request.body).contains(CANARY), "{}", request.line());
+        let data = body["server"].as_object_mut().and_then(|server| server.remove("user_data"));
+        match (request.method.as_str(), request.path.as_str()) {
+            ("POST", "/servers") => {
+                servers += 1;
+                assert!(data.is_some(), "a server without user data");
+            }
+            _ => assert_eq!(data, None, "{}", request.line()),
+        }
+        let login = request.service == Identity;
+        assert_eq!(request.header("x-auth-token").is_none(), login, "{}", request.line());
+    }
+    assert!(servers > 2, "{servers}");
+}
+
+#[test]
+fn an_endpoint_that_is_missing_or_differs_is_named_with_the_line_to_set() {
+    let gateway = Gateway::start(Simulator::new());
+    let cloud = gateway.cloud();
+    let calls = [
+        ("compute", "has_vm", json!(["vm"])),
+        ("image", "delete_stemcell", json!(["image"])),
+        ("network", "delete_network", json!(["network"])),
+        ("volume", "has_disk", json!(["disk"])),
+    ];
+    for (name, method, arguments) in calls {
+        let right = cloud["endpoints"][name].as_str().unwrap_or_default();
+        let line = format!("set the property `endpoints.{name}` to `{right}`");
+        for wrong in [Value::Null, json!("http://127.0.0.1:1"), json!(format!("{right}/deeper"))] {
+            let mut endpoints = cloud["endpoints"].clone();
+            if wrong.is_null() {
+                endpoints.as_object_mut().map(|endpoints| endpoints.remove(name));
+            } else {
+                endpoints[name] = wrong.clone();
+            }
+            let cpi = Cpi::new(&gateway).set("endpoints", endpoints);
+            let response = cpi.ask(method, arguments.clone());
+            // The host misses a property before the guest knows the catalog.
+            let line = if wrong.is_null() { format!("takes the property `endpoints.{name}`") } else { line.clone() };
+            assert!(response.message().contains(&line), "{name} {wrong}: {}", response.message());
+        }
+    }
+}

@@ -45,7 +45,10 @@ pub(super) fn live(cpi: &Cpi<'_>) {
 
     let light = cpi.cid("create_stemcell", json!([cpi.image(), {"image_id": stemcell}]));
     assert_eq!(light, format!("{stemcell} light"));
-    dynamic(cpi, &light);
+    // Nothing of it is about settings, which is where the first version differs.
+    if cpi.version > 1 {
+        dynamic(cpi, &light);
+    }
     cpi.ok("delete_stemcell", json!([light]));
 
     cpi.ok("delete_vm", json!([vm]));
@@ -199,9 +202,7 @@ fn dynamic(cpi: &Cpi<'_>, stemcell: &str) {
     let (vm, returned) = cpi.create_vm(json!(["agent-2", stemcell, properties, networks, [], {}]));
     let ports = cpi.api.ports();
     let port = ports.iter().find(|port| port["device_id"] == json!(vm)).unwrap_or_else(|| panic!("{ports:?}"));
-    if cpi.version > 1 {
-        assert_eq!(returned["net"]["ip"], port["fixed_ips"][0]["ip_address"]);
-    }
+    assert_eq!(returned["net"]["ip"], port["fixed_ips"][0]["ip_address"]);
     // The volume that it boots from is no disk.
     assert_eq!(cpi.api.volumes().len(), volumes + 1);
     assert_eq!(cpi.ok("get_disks", json!([vm])), json!([]));
