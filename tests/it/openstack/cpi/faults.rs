@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::Response;
-use tests::openstack::{Fault, Gateway, Hits, Rule};
+use tests::openstack::{Contents, Fault, Gateway, Hits, Rule};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +176,7 @@ impl Play {
 /// A cloud with a stemcell, a VM and a disk.
 pub(super) struct Scene<'g> {
     pub(super) cpi: Cpi<'g>,
+    before: Contents,
     stemcell: String,
     vm: String,
     disk: String,
@@ -184,10 +185,11 @@ pub(super) struct Scene<'g> {
 impl<'g> Scene<'g> {
     pub(super) fn new(gateway: &'g Gateway) -> Scene<'g> {
         let cpi = Cpi::new(gateway).set("enable_auto_anti_affinity", json!(true));
+        let before = cpi.api.contents();
         let stemcell = cpi.stemcell();
         let vm = cpi.create_vm(super::small(&cpi, &stemcell, "10.0.0.30")).0;
         let disk = cpi.cid("create_disk", json!([1024, {}, null]));
-        let mut scene = Scene { cpi, stemcell, vm, disk };
+        let mut scene = Scene { cpi, before, stemcell, vm, disk };
         // A group of this name is there from now on.
         scene.cell(Play::CreateVmOfVolume, None, Kind::Body);
         scene
@@ -197,6 +199,8 @@ impl<'g> Scene<'g> {
         self.cpi.ok("delete_vm", json!([self.vm]));
         self.cpi.ok("delete_disk", json!([self.disk]));
         self.cpi.ok("delete_stemcell", json!([self.stemcell]));
+        self.cpi.drop_groups(&self.before);
+        assert_eq!(self.cpi.api.left_behind(&self.before), Vec::<String>::new());
     }
 
     /// The requests of a play without faults, ids left out.

@@ -7,6 +7,14 @@ use tests::openstack::{Api, Service, on_each_cloud};
 
 const FAILED: &str = "Bosh::Clouds::VMCreationFailed";
 
+/// A limit as it is now, to be put back.
+#[track_caller]
+fn quota(admin: &Api, service: Service, project: &str, name: &str) -> i64 {
+    let (path, key) = if service == Service::Network { ("quotas", "quota") } else { ("os-quota-sets", "quota_set") };
+    let answer = admin.request(service, "GET", &format!("/{path}/{project}"), None).value();
+    answer[key][name].as_i64().unwrap_or_else(|| panic!("no {name} in {answer}"))
+}
+
 #[test]
 fn a_server_that_fits_nowhere_is_told_in_novas_words() {
     on_each_cloud(|name, gateway| {
@@ -17,7 +25,8 @@ fn a_server_that_fits_nowhere_is_told_in_novas_words() {
         }});
         let made = admin.request(Service::Compute, "POST", "/flavors", Some(&flavor)).value();
         let project = cpi.api.project();
-        for limit in ["cores", "ram"] {
+        let limits = ["cores", "ram"].map(|limit| (limit, quota(&admin, Service::Compute, &project, limit)));
+        for (limit, _) in limits {
             admin.set_quota(Service::Compute, &project, limit, -1);
         }
         let stemcell = cpi.stemcell();
@@ -27,7 +36,9 @@ fn a_server_that_fits_nowhere_is_told_in_novas_words() {
         let response = cpi.ask("create_vm", arguments);
         let id = made["flavor"]["id"].as_str().unwrap_or_default();
         admin.request(Service::Compute, "DELETE", &format!("/flavors/{id}"), None);
-        admin.request(Service::Compute, "DELETE", &format!("/os-quota-sets/{project}"), None);
+        for (limit, before) in limits {
+            admin.set_quota(Service::Compute, &project, limit, before);
+        }
         response.fails(FAILED, &["No valid host was found"]);
         assert_eq!(response.error()["ok_to_retry"], true, "{name}");
         assert_eq!(cpi.api.left_behind(&before), Vec::<String>::new(), "{name}");
@@ -58,10 +69,10 @@ fn a_quota_that_is_used_up_is_told_as_the_service_tells_it() {
                 "port" => cpi.api.ports().len(),
                 _ => cpi.api.volumes().len(),
             };
+            let granted = quota(&admin, service, &project, limit);
             admin.set_quota(service, &project, limit, i64::try_from(used).unwrap_or(0));
             let response = cpi.ask(method, arguments);
-            let path = if service == Service::Network { "quotas" } else { "os-quota-sets" };
-            admin.request(service, "DELETE", &format!("/{path}/{project}"), None);
+            admin.set_quota(service, &project, limit, granted);
             assert_eq!(response.error_type(), kind, "{name}: {limit}: {}", response.json);
             assert!(response.message().contains(said), "{name}: {limit}: {}", response.message());
             assert_eq!(cpi.api.left_behind(&before), Vec::<String>::new(), "{name}: {limit}");
