@@ -62,9 +62,10 @@ impl Kind {
 
     fn limits(self) -> Value {
         match self {
-            // A request may take both of these together.
-            Kind::Timeout | Kind::Term => json!({"connect_seconds": 1, "first_byte_seconds": 1}),
-            Kind::Wall => json!({"wall_seconds": 5, "create_stemcell_wall_seconds": 5}),
+            // A request may take both of these together. Long enough for every other
+            // request on a busy machine.
+            Kind::Timeout | Kind::Term => json!({"connect_seconds": 3, "first_byte_seconds": 3}),
+            Kind::Wall => json!({"wall_seconds": 15, "create_stemcell_wall_seconds": 15}),
             _ => json!({}),
         }
     }
