@@ -53,7 +53,12 @@ pub(crate) fn delete(session: &Session, stemcell: &str) -> Result<(), Error> {
         return Ok(());
     }
     let images = session.images()?;
-    if images.delete(stemcell)? { Ok(()) } else { Err(Error::stemcell_not_found(stemcell)) }
+    if images.image(stemcell)?.is_none() {
+        return Err(Error::stemcell_not_found(stemcell));
+    }
+    // One that is gone by now was deleted by this call: an answer may get lost.
+    images.delete(stemcell)?;
+    Ok(())
 }
 
 fn light(session: &Session, id: &str) -> Result<Cid, Error> {

@@ -129,6 +129,7 @@ fn an_upload_streams_through_with_its_length_and_digest_known() {
             let until = Instant::now() + Duration::from_secs(20);
             while done(&api, Image, "GET", &format!("/images/{id}"), Value::Null)["status"] != "saving" {
                 assert!(Instant::now() < until, "it never was `saving`");
+                std::thread::sleep(Duration::from_millis(10));
             }
         }
     }
@@ -162,6 +163,7 @@ fn an_upload_that_breaks_off_leaves_the_image_waiting() {
     let until = Instant::now() + Duration::from_secs(20);
     while !gateway.records().iter().any(|record| record.method == "PUT") {
         assert!(Instant::now() < until, "the gateway still waits");
+        std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(done(&api, Image, "GET", &format!("/images/{id}"), Value::Null)["status"], "queued");
 }
@@ -187,7 +189,7 @@ fn one_connection_carries_many_requests() {
 /// POST /ports on a connection of its own: the answer, or how it failed.
 fn raw(cloud: &Value, body: &Value) -> (Option<(u16, String)>, Option<ErrorKind>) {
     let mut stream = connect(&cloud["endpoints"]["network"]);
-    let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(3)));
     let (token, body) = (token(cloud), body.to_string());
     let length = body.len();
     send(&mut stream, format!("POST /v2.0/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Auth-Token: {token}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes());

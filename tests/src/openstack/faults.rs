@@ -89,11 +89,6 @@ impl Rule {
         Rule { times: Some(times), ..self }
     }
 
-    #[must_use]
-    pub fn always(self) -> Rule {
-        self.times(usize::MAX)
-    }
-
     fn matches(&self, service: Service, request: &Request) -> bool {
         self.service.is_none_or(|wanted| wanted == service)
             && self.method.as_ref().is_none_or(|method| *method == request.method)

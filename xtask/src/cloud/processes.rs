@@ -135,10 +135,6 @@ impl Processes {
 }
 
 impl Started {
-    pub(super) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     pub(super) fn wait(&mut self, name: &str, seconds: u64, mut ready: impl FnMut() -> bool) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         while !ready() {
@@ -235,9 +231,11 @@ mod tests {
         let (mine, other) = (Processes::new(mine.path(), &[]), Processes::new(other.path(), &[]));
         let (_one, _two) = (sleeper(&mine), sleeper(&other));
         assert!(mine.is_running("sleeper") && !mine.is_running("absent"));
-        while marked(&mine.home).unwrap().len() + marked(&other.home).unwrap().len() < 4 {
+        let all = || marked(&mine.home).unwrap().len() + marked(&other.home).unwrap().len();
+        for _ in (0..300).take_while(|_| all() < 4) {
             thread::sleep(PAUSE);
         }
+        assert_eq!(all(), 4);
         assert_eq!(mine.stop().unwrap(), 2);
         assert!(!mine.is_running("sleeper") && other.is_running("sleeper"));
         assert_eq!((mine.stop().unwrap(), other.stop().unwrap()), (0, 2));

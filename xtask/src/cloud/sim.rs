@@ -20,7 +20,6 @@ pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
     step("start the simulator", || {
         let processes = Processes::new(&home, &[]);
         let mut started = processes.start("sim", processes.command(program).arg("--state").arg(&home))?;
-        files::write(&home.join("pid"), &started.id().to_string(), 0o600)?;
         let ready = started.wait("the simulator", 30, || cloud.exists());
         if ready.is_err() {
             processes.stop()?;

@@ -180,6 +180,32 @@ fn a_lost_answer_to_a_new_server_finds_it_again() {
 }
 
 #[test]
+fn a_server_whose_answer_and_first_search_got_lost_is_found_when_undoing() {
+    let (_host, cloud) = start(properties());
+    let reset = || Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    cloud.borrow_mut().fault("POST", "servers", 0, Fault::After(reset()));
+    // As often as a search is repeated by itself.
+    for _ in 0..5 {
+        cloud.borrow_mut().fault("GET", "servers/detail", 0, Fault::Before(Answer::text(403, "not now")));
+    }
+    let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::VmCreationFailed(_)), "{error}");
+    let left = cloud.borrow().left();
+    assert!(left.is_empty() || error.message.contains("not certain"), "{error}: {left:?}");
+}
+
+#[test]
+fn a_lost_answer_to_deleting_an_image_is_no_image_that_was_not_there() {
+    let (_host, cloud) = start(properties());
+    cloud.borrow_mut().put("images", "i", json!({"id": "i", "status": "active"}));
+    let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    cloud.borrow_mut().fault("DELETE", "images/*", 0, Fault::After(reset));
+    cpi().delete_stemcell("i".into()).unwrap();
+    assert!(!cloud.borrow().all("images").iter().any(|image| image["id"] == "i"));
+    assert!(cpi().delete_stemcell("i".into()).is_err());
+}
+
+#[test]
 fn retry_after_is_waited_for() {
     let (host, cloud) = start(properties());
     cloud.borrow_mut().fault("POST", "servers", 0, Fault::Before(Answer::text(429, "").header("retry-after", "7")));

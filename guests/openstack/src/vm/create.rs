@@ -12,7 +12,7 @@ use super::choose::Choice;
 use super::networks::{Networks, Nic};
 use super::properties::VmProperties;
 use super::{REGISTRY_KEY, floating_ip, ports, remove};
-use crate::api::{Port, Server, once};
+use crate::api::{Port, Server, once, unclear};
 use crate::names;
 use crate::session::Session;
 use crate::tags::cut;
@@ -28,6 +28,8 @@ const EPHEMERAL_DISK: &str = "/dev/sdb";
 struct Made {
     name: String,
     server: Option<String>,
+    /// Whether there may be a server although none is known.
+    unclear: bool,
     /// One per manual network, in the order of the NICs.
     ports: Vec<Port>,
 }
@@ -38,7 +40,7 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
     let networks = Networks::plan(&request.networks, &session.properties)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
     let choice = Choice::make(session, &request, &properties, &networks)?;
-    let mut made = Made { name: names::unique("vm"), server: None, ports: vec![] };
+    let mut made = Made { name: names::unique("vm"), server: None, unclear: false, ports: vec![] };
     let build = Build { session, networks: &networks, choice: &choice, allowed_address };
     match build.run(request.networks, &mut made) {
         Ok(created) => Ok(created),
@@ -52,8 +54,12 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
 impl Made {
     fn undo(&self, session: &Session, boots_from_volume: bool) -> Result<(), Error> {
         let ports: Vec<String> = self.ports.iter().map(|port| port.id.clone()).collect();
-        match &self.server {
-            Some(server) => remove::server(session, server, boots_from_volume, &ports),
+        let found = match &self.server {
+            None if self.unclear => session.compute()?.server_named(&self.name)?.map(|server| server.id),
+            known => known.clone(),
+        };
+        match found {
+            Some(server) => remove::server(session, &server, boots_from_volume, &ports),
             None => remove::ports(session, &ports),
         }
     }
@@ -134,7 +140,9 @@ impl Build<'_> {
         let compute = self.session.compute()?;
         let body = self.body(zone, user_data, made)?;
         let post = || compute.create_server(&body);
-        let vm = once(&format!("server {}", made.name), post, || compute.server_named(&made.name))?.id;
+        let posted = once(&format!("server {}", made.name), post, || compute.server_named(&made.name));
+        made.unclear = posted.as_ref().is_err_and(unclear);
+        let vm = posted?.id;
         made.server = Some(vm.clone());
         self.session.poll().until(&format!("server `{vm}` to be active"), || match compute.server(&vm)? {
             Some(server) => active(&server).map(|done| done.then_some(())),

@@ -1,8 +1,9 @@
 //! What has to be on the machine first: Debian's packages and a Python environment.
 //!
-//! Database and message bus come from Debian, without their services: programs alone
-//! are installed, and the bus, whose package would start one, is only unpacked. The
-//! rest comes from PyPI in the versions of `requirements.lock`, into a virtual
+//! Database and message bus come from Debian, without their services: the
+//! database's programs alone are installed, and the bus, whose package would start
+//! one, is only unpacked. (Erlang's package has a unit for its port mapper, which
+//! nothing here starts, but a systemd would.) The rest comes from PyPI in the versions of `requirements.lock`, into a virtual
 //! environment that outlives the cloud.
 
 use super::Lab;
