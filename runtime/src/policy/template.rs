@@ -113,7 +113,7 @@ fn chosen<'p>(
     at: &str,
     problems: &Problems,
 ) -> Option<(&'p str, &'p Value, Layer)> {
-    let is_set = |name: &&String| properties.get(name).is_some_and(|(value, _)| !value.is_null());
+    let is_set = |name: &&String| properties.get(name).is_some_and(|(value, _)| !value.is_null() && *value != "");
     let name = choice.iter().find(is_set).or(choice.last())?;
     let (value, layer) = scalar(properties, name, at, problems)?;
     Some((name, value, layer))
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn properties() -> Properties {
-        let job = json!({"user": "u", "port": 5, "group": {"x": "y"}, "list": [], "null": null});
+        let job = json!({"user": "u", "port": 5, "group": {"x": "y"}, "list": [], "null": null, "empty": ""});
         let context = json!({"token": "t"});
         Properties::merge(job.as_object().cloned().unwrap(), context.as_object().cloned().unwrap())
     }
@@ -185,6 +185,7 @@ mod tests {
             ("${nothing|user}", "u", "user", Layer::Job),
             ("${user|token}", "u", "user", Layer::Job),
             ("${null|token}", "t", "token", Layer::Context),
+            ("${empty|token}", "t", "token", Layer::Context),
         ] {
             let problems = Problems::default();
             let found = Template::parse(text).unwrap().resolve(&properties(), Layer::Job, "k", &problems).unwrap();

@@ -9,7 +9,7 @@ use wasm_cpi_sdk::{Error as CpiError, clock, log};
 
 /// How long to look for what a lost answer may have made.
 const LOOK: Duration = Duration::from_secs(10);
-/// An answer with 5xx came from somewhere: what it made, if anything, is there.
+/// After an answer of the service itself: what it made, if anything, is there.
 const LOOK_AFTER_ANSWER: Duration = Duration::from_secs(2);
 /// How often to look at most where sleeping is over because the call is ending.
 const LOOKS_AT_THE_END: u32 = 100;
@@ -40,7 +40,9 @@ pub(crate) fn once<T>(
         outcome => return outcome,
     };
     log::warn(format_args!("{error}; looking whether {what} was made"));
-    let within = if error.status().is_some() { LOOK_AFTER_ANSWER } else { LOOK };
+    // A proxy answers for a service that may still be at it.
+    let by_proxy = matches!(error.status(), None | Some(502 | 504));
+    let within = if by_proxy { LOOK } else { LOOK_AFTER_ANSWER };
     match look(within, find) {
         Ok(Some(found)) => Ok(found),
         Ok(None) => Err(error),

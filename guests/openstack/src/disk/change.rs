@@ -1,6 +1,7 @@
 //! `resize_disk` and `update_disk`. Where Cinder cannot do it in place, the
 //! answer is not-supported, and the Director copies the disk instead.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use wasm_cpi_sdk::{Cid, Error, Json, clock, http, log};
@@ -72,7 +73,13 @@ fn retype(session: &Session, disk: &str, kind: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
     let done = |volume: &Volume| volume.volume_type.as_deref() == Some(kind) || volume.status == "retyping";
     let cannot = |why: &str| Error::not_supported(format!("disk `{disk}` cannot become of type `{kind}`: {why}"));
-    ask(session, disk, || volumes.retype(disk, kind), done).map_err(|error| cannot(&error.message))?;
+    // What the cloud refuses it does not support; what fails may work another time.
+    let refused = Cell::new(false);
+    let send = || {
+        let by_cloud = |error: &http::Error| error.status().is_some_and(|status| (400..500).contains(&status));
+        volumes.retype(disk, kind).inspect_err(|error| refused.set(by_cloud(error)))
+    };
+    ask(session, disk, send, done).map_err(|error| if refused.get() { cannot(&error.message) } else { error })?;
     let volume = wait::until(session, disk, "available")?;
     if volume.volume_type.as_deref() == Some(kind) { Ok(()) } else { Err(cannot("its backend refused")) }
 }

@@ -19,8 +19,8 @@ pub(super) struct DiskProperties {
 impl DiskProperties {
     /// The volume type, if the cloud is not to choose.
     pub(super) fn volume_type(&self, session: &Session) -> Option<String> {
-        let wanted = self.kind.as_ref().or(session.properties.default_volume_type.as_ref());
-        wanted.filter(|name| !name.is_empty()).cloned()
+        let of_disk = self.kind.as_ref().filter(|name| !name.is_empty());
+        of_disk.or(session.properties.default_volume_type.as_ref().filter(|name| !name.is_empty())).cloned()
     }
 }
 

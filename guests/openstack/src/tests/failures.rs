@@ -195,6 +195,18 @@ fn a_server_whose_answer_and_first_search_got_lost_is_found_when_undoing() {
 }
 
 #[test]
+fn a_server_that_the_cloud_keeps_keeps_its_ports() {
+    let (_host, cloud) = start(properties());
+    server_and_disk(&cloud);
+    for _ in 0..20 {
+        cloud.borrow_mut().fault("DELETE", "servers/*", 0, Fault::Before(Answer::text(403, "it is locked")));
+    }
+    let error = cpi().delete_vm("s".into()).unwrap_err();
+    assert!(error.message.contains("it is locked"), "{error}");
+    assert_eq!((cloud.borrow().all("servers").len(), cloud.borrow().all("ports").len()), (1, 1));
+}
+
+#[test]
 fn a_lost_answer_to_deleting_an_image_is_no_image_that_was_not_there() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("images", "i", json!({"id": "i", "status": "active"}));

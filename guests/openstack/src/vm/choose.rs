@@ -78,8 +78,9 @@ fn flavor(session: &Session, name: &str) -> Result<Flavor, Error> {
 }
 
 fn key_name(session: &Session, properties: &VmProperties) -> Result<String, Error> {
-    let name = properties.key_name.as_ref().or(session.properties.default_key_name.as_ref());
-    let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+    let named = properties.key_name.as_ref().filter(|name| !name.is_empty());
+    let default = session.properties.default_key_name.as_ref().filter(|name| !name.is_empty());
+    let name = named.or(default).ok_or_else(|| {
         Error::cpi("properties.default_key_name: is missing; set it, or cloud_properties.key_name of the VM type")
     })?;
     if !session.compute()?.has_key(name)? {

@@ -55,13 +55,23 @@ impl Made {
     fn undo(&self, session: &Session, boots_from_volume: bool) -> Result<(), Error> {
         let ports: Vec<String> = self.ports.iter().map(|port| port.id.clone()).collect();
         let found = match &self.server {
-            None if self.unclear => session.compute()?.server_named(&self.name)?.map(|server| server.id),
-            known => known.clone(),
+            None if self.unclear => self.look(session),
+            known => Ok(known.clone()),
         };
         match found {
-            Some(server) => remove::server(session, &server, boots_from_volume, &ports),
-            None => remove::ports(session, &ports),
+            Ok(Some(server)) => remove::server(session, &server, boots_from_volume, &ports),
+            Ok(None) => remove::ports(session, &ports),
+            Err(error) => {
+                let left = remove::ports(session, &ports).err().map(|left| format!("; {left}")).unwrap_or_default();
+                Err(Error::cloud(format!("whether there is a server {} is not known: {error}{left}", self.name)))
+            }
         }
+    }
+}
+
+impl Made {
+    fn look(&self, session: &Session) -> Result<Option<String>, Error> {
+        Ok(session.compute()?.server_named(&self.name)?.map(|server| server.id))
     }
 }
 
@@ -122,12 +132,13 @@ impl Build<'_> {
         let (last, others) = self.choice.zones.split_last().ok_or_else(|| Error::cpi("no zone to try"))?;
         for zone in others {
             match self.server_in(zone, user_data, made) {
-                Err(failure) if clock::ending().is_none() => {
+                Err(failure) if clock::ending().is_none() && !made.unclear => {
                     log::warn(format_args!("zone {zone}: {}; trying the next one", failure.message));
                     if let Some(server) = made.server.take() {
                         // Its ports stay: the next server gets them.
                         remove::only_server(self.session, &server, self.choice.boot_volume.is_some())
-                            .inspect_err(|_| made.server = Some(server))?;
+                            .inspect_err(|_| made.server = Some(server))
+                            .map_err(Error::from)?;
                     }
                 }
                 outcome => return outcome,
@@ -141,7 +152,7 @@ impl Build<'_> {
         let body = self.body(zone, user_data, made)?;
         let post = || compute.create_server(&body);
         let posted = once(&format!("server {}", made.name), post, || compute.server_named(&made.name));
-        made.unclear = posted.as_ref().is_err_and(unclear);
+        made.unclear |= posted.as_ref().is_err_and(unclear);
         let vm = posted?.id;
         made.server = Some(vm.clone());
         self.session.poll().until(&format!("server `{vm}` to be active"), || match compute.server(&vm)? {

@@ -10,9 +10,9 @@ pub(super) fn find(networking: &Networking, address: &str) -> Result<FloatingIp,
     let mut found = networking.floating_ips(address)?;
     if found.len() > 1 {
         let networks: Vec<&str> = found.iter().map(|ip| ip.floating_network_id.as_str()).collect();
-        return Err(Error::cloud(format!("floating IP {address} is in several networks: {}", networks.join(", "))));
+        return Err(Error::cpi(format!("floating IP {address} is in several networks: {}", networks.join(", "))));
     }
-    found.pop().ok_or_else(|| Error::cloud(format!("floating IP {address} is not allocated; allocate it first")))
+    found.pop().ok_or_else(|| Error::cpi(format!("floating IP {address} is not allocated; allocate it first")))
 }
 
 pub(super) fn associate(networking: &Networking, floating_ip: &FloatingIp, port: &str) -> Result<(), Error> {

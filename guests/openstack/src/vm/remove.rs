@@ -1,22 +1,39 @@
 //! Takes a server away with all that was made for it: its ports, and the volume
 //! it booted from. Disks are only detached, which Nova does. Every step is tried
-//! whatever became of the others, and what is not certain is an error.
+//! whatever became of the others, and what is not certain is an error. Only a
+//! server that Nova keeps also keeps its ports.
 
 use wasm_cpi_sdk::Error;
 
-use crate::api::{Server, patiently};
+use crate::api::{Server, patiently, unclear};
 use crate::session::Session;
 
 /// With these ports: those that were made for it. Nova takes its own away.
 pub(super) fn server(session: &Session, id: &str, boots_from_volume: bool, ports: &[String]) -> Result<(), Error> {
     let mut problems = vec![];
-    problems.extend(only_server(session, id, boots_from_volume).err());
+    match only_server(session, id, boots_from_volume) {
+        Err(Kept { for_sure: true, error }) => return Err(error),
+        outcome => problems.extend(outcome.err().map(Error::from)),
+    }
     problems.extend(self::ports(session, ports).err());
     together(problems)
 }
 
+/// A server that is not gone for certain.
+pub(super) struct Kept {
+    /// Nova refused, and it goes on running.
+    for_sure: bool,
+    error: Error,
+}
+
+impl From<Kept> for Error {
+    fn from(kept: Kept) -> Error {
+        kept.error
+    }
+}
+
 /// Leaves its ports.
-pub(super) fn only_server(session: &Session, id: &str, boots_from_volume: bool) -> Result<(), Error> {
+pub(super) fn only_server(session: &Session, id: &str, boots_from_volume: bool) -> Result<(), Kept> {
     let mut problems = vec![];
     let mut volumes = vec![];
     if boots_from_volume {
@@ -27,9 +44,10 @@ pub(super) fn only_server(session: &Session, id: &str, boots_from_volume: bool) 
     }
     match delete(session, id) {
         Ok(()) => problems.extend(volumes.iter().filter_map(|volume| volume_is_gone(session, volume).err())),
-        Err(error) => problems.push(error),
+        Err(kept) if kept.for_sure => return Err(kept),
+        Err(kept) => problems.push(kept.error),
     }
-    together(problems)
+    together(problems).map_err(|error| Kept { for_sure: false, error })
 }
 
 pub(super) fn ports(session: &Session, ids: &[String]) -> Result<(), Error> {
@@ -43,9 +61,11 @@ pub(super) fn ports(session: &Session, ids: &[String]) -> Result<(), Error> {
     together(ids.iter().filter_map(delete).collect())
 }
 
-fn delete(session: &Session, id: &str) -> Result<(), Error> {
-    let compute = session.compute()?;
-    patiently(|| compute.delete_server(id)).map_err(|error| error.context(format_args!("deleting server {id}")))?;
+fn delete(session: &Session, id: &str) -> Result<(), Kept> {
+    let compute = session.compute().map_err(|error| Kept { for_sure: true, error })?;
+    let mut refused = false;
+    patiently(|| compute.delete_server(id).inspect_err(|error| refused = !unclear(error)))
+        .map_err(|error| Kept { for_sure: refused, error: error.context(format_args!("deleting server {id}")) })?;
     let mut last: Option<Server> = None;
     let gone = session.certainly(&format!("server `{id}` to be gone"), || {
         last = compute.server(id)?.filter(|server| !server.is_gone());
@@ -55,6 +75,7 @@ fn delete(session: &Session, id: &str) -> Result<(), Error> {
         Some(server) if server.status == "ERROR" => Error::cloud(format!("{error}: {}", server.fault())),
         _ => error,
     })
+    .map_err(|error| Kept { for_sure: false, error })
 }
 
 /// Those that Nova made for the server to boot from.
