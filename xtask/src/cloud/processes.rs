@@ -235,10 +235,11 @@ mod tests {
         for _ in (0..300).take_while(|_| all() < 4) {
             thread::sleep(PAUSE);
         }
-        assert_eq!(all(), 4);
-        assert_eq!(mine.stop().unwrap(), 2);
+        assert!(all() >= 4);
+        // More, if one is just about to become another.
+        assert!(mine.stop().unwrap() >= 2);
         assert!(!mine.is_running("sleeper") && other.is_running("sleeper"));
-        assert_eq!((mine.stop().unwrap(), other.stop().unwrap()), (0, 2));
+        assert!(mine.stop().unwrap() == 0 && other.stop().unwrap() >= 2);
     }
 
     #[test]
