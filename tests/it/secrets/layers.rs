@@ -142,8 +142,8 @@ fn an_origin_from_a_property_is_held_to_the_same_rules() {
         response.fails(CPI_ERROR, &["policy.json", "`http[0].to`", said]);
         assert!(!response.json.to_string().contains("u:p@"), "{}", response.json);
     }
-    // Of a URL, as catalogs and cpi-configs have them, it is the origin that counts.
+    // Of a URL, as catalogs and cpi-configs have them, paths are below its own.
     let server = Server::answering(Answer::ok(""));
     let job = job(json!({"http": [templated(json!({}))]}), &server.url("/v3/?x"));
-    answered(&probe::outcomes_in(call(&job, &json!([get(&server.url("/other"))])).run().message())[0], 200);
+    answered(&probe::outcomes_in(call(&job, &json!([get(&server.url("/v3/other"))])).run().message())[0], 200);
 }

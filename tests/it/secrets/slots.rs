@@ -259,7 +259,7 @@ fn agent_settings_go_into_no_slot_that_is_not_for_them_and_not_in_pieces() {
 
 #[test]
 fn a_vm_whose_settings_were_never_sent_is_no_success() {
-    let server = Server::start(|seen| if seen.target() == "/vms" { Answer::new(503, "later") } else { Answer::ok("") });
+    let server = Server::start(|seen| if seen.target() == "/vms" { Answer::new(403, "no") } else { Answer::ok("") });
     let job = slotted(&server, "json:/data", json!(["agent"]));
     let bootstrap = json!({"op": "agent.bootstrap"});
     let send = post(&server.url("/vms"), &json!({"data": "{{0.ok}}"}));
