@@ -73,15 +73,23 @@ impl Server {
     }
 
     /// Plain HTTP on the loopback address of IPv6; None where a machine has none.
+    /// Its port of IPv4 is nobody's while what is answered lasts: a name has
+    /// both addresses, and another test's server would answer there.
     #[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
-    pub fn over_ipv6(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Option<Server> {
+    pub fn over_ipv6() -> Option<(Server, impl Sized)> {
         if let Err(error) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
             eprintln!("skipped, as this machine has no IPv6: {error}");
             return None;
         }
-        Some(Server::raw("http", Ipv6Addr::LOCALHOST.into(), move |mut stream, record| {
-            serve(&mut stream, record, &answer)
-        }))
+        let start = || {
+            Server::raw("http", Ipv6Addr::LOCALHOST.into(), |mut stream, record| {
+                serve(&mut stream, record, &|_| Answer::ok(""))
+            })
+        };
+        std::iter::repeat_with(start).take(100).find_map(|server| {
+            let taken = Server::nobody(server.port())?;
+            Some((server, taken))
+        })
     }
 
     /// Does what it wants with each connection.
