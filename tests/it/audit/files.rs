@@ -152,16 +152,20 @@ fn lines_that_had_no_room_are_counted_if_the_last_one_has() {
     // A file of the test's own fills the disk, and makes room when the guest says so.
     let job = Job::default().configure(|config| config["audit"] = json!({"path": "../disk/audit.log"}));
     let (disk, path) = (job.path("disk"), job.path("disk/audit.log"));
-    make_dir(&disk);
-    let Some(_mounted) = SmallDisk::mount(&disk, "size=32k") else { return };
     let filler = disk.join("filler");
-    let _ = fs::write(&filler, vec![0; 64 * 1024]);
-    let server = tests::servers::Server::start(move |_| {
-        let _ = fs::remove_file(&filler);
-        tests::servers::Answer::ok("")
+    let server = tests::servers::Server::start({
+        let filler = filler.clone();
+        move |_| {
+            let _ = fs::remove_file(&filler);
+            tests::servers::Answer::ok("")
+        }
     });
     let policy = json!({"version": 1, "http": [server.grant("api")]});
     let job = job.policy(policy).configure(|config| config["allow_local"] = json!(true));
+    make_dir(&disk);
+    // After the job, so that it is gone when the job's directory goes.
+    let Some(_mounted) = SmallDisk::mount(&disk, "size=32k") else { return };
+    let _ = fs::write(&filler, vec![0; 64 * 1024]);
     let script = json!([
         uses("vm-1", 5),
         {"op": "http", "url": server.url("/")},
