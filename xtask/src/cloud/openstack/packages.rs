@@ -38,9 +38,6 @@ const PACKAGES: [&str; 17] = [
 
 const BUS: &str = "rabbitmq-server";
 
-/// Installs a hundred packages in seconds, for which pip takes minutes.
-const UV: &str = "uv==0.13.7";
-
 /// The pythons that these versions run on.
 const PYTHONS: [&str; 3] = ["3.10", "3.11", "3.12"];
 
@@ -84,7 +81,6 @@ fn unpack(lab: &Lab, to: &Path) -> Result<()> {
 }
 
 pub(super) fn python(lab: &Lab) -> Result<()> {
-    let lock = lab.data.join("requirements.lock");
     if lab.is_current(&lab.venv)? {
         return Ok(());
     }
@@ -99,10 +95,14 @@ pub(super) fn python(lab: &Lab) -> Result<()> {
     };
     run(command::new("/usr/bin/python3").args(["-m", "venv", "--clear"]).arg(&lab.venv))?;
     let bin = lab.venv.join("bin");
-    run(command::new(bin.join("pip")).args(["install", "--quiet", "--disable-pip-version-check", UV]))?;
-    let mut install = command::new(bin.join("uv"));
-    install.args(["pip", "install", "--quiet", "--no-deps", "--python"]).arg(bin.join("python"));
-    run(install.arg("--requirements").arg(&lock))?;
+    // Files that are not those of the lock are refused by both.
+    let install = ["install", "--quiet", "--no-deps", "--require-hashes", "-r"];
+    let mut pip = command::new(bin.join("pip"));
+    run(pip.arg("--disable-pip-version-check").args(install).arg(lab.data.join("installer.lock")))?;
+    // It installs a hundred packages in seconds, for which pip takes minutes.
+    let mut uv = command::new(bin.join("uv"));
+    uv.arg("pip").args(install).arg(lab.data.join("requirements.lock"));
+    run(uv.arg("--python").arg(bin.join("python")))?;
     let driver = format!("lib/python{version}/site-packages/oslo_messaging/_drivers/amqpdriver.py");
     let driver = lab.venv.join(driver);
     let text = fs::read_to_string(&driver).with_context(|| format!("{} cannot be read", driver.display()))?;
