@@ -1,6 +1,6 @@
-"""Fills Keystone: a user for each service, their endpoints, and the project that tests work in.
+"""Fills Keystone: a user for each service, and their endpoints.
 
-stdin: {"identity", "secret", "api_key", "services": [[user, type, url], ...]}
+stdin: {"identity", "secret", "services": [[user, type, url], ...]}
 """
 
 import json
@@ -32,7 +32,3 @@ for name, kind, url in given["services"]:
     service = make("service", name=name, type=kind)
     for interface in ("public", "internal", "admin"):
         make("endpoint", service_id=service, interface=interface, url=url, region_id="RegionOne")
-
-project = make("project", name="bosh", domain_id="default")
-user = make("user", name="bosh", password=given["api_key"], domain_id="default")
-member(project, user, "member")

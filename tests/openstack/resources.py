@@ -7,12 +7,16 @@ stdout: cloud.json, see `cargo xtask cloud up`
 import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from api import Api
 
+# More tests side by side than this wait for each other.
+TENANTS = 7
+
 given = json.load(sys.stdin)
 admin = Api(given["identity"], "admin", given["secret"], "admin")
-bosh = Api(given["identity"], "bosh", given["api_key"], "bosh")
+roles = {role["name"]: role["id"] for role in admin("identity", "GET", "/roles")["roles"]}
 
 
 def wait_for(what, found):
@@ -27,18 +31,58 @@ def network(api, kind, **fields):
     return api("network", "POST", f"/v2.0/{kind}s".replace("_", "-"), {kind: fields})[kind]
 
 
+def tenant(name):
+    """A project of its own with a user, room for tests, a network, an address and credentials."""
+    project = {"project": {"name": name, "domain_id": "default"}}
+    project = admin("identity", "POST", "/projects", project)["project"]["id"]
+    user = {"user": {"name": name, "password": given["api_key"], "domain_id": "default"}}
+    user = admin("identity", "POST", "/users", user)["user"]["id"]
+    admin("identity", "PUT", f"/projects/{project}/users/{user}/roles/{roles['member']}")
+    # The defaults are too small for tests side by side. Tests of quotas set their own.
+    quota = {"instances": 200, "cores": 400, "ram": 800000, "key_pairs": 100, "server_groups": 200}
+    admin("compute", "PUT", f"/os-quota-sets/{project}", {"quota_set": quota | {"server_group_members": 100}})
+    quota = {"volumes": 500, "snapshots": 500, "gigabytes": 8000, "per_volume_gigabytes": 2000}
+    admin("block-storage", "PUT", f"/os-quota-sets/{project}", {"quota_set": quota})
+    quota = {"network": 100, "subnet": 100, "port": 1000, "router": 20, "floatingip": 100}
+    quota |= {"security_group": 100, "security_group_rule": 1000}
+    admin("network", "PUT", f"/v2.0/quotas/{project}", {"quota": quota})
+
+    own = Api(given["identity"], name, given["api_key"], name)
+    private = network(own, "network", name="bosh")["id"]
+    pool = {"start": "10.0.0.100", "end": "10.0.0.254"}
+    inside = {"network_id": private, "ip_version": 4, "cidr": "10.0.0.0/24", "allocation_pools": [pool]}
+    subnet = network(own, "subnet", **inside)["id"]
+    router = network(own, "router", name="bosh", external_gateway_info={"network_id": external})["id"]
+    own("network", "PUT", f"/v2.0/routers/{router}/add_router_interface", {"subnet_id": subnet})
+    group = network(own, "security_group", name="bosh")["id"]
+    network(own, "security_group_rule", security_group_id=group, direction="ingress", remote_group_id=group)
+    address = network(own, "floatingip", floating_network_id=external)["floating_ip_address"]
+
+    own("compute", "POST", "/os-keypairs", {"keypair": {"name": "bosh"}})
+    credential = {"application_credential": {"name": "bosh", "roles": [{"name": "member"}]}}
+    credential = own("identity", "POST", f"/users/{own.user}/application_credentials", credential)
+    credential = credential["application_credential"]
+    return {
+        "username": name,
+        "api_key": given["api_key"],
+        "project": name,
+        "application_credential_id": credential["id"],
+        "application_credential_secret": credential["secret"],
+        "endpoints": {
+            "compute": own.endpoints["compute"],
+            "image": own.endpoints["image"],
+            "network": own.endpoints["network"],
+            "volume": own.endpoints["volumev3"],
+        },
+        "network": private,
+        "subnet": subnet,
+        "floating_ip": address,
+    }
+
+
 wait_for("a compute host", lambda: admin("compute", "GET", "/os-hypervisors")["hypervisors"])
 pools = "/scheduler-stats/get_pools"
 wait_for("storage for volumes", lambda: admin("block-storage", "GET", pools)["pools"])
-
-# The defaults are too small for tests side by side. Tests of quotas set their own.
-quota = {"instances": 200, "cores": 400, "ram": 800000, "key_pairs": 100, "server_groups": 200}
-admin("compute", "PUT", f"/os-quota-sets/{bosh.project}", {"quota_set": quota | {"server_group_members": 100}})
-quota = {"volumes": 500, "snapshots": 500, "gigabytes": 8000, "per_volume_gigabytes": 2000}
-admin("block-storage", "PUT", f"/os-quota-sets/{bosh.project}", {"quota_set": quota})
-quota = {"network": 100, "subnet": 100, "port": 1000, "router": 20, "floatingip": 100}
-quota |= {"security_group": 100, "security_group_rule": 1000}
-admin("network", "PUT", f"/v2.0/quotas/{bosh.project}", {"quota": quota})
 
 flavors = {}
 for name, ram, vcpus, disk, ephemeral in (
@@ -56,40 +100,16 @@ flat = {"router:external": True, "provider:network_type": "flat", "provider:phys
 external = network(admin, "network", name="public", **flat)["id"]
 network(admin, "subnet", network_id=external, ip_version=4, cidr="172.24.4.0/24", enable_dhcp=False)
 
-private = network(bosh, "network", name="bosh")["id"]
-pool = {"start": "10.0.0.100", "end": "10.0.0.254"}
-subnet = network(bosh, "subnet", network_id=private, ip_version=4, cidr="10.0.0.0/24", allocation_pools=[pool])["id"]
-router = network(bosh, "router", name="bosh", external_gateway_info={"network_id": external})["id"]
-bosh("network", "PUT", f"/v2.0/routers/{router}/add_router_interface", {"subnet_id": subnet})
-group = network(bosh, "security_group", name="bosh")["id"]
-network(bosh, "security_group_rule", security_group_id=group, direction="ingress", remote_group_id=group)
-address = network(bosh, "floatingip", floating_network_id=external)["floating_ip_address"]
+bosh = tenant("bosh")
+with ThreadPoolExecutor(4) as threads:
+    tenants = list(threads.map(tenant, [f"tests-{number}" for number in range(1, TENANTS + 1)]))
 
-bosh("compute", "POST", "/os-keypairs", {"keypair": {"name": "bosh"}})
-credential = {"application_credential": {"name": "bosh", "roles": [{"name": "member"}]}}
-credential = bosh("identity", "POST", f"/users/{bosh.user}/application_credentials", credential)
-credential = credential["application_credential"]
-
-cloud = {
+cloud = bosh | {
     "auth_url": given["identity"],
     "region": "RegionOne",
-    "username": "bosh",
-    "api_key": given["api_key"],
     "domain": "Default",
-    "project": "bosh",
-    "application_credential_id": credential["id"],
-    "application_credential_secret": credential["secret"],
-    "endpoints": {
-        "compute": bosh.endpoints["compute"],
-        "image": bosh.endpoints["image"],
-        "network": bosh.endpoints["network"],
-        "volume": bosh.endpoints["volumev3"],
-    },
     "flavors": flavors,
-    "network": private,
-    "subnet": subnet,
     "external_network": external,
-    "floating_ip": address,
     "security_group": "bosh",
     "key_name": "bosh",
     "availability_zone": "nova",
@@ -97,5 +117,7 @@ cloud = {
     "metadata_url": given["metadata_url"],
     "metadata_proxy_shared_secret": given["metadata_secret"],
     "admin": {"username": "admin", "api_key": given["secret"], "project": "admin"},
+    # What differs for each of these: tests that count what is there need to be alone.
+    "tenants": tenants,
 }
 print(json.dumps(cloud, indent=2))

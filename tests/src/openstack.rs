@@ -46,8 +46,8 @@ mod volume_actions;
 mod wire;
 
 pub use client::{Api, Contents};
-pub use clouds::{alone, on_each_cloud};
-pub use faults::{Fault, Hits, Rule};
+pub use clouds::{Tenant, on_each_cloud, on_each_secure_cloud};
+pub use faults::{Fault, Hits, Rule, Step, Steps};
 pub use gateway::Gateway;
 pub use message::{Request, Response};
 pub use recording::Recorded;

@@ -10,6 +10,7 @@ mod gone;
 mod least;
 mod life;
 mod matrix;
+mod plays;
 mod refused;
 mod tls;
 mod trouble;
@@ -17,12 +18,16 @@ mod trouble;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 use tests::openstack::{Api, Contents, Gateway, Service};
 use tests::registry_server::RegistryServer;
 use tests::response::CANARY;
 use tests::{Call, Job, Response, archive, dist, job};
 
 const DIRECTOR: &str = "5f0e7d9a-6f0c-4f9d-9d53-0c9a5c0b7a11";
+
+/// Real services take their time on a busy machine.
+const GUARD: Duration = Duration::from_secs(240);
 
 /// How the job logs in, each with the preset for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +118,7 @@ impl<'g> Cpi<'g> {
 
     #[track_caller]
     fn ask(&self, method: &str, arguments: Value) -> Response {
-        let response = self.call(method, arguments).run();
+        let response = self.call(method, arguments).guard(GUARD).run();
         self.keeps_secrets(&response);
         response
     }
@@ -178,7 +183,7 @@ fn properties(cloud: &Value, way: Way, project: &str) -> Value {
     let mut properties = json!({
         "auth_url": cloud["auth_url"], "region": cloud["region"], "endpoints": cloud["endpoints"],
         "default_key_name": cloud["key_name"], "default_security_groups": [cloud["security_group"]],
-        "state_timeout": 60, "wait_resource_poll_interval": 1,
+        "state_timeout": 180, "wait_resource_poll_interval": 1,
     });
     let names: &[&str] = match way {
         Way::Password => &["username", "api_key", "project", "domain"],

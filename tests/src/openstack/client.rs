@@ -163,7 +163,7 @@ impl Api {
                 return self.told(&[("server", servers), ("volume", volumes), ("snapshot", snapshots)]);
             }
             assert!(Instant::now() < until, "deletes without end: {servers:?} {volumes:?} {snapshots:?}");
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(200));
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::message::{Request, Response};
 use super::service::Service;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What goes wrong with a request.
@@ -34,6 +35,27 @@ pub struct Rule {
     skip: usize,
     /// How many; one at first.
     times: Option<usize>,
+    /// Instead of both.
+    step: Option<Step>,
+}
+
+/// One of the different requests of a client, whatever it is about: ids are `*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// `GET /servers/*`
+    pub request: String,
+    /// Which of those that look the same, from one.
+    pub nth: usize,
+    /// Who waits for something looks as often as it takes: which look, from one.
+    pub look: usize,
+}
+
+/// Tells the steps of a client from each other: every request is one, but a GET
+/// that repeats the one before it is another look of the same.
+#[derive(Debug, Default)]
+pub struct Steps {
+    last: Option<(String, Step)>,
+    seen: BTreeMap<String, usize>,
 }
 
 /// A fault that waits for its requests.
@@ -41,6 +63,7 @@ pub(super) struct Planned {
     rule: Rule,
     fault: Fault,
     seen: AtomicUsize,
+    steps: Mutex<Steps>,
     hits: Arc<AtomicUsize>,
 }
 
@@ -89,6 +112,11 @@ impl Rule {
         Rule { times: Some(times), ..self }
     }
 
+    /// The one request that this is, as `Steps` counts them.
+    pub fn step(step: &Step) -> Rule {
+        Rule { step: Some(step.clone()), ..Rule::default() }
+    }
+
     fn matches(&self, service: Service, request: &Request) -> bool {
         self.service.is_none_or(|wanted| wanted == service)
             && self.method.as_ref().is_none_or(|method| *method == request.method)
@@ -99,7 +127,9 @@ impl Rule {
 impl Planned {
     pub(super) fn new(rule: Rule, fault: Fault) -> (Planned, Hits) {
         let hits = Arc::new(AtomicUsize::new(0));
-        (Planned { rule, fault, seen: AtomicUsize::new(0), hits: Arc::clone(&hits) }, Hits(hits))
+        let planned =
+            Planned { rule, fault, seen: AtomicUsize::new(0), steps: Mutex::default(), hits: Arc::clone(&hits) };
+        (planned, Hits(hits))
     }
 
     /// The fault, if this request is one of those meant.
@@ -107,13 +137,40 @@ impl Planned {
         if !self.rule.matches(service, request) {
             return None;
         }
-        let number = self.seen.fetch_add(1, Ordering::SeqCst);
-        let end = self.rule.skip.saturating_add(self.rule.times.unwrap_or(1));
-        if !(self.rule.skip..end).contains(&number) {
+        let meant = match &self.rule.step {
+            Some(wanted) => {
+                let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+                steps.next(&request.method, &request.target, &service.relative(&request.path)) == *wanted
+            }
+            None => {
+                let number = self.seen.fetch_add(1, Ordering::SeqCst);
+                let end = self.rule.skip.saturating_add(self.rule.times.unwrap_or(1));
+                (self.rule.skip..end).contains(&number)
+            }
+        };
+        if !meant {
             return None;
         }
         self.hits.fetch_add(1, Ordering::SeqCst);
         Some(self.fault.clone())
+    }
+}
+
+impl Steps {
+    /// What the next request is; the path is without the service's prefix.
+    pub fn next(&mut self, method: &str, target: &str, path: &str) -> Step {
+        let step = match self.last.take() {
+            Some((last, step)) if method == "GET" && last == target => Step { look: step.look + 1, ..step },
+            _ => {
+                let parts: Vec<&str> = path.split('/').map(|part| if part.len() > 30 { "*" } else { part }).collect();
+                let request = format!("{method} {}", parts.join("/"));
+                let seen = self.seen.entry(request.clone()).or_default();
+                *seen += 1;
+                Step { request, nth: *seen, look: 1 }
+            }
+        };
+        self.last = (method == "GET").then(|| (target.to_owned(), step.clone()));
+        step
     }
 }
 
@@ -153,6 +210,34 @@ mod tests {
         ] {
             assert_eq!(fits(pattern, path), fit, "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn a_get_that_is_repeated_is_another_look_and_all_else_is_a_step() {
+        let id = "5f0e7d9a-6f0c-4f9d-9d53-0c9a5c0b7a11";
+        let one = format!("/servers/{id}");
+        let mut steps = Steps::default();
+        for (method, target, request, nth, look) in [
+            ("POST", "/servers", "POST /servers", 1, 1),
+            ("POST", "/servers", "POST /servers", 2, 1),
+            ("GET", &one, "GET /servers/*", 1, 1),
+            ("GET", &one, "GET /servers/*", 1, 2),
+            ("GET", &one, "GET /servers/*", 1, 3),
+            ("DELETE", &one, "DELETE /servers/*", 1, 1),
+            ("DELETE", &one, "DELETE /servers/*", 2, 1),
+            ("GET", &one, "GET /servers/*", 2, 1),
+            ("GET", "/servers/detail", "GET /servers/detail", 1, 1),
+        ] {
+            let step = Step { request: request.to_owned(), nth, look };
+            assert_eq!(steps.next(method, target, target), step, "{method} {target}");
+        }
+        let step = Step { request: "GET /b".to_owned(), nth: 1, look: 2 };
+        let (planned, hits) = Planned::new(Rule::step(&step), Fault::ResetBefore);
+        for (target, struck) in [("/a", false), ("/b", false), ("/b", true), ("/b", false), ("/a", false)] {
+            let request = Request::new("GET", &format!("/v2.1{target}"), Vec::new());
+            assert_eq!(planned.strike(Service::Compute, &request).is_some(), struck, "{target}");
+        }
+        assert_eq!(hits.count(), 1);
     }
 
     #[test]

@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const VARIABLE: &str = "WASM_CPI_OPENSTACK";
 
 /// A cloud that wrote this about itself.
+#[derive(Clone)]
 pub struct Real {
     cloud: Value,
 }
@@ -35,6 +36,20 @@ impl Real {
     pub fn from_file(path: &std::path::Path) -> io::Result<Real> {
         let cloud = serde_json::from_slice(&std::fs::read(path)?)?;
         Ok(Real { cloud })
+    }
+
+    /// The same cloud as each of its tenants sees it, if it names any.
+    pub fn tenants(&self) -> Vec<Real> {
+        let own = self.cloud["tenants"].as_array().into_iter().flatten().filter_map(Value::as_object);
+        let seen = own.map(|own| {
+            let mut cloud = self.cloud.clone();
+            cloud["tenants"].take();
+            for (key, value) in own {
+                cloud[key] = value.clone();
+            }
+            Real { cloud }
+        });
+        seen.collect()
     }
 }
 

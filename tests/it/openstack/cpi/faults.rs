@@ -2,12 +2,16 @@
 //! its requests, and whatever it answers, the cloud holds nothing that the
 //! answer does not own.
 
-use super::{Cpi, manual};
+use super::plays::Play;
+use super::{Cpi, GUARD};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::time::Duration;
 use tests::Response;
-use tests::openstack::{Contents, Fault, Gateway, Hits, Rule};
+use tests::openstack::{Contents, Fault, Gateway, Hits, Recorded, Rule, Step, Steps};
+
+/// Of a call whose time is over while it waits for an answer, in seconds: enough
+/// for all that it asks before on a busy machine.
+const WALL: u32 = 20;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,140 +64,53 @@ impl Kind {
         }
     }
 
-    fn limits(self) -> Value {
+    fn limits(self, patience: u32) -> Value {
         match self {
-            // A request may take both of these together. Long enough for every other
-            // request on a busy machine.
-            Kind::Timeout | Kind::Term => json!({"connect_seconds": 3, "first_byte_seconds": 3}),
-            Kind::Wall => json!({"wall_seconds": 15, "create_stemcell_wall_seconds": 15}),
+            // A request may take both of these together.
+            Kind::Timeout | Kind::Term => json!({"connect_seconds": patience, "first_byte_seconds": patience}),
+            Kind::Wall => json!({"wall_seconds": WALL, "create_stemcell_wall_seconds": WALL}),
             _ => json!({}),
         }
     }
 }
 
-/// A method in a situation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Play {
-    CreateStemcell,
-    CreateVm,
-    /// An address of the cloud's choice, a volume to boot from, a server group.
-    CreateVmOfVolume,
-    DeleteVm,
-    AttachDisk,
-    DetachDisk,
-    CreateDisk,
-    DeleteDisk,
-    SnapshotDisk,
-    CreateNetwork,
-}
-
-impl Play {
-    pub(super) const ALL: [Play; 10] = [
-        Play::CreateStemcell,
-        Play::CreateVm,
-        Play::CreateVmOfVolume,
-        Play::DeleteVm,
-        Play::AttachDisk,
-        Play::DetachDisk,
-        Play::CreateDisk,
-        Play::DeleteDisk,
-        Play::SnapshotDisk,
-        Play::CreateNetwork,
-    ];
-
-    fn method(self) -> &'static str {
-        match self {
-            Play::CreateStemcell => "create_stemcell",
-            Play::CreateVm | Play::CreateVmOfVolume => "create_vm",
-            Play::DeleteVm => "delete_vm",
-            Play::AttachDisk => "attach_disk",
-            Play::DetachDisk => "detach_disk",
-            Play::CreateDisk => "create_disk",
-            Play::DeleteDisk => "delete_disk",
-            Play::SnapshotDisk => "snapshot_disk",
-            Play::CreateNetwork => "create_network",
-        }
-    }
-
-    /// Where there is what it needs from before.
-    fn stage(self, scene: &Scene<'_>) -> Value {
-        let cpi = &scene.cpi;
-        let dynamic = json!({"net": {"type": "dynamic", "cloud_properties": {"net_id": cpi.cloud["network"]}}});
-        match self {
-            Play::CreateStemcell => json!([cpi.image(), {"name": "little", "disk_format": "raw"}]),
-            Play::CreateVm => {
-                let mut networks = manual(&cpi.cloud, "10.0.0.31");
-                networks["vip"] = json!({"type": "vip", "ip": cpi.cloud["floating_ip"], "cloud_properties": {}});
-                json!(["agent", scene.stemcell, {"instance_type": "m1.tiny"}, networks, [], {}])
-            }
-            Play::CreateVmOfVolume => {
-                let properties = json!({"instance_type": "m1.tiny", "boot_from_volume": true});
-                json!(["agent", scene.stemcell, properties, dynamic, [], {"bosh": {"group": "g"}}])
-            }
-            Play::DeleteVm => {
-                let networks = manual(&cpi.cloud, "10.0.0.32");
-                let properties = json!({"instance_type": "m1.tiny", "boot_from_volume": true});
-                json!([cpi.create_vm(json!(["agent", scene.stemcell, properties, networks, [], {}])).0])
-            }
-            Play::AttachDisk => json!([scene.vm, scene.disk]),
-            Play::DetachDisk => {
-                cpi.ok("attach_disk", json!([scene.vm, scene.disk]));
-                json!([scene.vm, scene.disk])
-            }
-            Play::CreateDisk => json!([1024, {}, scene.vm]),
-            Play::DeleteDisk => json!([cpi.cid("create_disk", json!([1024, {}, null]))]),
-            Play::SnapshotDisk => json!([scene.disk, {"deployment": "d"}]),
-            Play::CreateNetwork => json!([{"type": "manual", "range": "10.8.0.0/24", "cloud_properties": {}}]),
-        }
-    }
-
-    /// Takes away what the answer owns; of a delete that failed, all.
-    fn clean(self, cpi: &Cpi<'_>, arguments: &Value, response: &Response) {
-        let result = &response.json["result"];
-        let made = response.json["error"].is_null();
-        let (undo, cid) = match self {
-            Play::CreateStemcell => ("delete_stemcell", json!([result])),
-            Play::CreateVm | Play::CreateVmOfVolume => ("delete_vm", json!([result[0]])),
-            Play::AttachDisk => ("detach_disk", arguments.clone()),
-            Play::CreateDisk => ("delete_disk", json!([result])),
-            Play::SnapshotDisk => ("delete_snapshot", json!([result])),
-            Play::CreateNetwork => ("delete_network", json!([result[0]])),
-            Play::DeleteVm | Play::DetachDisk | Play::DeleteDisk => {
-                if !made {
-                    let again = cpi.ask(self.method(), arguments.clone());
-                    let gone = ["Bosh::Clouds::VMNotFound", "Bosh::Clouds::DiskNotFound"];
-                    let fine = again.json["error"].is_null() || gone.contains(&again.error_type());
-                    assert!(fine, "a second {self:?}: {}", again.json);
-                }
-                return;
-            }
-        };
-        if made {
-            cpi.ok(undo, cid);
-        }
-    }
-}
-
-/// A cloud with a stemcell, a VM and a disk.
+/// A tenant with a stemcell, a VM and a disk.
 pub(super) struct Scene<'g> {
     pub(super) cpi: Cpi<'g>,
+    /// What was there before all this.
     before: Contents,
-    stemcell: String,
-    vm: String,
-    disk: String,
+    /// What is there between the plays.
+    settled: Contents,
+    pub(super) stemcell: String,
+    pub(super) vm: String,
+    pub(super) disk: String,
+    /// How long a request may take where answers do not come, in seconds: longer
+    /// than any other request takes on a busy machine.
+    patience: u32,
 }
 
 impl<'g> Scene<'g> {
-    pub(super) fn new(gateway: &'g Gateway) -> Scene<'g> {
-        let cpi = Cpi::new(gateway).set("enable_auto_anti_affinity", json!(true));
+    /// Of the VM.
+    pub(super) const ADDRESS: &'static str = "10.0.0.30";
+
+    pub(super) fn new(gateway: &'g Gateway, patience: u32) -> Scene<'g> {
+        // Each look at a server is work for several real services.
+        let cpi = Cpi::new(gateway)
+            .set("enable_auto_anti_affinity", json!(true))
+            .set("wait_resource_poll_interval", json!(5));
         let before = cpi.api.contents();
         let stemcell = cpi.stemcell();
-        let vm = cpi.create_vm(super::small(&cpi, &stemcell, "10.0.0.30")).0;
+        let vm = cpi.create_vm(super::small(&cpi, &stemcell, Scene::ADDRESS)).0;
         let disk = cpi.cid("create_disk", json!([1024, {}, null]));
-        let mut scene = Scene { cpi, before, stemcell, vm, disk };
-        // A group of this name is there from now on.
-        scene.cell(Play::CreateVmOfVolume, None, Kind::Body);
+        let mut scene = Scene { cpi, before, settled: Contents::default(), stemcell, vm, disk, patience };
+        scene.settle();
         scene
+    }
+
+    /// What is there now belongs here.
+    pub(super) fn settle(&mut self) {
+        self.cpi.gateway.clear_faults();
+        self.settled = self.cpi.api.contents();
     }
 
     pub(super) fn drop_all(self) {
@@ -204,57 +121,77 @@ impl<'g> Scene<'g> {
         assert_eq!(self.cpi.api.left_behind(&self.before), Vec::<String>::new());
     }
 
-    /// The requests of a play without faults, ids left out.
-    pub(super) fn requests(&mut self, play: Play) -> Vec<String> {
+    /// The requests of a play without faults.
+    pub(super) fn requests(&self, play: Play) -> Vec<Step> {
         let arguments = play.stage(self);
         self.cpi.gateway.forget();
         let response = self.cpi.ask(play.method(), arguments.clone());
         assert!(response.json["error"].is_null(), "{play:?}: {}", response.json);
-        let lines = self.cpi.gateway.records().iter().map(|record| line(&record.method, &record.path)).collect();
+        let mut steps = Steps::default();
+        let next = |record: &Recorded| steps.next(&record.method, &record.target, &record.path);
+        let requests = self.cpi.gateway.records().iter().map(next).collect();
         play.clean(&self.cpi, &arguments, &response);
-        lines
+        if play == Play::CreateFirstVm {
+            self.cpi.drop_groups(&self.settled);
+        }
+        requests
     }
 
-    /// Plays it with a fault at the requests of this rule; answers how it ended.
-    pub(super) fn cell(&mut self, play: Play, rule: Option<Rule>, kind: Kind) -> String {
-        let before = self.cpi.api.contents();
+    /// Plays it with a fault at each of these requests; answers how it ended.
+    pub(super) fn cell(&self, play: Play, steps: &[&Step], kind: Kind) -> String {
         let arguments = play.stage(self);
-        let gateway = self.cpi.gateway;
+        let (api, gateway) = (&self.cpi.api, self.cpi.gateway);
+        // It comes to a place that is not tidy.
+        let staged = (play == Play::CreateFirstVm).then(|| api.contents());
         gateway.forget();
-        let struck = rule.map(|rule| gateway.inject(rule, kind.fault()));
-        let response = self.call(play, &arguments, kind, struck.as_ref());
+        let struck: Vec<Hits> = steps.iter().map(|step| gateway.inject(Rule::step(step), kind.fault())).collect();
+        let response = self.call(play, &arguments, kind, &struck);
         gateway.clear_faults();
-        assert!(struck.is_none_or(|hits| hits.count() == 1), "{play:?} {kind:?}: no request was struck");
+        let told = format!("{play:?} {kind:?} at {steps:?}: {}\n{}", response.json, response.stderr);
+        assert!(struck.iter().all(|hits| hits.count() == 1), "not struck: {told}");
         self.cpi.keeps_secrets(&response);
-        let deletes = matches!(play, Play::DeleteVm | Play::DetachDisk | Play::DeleteDisk);
-        if !deletes && !response.json["error"].is_null() {
-            let left = self.cpi.api.left_behind(&before);
-            assert!(left.is_empty(), "{play:?} {kind:?} left {left:?}\n{}\n{}", response.json, response.stderr);
+        let made_nothing = !play.deletes() && !response.json["error"].is_null();
+        if made_nothing {
+            let left = but_a_group(api.left_behind(staged.as_ref().unwrap_or(&self.settled)));
+            assert!(left.is_empty(), "{left:?} is left by {told}");
         }
         play.clean(&self.cpi, &arguments, &response);
-        let left = self.cpi.api.left_behind(&before);
-        let stays = left.iter().filter(|line| !line.starts_with("group ")).count();
-        assert_eq!(stays, 0, "{play:?} {kind:?} left {left:?} in the end\n{}\n{}", response.json, response.stderr);
+        if !made_nothing || staged.is_some() {
+            let left = but_a_group(api.left_behind(&self.settled));
+            assert!(left.is_empty(), "{left:?} is left in the end by {told}");
+        }
+        if staged.is_some() {
+            self.cpi.drop_groups(&self.settled);
+        }
         ending(&response)
     }
 
-    fn call(&self, play: Play, arguments: &Value, kind: Kind, struck: Option<&Hits>) -> Response {
+    fn call(&self, play: Play, arguments: &Value, kind: Kind, struck: &[Hits]) -> Response {
         // Only the call itself has short limits; others here take their time.
         let config = self.cpi.job.path("config/struck.json");
         let text = std::fs::read(self.cpi.job.config_file()).unwrap_or_default();
         let mut settings: Value = serde_json::from_slice(&text).unwrap_or_default();
-        settings["limits"] = kind.limits();
+        settings["limits"] = kind.limits(self.patience);
         tests::job::write(&config, settings.to_string().as_bytes());
         tests::job::set_mode(&config, 0o600);
-        let call = self.cpi.call(play.method(), arguments.clone()).config(config).guard(Duration::from_secs(120));
-        match (kind, struck) {
-            (Kind::Term, Some(hits)) => {
-                let hits = hits.clone();
-                call.signal_when(move || hits.count() > 0, Signal::TERM).run()
+        let call = self.cpi.call(play.method(), arguments.clone()).config(config).guard(GUARD);
+        match kind {
+            Kind::Term => {
+                let struck = struck.to_vec();
+                call.signal_when(move || struck.iter().any(|hits| hits.count() > 0), Signal::TERM).run()
             }
             _ => call.run(),
         }
     }
+}
+
+/// A server group belongs to the deployment, and the next VM finds it by its name:
+/// it may stay, but there are no two of it.
+fn but_a_group(mut left: Vec<String>) -> Vec<String> {
+    if left.iter().filter(|line| line.starts_with("group ")).count() == 1 {
+        left.retain(|line| !line.starts_with("group "));
+    }
+    left
 }
 
 /// `ok`, or the type of the error, marked where the Director tries again.
@@ -264,10 +201,4 @@ fn ending(response: &Response) -> String {
     }
     let retry = if response.json["error"]["ok_to_retry"] == true { "+" } else { "" };
     format!("{}{retry}", response.error_type().trim_start_matches("Bosh::Clouds::"))
-}
-
-/// A request whatever it is about.
-pub(super) fn line(method: &str, path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').map(|part| if part.len() > 30 { "*" } else { part }).collect();
-    format!("{method} {}", parts.join("/"))
 }

@@ -113,7 +113,6 @@ fn catalog(lab: &Lab, settings: &Settings) -> Result<()> {
     let given = json!({
         "identity": settings.identity,
         "secret": settings.secret,
-        "api_key": settings.api_key,
         "services": [
             ["glance", "image", url("image", "")],
             ["placement", "placement", url("placement", "")],
