@@ -189,7 +189,7 @@ fn one_connection_carries_many_requests() {
 /// POST /ports on a connection of its own: the answer, or how it failed.
 fn raw(cloud: &Value, body: &Value) -> (Option<(u16, String)>, Option<ErrorKind>) {
     let mut stream = connect(&cloud["endpoints"]["network"]);
-    let _ = stream.set_read_timeout(Some(Duration::from_secs(3)));
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(6)));
     let (token, body) = (token(cloud), body.to_string());
     let length = body.len();
     send(&mut stream, format!("POST /v2.0/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Auth-Token: {token}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes());

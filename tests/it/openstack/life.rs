@@ -31,7 +31,9 @@ fn live(api: &Api, cloud: &Value) {
     }});
     let server = text(&done(api, Compute, "POST", "/servers", asked), "/server/id");
     let at = format!("/servers/{server}");
-    assert_eq!(watch(api, Compute, &at, "/server/status", &json!("ACTIVE")), [json!("BUILD"), json!("ACTIVE")]);
+    // Who looks late, on a busy machine, sees the end alone.
+    let states = watch(api, Compute, &at, "/server/status", &json!("ACTIVE"));
+    assert!(states.iter().all(|state| *state == "BUILD" || *state == "ACTIVE"), "{states:?}");
     assert_eq!(api.user_data(&server).as_deref(), Some(&data[..]));
     let bound = done(api, Network, "GET", &format!("/ports/{port}"), Value::Null);
     assert_eq!((&bound["port"]["device_id"], &bound["port"]["device_owner"]), (&json!(server), &json!("compute:nova")));

@@ -3,39 +3,40 @@
 
 use super::{Cpi, Way, small};
 use serde_json::json;
-use tests::openstack::{Gateway, Service, Simulator, on_each_cloud};
+use tests::openstack::{Service, on_each_cloud};
 use tests::{CLOUD_ERROR, CPI_ERROR};
 
 #[test]
 fn properties_that_cannot_be_honoured_are_refused_with_the_remedy() {
-    let gateway = Gateway::start(Simulator::new());
-    let v2 = gateway.cloud()["auth_url"].as_str().unwrap_or_default().replace("/v3", "/v2.0");
-    for (name, value, said) in [
-        (
-            "connection_options",
-            json!({"ssl_verify_peer": false}),
-            &["properties.connection_options.ssl_verify_peer", "connection_options.ca_cert"][..],
-        ),
-        ("connection_options", json!({"ssl_ca_file": "/ca.pem"}), &["ssl_ca_file", "connection_options.ca_cert"]),
-        ("connection_options", json!({"read_timeout": 5}), &["read_timeout", "first_byte_seconds"]),
-        ("use_nova_networking", json!(true), &["properties.use_nova_networking", "remove it"]),
-        ("auth_url", json!(v2), &["properties.auth_url", "let it end in /v3"]),
-        ("endpoint_type", json!("other"), &["properties.endpoint_type", "publicURL"]),
-        ("config_drive", json!("floppy"), &["properties.config_drive", "cdrom or disk"]),
-        ("project", json!(""), &["properties.project", "project_id"]),
-        ("application_credential_id", json!("id"), &[]),
-        ("state_timeout", json!("long"), &["state_timeout"]),
-    ] {
-        let cpi = Cpi::new(&gateway).set(name, value.clone());
-        gateway.forget();
-        let response = cpi.ask("has_vm", json!(["vm"]));
-        if said.is_empty() {
-            assert_eq!(*response.result(), false, "{name}");
-            continue;
+    on_each_cloud(|cloud, gateway| {
+        let v2 = gateway.cloud()["auth_url"].as_str().unwrap_or_default().replace("/v3", "/v2.0");
+        for (name, value, said) in [
+            (
+                "connection_options",
+                json!({"ssl_verify_peer": false}),
+                &["properties.connection_options.ssl_verify_peer", "connection_options.ca_cert"][..],
+            ),
+            ("connection_options", json!({"ssl_ca_file": "/ca.pem"}), &["ssl_ca_file", "connection_options.ca_cert"]),
+            ("connection_options", json!({"read_timeout": 5}), &["read_timeout", "first_byte_seconds"]),
+            ("use_nova_networking", json!(true), &["properties.use_nova_networking", "remove it"]),
+            ("auth_url", json!(v2), &["properties.auth_url", "let it end in /v3"]),
+            ("endpoint_type", json!("other"), &["properties.endpoint_type", "publicURL"]),
+            ("config_drive", json!("floppy"), &["properties.config_drive", "cdrom or disk"]),
+            ("project", json!(""), &["properties.project", "project_id"]),
+            ("application_credential_id", json!("id"), &[]),
+            ("state_timeout", json!("long"), &["state_timeout"]),
+        ] {
+            let cpi = Cpi::new(gateway).set(name, value.clone());
+            gateway.forget();
+            let response = cpi.ask("has_vm", json!(["vm"]));
+            if said.is_empty() {
+                assert_eq!(*response.result(), false, "{cloud}: {name}");
+                continue;
+            }
+            response.fails(CPI_ERROR, said);
+            assert_eq!(gateway.records().len(), 0, "{cloud}: {name}: {value}");
         }
-        response.fails(CPI_ERROR, said);
-        assert_eq!(gateway.records().len(), 0, "{name}: {value}");
-    }
+    });
 }
 
 #[test]

@@ -3,16 +3,33 @@
 
 use super::{Cpi, small};
 use serde_json::json;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tests::openstack::{Api, Service, on_each_cloud};
 
 const FAILED: &str = "Bosh::Clouds::VMCreationFailed";
 
-/// A limit as it is now, to be put back.
+/// Puts something back when it is dropped: a test that fails leaves the cloud as
+/// it was, too.
+struct Undo<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Undo<F> {
+    fn drop(&mut self) {
+        // A second panic on top of the test's own would end all tests.
+        let undone = catch_unwind(AssertUnwindSafe(&mut self.0));
+        if let (Err(panic), false) = (undone, std::thread::panicking()) {
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Sets a limit of a project, until the guard is dropped.
 #[track_caller]
-fn quota(admin: &Api, service: Service, project: &str, name: &str) -> i64 {
+fn limited<'a>(admin: &'a Api, service: Service, project: &'a str, name: &'a str, limit: i64) -> Undo<impl FnMut()> {
     let (path, key) = if service == Service::Network { ("quotas", "quota") } else { ("os-quota-sets", "quota_set") };
     let answer = admin.request(service, "GET", &format!("/{path}/{project}"), None).value();
-    answer[key][name].as_i64().unwrap_or_else(|| panic!("no {name} in {answer}"))
+    let before = answer[key][name].as_i64().unwrap_or_else(|| panic!("no {name} in {answer}"));
+    admin.set_quota(service, project, name, limit);
+    Undo(move || admin.set_quota(service, project, name, before))
 }
 
 #[test]
@@ -24,21 +41,15 @@ fn a_server_that_fits_nowhere_is_told_in_novas_words() {
             "name": "m1.huge", "ram": 40_000, "vcpus": 4000, "disk": 100, "OS-FLV-EXT-DATA:ephemeral": 100,
         }});
         let made = admin.request(Service::Compute, "POST", "/flavors", Some(&flavor)).value();
+        let made = format!("/flavors/{}", made["flavor"]["id"].as_str().unwrap_or_default());
+        let _flavor = Undo(|| drop(admin.request(Service::Compute, "DELETE", &made, None)));
         let project = cpi.api.project();
-        let limits = ["cores", "ram"].map(|limit| (limit, quota(&admin, Service::Compute, &project, limit)));
-        for (limit, _) in limits {
-            admin.set_quota(Service::Compute, &project, limit, -1);
-        }
+        let _limits = ["cores", "ram"].map(|name| limited(&admin, Service::Compute, &project, name, -1));
         let stemcell = cpi.stemcell();
         let before = cpi.api.contents();
         let mut arguments = small(&cpi, &stemcell, "10.0.0.81");
         arguments[2]["instance_type"] = json!("m1.huge");
         let response = cpi.ask("create_vm", arguments);
-        let id = made["flavor"]["id"].as_str().unwrap_or_default();
-        admin.request(Service::Compute, "DELETE", &format!("/flavors/{id}"), None);
-        for (limit, before) in limits {
-            admin.set_quota(Service::Compute, &project, limit, before);
-        }
         response.fails(FAILED, &["No valid host was found"]);
         assert_eq!(response.error()["ok_to_retry"], true, "{name}");
         assert_eq!(cpi.api.left_behind(&before), Vec::<String>::new(), "{name}");
@@ -69,10 +80,8 @@ fn a_quota_that_is_used_up_is_told_as_the_service_tells_it() {
                 "port" => cpi.api.ports().len(),
                 _ => cpi.api.volumes().len(),
             };
-            let granted = quota(&admin, service, &project, limit);
-            admin.set_quota(service, &project, limit, i64::try_from(used).unwrap_or(0));
+            let _limit = limited(&admin, service, &project, limit, i64::try_from(used).unwrap_or(0));
             let response = cpi.ask(method, arguments);
-            admin.set_quota(service, &project, limit, granted);
             assert_eq!(response.error_type(), kind, "{name}: {limit}: {}", response.json);
             assert!(response.message().contains(said), "{name}: {limit}: {}", response.message());
             assert_eq!(cpi.api.left_behind(&before), Vec::<String>::new(), "{name}: {limit}");
