@@ -78,17 +78,22 @@ fn every_fault_at_every_request_ends_as_the_table_says_and_leaves_nothing() {
 
 /// Plays what is left of the cells, one after the other.
 fn play(rows: &[Row], cells: &Mutex<Vec<Cell>>, endings: &Mutex<Endings>, mut scene: Scene<'_>) {
+    let mut tidy = true;
     loop {
         let next = lock(cells).pop();
-        let Some((at, kind)) = next else { return scene.drop_all() };
+        let Some((at, kind)) = next else { break };
         let steps: Vec<&Step> = at.iter().map(|at| &rows[*at].step).collect();
         // All that is wrong shows in the table, not only the first of it.
         let ending = catch_unwind(AssertUnwindSafe(|| scene.cell(rows[at[0]].play, &steps, kind)));
         let ending = ending.unwrap_or_else(|_| {
+            tidy = false;
             scene.settle();
             "PANIC".to_owned()
         });
         lock(endings).extend(at.iter().map(|at| ((*at, kind.name()), ending.clone())));
+    }
+    if tidy {
+        scene.drop_all();
     }
 }
 
