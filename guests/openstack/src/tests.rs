@@ -4,6 +4,7 @@
 mod cloud;
 mod disks;
 mod failures;
+mod leftovers;
 mod networks;
 mod policies;
 mod properties;

@@ -4,6 +4,7 @@ mod choose;
 mod create;
 mod delete;
 mod floating_ip;
+mod leftovers;
 mod metadata;
 mod networks;
 mod ports;

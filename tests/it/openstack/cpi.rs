@@ -5,6 +5,7 @@
 //! Every answer is searched for the secrets of the job and for every token that
 //! went over the wire.
 
+mod again;
 mod faults;
 mod gone;
 mod least;

@@ -31,6 +31,8 @@ pub(crate) struct Server {
     flavor: Value,
     #[serde(rename = "OS-EXT-AZ:availability_zone")]
     availability_zone: Option<String>,
+    #[serde(rename = "OS-EXT-STS:task_state")]
+    task: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -48,6 +50,12 @@ impl Server {
 
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self.status.as_str(), "DELETED" | "SOFT_DELETED")
+    }
+
+    /// Whether a delete may have begun with it: then its ports can be gone from
+    /// it, and it still be there.
+    pub(crate) fn may_have_lost_something(&self) -> bool {
+        self.is_gone() || self.status == "ERROR" || self.task.is_some()
     }
 
     /// Its image is in a volume then, and Nova shows none.

@@ -23,6 +23,8 @@ pub(crate) struct Port {
     pub(crate) device_owner: String,
     #[serde(default)]
     pub(crate) fixed_ips: Vec<FixedIp>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -111,6 +113,11 @@ impl Networking {
     pub(crate) fn ports_of(&self, server: &str) -> Result<Vec<Port>, Error> {
         let listed = self.ports(&[("device_id", server)])?;
         Ok(listed.into_iter().filter(|port| !server.is_empty() && port.device_id == server).collect())
+    }
+
+    pub(crate) fn tag_port(&self, id: &str, tag: &str) -> Result<(), Error> {
+        let put = http::put(self.0.url(&format!("/v2.0/ports/{}/tags/{}", segment(id), segment(tag))));
+        self.0.send(put)?.ok().map(drop)
     }
 
     pub(crate) fn delete_port(&self, id: &str) -> Result<bool, Error> {

@@ -26,6 +26,8 @@ pub(crate) struct Volume {
     pub(crate) bootable: String,
     #[serde(default)]
     pub(crate) attachments: Vec<VolumeAttachment>,
+    #[serde(default)]
+    pub(crate) metadata: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -70,6 +72,11 @@ impl Volumes {
     pub(crate) fn volume_named(&self, name: &str) -> Result<Option<Volume>, Error> {
         let list = http::get(self.0.url("/volumes/detail")).query("name", name);
         Ok(self.0.read::<Many>(list)?.volumes.into_iter().find(|volume| volume.name.as_deref() == Some(name)))
+    }
+
+    pub(crate) fn volumes_with(&self, key: &str, value: &str) -> Result<Vec<Volume>, Error> {
+        let list = http::get(self.0.url("/volumes/detail")).query("metadata", &json!({key: value}).to_string());
+        Ok(self.0.read::<Many>(list)?.volumes)
     }
 
     pub(crate) fn create(&self, volume: &Value) -> Result<Volume, Error> {

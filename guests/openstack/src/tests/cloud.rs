@@ -35,6 +35,8 @@ pub(super) struct Cloud {
     faults: Vec<(String, String, usize, Fault)>,
     /// What servers become instead of active, with the fault's text.
     pub(super) broken: Option<String>,
+    /// Nova forgets to delete what servers booted from.
+    pub(super) keeps_boot_volumes: bool,
     /// How often a thing has to be looked at before its state moves on.
     pub(super) slow: u64,
     next: usize,
@@ -59,7 +61,15 @@ pub(super) fn shown() -> Value {
 
 impl Cloud {
     pub(super) fn shared() -> Shared {
-        let mut cloud = Self { things: Things::new(), faults: vec![], broken: None, slow: 0, next: 0, seen: vec![] };
+        let mut cloud = Self {
+            things: Things::new(),
+            faults: vec![],
+            broken: None,
+            keeps_boot_volumes: false,
+            slow: 0,
+            next: 0,
+            seen: vec![],
+        };
         cloud.put("images", IMAGE, json!({"status": "active"}));
         cloud.put("floatingips", "fip-1", json!({"floating_ip_address": FLOATING_IP, "port_id": null}));
         for (name, project) in [("bosh", "other"), ("bosh", "project-1"), ("web", "project-1"), ("db", "project-1")] {
@@ -107,6 +117,11 @@ impl Cloud {
 
     pub(super) fn fault(&mut self, method: &str, path: &str, after: usize, fault: Fault) {
         self.faults.push((method.to_owned(), path.to_owned(), after, fault));
+    }
+
+    /// No fault is left.
+    pub(super) fn mend(&mut self) {
+        self.faults.clear();
     }
 
     /// Everything that a failed call must not leave.

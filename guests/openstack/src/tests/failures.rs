@@ -45,7 +45,7 @@ fn requests(cloud: &Shared) -> Vec<(String, String, usize)> {
 
 /// `GET servers/servers-3` as `GET servers/*`.
 fn pattern(line: &str) -> String {
-    let fixed = ["detail", "action", "metadata", "file", "os-volume_attachments"];
+    let fixed = ["detail", "action", "metadata", "file", "os-volume_attachments", "tags"];
     let (method, path) = line.split_once(' ').unwrap();
     let parts: Vec<&str> = path.split('/').collect();
     let part =

@@ -9,6 +9,7 @@ use wasm_cpi_sdk::agent::{self, Encoding, NetworkAddition, Settings};
 use wasm_cpi_sdk::{CreatedVm, DiskHint, Error, Network, Seal, VmRequest, clock, log};
 
 use super::choose::Choice;
+use super::leftovers::{Leftovers, boot_volumes};
 use super::networks::{Networks, Nic};
 use super::properties::VmProperties;
 use super::{REGISTRY_KEY, floating_ip, ports, remove};
@@ -53,19 +54,29 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
 
 impl Made {
     fn undo(&self, session: &Session, boots_from_volume: bool) -> Result<(), Error> {
-        let ports: Vec<String> = self.ports.iter().map(|port| port.id.clone()).collect();
+        let mut left = Leftovers { ports: self.ports.iter().map(|port| port.id.clone()).collect(), volumes: vec![] };
+        let mut problems = vec![];
         let found = match &self.server {
             None if self.unclear => self.look(session),
             known => Ok(known.clone()),
         };
         match found {
-            Ok(Some(server)) => remove::server(session, &server, boots_from_volume, &ports),
-            Ok(None) => remove::ports(session, &ports),
+            Ok(Some(server)) => {
+                if boots_from_volume {
+                    match boot_volumes(session, &server) {
+                        Ok(volumes) => left.volumes = volumes,
+                        Err(error) => problems.push(error.context("listing its volumes")),
+                    }
+                }
+                problems.extend(remove::server(session, &server, &left, || Ok(())).err());
+            }
+            Ok(None) => problems.extend(left.remove_ports(session)),
             Err(error) => {
-                let left = remove::ports(session, &ports).err().map(|left| format!("; {left}")).unwrap_or_default();
-                Err(Error::cloud(format!("whether there is a server {} is not known: {error}{left}", self.name)))
+                problems.push(error.context(format_args!("whether there is a server {} is not known", self.name)));
+                problems.extend(left.remove_ports(session));
             }
         }
+        remove::together(problems)
     }
 }
 
@@ -136,15 +147,19 @@ impl Build<'_> {
                     log::warn(format_args!("zone {zone}: {}; trying the next one", failure.message));
                     if let Some(server) = made.server.take() {
                         // Its ports stay: the next server gets them.
-                        remove::only_server(self.session, &server, self.choice.boot_volume.is_some())
-                            .inspect_err(|_| made.server = Some(server))
-                            .map_err(Error::from)?;
+                        self.drop_server(&server).inspect_err(|_| made.server = Some(server))?;
                     }
                 }
                 outcome => return outcome,
             }
         }
         self.server_in(last, user_data, made)
+    }
+
+    fn drop_server(&self, server: &str) -> Result<(), Error> {
+        let boots_from_volume = self.choice.boot_volume.is_some();
+        let volumes = if boots_from_volume { boot_volumes(self.session, server)? } else { vec![] };
+        remove::server(self.session, server, &Leftovers { ports: vec![], volumes }, || Ok(()))
     }
 
     fn server_in(&self, zone: &str, user_data: &Seal, made: &mut Made) -> Result<String, Failure> {

@@ -15,7 +15,8 @@ fn refused(status: u16, message: &str) -> Answer {
 
 fn parameter<'q>(query: &'q str, name: &str) -> Option<String> {
     let found: Option<&'q str> = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    found.map(|value| value.replace("%3D", "=").replace("%5E", "").replace("%24", ""))
+    let codes = [("%3D", "="), ("%5E", ""), ("%24", ""), ("%7B", "{"), ("%22", "\""), ("%3A", ":"), ("%7D", "}")];
+    found.map(|value| codes.iter().fold(value.to_owned(), |value, (code, text)| value.replace(code, text)))
 }
 
 impl Cloud {
@@ -54,6 +55,11 @@ impl Cloud {
             ("PUT", ["floatingips", id]) => {
                 self.change("floatingips", id, |ip| ip["port_id"] = body["floatingip"]["port_id"].clone())
             }
+            ("PUT", ["ports", id, "tags", tag]) => self.change("ports", id, |port| {
+                let mut tags = port["tags"].as_array().cloned().unwrap_or_default();
+                tags.push(json!(tag));
+                port["tags"] = json!(tags);
+            }),
             ("PUT", ["images", id, "file"]) => self.change("images", id, |image| {
                 image["status"] = json!("active");
                 image["data"] = body["image"].clone();
@@ -88,6 +94,9 @@ impl Cloud {
                 .all(|key| parameter(query, key).is_none_or(|value| thing[*key] == value.as_str()))
                 && parameter(query, "fixed_ips")
                     .is_none_or(|ip| thing["fixed_ips"][0]["ip_address"] == ip.strip_prefix("ip_address=").unwrap())
+                && parameter(query, "tags")
+                    .is_none_or(|tag| thing["tags"].as_array().is_some_and(|tags| tags.contains(&json!(tag))))
+                && parameter(query, "metadata").is_none_or(|pair| thing["metadata"].to_string() == pair)
         };
         let found: Vec<Value> = self.all(kind).into_iter().filter(wanted).collect();
         Answer::json(200, json!({kind.replace('-', "_"): found}))
@@ -247,14 +256,20 @@ impl Cloud {
             return missing();
         }
         if kind == "servers" {
-            // Nova's own ports and boot volumes go with it, others stay.
+            // Nova's own ports and boot volumes go with it, others stay, and are nobody's.
             for port in self.all("ports").iter().filter(|port| port["device_id"] == id && port["own"] == true) {
                 self.remove("ports", port["id"].as_str().unwrap());
+            }
+            for port in self.all("ports").iter().filter(|port| port["device_id"] == id) {
+                self.change("ports", port["id"].as_str().unwrap(), |port| port["device_id"] = json!(""));
             }
             for volume in self.all("volumes").iter().filter(|volume| volume["attachments"][0]["server_id"] == id) {
                 let volume = volume["id"].as_str().unwrap();
                 self.detach(id, volume);
-                if self.get("volumes", volume)["bootable"] == "true" && self.broken.is_none() {
+                if self.get("volumes", volume)["bootable"] == "true"
+                    && self.broken.is_none()
+                    && !self.keeps_boot_volumes
+                {
                     self.remove("volumes", volume);
                 }
             }
