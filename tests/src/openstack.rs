@@ -25,6 +25,7 @@ mod image_data;
 mod message;
 mod metadata;
 mod network;
+mod pools;
 mod ports;
 mod python;
 mod recording;

@@ -3,15 +3,18 @@
 //! can be asked twice is retried here, with pauses, as the SDK does it.
 
 mod compute;
+mod groups;
 mod images;
 mod networking;
 mod once;
 mod service;
+mod version;
 mod volumes;
 
-pub(crate) use compute::{Attachment, Compute, Flavor, GROUP_POLICY, Server, ServerGroup};
+pub(crate) use compute::{Attachment, Compute, Flavor, Server};
+pub(crate) use groups::ServerGroup;
 pub(crate) use images::Images;
 pub(crate) use networking::{FloatingIp, Networking, Port, SecurityGroup};
-pub(crate) use once::{look, once, patiently, unclear};
+pub(crate) use once::{look, once, patiently, unclear, with};
 pub(crate) use service::Service;
 pub(crate) use volumes::{Volume, Volumes};

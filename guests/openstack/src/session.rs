@@ -195,12 +195,12 @@ impl Session {
     fn service(&self, kind: Kind) -> Result<Service, Error> {
         let interface = self.properties.interface()?;
         let catalog = &self.login()?.catalog;
-        let entry = kind.types().iter().find_map(|wanted| catalog.iter().find(|entry| entry.kind == *wanted));
-        let endpoints: Vec<&Endpoint> = entry
-            .iter()
-            .flat_map(|entry| &entry.endpoints)
-            .filter(|endpoint| endpoint.interface == interface)
-            .collect();
+        // Some catalogs have an entry per region.
+        let of_type = |wanted: &&str| -> Vec<&Endpoint> {
+            let entries = catalog.iter().filter(|entry| entry.kind == *wanted);
+            entries.flat_map(|entry| &entry.endpoints).filter(|endpoint| endpoint.interface == interface).collect()
+        };
+        let endpoints = kind.types().iter().map(of_type).find(|found| !found.is_empty()).unwrap_or_default();
         let mut regions: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.region()).collect();
         regions.sort_unstable();
         regions.dedup();
@@ -221,6 +221,6 @@ impl Session {
         })?;
         let url = endpoint.url.trim_end_matches('/');
         let url = url.strip_suffix(kind.version()).unwrap_or(url);
-        Ok(Service::new(kind, url))
+        Ok(Service::new(kind, url, self.properties.endpoint(kind.name())))
     }
 }

@@ -14,6 +14,7 @@ mod matrix;
 mod refused;
 mod tls;
 mod trouble;
+mod versions;
 
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -55,6 +55,11 @@ impl Simulator {
         self.lock().token_lifetime = lifetime;
     }
 
+    /// As Nova does it where servers are reclaimed after a time, which here never comes.
+    pub fn keep_deleted_servers(&self) {
+        self.lock().keeps_servers = true;
+    }
+
     /// No token of before is good for anything.
     pub fn revoke_tokens(&self) {
         self.lock().tokens.clear();

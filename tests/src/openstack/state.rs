@@ -13,6 +13,8 @@ pub(super) struct State {
     /// Reads that see a change under way before one sees it done.
     pub(super) reads: usize,
     pub(super) token_lifetime: Duration,
+    /// Deleted servers are kept, in case of second thoughts.
+    pub(super) keeps_servers: bool,
     pub(super) users: Vec<User>,
     pub(super) projects: Vec<Project>,
     pub(super) credentials: Vec<Credential>,
@@ -24,6 +26,7 @@ pub(super) struct State {
     pub(super) groups: Table,
     pub(super) networks: Table,
     pub(super) subnets: Table,
+    pub(super) pools: Table,
     pub(super) ports: Table,
     pub(super) floating: Table,
     pub(super) security: Table,
@@ -148,6 +151,7 @@ impl State {
         State {
             reads: 1,
             token_lifetime: Duration::from_secs(86_400),
+            keeps_servers: false,
             users: Vec::new(),
             projects: Vec::new(),
             credentials: Vec::new(),
@@ -159,6 +163,7 @@ impl State {
             groups: Table::default(),
             networks: Table::default(),
             subnets: Table::default(),
+            pools: Table::default(),
             ports: Table::default(),
             floating: Table::default(),
             security: Table::default(),

@@ -54,6 +54,7 @@ pub(crate) struct NamedNetwork {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Subnet {
+    pub(crate) id: String,
     pub(crate) cidr: String,
     pub(crate) gateway_ip: Option<String>,
 }
@@ -71,6 +72,14 @@ struct OnePort {
 #[derive(Deserialize)]
 struct Groups {
     security_groups: Vec<SecurityGroup>,
+    #[serde(default, rename = "security_groups_links")]
+    links: Vec<Link>,
+}
+
+/// To another page.
+#[derive(Deserialize)]
+struct Link {
+    rel: String,
 }
 
 #[derive(Deserialize)]
@@ -124,8 +133,21 @@ impl Networking {
         self.0.delete(&format!("/v2.0/ports/{}", segment(id)))
     }
 
+    /// All of them, however many pages that takes.
     pub(crate) fn security_groups(&self) -> Result<Vec<SecurityGroup>, Error> {
-        Ok(self.0.get::<Groups>("/v2.0/security-groups")?.security_groups)
+        let mut all: Vec<SecurityGroup> = vec![];
+        loop {
+            let mut list = http::get(self.0.url("/v2.0/security-groups"));
+            if let Some(last) = all.last() {
+                list = list.query("marker", &last.id);
+            }
+            let page: Groups = self.0.read(list)?;
+            let more = page.links.iter().any(|link| link.rel == "next") && !page.security_groups.is_empty();
+            all.extend(page.security_groups);
+            if !more {
+                return Ok(all);
+            }
+        }
     }
 
     pub(crate) fn floating_ips(&self, address: &str) -> Result<Vec<FloatingIp>, Error> {
@@ -147,12 +169,21 @@ impl Networking {
         Ok(self.0.read::<Networks>(list)?.networks.into_iter().next())
     }
 
+    pub(crate) fn has_network(&self, id: &str) -> Result<bool, Error> {
+        let list = http::get(self.0.url("/v2.0/networks")).query("id", id);
+        Ok(self.0.read::<Networks>(list)?.networks.iter().any(|network| network.id == id))
+    }
+
     pub(crate) fn delete_network(&self, id: &str) -> Result<bool, Error> {
         self.0.delete(&format!("/v2.0/networks/{}", segment(id)))
     }
 
     pub(crate) fn create_subnet(&self, subnet: &Value) -> Result<Subnet, Error> {
         Ok(self.0.post::<OneSubnet>("/v2.0/subnets", &json!({"subnet": subnet}))?.subnet)
+    }
+
+    pub(crate) fn change_subnet(&self, id: &str, subnet: &Value) -> Result<(), Error> {
+        self.0.put(&format!("/v2.0/subnets/{}", segment(id)), &json!({"subnet": subnet}))
     }
 
     pub(crate) fn subnet_of(&self, network: &str) -> Result<Option<Subnet>, Error> {

@@ -28,8 +28,22 @@ pub(crate) fn unclear(error: &Error) -> bool {
     }
 }
 
+/// Says more in an error.
+pub(crate) fn with(mut error: Error, more: &str) -> Error {
+    match &mut error.cause {
+        Cause::Build(text) | Cause::Decode(text) | Cause::Transport { message: text, .. } => {
+            text.push_str(&format!("; {more}"));
+        }
+        Cause::Status { text, .. } => {
+            *text = Some(text.take().map_or_else(|| more.to_owned(), |said| format!("{said}; {more}")));
+        }
+    }
+    error
+}
+
 /// Sends `post` once. If it stays unclear what came of it, `find` looks for the
-/// result; the error is the request's if there is none.
+/// result; the error is the request's if there is none. `what` has the name or
+/// id by which people can look for it as well.
 pub(crate) fn once<T>(
     what: &str,
     post: impl FnOnce() -> Result<T, Error>,
@@ -47,8 +61,9 @@ pub(crate) fn once<T>(
         Ok(Some(found)) => Ok(found),
         Ok(None) => Err(error),
         Err(lookup) => {
-            log::error(format_args!("whether {what} was made could not be found out: {lookup}"));
-            Err(error)
+            let more = format!("it is not certain whether {what} was made, as looking for it failed: {lookup}");
+            log::error(&more);
+            Err(with(error, &more))
         }
     }
 }

@@ -37,6 +37,12 @@ pub(super) struct Cloud {
     pub(super) broken: Option<String>,
     /// Nova forgets to delete what servers booted from.
     pub(super) keeps_boot_volumes: bool,
+    /// Deleted servers are kept until they are deleted for good.
+    pub(super) soft_deletes: bool,
+    /// Images are being saved for a while after their upload.
+    pub(super) slow_images: bool,
+    /// The newest version of Nova's API.
+    pub(super) newest: &'static str,
     /// How often a thing has to be looked at before its state moves on.
     pub(super) slow: u64,
     next: usize,
@@ -66,6 +72,9 @@ impl Cloud {
             faults: vec![],
             broken: None,
             keeps_boot_volumes: false,
+            soft_deletes: false,
+            slow_images: false,
+            newest: "2.96",
             slow: 0,
             next: 0,
             seen: vec![],
@@ -174,6 +183,7 @@ impl Cloud {
         let fits = |fault: &(String, String, usize, Fault)| {
             let ids_apart = fault.1.split('*').collect::<Vec<_>>();
             fault.0 == method
+                && (ids_apart.len() > 1 || path == fault.1)
                 && path.starts_with(ids_apart[0])
                 && path.ends_with(ids_apart[ids_apart.len() - 1])
                 && path.matches('/').count() == fault.1.matches('/').count()

@@ -94,3 +94,16 @@ fn a_mark_that_fails_deletes_nothing_yet() {
     cpi().delete_vm(vm).unwrap();
     assert_eq!(cloud.borrow().left(), Vec::<String>::new());
 }
+
+#[test]
+fn members_of_pools_that_the_old_cpi_made_are_named() {
+    let (host, cloud) = start(properties());
+    let metadata = json!({"lbaas_pool_1": "pool-1/member-1", "lbaas_pool_2": "odd", "job": "web"});
+    let server = json!({"name": "vm-x", "status": "ACTIVE", "metadata": metadata, "image": {"id": "i"}});
+    cloud.borrow_mut().put("servers", "s", server);
+    cpi().delete_vm("s".into()).unwrap();
+    let said = format!("{:?}", host.logs());
+    for part in ["member member-1 of load balancer pool pool-1", "member ? of load balancer pool odd"] {
+        assert!(said.contains(part), "{said}");
+    }
+}

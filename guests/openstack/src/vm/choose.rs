@@ -9,7 +9,7 @@ use wasm_cpi_sdk::{Error, VmRequest, config, http};
 use super::networks::Networks;
 use super::properties::{VmProperties, wrong};
 use super::size;
-use crate::api::{Flavor, GROUP_POLICY, SecurityGroup, ServerGroup, once};
+use crate::api::{Flavor, SecurityGroup, ServerGroup, once};
 use crate::session::Session;
 use crate::stemcell;
 
@@ -150,24 +150,21 @@ fn scheduler_hints(session: &Session, properties: &VmProperties, env: &Env) -> R
 
 /// One per instance group and Director, made by whichever VM comes first.
 fn server_group(session: &Session, group: &str) -> Result<String, Error> {
+    const TURN_OFF: &str = "set the property enable_auto_anti_affinity: false";
     let name = format!("{}-{group}", config::call().director_uuid.unwrap_or_default());
     let compute = session.compute()?;
-    let find = || -> Result<Option<ServerGroup>, http::Error> {
-        let fits = |found: &ServerGroup| found.name == name && found.policies.iter().any(|other| other == GROUP_POLICY);
-        Ok(compute.server_groups()?.into_iter().find(fits))
-    };
+    let groups = compute
+        .groups()
+        .map_err(|error| Error::cloud(format!("server groups of Nova: {error}; if that does not pass, {TURN_OFF}")))?;
     let explain = |error: http::Error| match error.status() {
-        Some(403) => Error::cloud(format!(
-            "{error}; raise the project's quota of server groups, or set the property enable_auto_anti_affinity: false"
-        )),
-        Some(400 | 406) => Error::cloud(format!(
-            "{error}; anti-affinity needs Nova's API 2.15: set the property enable_auto_anti_affinity: false"
-        )),
+        Some(403) => Error::cloud(format!("{error}; raise the project's quota of server groups, or {TURN_OFF}")),
+        Some(400 | 406) => Error::cloud(format!("{error}; anti-affinity needs Nova's API 2.15: {TURN_OFF}")),
         _ => Error::from(error),
     };
+    let find = || groups.find(|found: &ServerGroup| found.name == name && found.spreads());
     if let Some(found) = find().map_err(explain)? {
         return Ok(found.id);
     }
-    let create = || compute.create_server_group(&name);
+    let create = || groups.create(&name);
     once(&format!("server group {name}"), create, find).map(|made| made.id).map_err(explain)
 }

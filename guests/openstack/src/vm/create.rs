@@ -33,6 +33,8 @@ struct Made {
     unclear: bool,
     /// One per manual network, in the order of the NICs.
     ports: Vec<Port>,
+    /// Whether there may be a port that is not among them.
+    unclear_port: bool,
 }
 
 pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm, Error> {
@@ -41,7 +43,7 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
     let networks = Networks::plan(&request.networks, &session.properties)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
     let choice = Choice::make(session, &request, &properties, &networks)?;
-    let mut made = Made { name: names::unique("vm"), server: None, unclear: false, ports: vec![] };
+    let mut made = Made { name: names::unique("vm"), server: None, unclear: false, ports: vec![], unclear_port: false };
     let build = Build { session, networks: &networks, choice: &choice, allowed_address };
     match build.run(request.networks, &mut made) {
         Ok(created) => Ok(created),
@@ -56,6 +58,14 @@ impl Made {
     fn undo(&self, session: &Session, boots_from_volume: bool) -> Result<(), Error> {
         let mut left = Leftovers { ports: self.ports.iter().map(|port| port.id.clone()).collect(), volumes: vec![] };
         let mut problems = vec![];
+        if self.unclear_port {
+            match session.networking().and_then(|networking| Ok(networking.ports(&[("name", &self.name)])?)) {
+                Ok(named) => left.ports = named.into_iter().map(|port| port.id).collect(),
+                Err(error) => {
+                    problems.push(error.context(format_args!("whether there is a port {} is not known", self.name)));
+                }
+            }
+        }
         let found = match &self.server {
             None if self.unclear => self.look(session),
             known => Ok(known.clone()),
@@ -104,7 +114,9 @@ impl Build<'_> {
                 security_groups: &self.choice.security_groups,
                 allowed_address: self.allowed_address.filter(|_| self.networks.is_gateway(index)),
             };
-            made.ports.push(ports::create(&networking, nic, &needs)?);
+            let port = ports::create(&networking, nic, &needs);
+            made.unclear_port = port.as_ref().is_err_and(unclear);
+            made.ports.push(port?);
         }
         let user_data = self.user_data(made)?;
         let vm = self.server(&user_data, made)?;

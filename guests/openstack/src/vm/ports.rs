@@ -32,7 +32,7 @@ pub(super) fn create(networking: &Networking, nic: &Nic, with: &PortNeeds<'_>) -
     }
     let send = || {
         let find = || Ok(networking.ports(&[("name", with.name), ("network_id", net_id)])?.into_iter().next());
-        once(&format!("a port for {ip}"), || networking.create_port(&body), find)
+        once(&format!("port {} for {ip}", with.name), || networking.create_port(&body), find)
     };
     match send() {
         Err(error) if error.status() == Some(409) && drop_unused(networking, net_id, ip)? => send(),

@@ -47,9 +47,20 @@ fn delete(session: &Session, id: &str) -> Result<(), Kept> {
     let mut refused = false;
     patiently(|| compute.delete_server(id).inspect_err(|error| refused = !unclear(error)))
         .map_err(|error| Kept { for_sure: refused, error: error.context(format_args!("deleting server {id}")) })?;
-    let mut last: Option<Server> = None;
+    let (mut last, mut forced): (Option<Server>, _) = (None, false);
     let gone = session.certainly(&format!("server `{id}` to be gone"), || {
-        last = compute.server(id)?.filter(|server| !server.is_gone());
+        last = compute.server(id)?.filter(|server| !server.is_deleted());
+        if !forced && last.as_ref().is_some_and(|server| server.is_kept()) {
+            match compute.delete_for_good(id) {
+                Ok(()) => forced = true,
+                // It is busy or went meanwhile, or the answer got lost: look again.
+                Err(error) if matches!(error.status(), Some(404 | 409)) || unclear(&error) => {}
+                Err(error) => {
+                    let what = format!("server `{id}` is deleted, but the cloud keeps it for a while");
+                    return Err(Error::from(error).context(what));
+                }
+            }
+        }
         Ok(last.is_none().then_some(()))
     });
     gone.map_err(|error| match &last {

@@ -5,6 +5,9 @@ use wasm_cpi_sdk::fake::Answer;
 
 use super::Cloud;
 
+/// How many groups are in one answer.
+const PAGE: usize = 2;
+
 fn missing() -> Answer {
     Answer::json(404, json!({"itemNotFound": {"code": 404, "message": "could not be found"}}))
 }
@@ -27,7 +30,12 @@ impl Cloud {
             ("GET", [kind @ ("ports" | "networks" | "subnets" | "security-groups" | "floatingips" | "snapshots")]) => {
                 self.list(kind, query)
             }
-            ("GET", ["os-server-groups"]) => Answer::json(200, json!({"server_groups": self.all("groups")})),
+            ("GET", [""]) => Answer::json(200, json!({"version": {"min_version": "2.1", "version": self.newest}})),
+            ("GET", ["os-server-groups"]) => {
+                let skip = parameter(query, "offset").map_or(0, |offset| offset.parse().unwrap());
+                let page: Vec<Value> = self.all("groups").into_iter().skip(skip).take(PAGE).collect();
+                Answer::json(200, json!({"server_groups": page}))
+            }
             ("GET", ["os-keypairs", name]) if *name != "bosh" => missing(),
             ("GET", ["os-keypairs", name]) => Answer::json(200, json!({"keypair": {"name": name}})),
             ("GET", ["servers", id, "os-volume_attachments"]) => self.attachments(id),
@@ -40,6 +48,7 @@ impl Cloud {
             }
             ("POST", [kind]) => self.create_other(kind, body),
             ("POST", ["servers", id, "os-volume_attachments"]) => self.attach(id, &body["volumeAttachment"]),
+            ("POST", ["servers", id, "action"]) if body["forceDelete"] == "now" => self.delete_server(id),
             ("POST", ["servers", id, "action"]) => {
                 self.change("servers", id, |server| server["status"] = json!("REBOOT"))
             }
@@ -52,6 +61,11 @@ impl Cloud {
             ("PUT", ["servers", id]) => {
                 self.change("servers", id, |server| server["name"] = body["server"]["name"].clone())
             }
+            ("PUT", ["subnets", id]) => self.change("subnets", id, |subnet| {
+                for (key, value) in body["subnet"].as_object().unwrap() {
+                    subnet[key] = value.clone();
+                }
+            }),
             ("PUT", ["floatingips", id]) => {
                 self.change("floatingips", id, |ip| ip["port_id"] = body["floatingip"]["port_id"].clone())
             }
@@ -60,10 +74,13 @@ impl Cloud {
                 tags.push(json!(tag));
                 port["tags"] = json!(tags);
             }),
-            ("PUT", ["images", id, "file"]) => self.change("images", id, |image| {
-                image["status"] = json!("active");
-                image["data"] = body["image"].clone();
-            }),
+            ("PUT", ["images", id, "file"]) => {
+                let status = if self.slow_images { "saving" } else { "active" };
+                self.change("images", id, |image| {
+                    image["status"] = json!(status);
+                    image["data"] = body["image"].clone();
+                })
+            }
             ("DELETE", ["servers", server, "os-volume_attachments", volume]) => self.detach(server, volume),
             ("DELETE", [kind, id]) => self.delete(kind, id),
             _ => panic!("the cloud does not know {method} {path}"),
@@ -89,7 +106,7 @@ impl Cloud {
 
     fn list(&mut self, kind: &str, query: &str) -> Answer {
         let wanted = |thing: &Value| {
-            ["name", "network_id", "device_id", "floating_ip_address"]
+            ["id", "name", "network_id", "device_id", "floating_ip_address"]
                 .iter()
                 .all(|key| parameter(query, key).is_none_or(|value| thing[*key] == value.as_str()))
                 && parameter(query, "fixed_ips")
@@ -98,8 +115,19 @@ impl Cloud {
                     .is_none_or(|tag| thing["tags"].as_array().is_some_and(|tags| tags.contains(&json!(tag))))
                 && parameter(query, "metadata").is_none_or(|pair| thing["metadata"].to_string() == pair)
         };
-        let found: Vec<Value> = self.all(kind).into_iter().filter(wanted).collect();
-        Answer::json(200, json!({kind.replace('-', "_"): found}))
+        let mut found: Vec<Value> = self.all(kind).into_iter().filter(wanted).collect();
+        let key = kind.replace('-', "_");
+        let mut answer = json!({});
+        if kind == "security-groups" {
+            let marker = parameter(query, "marker").unwrap_or_default();
+            found.retain(|group| group["id"].as_str().unwrap() > marker.as_str());
+            if found.len() > PAGE {
+                answer[format!("{key}_links")] = json!([{"rel": "next", "href": "https://neutron.test/"}]);
+            }
+            found.truncate(PAGE);
+        }
+        answer[key] = json!(found);
+        Answer::json(200, answer)
     }
 
     /// States move on when they are looked at.
@@ -131,6 +159,7 @@ impl Cloud {
             ("volumes" | "snapshots", "creating" | "extending" | "retyping" | "detaching") => {
                 next["status"] = json!(fault.map_or("available", |_| "error"));
             }
+            ("images", "saving") => next["status"] = json!("active"),
             ("volumes", "attaching") => next["status"] = json!(fault.map_or("in-use", |_| "error")),
             _ => {}
         }
@@ -194,6 +223,10 @@ impl Cloud {
         let singular = kind.trim_end_matches('s');
         let mut thing = if kind == "images" { body.clone() } else { body[singular].clone() };
         thing["status"] = json!(if kind == "images" { "queued" } else { "creating" });
+        if kind == "subnets" && !thing["subnetpool_id"].is_null() {
+            thing["cidr"] = json!("10.8.0.0/26");
+            thing["gateway_ip"] = json!("10.8.0.1");
+        }
         if kind == "volumes" {
             thing["attachments"] = json!([]);
             thing["bootable"] = json!("false");
@@ -205,7 +238,9 @@ impl Cloud {
 
     fn attachments(&self, server: &str) -> Answer {
         let here = |volume: &Value| volume["attachments"][0]["server_id"] == server;
-        let place = |volume: &Value| json!({"volumeId": volume["id"], "device": volume["attachments"][0]["device"]});
+        let device =
+            |volume: &Value| volume.get("device_at_nova").unwrap_or(&volume["attachments"][0]["device"]).clone();
+        let place = |volume: &Value| json!({"volumeId": volume["id"], "device": device(volume)});
         let found: Vec<Value> = self.all("volumes").iter().filter(|volume| here(volume)).map(place).collect();
         Answer::json(200, json!({"volumeAttachments": found}))
     }
@@ -255,24 +290,11 @@ impl Cloud {
         if thing.is_null() {
             return missing();
         }
+        if kind == "servers" && self.soft_deletes {
+            return self.change(kind, id, |server| server["status"] = json!("SOFT_DELETED"));
+        }
         if kind == "servers" {
-            // Nova's own ports and boot volumes go with it, others stay, and are nobody's.
-            for port in self.all("ports").iter().filter(|port| port["device_id"] == id && port["own"] == true) {
-                self.remove("ports", port["id"].as_str().unwrap());
-            }
-            for port in self.all("ports").iter().filter(|port| port["device_id"] == id) {
-                self.change("ports", port["id"].as_str().unwrap(), |port| port["device_id"] = json!(""));
-            }
-            for volume in self.all("volumes").iter().filter(|volume| volume["attachments"][0]["server_id"] == id) {
-                let volume = volume["id"].as_str().unwrap();
-                self.detach(id, volume);
-                if self.get("volumes", volume)["bootable"] == "true"
-                    && self.broken.is_none()
-                    && !self.keeps_boot_volumes
-                {
-                    self.remove("volumes", volume);
-                }
-            }
+            return self.delete_server(id);
         }
         if kind == "ports" {
             for ip in self.all("floatingips").iter().filter(|ip| ip["port_id"] == id) {
@@ -283,16 +305,31 @@ impl Cloud {
         if matches!(kind, "volumes" | "snapshots") && busy.iter().any(|state| thing["status"] == *state) {
             return refused(400, "status must be available");
         }
-        if matches!(kind, "servers" | "volumes" | "snapshots") {
-            let deleting = |thing: &mut Value| {
+        if matches!(kind, "volumes" | "snapshots") {
+            return self.change(kind, id, |thing| {
                 thing["deleting"] = json!(true);
-                if kind != "servers" {
-                    thing["status"] = json!("deleting");
-                }
-            };
-            return self.change(kind, id, deleting);
+                thing["status"] = json!("deleting");
+            });
         }
         self.remove(kind, id);
         Answer::text(204, "")
+    }
+
+    fn delete_server(&mut self, id: &str) -> Answer {
+        // Nova's own ports and boot volumes go with it, others stay, and are nobody's.
+        for port in self.all("ports").iter().filter(|port| port["device_id"] == id && port["own"] == true) {
+            self.remove("ports", port["id"].as_str().unwrap());
+        }
+        for port in self.all("ports").iter().filter(|port| port["device_id"] == id) {
+            self.change("ports", port["id"].as_str().unwrap(), |port| port["device_id"] = json!(""));
+        }
+        for volume in self.all("volumes").iter().filter(|volume| volume["attachments"][0]["server_id"] == id) {
+            let volume = volume["id"].as_str().unwrap();
+            self.detach(id, volume);
+            if self.get("volumes", volume)["bootable"] == "true" && self.broken.is_none() && !self.keeps_boot_volumes {
+                self.remove("volumes", volume);
+            }
+        }
+        self.change("servers", id, |server| server["deleting"] = json!(true))
     }
 }
