@@ -15,6 +15,6 @@ pub(crate) use compute::{Attachment, Compute, Flavor, Server};
 pub(crate) use groups::ServerGroup;
 pub(crate) use images::Images;
 pub(crate) use networking::{FloatingIp, Networking, Port, SecurityGroup};
-pub(crate) use once::{look, once, patiently, unclear, with};
+pub(crate) use once::{insist, once, patiently, unclear, with};
 pub(crate) use service::Service;
 pub(crate) use volumes::{Volume, Volumes};

@@ -201,7 +201,8 @@ impl Compute {
                 list = list.query("marker", &last.id);
             }
             let page: Flavors = self.0.read(list)?;
-            let more = page.flavors_links.is_some() && !page.flavors.is_empty();
+            let new = page.flavors.last().is_some_and(|last| all.iter().all(|known| known.id != last.id));
+            let more = page.flavors_links.is_some() && new;
             all.extend(page.flavors);
             if !more {
                 return Ok(all);

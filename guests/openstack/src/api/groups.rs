@@ -65,19 +65,23 @@ impl Groups<'_> {
         request.header("openstack-api-version", format!("compute {}", self.version))
     }
 
-    /// The first that fits. A page that has none is followed by the next, and
-    /// an empty one is the last.
+    /// The first that fits. A page that has none is followed by the next; an
+    /// empty one is the last, and so is one that comes again.
     pub(crate) fn find(&self, fits: impl Fn(&ServerGroup) -> bool) -> Result<Option<ServerGroup>, Error> {
-        let mut before = 0;
+        let (mut before, mut first): (usize, Option<String>) = (0, None);
         loop {
             let mut list = http::get(self.compute.0.url("/os-server-groups"));
             if before > 0 {
                 list = list.query("offset", &before.to_string());
             }
             let page = self.compute.0.read::<Many>(self.with_version(list))?.server_groups;
-            let count = page.len();
+            if page.first().is_some_and(|group| first.as_ref() == Some(&group.id)) {
+                return Ok(None);
+            }
+            before += page.len();
+            first = page.first().map(|group| group.id.clone());
             match page.into_iter().find(&fits) {
-                None if count > 0 => before += count,
+                None if first.is_some() => {}
                 found => return Ok(found),
             }
         }

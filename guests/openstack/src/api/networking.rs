@@ -142,7 +142,8 @@ impl Networking {
                 list = list.query("marker", &last.id);
             }
             let page: Groups = self.0.read(list)?;
-            let more = page.links.iter().any(|link| link.rel == "next") && !page.security_groups.is_empty();
+            let new = page.security_groups.last().is_some_and(|last| all.iter().all(|known| known.id != last.id));
+            let more = page.links.iter().any(|link| link.rel == "next") && new;
             all.extend(page.security_groups);
             if !more {
                 return Ok(all);

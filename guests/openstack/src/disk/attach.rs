@@ -2,20 +2,13 @@
 //! answers: the Agent of OpenStack's stemcells first looks for the disk by its
 //! ID, and then for that name, whatever the kernel made of it (sd, vd or xvd).
 
-use std::time::Duration;
-
-use wasm_cpi_sdk::{DiskHint, Error, agent, clock, log};
+use wasm_cpi_sdk::{DiskHint, Error, agent, log};
 
 use super::{get, wait};
-use crate::api::{Attachment, Server, Volume, look, patiently, unclear};
+use crate::api::{Attachment, Server, Volume, insist, patiently};
 use crate::properties::ConfigDrive;
 use crate::session::Session;
 use crate::vm;
-
-/// How often an attachment is asked for when answers get lost or the server is
-/// busy.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) fn attach(session: &Session, vm: &str, disk: &str) -> Result<DiskHint, Error> {
     let server = vm::get(session, vm)?;
@@ -56,26 +49,10 @@ fn attach_free(session: &Session, server: &Server, volume: &Volume) -> Result<Di
     }
 }
 
-/// Asks for it; a lost answer is no reason to ask twice for what is there.
 fn request(session: &Session, vm: &str, disk: &str, device: &str) -> Result<(), Error> {
     let compute = session.compute()?;
-    let mut left = TRIES;
-    loop {
-        left -= 1;
-        let error = match compute.attach(vm, disk, device) {
-            // 409: something else goes on with the server.
-            Err(error) if unclear(&error) || error.status() == Some(409) => error,
-            outcome => return outcome.map_err(Error::from),
-        };
-        log::warn(format_args!("{error}; looking whether the disk is attached"));
-        let here = || Ok(compute.attachments(vm)?.iter().any(|place| place.volume == disk).then_some(()));
-        if look(PAUSE, here)?.is_some() {
-            return Ok(());
-        }
-        if left == 0 || clock::ending().is_some() {
-            return Err(error.into());
-        }
-    }
+    let here = || Ok(compute.attachments(vm)?.iter().any(|place| place.volume == disk));
+    Ok(insist("the disk is attached", || compute.attach(vm, disk, device), here)?)
 }
 
 /// A free name, as bosh-openstack-cpi counts them: after the root disk come

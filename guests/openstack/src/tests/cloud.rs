@@ -41,6 +41,8 @@ pub(super) struct Cloud {
     pub(super) soft_deletes: bool,
     /// Images are being saved for a while after their upload.
     pub(super) slow_images: bool,
+    /// Every page of a list is the first one.
+    pub(super) same_page: bool,
     /// The newest version of Nova's API.
     pub(super) newest: &'static str,
     /// How often a thing has to be looked at before its state moves on.
@@ -73,6 +75,7 @@ impl Cloud {
             broken: None,
             keeps_boot_volumes: false,
             soft_deletes: false,
+            same_page: false,
             slow_images: false,
             newest: "2.96",
             slow: 0,

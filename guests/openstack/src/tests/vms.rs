@@ -105,6 +105,16 @@ fn an_existing_server_group_is_used_and_a_given_one_wins() {
 }
 
 #[test]
+fn a_cloud_that_has_no_pages_is_not_asked_for_ever() {
+    let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+    cloud.borrow_mut().same_page = true;
+    cloud.borrow_mut().put("groups", "group-1", json!({"name": "other", "policy": "affinity"}));
+    cpi().create_vm(request(small(), vec![manual()])).unwrap();
+    assert_eq!(cloud.borrow().asked("GET os-server-groups"), 2);
+    assert_eq!(cloud.borrow().asked("GET security-groups"), 2);
+}
+
+#[test]
 fn a_server_group_is_made_by_the_best_version_that_nova_and_this_guest_know() {
     let affinity = || with(json!({"enable_auto_anti_affinity": true}));
     let policy = "soft-anti-affinity";

@@ -32,7 +32,8 @@ impl Cloud {
             }
             ("GET", [""]) => Answer::json(200, json!({"version": {"min_version": "2.1", "version": self.newest}})),
             ("GET", ["os-server-groups"]) => {
-                let skip = parameter(query, "offset").map_or(0, |offset| offset.parse().unwrap());
+                let asked = parameter(query, "offset").map_or(0, |offset| offset.parse().unwrap());
+                let skip = if self.same_page { 0 } else { asked };
                 let page: Vec<Value> = self.all("groups").into_iter().skip(skip).take(PAGE).collect();
                 Answer::json(200, json!({"server_groups": page}))
             }
@@ -119,7 +120,7 @@ impl Cloud {
         let key = kind.replace('-', "_");
         let mut answer = json!({});
         if kind == "security-groups" {
-            let marker = parameter(query, "marker").unwrap_or_default();
+            let marker = parameter(query, "marker").filter(|_| !self.same_page).unwrap_or_default();
             found.retain(|group| group["id"].as_str().unwrap() > marker.as_str());
             if found.len() > PAGE {
                 answer[format!("{key}_links")] = json!([{"rel": "next", "href": "https://neutron.test/"}]);
