@@ -22,6 +22,7 @@ mod groups;
 mod identity;
 mod image;
 mod image_data;
+mod loadbalancing;
 mod message;
 mod metadata;
 mod network;

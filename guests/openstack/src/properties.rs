@@ -64,7 +64,7 @@ impl Properties {
 
     /// The URL that the operator allows for a service.
     pub(crate) fn endpoint(&self, service: &str) -> Option<&str> {
-        self.endpoints.as_ref()?.get(service)?.as_str()
+        self.endpoints.as_ref()?.get(service)?.as_str().filter(|url| !url.is_empty())
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use wasm_cpi_sdk::http::{self, Denial};
 use wasm_cpi_sdk::{Error, clock, log, poll::Poll};
 
-use crate::api::{Compute, Images, Networking, Service, Volumes};
+use crate::api::{Compute, Images, LoadBalancing, Networking, Service, Volumes};
 use crate::properties::Properties;
 
 /// The name of the login in the policy presets.
@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     Image,
     Network,
     Volume,
+    LoadBalancer,
 }
 
 impl Kind {
@@ -39,6 +40,7 @@ impl Kind {
             Self::Image => "image",
             Self::Network => "network",
             Self::Volume => "volume",
+            Self::LoadBalancer => "loadbalancer",
         }
     }
 
@@ -49,6 +51,7 @@ impl Kind {
             Self::Image => &["image"],
             Self::Network => &["network"],
             Self::Volume => &["volumev3", "block-storage"],
+            Self::LoadBalancer => &["load-balancer"],
         }
     }
 
@@ -57,7 +60,7 @@ impl Kind {
     fn version(self) -> &'static str {
         match self {
             Self::Image => "/v2",
-            Self::Network => "/v2.0",
+            Self::Network | Self::LoadBalancer => "/v2.0",
             Self::Compute | Self::Volume => "",
         }
     }
@@ -139,6 +142,12 @@ impl Session {
 
     pub(crate) fn volumes(&self) -> Result<Volumes, Error> {
         self.service(Kind::Volume).map(Volumes)
+    }
+
+    /// `None` where the operator has not set it up: few need it.
+    pub(crate) fn load_balancing(&self) -> Result<Option<LoadBalancing>, Error> {
+        let set = self.properties.endpoint(Kind::LoadBalancer.name());
+        set.map(|_| self.service(Kind::LoadBalancer).map(LoadBalancing)).transpose()
     }
 
     /// The project that the token is for.

@@ -7,6 +7,7 @@ mod failures;
 mod leftovers;
 mod networks;
 mod policies;
+mod pools;
 mod properties;
 mod session;
 mod stemcells;

@@ -7,6 +7,7 @@ mod floating_ip;
 mod leftovers;
 mod metadata;
 mod networks;
+mod pools;
 mod ports;
 mod properties;
 mod reboot;

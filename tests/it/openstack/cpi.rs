@@ -11,6 +11,7 @@ mod gone;
 mod least;
 mod life;
 mod matrix;
+mod pools;
 mod refused;
 mod tls;
 mod trouble;

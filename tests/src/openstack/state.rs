@@ -33,6 +33,8 @@ pub(super) struct State {
     pub(super) volumes: Table,
     pub(super) snapshots: Table,
     pub(super) types: Table,
+    /// Load balancers, pools and members.
+    pub(super) balancing: Table,
     /// By project and name of the resource; -1 is no limit.
     pub(super) quotas: HashMap<(String, &'static str), i64>,
     pending: Vec<Pending>,
@@ -120,6 +122,12 @@ pub(super) enum Effect {
     SnapshotReady {
         snapshot: String,
     },
+    MemberReady {
+        member: String,
+    },
+    MemberGone {
+        member: String,
+    },
     SnapshotGone {
         snapshot: String,
     },
@@ -170,6 +178,7 @@ impl State {
             volumes: Table::default(),
             snapshots: Table::default(),
             types: Table::default(),
+            balancing: Table::default(),
             quotas: HashMap::new(),
             pending: Vec::new(),
             ids: 0,
@@ -248,6 +257,8 @@ impl State {
                 self.snapshots.set(&snapshot, "updated_at", (clock::now() + ".000000").into());
                 self.snapshots.set(&snapshot, "os-extended-snapshot-attributes:progress", "100%".into());
             }
+            Effect::MemberReady { member } => self.balancing.set(&member, "provisioning_status", "ACTIVE".into()),
+            Effect::MemberGone { member } => drop(self.balancing.remove(&member)),
             Effect::SnapshotGone { snapshot } => drop(self.snapshots.remove(&snapshot)),
         }
     }

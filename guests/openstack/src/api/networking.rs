@@ -30,6 +30,7 @@ pub(crate) struct Port {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct FixedIp {
     pub(crate) ip_address: String,
+    pub(crate) subnet_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

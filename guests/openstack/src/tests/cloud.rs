@@ -41,6 +41,8 @@ pub(super) struct Cloud {
     pub(super) soft_deletes: bool,
     /// Images are being saved for a while after their upload.
     pub(super) slow_images: bool,
+    /// The load balancer has something else to do.
+    pub(super) busy: bool,
     /// Every page of a list is the first one.
     pub(super) same_page: bool,
     /// The newest version of Nova's API.
@@ -62,7 +64,7 @@ pub(super) fn shown() -> Value {
         "project_id": "project-1",
         "catalog": [
             entry("compute", "https://nova.test/v2.1"), entry("image", "https://glance.test/v2/"),
-            entry("network", "https://neutron.test"), entry("volumev3", "https://cinder.test/v3/project-1"),
+            entry("load-balancer", "https://octavia.test/v2.0"), entry("network", "https://neutron.test"), entry("volumev3", "https://cinder.test/v3/project-1"),
         ],
     })
 }
@@ -75,6 +77,7 @@ impl Cloud {
             broken: None,
             keeps_boot_volumes: false,
             soft_deletes: false,
+            busy: false,
             same_page: false,
             slow_images: false,
             newest: "2.96",
@@ -138,7 +141,7 @@ impl Cloud {
 
     /// Everything that a failed call must not leave.
     pub(super) fn left(&self) -> Vec<String> {
-        let mut left: Vec<String> = ["servers", "ports", "volumes", "snapshots", "networks", "subnets"]
+        let mut left: Vec<String> = ["servers", "ports", "volumes", "snapshots", "networks", "subnets", "members"]
             .iter()
             .flat_map(|kind| self.all(kind).into_iter().map(move |thing| format!("{kind}: {thing}")))
             .collect();
@@ -162,6 +165,7 @@ impl Cloud {
             "glance.test" => "v2/",
             "neutron.test" => "v2.0/",
             "cinder.test" => "v3/project-1/",
+            "octavia.test" => "v2.0/lbaas/",
             other => panic!("a request to {other}"),
         };
         let path = path.strip_prefix(prefix).unwrap_or_else(|| panic!("{host} has no {path}"));

@@ -17,7 +17,7 @@ use super::{cpi, manual, properties, request, small, start, start_with, vip};
 
 /// One failure: its name, how it meets a request, and how often in a row; five
 /// are one more than the retries.
-fn failures() -> Vec<(&'static str, Fault, usize)> {
+pub(super) fn failures() -> Vec<(&'static str, Fault, usize)> {
     let reset = || Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
     let error = |status| Answer::json(status, json!({"computeFault": {"message": "it failed"}}));
     vec![
@@ -37,7 +37,7 @@ fn failures() -> Vec<(&'static str, Fault, usize)> {
 }
 
 /// The requests of a method that succeeds, each with its number among equals.
-fn requests(cloud: &Shared) -> Vec<(String, String, usize)> {
+pub(super) fn requests(cloud: &Shared) -> Vec<(String, String, usize)> {
     let seen: Vec<String> = cloud.borrow().seen.iter().map(|line| pattern(line)).collect();
     let count = |at: usize| seen[..at].iter().filter(|line| **line == seen[at]).count();
     let mut all = vec![];
@@ -50,7 +50,7 @@ fn requests(cloud: &Shared) -> Vec<(String, String, usize)> {
 
 /// `GET servers/servers-3` as `GET servers/*`.
 fn pattern(line: &str) -> String {
-    let fixed = ["detail", "action", "metadata", "file", "os-volume_attachments", "tags"];
+    let fixed = ["detail", "action", "metadata", "file", "os-volume_attachments", "tags", "members"];
     let (method, path) = line.split_once(' ').unwrap();
     let parts: Vec<&str> = path.split('/').collect();
     let part =
@@ -59,7 +59,7 @@ fn pattern(line: &str) -> String {
 }
 
 /// From the nth request on, `times` in a row.
-fn fail(cloud: &Shared, method: &str, path: &str, nth: usize, fault: &Fault, times: usize) {
+pub(super) fn fail(cloud: &Shared, method: &str, path: &str, nth: usize, fault: &Fault, times: usize) {
     for after in std::iter::once(nth).chain(std::iter::repeat_n(0, times - 1)) {
         cloud.borrow_mut().fault(method, path, after, fault.clone());
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use wasm_cpi_sdk::{Error, VmRequest, config, http};
 
 use super::networks::Networks;
+use super::pools::{self, Pool};
 use super::properties::{VmProperties, wrong};
 use super::size;
 use crate::api::{Flavor, SecurityGroup, ServerGroup, once};
@@ -37,6 +38,7 @@ pub(super) struct Choice {
     pub(super) scheduler_hints: Map<String, Value>,
     /// GiB.
     pub(super) boot_volume: Option<u64>,
+    pub(super) pools: Vec<Pool>,
     pub(super) env: Env,
 }
 
@@ -61,8 +63,9 @@ impl Choice {
         let key_name = key_name(session, properties)?;
         let security_groups = security_groups(session, properties, networks)?;
         let zones = zones(session, &request.disks, properties)?;
+        let pools = pools::find(session, properties.pools())?;
         let scheduler_hints = scheduler_hints(session, properties, &env)?;
-        Ok(Self { image, flavor, key_name, security_groups, zones, scheduler_hints, boot_volume, env })
+        Ok(Self { image, flavor, key_name, security_groups, zones, scheduler_hints, boot_volume, pools, env })
     }
 }
 

@@ -11,6 +11,7 @@ use wasm_cpi_sdk::{CreatedVm, DiskHint, Error, Network, Seal, VmRequest, clock, 
 use super::choose::Choice;
 use super::leftovers::{Leftovers, boot_volumes};
 use super::networks::{Networks, Nic};
+use super::pools::{self, Membership};
 use super::properties::VmProperties;
 use super::{REGISTRY_KEY, floating_ip, ports, remove};
 use crate::api::{Port, Server, once, unclear};
@@ -35,6 +36,7 @@ struct Made {
     ports: Vec<Port>,
     /// Whether there may be a port that is not among them.
     unclear_port: bool,
+    memberships: Vec<Membership>,
 }
 
 pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm, Error> {
@@ -43,7 +45,14 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
     let networks = Networks::plan(&request.networks, &session.properties)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
     let choice = Choice::make(session, &request, &properties, &networks)?;
-    let mut made = Made { name: names::unique("vm"), server: None, unclear: false, ports: vec![], unclear_port: false };
+    let mut made = Made {
+        name: names::unique("vm"),
+        server: None,
+        unclear: false,
+        ports: vec![],
+        unclear_port: false,
+        memberships: vec![],
+    };
     let build = Build { session, networks: &networks, choice: &choice, allowed_address };
     match build.run(request.networks, &mut made) {
         Ok(created) => Ok(created),
@@ -57,7 +66,8 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
 impl Made {
     fn undo(&self, session: &Session, boots_from_volume: bool) -> Result<(), Error> {
         let mut left = Leftovers { ports: self.ports.iter().map(|port| port.id.clone()).collect(), volumes: vec![] };
-        let mut problems = vec![];
+        let mut problems: Vec<Error> =
+            self.memberships.iter().filter_map(|membership| pools::leave(session, membership).err()).collect();
         if self.unclear_port {
             match session.networking().and_then(|networking| Ok(networking.ports(&[("name", &self.name)])?)) {
                 Ok(named) => left.ports = named.into_iter().map(|port| port.id).collect(),
@@ -122,11 +132,10 @@ impl Build<'_> {
         let vm = self.server(&user_data, made)?;
         let assigned = if self.networks.has_dynamic() { networking.ports_of(&vm)? } else { vec![] };
         if let Some(vip) = vip {
-            let port = self.gateway_port(made, &assigned).ok_or_else(|| {
-                Error::cloud(format!("server `{vm}` has no port in its default network for the floating IP"))
-            })?;
-            floating_ip::associate(&networking, &vip, &port)?;
+            let port = self.gateway_port(made, &assigned, &vm)?;
+            floating_ip::associate(&networking, &vip, &port.id)?;
         }
+        self.join_pools(&vm, made, &assigned)?;
         agent::created(&vm, &made.name).map_err(Failure::last)?;
         let networks = networks.into_iter().map(|network| self.with_address(network, made, &assigned)).collect();
         Ok(CreatedVm { vm, networks })
@@ -253,10 +262,24 @@ impl Build<'_> {
         manual.zip(&made.ports).find(|(other, _)| other.name == nic.name).map(|(_, port)| port)
     }
 
-    fn gateway_port(&self, made: &Made, assigned: &[Port]) -> Option<String> {
-        let nic = self.networks.gateway()?;
-        let port = self.port_of(nic, made).or_else(|| given(nic, made, assigned))?;
-        Some(port.id.clone())
+    fn gateway_port<'p>(&self, made: &'p Made, assigned: &'p [Port], vm: &str) -> Result<&'p Port, Error> {
+        let nic = self.networks.gateway();
+        let port = nic.and_then(|nic| self.port_of(nic, made).or_else(|| given(nic, made, assigned)));
+        port.ok_or_else(|| Error::cloud(format!("server `{vm}` has no port in its default network")))
+    }
+
+    /// With the address in the default network.
+    fn join_pools(&self, vm: &str, made: &mut Made, assigned: &[Port]) -> Result<(), Error> {
+        if self.choice.pools.is_empty() {
+            return Ok(());
+        }
+        let place = self.gateway_port(made, assigned, vm)?.fixed_ips.first().cloned();
+        let place = place.ok_or_else(|| Error::cloud(format!("server `{vm}` has no address for load balancers")))?;
+        for pool in &self.choice.pools {
+            let joined = pools::join(self.session, pool, &made.name, &place.ip_address, place.subnet_id.as_deref())?;
+            made.memberships.push(joined);
+        }
+        Ok(self.session.compute()?.add_metadata(vm, &pools::tags(&made.memberships))?)
     }
 
     /// The network as it is now: a dynamic one has an address.

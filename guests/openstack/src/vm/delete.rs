@@ -1,17 +1,17 @@
 //! `delete_vm`: a server, its ports and its boot volume. What one call does not
 //! come to, the next one does, even if the server is gone by then.
 
-use wasm_cpi_sdk::{Error, ErrorKind, agent, log};
+use wasm_cpi_sdk::{Error, ErrorKind, agent};
 
 use super::leftovers::Leftovers;
-use super::{registry_key, remove};
-use crate::api::Server;
+use super::{pools, registry_key, remove};
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, vm: &str) -> Result<(), Error> {
     let server = session.compute()?.server(vm)?;
+    // Its metadata is all that tells of them: the server stays until it is out.
     if let Some(server) = &server {
-        warn_of_pools(server);
+        pools::leave_all(session, server).map_err(|error| error.context(format_args!("deleting VM `{vm}`")))?;
     }
     let boots_from_volume = server.as_ref().is_some_and(|server| server.boots_from_volume());
     let mut left = Leftovers::of(session, vm, boots_from_volume)?;
@@ -28,16 +28,4 @@ pub(crate) fn delete(session: &Session, vm: &str) -> Result<(), Error> {
         ErrorKind::VmNotFound => error,
         _ => error.context(format_args!("deleting VM `{vm}`")),
     })
-}
-
-/// bosh-openstack-cpi puts VMs into pools of load balancers; this CPI does not
-/// know those, and nobody would miss the members.
-fn warn_of_pools(server: &Server) {
-    for (_, place) in server.metadata.iter().filter(|(key, _)| key.starts_with("lbaas_pool_")) {
-        let (pool, member) = place.split_once('/').unwrap_or((place, "?"));
-        log::warn(format_args!(
-            "VM {} is member {member} of load balancer pool {pool}, and stays it: delete the member yourself",
-            server.id
-        ));
-    }
 }

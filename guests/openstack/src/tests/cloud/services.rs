@@ -37,6 +37,15 @@ impl Cloud {
                 let page: Vec<Value> = self.all("groups").into_iter().skip(skip).take(PAGE).collect();
                 Answer::json(200, json!({"server_groups": page}))
             }
+            ("GET", ["pools"]) => self.list("pools", query),
+            ("GET", ["pools", _, "members"]) => self.list("members", query),
+            ("GET", ["pools", _, "members", id]) => self.show("members", id),
+            ("POST", ["pools", pool, "members"]) => self.add_member(pool, &body["member"]),
+            ("DELETE", ["pools", _, "members", id]) if self.busy => self.immutable(id),
+            ("DELETE", ["pools", _, "members", id]) => self.change("members", id, |member| {
+                member["provisioning_status"] = json!("PENDING_DELETE");
+                member["deleting"] = json!(true);
+            }),
             ("GET", ["os-keypairs", name]) if *name != "bosh" => missing(),
             ("GET", ["os-keypairs", name]) => Answer::json(200, json!({"keypair": {"name": name}})),
             ("GET", ["servers", id, "os-volume_attachments"]) => self.attachments(id),
@@ -107,14 +116,15 @@ impl Cloud {
 
     fn list(&mut self, kind: &str, query: &str) -> Answer {
         let wanted = |thing: &Value| {
-            ["id", "name", "network_id", "device_id", "floating_ip_address"]
+            ["id", "name", "network_id", "device_id", "floating_ip_address", "address"]
                 .iter()
                 .all(|key| parameter(query, key).is_none_or(|value| thing[*key] == value.as_str()))
                 && parameter(query, "fixed_ips")
                     .is_none_or(|ip| thing["fixed_ips"][0]["ip_address"] == ip.strip_prefix("ip_address=").unwrap())
                 && parameter(query, "tags")
                     .is_none_or(|tag| thing["tags"].as_array().is_some_and(|tags| tags.contains(&json!(tag))))
-                && parameter(query, "metadata").is_none_or(|pair| thing["metadata"].to_string() == pair)
+                && parameter(query, "metadata")
+                    .is_none_or(|pair| serde_json::from_str::<Value>(&pair).unwrap() == thing["metadata"])
         };
         let mut found: Vec<Value> = self.all(kind).into_iter().filter(wanted).collect();
         let key = kind.replace('-', "_");
@@ -160,6 +170,7 @@ impl Cloud {
             ("volumes" | "snapshots", "creating" | "extending" | "retyping" | "detaching") => {
                 next["status"] = json!(fault.map_or("available", |_| "error"));
             }
+            ("members", _) if thing["deleting"] != true => next["provisioning_status"] = json!("ACTIVE"),
             ("images", "saving") => next["status"] = json!("active"),
             ("volumes", "attaching") => next["status"] = json!(fault.map_or("in-use", |_| "error")),
             _ => {}
@@ -218,6 +229,27 @@ impl Cloud {
         }
         let id = self.create("ports", port);
         Answer::json(201, json!({"port": self.get("ports", &id)}))
+    }
+
+    fn add_member(&mut self, pool: &str, member: &Value) -> Answer {
+        let taken =
+            |other: &Value| other["address"] == member["address"] && other["protocol_port"] == member["protocol_port"];
+        if self.busy {
+            return self.immutable(pool);
+        }
+        if self.all("members").iter().any(taken) {
+            return Answer::json(409, json!({"faultcode": "Client", "faultstring": "Another member uses it"}));
+        }
+        let mut member = member.clone();
+        member["provisioning_status"] = json!("PENDING_CREATE");
+        let id = self.create("members", member);
+        Answer::json(201, json!({"member": self.get("members", &id)}))
+    }
+
+    /// Once.
+    fn immutable(&mut self, id: &str) -> Answer {
+        self.busy = false;
+        Answer::json(409, json!({"faultcode": "Client", "faultstring": format!("{id} is immutable")}))
     }
 
     fn create_other(&mut self, kind: &str, body: &Value) -> Answer {
