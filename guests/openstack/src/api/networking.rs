@@ -12,6 +12,8 @@ pub(crate) struct Networking(pub(crate) Service);
 pub(crate) struct Port {
     pub(crate) id: String,
     #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
     pub(crate) status: String,
     #[serde(default)]
     pub(crate) mac_address: Option<String>,
@@ -51,6 +53,8 @@ pub(crate) struct FloatingIp {
 #[derive(Debug, Deserialize)]
 pub(crate) struct NamedNetwork {
     pub(crate) id: String,
+    #[serde(default)]
+    name: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -125,6 +129,11 @@ impl Networking {
         Ok(listed.into_iter().filter(|port| !server.is_empty() && port.device_id == server).collect())
     }
 
+    /// The same for the name.
+    pub(crate) fn ports_named(&self, name: &str) -> Result<Vec<Port>, Error> {
+        Ok(self.ports(&[("name", name)])?.into_iter().filter(|port| port.name == name).collect())
+    }
+
     pub(crate) fn tag_port(&self, id: &str, tag: &str) -> Result<(), Error> {
         let put = http::put(self.0.url(&format!("/v2.0/ports/{}/tags/{}", segment(id), segment(tag))));
         self.0.send(put)?.ok().map(drop)
@@ -168,7 +177,7 @@ impl Networking {
 
     pub(crate) fn network_named(&self, name: &str) -> Result<Option<NamedNetwork>, Error> {
         let list = http::get(self.0.url("/v2.0/networks")).query("name", name);
-        Ok(self.0.read::<Networks>(list)?.networks.into_iter().next())
+        Ok(self.0.read::<Networks>(list)?.networks.into_iter().find(|network| network.name == name))
     }
 
     pub(crate) fn has_network(&self, id: &str) -> Result<bool, Error> {

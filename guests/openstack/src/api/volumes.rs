@@ -41,6 +41,8 @@ pub(crate) struct VolumeAttachment {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
+    #[serde(default)]
+    name: Option<String>,
     pub(crate) status: String,
 }
 
@@ -109,7 +111,8 @@ impl Volumes {
 
     pub(crate) fn snapshot_named(&self, name: &str) -> Result<Option<Snapshot>, Error> {
         let list = http::get(self.0.url("/snapshots")).query("name", name);
-        Ok(self.0.read::<Snapshots>(list)?.snapshots.into_iter().next())
+        let found = self.0.read::<Snapshots>(list)?.snapshots;
+        Ok(found.into_iter().find(|snapshot| snapshot.name.as_deref() == Some(name)))
     }
 
     pub(crate) fn create_snapshot(&self, snapshot: &Value) -> Result<Snapshot, Error> {

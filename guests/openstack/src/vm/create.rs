@@ -3,6 +3,7 @@
 //! answered, also when the call is ending.
 
 mod failure;
+mod made;
 
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::agent::{self, Encoding, NetworkAddition, Settings};
@@ -11,14 +12,14 @@ use wasm_cpi_sdk::{CreatedVm, DiskHint, Error, Network, Seal, VmRequest, clock, 
 use super::choose::Choice;
 use super::leftovers::{Leftovers, boot_volumes};
 use super::networks::{Networks, Nic};
-use super::pools::{self, Membership};
+use super::pools;
 use super::properties::VmProperties;
 use super::{REGISTRY_KEY, floating_ip, ports, remove};
 use crate::api::{Port, Server, once, unclear};
-use crate::names;
 use crate::session::Session;
 use crate::tags::cut;
 use failure::Failure;
+use made::Made;
 
 /// What Nova takes as user data, in Base64.
 const USER_DATA_BYTES: u32 = 65_535;
@@ -26,33 +27,13 @@ const USER_DATA_BYTES: u32 = 65_535;
 const SYSTEM_DISK: &str = "/dev/sda";
 const EPHEMERAL_DISK: &str = "/dev/sdb";
 
-/// What exists already, and must go again if the rest fails.
-struct Made {
-    name: String,
-    server: Option<String>,
-    /// Whether there may be a server although none is known.
-    unclear: bool,
-    /// One per manual network, in the order of the NICs.
-    ports: Vec<Port>,
-    /// Whether there may be a port that is not among them.
-    unclear_port: bool,
-    memberships: Vec<Membership>,
-}
-
 pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm, Error> {
     let properties: VmProperties = request.cloud_properties.parse()?;
     properties.check(&session.properties)?;
     let networks = Networks::plan(&request.networks, &session.properties)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
     let choice = Choice::make(session, &request, &properties, &networks)?;
-    let mut made = Made {
-        name: names::unique("vm"),
-        server: None,
-        unclear: false,
-        ports: vec![],
-        unclear_port: false,
-        memberships: vec![],
-    };
+    let mut made = Made::new();
     let build = Build { session, networks: &networks, choice: &choice, allowed_address };
     match build.run(request.networks, &mut made) {
         Ok(created) => Ok(created),
@@ -60,49 +41,6 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
             log::warn(format_args!("creating VM {} failed: {}; undoing it", made.name, failure.message));
             Err(failure.answer(made.undo(session, choice.boot_volume.is_some())))
         }
-    }
-}
-
-impl Made {
-    fn undo(&self, session: &Session, boots_from_volume: bool) -> Result<(), Error> {
-        let mut left = Leftovers { ports: self.ports.iter().map(|port| port.id.clone()).collect(), volumes: vec![] };
-        let mut problems: Vec<Error> =
-            self.memberships.iter().filter_map(|membership| pools::leave(session, membership).err()).collect();
-        if self.unclear_port {
-            match session.networking().and_then(|networking| Ok(networking.ports(&[("name", &self.name)])?)) {
-                Ok(named) => left.ports = named.into_iter().map(|port| port.id).collect(),
-                Err(error) => {
-                    problems.push(error.context(format_args!("whether there is a port {} is not known", self.name)));
-                }
-            }
-        }
-        let found = match &self.server {
-            None if self.unclear => self.look(session),
-            known => Ok(known.clone()),
-        };
-        match found {
-            Ok(Some(server)) => {
-                if boots_from_volume {
-                    match boot_volumes(session, &server) {
-                        Ok(volumes) => left.volumes = volumes,
-                        Err(error) => problems.push(error.context("listing its volumes")),
-                    }
-                }
-                problems.extend(remove::server(session, &server, &left, || Ok(())).err());
-            }
-            Ok(None) => problems.extend(left.remove_ports(session)),
-            Err(error) => {
-                problems.push(error.context(format_args!("whether there is a server {} is not known", self.name)));
-                problems.extend(left.remove_ports(session));
-            }
-        }
-        remove::together(problems)
-    }
-}
-
-impl Made {
-    fn look(&self, session: &Session) -> Result<Option<String>, Error> {
-        Ok(session.compute()?.server_named(&self.name)?.map(|server| server.id))
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn create(networking: &Networking, nic: &Nic, with: &PortNeeds<'_>) -
         body["allowed_address_pairs"] = json!([{"ip_address": address}]);
     }
     let send = || {
-        let find = || Ok(networking.ports(&[("name", with.name), ("network_id", net_id)])?.into_iter().next());
+        let find = || Ok(networking.ports_named(with.name)?.into_iter().find(|port| port.network_id == net_id));
         once(&format!("port {} for {ip}", with.name), || networking.create_port(&body), find)
     };
     match send() {
