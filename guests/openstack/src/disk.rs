@@ -4,6 +4,7 @@ mod attach;
 mod change;
 mod create;
 mod delete;
+mod remove;
 mod snapshot;
 mod wait;
 

@@ -5,7 +5,7 @@
 mod range;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use wasm_cpi_sdk::{Cid, CreatedNetwork, Error, Json, NetworkSpec};
 
 use crate::api::{once, patiently};
@@ -43,22 +43,26 @@ fn subnet(
     spec: &NetworkSpec,
     properties: &NetworkProperties,
 ) -> Result<CreatedNetwork, Error> {
-    let mut body = json!({"network_id": network, "name": name, "enable_dhcp": session.properties.use_dhcp()});
-    let mut reserved = vec![];
+    let dhcp = session.properties.use_dhcp();
+    let mut body = json!({"network_id": network, "name": name, "enable_dhcp": dhcp});
+    let mut reserved = None;
     match (&spec.range, spec.netmask_bits, &properties.subnetpool_id) {
         (Some(text), ..) => {
             let range = Range::parse(text)?;
             body["cidr"] = json!(text);
             body["ip_version"] = json!(range.version());
-            if let Some((first, last, all)) = range.pool(spec.gateway.as_deref()) {
-                body["allocation_pools"] = json!([{"start": first, "end": last}]);
-                reserved = all;
+            let own = range.own(spec.gateway.as_deref(), dhcp)?;
+            if let Some(pools) = pools(&own) {
+                body["allocation_pools"] = pools;
             }
+            reserved = Some(own);
         }
         (None, Some(bits), Some(pool)) => {
             body["subnetpool_id"] = json!(pool);
             body["prefixlen"] = json!(bits);
             body["ip_version"] = json!(4);
+            // Which addresses are Neutron's is only known with the range, and DHCP would take any.
+            body["enable_dhcp"] = json!(false);
         }
         (None, ..) => {
             return Err(Error::cpi(
@@ -72,6 +76,16 @@ fn subnet(
     let networking = session.networking()?;
     let post = || networking.create_subnet(&body);
     let subnet = once(&format!("subnet {name}"), post, || networking.subnet_of(network))?;
+    let reserved = match reserved {
+        Some(reserved) => reserved,
+        None => {
+            let own = Range::parse(&subnet.cidr)?.own(subnet.gateway_ip.as_deref(), dhcp)?;
+            if let Some(pools) = pools(&own) {
+                networking.change_subnet(&subnet.id, &json!({"allocation_pools": pools, "enable_dhcp": dhcp}))?;
+            }
+            own
+        }
+    };
     let mut cloud_properties = json!({"net_id": network});
     if let Some(groups) = &properties.security_groups {
         cloud_properties["security_groups"] = json!(groups);
@@ -85,8 +99,18 @@ fn subnet(
     })
 }
 
+/// Where Neutron may take addresses from.
+fn pools(own: &[String]) -> Option<Value> {
+    Some(json!([{"start": own.first()?, "end": own.last()?}]))
+}
+
 /// Its subnet, and ports of Neutron's own services, go with it.
 pub(crate) fn delete(session: &Session, network: &Cid) -> Result<(), Error> {
     let networking = session.networking()?;
-    if patiently(|| networking.delete_network(network))? { Ok(()) } else { Err(Error::network_not_found(network)) }
+    if !networking.has_network(network)? {
+        return Err(Error::network_not_found(network));
+    }
+    // One that is gone by now was deleted by this call: an answer may get lost.
+    patiently(|| networking.delete_network(network))?;
+    Ok(())
 }

@@ -44,6 +44,8 @@ pub(crate) struct Properties {
     human_readable_vm_names: Option<bool>,
     use_nova_networking: Option<bool>,
     enable_auto_anti_affinity: Option<bool>,
+    /// URLs by the names of services.
+    endpoints: Option<Map<String, Value>>,
 }
 
 /// Where the config drive appears in the VM.
@@ -58,6 +60,11 @@ impl Properties {
         let properties: Self = config::properties()?;
         properties.check()?;
         Ok(properties)
+    }
+
+    /// The URL that the operator allows for a service.
+    pub(crate) fn endpoint(&self, service: &str) -> Option<&str> {
+        self.endpoints.as_ref()?.get(service)?.as_str().filter(|url| !url.is_empty())
     }
 
     fn check(&self) -> Result<(), Error> {

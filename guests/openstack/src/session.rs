@@ -10,7 +10,7 @@ use serde::Deserialize;
 use wasm_cpi_sdk::http::{self, Denial};
 use wasm_cpi_sdk::{Error, clock, log, poll::Poll};
 
-use crate::api::{Compute, Images, Networking, Service, Volumes};
+use crate::api::{Compute, Images, LoadBalancing, Networking, Service, Volumes};
 use crate::properties::Properties;
 
 /// The name of the login in the policy presets.
@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     Image,
     Network,
     Volume,
+    LoadBalancer,
 }
 
 impl Kind {
@@ -39,6 +40,7 @@ impl Kind {
             Self::Image => "image",
             Self::Network => "network",
             Self::Volume => "volume",
+            Self::LoadBalancer => "loadbalancer",
         }
     }
 
@@ -49,6 +51,7 @@ impl Kind {
             Self::Image => &["image"],
             Self::Network => &["network"],
             Self::Volume => &["volumev3", "block-storage"],
+            Self::LoadBalancer => &["load-balancer"],
         }
     }
 
@@ -57,7 +60,7 @@ impl Kind {
     fn version(self) -> &'static str {
         match self {
             Self::Image => "/v2",
-            Self::Network => "/v2.0",
+            Self::Network | Self::LoadBalancer => "/v2.0",
             Self::Compute | Self::Volume => "",
         }
     }
@@ -141,6 +144,12 @@ impl Session {
         self.service(Kind::Volume).map(Volumes)
     }
 
+    /// `None` where the operator has not set it up: few need it.
+    pub(crate) fn load_balancing(&self) -> Result<Option<LoadBalancing>, Error> {
+        let set = self.properties.endpoint(Kind::LoadBalancer.name());
+        set.map(|_| self.service(Kind::LoadBalancer).map(LoadBalancing)).transpose()
+    }
+
     /// The project that the token is for.
     pub(crate) fn project(&self) -> Result<Option<&str>, Error> {
         Ok(self.login()?.project_id.as_deref())
@@ -195,12 +204,12 @@ impl Session {
     fn service(&self, kind: Kind) -> Result<Service, Error> {
         let interface = self.properties.interface()?;
         let catalog = &self.login()?.catalog;
-        let entry = kind.types().iter().find_map(|wanted| catalog.iter().find(|entry| entry.kind == *wanted));
-        let endpoints: Vec<&Endpoint> = entry
-            .iter()
-            .flat_map(|entry| &entry.endpoints)
-            .filter(|endpoint| endpoint.interface == interface)
-            .collect();
+        // Some catalogs have an entry per region.
+        let of_type = |wanted: &&str| -> Vec<&Endpoint> {
+            let entries = catalog.iter().filter(|entry| entry.kind == *wanted);
+            entries.flat_map(|entry| &entry.endpoints).filter(|endpoint| endpoint.interface == interface).collect()
+        };
+        let endpoints = kind.types().iter().map(of_type).find(|found| !found.is_empty()).unwrap_or_default();
         let mut regions: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.region()).collect();
         regions.sort_unstable();
         regions.dedup();
@@ -221,6 +230,6 @@ impl Session {
         })?;
         let url = endpoint.url.trim_end_matches('/');
         let url = url.strip_suffix(kind.version()).unwrap_or(url);
-        Ok(Service::new(kind, url))
+        Ok(Service::new(kind, url, self.properties.endpoint(kind.name())))
     }
 }

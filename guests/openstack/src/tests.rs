@@ -4,8 +4,10 @@
 mod cloud;
 mod disks;
 mod failures;
+mod leftovers;
 mod networks;
 mod policies;
+mod pools;
 mod properties;
 mod session;
 mod stemcells;

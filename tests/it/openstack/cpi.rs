@@ -5,15 +5,18 @@
 //! Every answer is searched for the secrets of the job and for every token that
 //! went over the wire.
 
+mod again;
 mod faults;
 mod gone;
 mod least;
 mod life;
 mod matrix;
 mod plays;
+mod pools;
 mod refused;
 mod tls;
 mod trouble;
+mod versions;
 
 use serde_json::{Value, json};
 use std::path::PathBuf;

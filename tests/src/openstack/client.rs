@@ -167,6 +167,17 @@ impl Api {
         }
     }
 
+    /// Of all pools of load balancers, where there are any.
+    pub fn members(&self) -> Vec<Value> {
+        if Service::LoadBalancer.url(&self.cloud).is_none() {
+            return Vec::new();
+        }
+        let pools = self.list(Service::LoadBalancer, "/lbaas/pools", "pools");
+        let ids = pools.iter().filter_map(|pool| pool["id"].as_str());
+        let path = |id: &str| format!("/lbaas/pools/{id}/members");
+        ids.flat_map(|id| self.list(Service::LoadBalancer, &path(id), "members")).collect()
+    }
+
     fn told(&self, known: &[(&str, Vec<Value>)]) -> Contents {
         let more = [
             ("port", self.ports()),
@@ -174,6 +185,7 @@ impl Api {
             ("floating", self.floating_ips()),
             ("group", self.server_groups()),
             ("image", self.images()),
+            ("member", self.members()),
         ];
         let mut lines = Vec::new();
         for (kind, things) in known.iter().chain(&more) {
@@ -243,7 +255,7 @@ impl Api {
         let (host, base) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let prefix = match service {
             Service::Image => "/v2",
-            Service::Network => "/v2.0",
+            Service::Network | Service::LoadBalancer => "/v2.0",
             _ => "",
         };
         let body = body.map(Value::to_string).unwrap_or_default();

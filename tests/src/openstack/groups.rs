@@ -12,12 +12,18 @@ const SOFT: u32 = 15;
 const PROJECT: u32 = 13;
 const ONE_POLICY: u32 = 64;
 
+/// In one list.
+const MOST: usize = 1000;
+
 pub(super) fn answer(state: &mut State, call: &Call, version: u32) -> Answer {
     let project = &call.session.project;
     match call.route() {
         ("GET", ["os-server-groups"]) => {
-            let all: Vec<Value> = state.groups.of(project).map(|group| view(group, version)).collect();
-            Ok(Response::json(200, &json!({"server_groups": all})))
+            let number =
+                |name: &str, other: usize| call.request.asked(name).and_then(|n| n.parse().ok()).unwrap_or(other);
+            let page = state.groups.of(project).skip(number("offset", 0)).take(number("limit", MOST));
+            let page: Vec<Value> = page.map(|group| view(group, version)).collect();
+            Ok(Response::json(200, &json!({"server_groups": page})))
         }
         ("POST", ["os-server-groups"]) => create(state, call, version),
         ("GET", ["os-server-groups", id]) => {

@@ -124,6 +124,7 @@ fn catalog(project: &str) -> Value {
         ("network", "neutron", seed::NETWORK.to_owned()),
         ("block-storage", "cinder", format!("{}/v3/{project}", seed::VOLUME)),
         ("volumev3", "cinder", format!("{}/v3/{project}", seed::VOLUME)),
+        ("load-balancer", "octavia", seed::LOAD_BALANCER.to_owned()),
     ];
     let services = services.iter().map(|(kind, name, url)| {
         let endpoints = ["internal", "admin", "public"].map(|interface| {

@@ -5,7 +5,7 @@ use super::message::{Answer, Response, refusal};
 use super::simulator::Call;
 use super::state::{Session, State};
 use super::table::{Item, matches, only, stranger};
-use super::{clock, floating, ports, subnets};
+use super::{clock, floating, pools, ports, subnets};
 use serde_json::{Value, json};
 
 const NOT_FILTERS: [&str; 6] = ["fields", "limit", "marker", "sort_key", "sort_dir", "page_reverse"];
@@ -18,6 +18,7 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
     match call.route() {
         (_, ["networks", ..]) => networks(state, call),
         (_, ["subnets", ..]) => subnets::answer(state, call),
+        (_, ["subnetpools", ..]) => pools::answer(state, call),
         (_, ["ports", ..]) => ports::answer(state, call),
         (_, ["floatingips", ..]) => floating::answer(state, call),
         (_, ["security-groups", ..]) => security_groups(state, call),

@@ -46,6 +46,14 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
             state.ports.set(id, "tags", tags.clone());
             Ok(Response::json(200, &json!({"tags": tags})))
         }
+        ("PUT", ["ports", id, "tags", tag]) => {
+            let mut tags = find(state, call, id)?.view["tags"].as_array().cloned().unwrap_or_default();
+            if !tags.contains(&json!(tag)) {
+                tags.push(json!(tag));
+            }
+            state.ports.set(id, "tags", json!(tags));
+            Ok(Response::new(201))
+        }
         ("DELETE", ["ports", id]) => {
             let owner = find(state, call, id)?.text("device_owner").to_owned();
             if owner.starts_with("network:router") {
@@ -86,9 +94,16 @@ fn list(state: &mut State, call: &Call) -> Answer {
         let ips = port.view["fixed_ips"].as_array().cloned().unwrap_or_default();
         wanted.iter().all(|(key, value)| ips.iter().any(|ip| ip[key].as_str() == Some(value)))
     };
-    let seen = state.ports.iter().filter(|port| call.session.sees(&port.project)).filter(addressed);
+    // `tags=a,b`: a port that has all of them.
+    let tags: Vec<Value> =
+        call.request.asked("tags").into_iter().flat_map(|tags| tags.split(',')).map(Value::from).collect();
+    let tagged = |port: &&Item| {
+        let has = |tag| port.view["tags"].as_array().is_some_and(|all| all.contains(tag));
+        tags.iter().all(has)
+    };
+    let seen = state.ports.iter().filter(|port| call.session.sees(&port.project)).filter(addressed).filter(tagged);
     let mut request = call.request.clone();
-    request.query.retain(|(name, _)| name != "fixed_ips");
+    request.query.retain(|(name, _)| name != "fixed_ips" && name != "tags");
     let filtered = Call { request: &request, session: call.session.clone(), body: Value::Null, parts: Vec::new() };
     Ok(Response::json(200, &json!({"ports": listed(&filtered, seen)})))
 }

@@ -12,6 +12,7 @@ pub(super) const IMAGE: &str = "http://image.sim";
 pub(super) const COMPUTE: &str = "http://compute.sim";
 pub(super) const NETWORK: &str = "http://network.sim";
 pub(super) const VOLUME: &str = "http://volume.sim";
+pub(super) const LOAD_BALANCER: &str = "http://load-balancer.sim";
 pub(super) const METADATA: &str = "http://metadata.sim";
 
 pub(super) const REGION: &str = "RegionOne";
@@ -83,7 +84,7 @@ pub(super) fn fill(state: &mut State) -> Value {
         "application_credential_id": credential_id, "application_credential_secret": credential_secret,
         "endpoints": {
             "compute": format!("{COMPUTE}/v2.1"), "image": IMAGE, "network": NETWORK,
-            "volume": format!("{VOLUME}/v3/{bosh}"),
+            "volume": format!("{VOLUME}/v3/{bosh}"), "loadbalancer": LOAD_BALANCER,
         },
         "flavors": flavors, "network": inside, "subnet": subnet, "external_network": external,
         "floating_ip": floating, "security_group": "bosh", "key_name": "bosh", "availability_zone": ZONE,

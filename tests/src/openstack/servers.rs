@@ -111,6 +111,20 @@ fn delete(state: &mut State, call: &Call, id: &str) -> Answer {
         groups::leave(state, id);
         return Ok(Response::new(204));
     }
+    if state.keeps_servers && server.text("OS-EXT-STS:vm_state") == "active" {
+        state.forget(id);
+        for (key, value) in [("status", "SOFT_DELETED"), ("OS-EXT-STS:vm_state", "soft-delete")] {
+            state.servers.set(id, key, json!(value));
+        }
+        return Ok(Response::new(204));
+    }
+    go(state, id);
+    Ok(Response::new(204))
+}
+
+/// For good.
+fn go(state: &mut State, id: &str) {
+    let Some(server) = state.servers.get(id) else { return };
     let going = server.view["OS-EXT-STS:task_state"] == "deleting" || server.text("status") == "DELETED";
     if !going {
         state.forget(id);
@@ -120,12 +134,15 @@ fn delete(state: &mut State, call: &Call, id: &str) -> Answer {
         let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
         state.later(&subjects, Effect::ServerGone { server: id.to_owned() });
     }
-    Ok(Response::new(204))
 }
 
 fn act(state: &mut State, call: &Call, id: &str) -> Answer {
     find(state, &call.session, id).map_err(|_| fault(404, &format!("Instance {id} has no mapping to a cell.")))?;
     let action = call.body.as_object().and_then(|body| body.keys().next()).map(String::as_str);
+    if action == Some("forceDelete") {
+        go(state, id);
+        return Ok(Response::new(202));
+    }
     let (name, from, task, shown, then) = match action {
         Some("reboot") => match call.body["reboot"]["type"].as_str() {
             Some("SOFT") => ("reboot", &["active"][..], "rebooting", "REBOOT", "ACTIVE"),

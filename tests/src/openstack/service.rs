@@ -11,6 +11,8 @@ pub enum Service {
     Compute,
     Network,
     Volume,
+    /// The real cloud has none.
+    LoadBalancer,
     Metadata,
 }
 
@@ -24,8 +26,15 @@ pub trait Backend: Send + Sync {
 }
 
 impl Service {
-    pub const ALL: [Service; 6] =
-        [Service::Identity, Service::Image, Service::Compute, Service::Network, Service::Volume, Service::Metadata];
+    pub const ALL: [Service; 7] = [
+        Service::Identity,
+        Service::Image,
+        Service::Compute,
+        Service::Network,
+        Service::Volume,
+        Service::LoadBalancer,
+        Service::Metadata,
+    ];
 
     /// The URL of this service in a `cloud.json`.
     pub(super) fn url(self, cloud: &Value) -> Option<&str> {
@@ -35,6 +44,7 @@ impl Service {
             Service::Compute => cloud["endpoints"]["compute"].as_str(),
             Service::Network => cloud["endpoints"]["network"].as_str(),
             Service::Volume => cloud["endpoints"]["volume"].as_str(),
+            Service::LoadBalancer => cloud["endpoints"]["loadbalancer"].as_str(),
             Service::Metadata => cloud["metadata_url"].as_str(),
         }
     }
@@ -50,7 +60,7 @@ impl Service {
     /// rather than `/v2.1/servers`.
     pub fn relative(self, path: &str) -> String {
         let skipped = match self {
-            Service::Identity | Service::Image | Service::Network => 1,
+            Service::Identity | Service::Image | Service::Network | Service::LoadBalancer => 1,
             // Old clients put the project behind the version, and Cinder's catalog does.
             Service::Compute | Service::Volume => {
                 let second = path.split('/').nth(2).unwrap_or_default();

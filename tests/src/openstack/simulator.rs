@@ -6,7 +6,7 @@
 use super::message::{Answer, Request, Response, nowhere, unauthorized};
 use super::service::{Backend, Service};
 use super::state::{Session, State};
-use super::{compute, identity, image, metadata, network, seed, versions, volume};
+use super::{compute, identity, image, loadbalancing, metadata, network, seed, versions, volume};
 use serde_json::Value;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,6 +55,11 @@ impl Simulator {
         self.lock().token_lifetime = lifetime;
     }
 
+    /// As Nova does it where servers are reclaimed after a time, which here never comes.
+    pub fn keep_deleted_servers(&self) {
+        self.lock().keeps_servers = true;
+    }
+
     /// No token of before is good for anything.
     pub fn revoke_tokens(&self) {
         self.lock().tokens.clear();
@@ -100,6 +105,7 @@ impl Simulator {
             Service::Compute => compute::answer(state, &call),
             Service::Network => network::answer(state, &call),
             Service::Volume => volume::answer(state, &call),
+            Service::LoadBalancer => loadbalancing::answer(state, &call),
             Service::Identity | Service::Metadata => Err(nowhere(request)),
         }
     }

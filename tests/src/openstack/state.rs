@@ -13,6 +13,8 @@ pub(super) struct State {
     /// Reads that see a change under way before one sees it done.
     pub(super) reads: usize,
     pub(super) token_lifetime: Duration,
+    /// Deleted servers are kept, in case of second thoughts.
+    pub(super) keeps_servers: bool,
     pub(super) users: Vec<User>,
     pub(super) projects: Vec<Project>,
     pub(super) credentials: Vec<Credential>,
@@ -24,12 +26,15 @@ pub(super) struct State {
     pub(super) groups: Table,
     pub(super) networks: Table,
     pub(super) subnets: Table,
+    pub(super) pools: Table,
     pub(super) ports: Table,
     pub(super) floating: Table,
     pub(super) security: Table,
     pub(super) volumes: Table,
     pub(super) snapshots: Table,
     pub(super) types: Table,
+    /// Load balancers, pools and members.
+    pub(super) balancing: Table,
     /// By project and name of the resource; -1 is no limit.
     pub(super) quotas: HashMap<(String, &'static str), i64>,
     pending: Vec<Pending>,
@@ -117,6 +122,12 @@ pub(super) enum Effect {
     SnapshotReady {
         snapshot: String,
     },
+    MemberReady {
+        member: String,
+    },
+    MemberGone {
+        member: String,
+    },
     SnapshotGone {
         snapshot: String,
     },
@@ -148,6 +159,7 @@ impl State {
         State {
             reads: 1,
             token_lifetime: Duration::from_secs(86_400),
+            keeps_servers: false,
             users: Vec::new(),
             projects: Vec::new(),
             credentials: Vec::new(),
@@ -159,12 +171,14 @@ impl State {
             groups: Table::default(),
             networks: Table::default(),
             subnets: Table::default(),
+            pools: Table::default(),
             ports: Table::default(),
             floating: Table::default(),
             security: Table::default(),
             volumes: Table::default(),
             snapshots: Table::default(),
             types: Table::default(),
+            balancing: Table::default(),
             quotas: HashMap::new(),
             pending: Vec::new(),
             ids: 0,
@@ -243,6 +257,8 @@ impl State {
                 self.snapshots.set(&snapshot, "updated_at", (clock::now() + ".000000").into());
                 self.snapshots.set(&snapshot, "os-extended-snapshot-attributes:progress", "100%".into());
             }
+            Effect::MemberReady { member } => self.balancing.set(&member, "provisioning_status", "ACTIVE".into()),
+            Effect::MemberGone { member } => drop(self.balancing.remove(&member)),
             Effect::SnapshotGone { snapshot } => drop(self.snapshots.remove(&snapshot)),
         }
     }

@@ -1,11 +1,11 @@
 //! Neutron's subnets: which addresses there are, and which are free.
 
-use super::clock;
 use super::message::{Answer, Response, refusal};
 use super::network::{check_quota, listed, nowhere, sees};
 use super::simulator::Call;
 use super::state::State;
 use super::table::Item;
+use super::{clock, pools};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
@@ -37,6 +37,15 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
             let id = add(state, project, asked)?;
             Ok(Response::json(201, &json!({"subnet": state.subnets.get(&id).map(|subnet| &subnet.view)})))
         }
+        ("PUT", ["subnets", id]) => {
+            state.subnets.get(id).filter(|subnet| call.session.sees(&subnet.project)).ok_or_else(|| missing(id))?;
+            for key in ["name", "allocation_pools", "enable_dhcp", "gateway_ip", "dns_nameservers"] {
+                if let Some(value) = call.body["subnet"].get(key) {
+                    state.subnets.set(id, key, value.clone());
+                }
+            }
+            Ok(Response::json(200, &json!({"subnet": state.subnets.get(id).map(|subnet| &subnet.view)})))
+        }
         ("DELETE", ["subnets", id]) => {
             state.subnets.get(id).filter(|subnet| call.session.sees(&subnet.project)).ok_or_else(|| missing(id))?;
             let holds = |port: &Item| {
@@ -60,7 +69,8 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
 }
 
 pub(super) fn add(state: &mut State, project: &str, asked: &Value) -> Result<String, Response> {
-    let cidr = asked["cidr"].as_str().unwrap_or_default();
+    let allocated = pools::allocate(state, asked)?;
+    let cidr = allocated.as_deref().or(asked["cidr"].as_str()).unwrap_or_default();
     let invalid =
         || refusal(400, "InvalidInput", &format!("Invalid input for operation: {cidr} is not in a CIDR format."));
     let (first, last) = bounds(cidr).ok_or_else(invalid)?;
@@ -82,7 +92,7 @@ pub(super) fn add(state: &mut State, project: &str, asked: &Value) -> Result<Str
     let whole = json!([{"start": Ipv4Addr::from(first + 2).to_string(), "end": Ipv4Addr::from(last - 1).to_string()}]);
     let view = json!({
         "id": id, "name": asked["name"].as_str().unwrap_or_default(), "tenant_id": project, "network_id": network,
-        "ip_version": 4, "subnetpool_id": null, "enable_dhcp": asked.get("enable_dhcp").unwrap_or(&json!(true)),
+        "ip_version": 4, "subnetpool_id": asked["subnetpool_id"], "enable_dhcp": asked.get("enable_dhcp").unwrap_or(&json!(true)),
         "ipv6_ra_mode": null, "ipv6_address_mode": null, "gateway_ip": gateway, "cidr": cidr,
         "allocation_pools": asked.get("allocation_pools").unwrap_or(&whole), "host_routes": [],
         "dns_nameservers": asked.get("dns_nameservers").unwrap_or(&json!([])), "description": "",
@@ -98,7 +108,7 @@ pub(super) fn add(state: &mut State, project: &str, asked: &Value) -> Result<Str
 }
 
 /// The first and the last address of a network, which no port gets.
-fn bounds(cidr: &str) -> Option<(u32, u32)> {
+pub(super) fn bounds(cidr: &str) -> Option<(u32, u32)> {
     let (address, length) = cidr.split_once('/')?;
     let (address, length): (Ipv4Addr, u32) = (address.parse().ok()?, length.parse().ok()?);
     let mask = u32::MAX.checked_shl(32u32.checked_sub(length).filter(|bits| (2..32).contains(bits))?)?;

@@ -9,7 +9,7 @@ use super::{clock, extras, seed, snapshots, tagging, versions, volume_actions};
 use serde_json::{Value, json};
 
 const QUOTAS: [&str; 4] = ["volumes", "per_volume_gigabytes", "snapshots", "gigabytes"];
-const NOT_FILTERS: [&str; 6] = ["limit", "marker", "sort", "all_tenants", "sort_key", "sort_dir"];
+const NOT_FILTERS: [&str; 7] = ["limit", "marker", "sort", "all_tenants", "sort_key", "sort_dir", "metadata"];
 const OWNER: &str = "os-vol-tenant-attr:tenant_id";
 const GIB: u64 = 1 << 30;
 
@@ -184,11 +184,18 @@ fn list(state: &mut State, call: &Call, detail: bool) -> Response {
     let ids: Vec<String> = state.volumes.iter().filter(mine).map(|volume| volume.id.clone()).collect();
     state.read(ids.iter().map(String::as_str));
     let views = state.volumes.iter().filter(mine).map(|volume| &volume.view);
-    let views = views.filter(|view| matches(call.request, view, &NOT_FILTERS));
+    let views = views.filter(|view| matches(call.request, view, &NOT_FILTERS)).filter(|view| described(call, view));
     let mut views: Vec<Value> =
         views.map(|view| if detail { view.clone() } else { only(view, &["id", "name", "links"]) }).collect();
     views.reverse();
     Response::json(200, &json!({"volumes": views}))
+}
+
+/// `metadata={"a": "b"}`: it has all of that, and may have more.
+fn described(call: &Call, view: &Value) -> bool {
+    let wanted = call.request.asked("metadata").and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let pairs = wanted.as_ref().and_then(Value::as_object).into_iter().flatten();
+    pairs.into_iter().all(|(key, value)| view["metadata"][key] == *value)
 }
 
 /// What volumes and snapshots take up.

@@ -1,5 +1,5 @@
-//! Nova. Everything is asked at its first microversion, 2.1, whose answers no
-//! cloud has changed since; server groups need 2.15, and say so in a header.
+//! Nova. Everything here is asked at its first microversion, 2.1, whose answers
+//! no cloud has changed since.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,6 @@ use serde_json::{Value, json};
 use wasm_cpi_sdk::http::{self, Error, segment};
 
 use super::Service;
-
-/// The first version that knows `soft-anti-affinity`.
-const GROUPS_VERSION: &str = "compute 2.15";
-pub(crate) const GROUP_POLICY: &str = "soft-anti-affinity";
 
 pub(crate) struct Compute(pub(crate) Service);
 
@@ -31,6 +27,8 @@ pub(crate) struct Server {
     flavor: Value,
     #[serde(rename = "OS-EXT-AZ:availability_zone")]
     availability_zone: Option<String>,
+    #[serde(rename = "OS-EXT-STS:task_state")]
+    task: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -46,8 +44,24 @@ impl Server {
         if text.is_empty() { "the cloud gives no reason" } else { text }
     }
 
+    /// For BOSH: one that is only kept in case of second thoughts counts as gone.
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(self.status.as_str(), "DELETED" | "SOFT_DELETED")
+        self.is_deleted() || self.is_kept()
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.status == "DELETED"
+    }
+
+    /// Its ports, disks and quota stay taken until the cloud reclaims it.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.status == "SOFT_DELETED"
+    }
+
+    /// Whether a delete may have begun with it: then its ports can be gone from
+    /// it, and it still be there.
+    pub(crate) fn may_have_lost_something(&self) -> bool {
+        self.is_gone() || self.status == "ERROR" || self.task.is_some()
     }
 
     /// Its image is in a volume then, and Nova shows none.
@@ -97,14 +111,6 @@ pub(crate) struct Attachment {
     pub(crate) device: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct ServerGroup {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) policies: Vec<String>,
-}
-
 #[derive(Deserialize)]
 struct One {
     server: Server,
@@ -132,16 +138,6 @@ struct Attachments {
     attachments: Vec<Attachment>,
 }
 
-#[derive(Deserialize)]
-struct Groups {
-    server_groups: Vec<ServerGroup>,
-}
-
-#[derive(Deserialize)]
-struct OneGroup {
-    server_group: ServerGroup,
-}
-
 impl Compute {
     pub(crate) fn server(&self, id: &str) -> Result<Option<Server>, Error> {
         Ok(self.0.find::<One>(&format!("/servers/{}", segment(id)))?.map(|one| one.server))
@@ -161,6 +157,11 @@ impl Compute {
 
     pub(crate) fn delete_server(&self, id: &str) -> Result<bool, Error> {
         self.0.delete(&format!("/servers/{}", segment(id)))
+    }
+
+    /// Also one that is kept. Nova takes any value; the policy wants this one.
+    pub(crate) fn delete_for_good(&self, id: &str) -> Result<(), Error> {
+        self.0.act(&format!("/servers/{}/action", segment(id)), &json!({"forceDelete": "now"}))
     }
 
     /// `kind` is `SOFT` or `HARD`.
@@ -200,7 +201,8 @@ impl Compute {
                 list = list.query("marker", &last.id);
             }
             let page: Flavors = self.0.read(list)?;
-            let more = page.flavors_links.is_some() && !page.flavors.is_empty();
+            let new = page.flavors.last().is_some_and(|last| all.iter().all(|known| known.id != last.id));
+            let more = page.flavors_links.is_some() && new;
             all.extend(page.flavors);
             if !more {
                 return Ok(all);
@@ -214,17 +216,5 @@ impl Compute {
 
     pub(crate) fn has_key(&self, name: &str) -> Result<bool, Error> {
         Ok(self.0.find::<Value>(&format!("/os-keypairs/{}", segment(name)))?.is_some())
-    }
-
-    pub(crate) fn server_groups(&self) -> Result<Vec<ServerGroup>, Error> {
-        let list = http::get(self.0.url("/os-server-groups")).header("openstack-api-version", GROUPS_VERSION);
-        Ok(self.0.read::<Groups>(list)?.server_groups)
-    }
-
-    pub(crate) fn create_server_group(&self, name: &str) -> Result<ServerGroup, Error> {
-        let create = http::post(self.0.url("/os-server-groups"))
-            .header("openstack-api-version", GROUPS_VERSION)
-            .json(&json!({"server_group": {"name": name, "policies": [GROUP_POLICY]}}));
-        Ok(self.0.read::<OneGroup>(create)?.server_group)
     }
 }

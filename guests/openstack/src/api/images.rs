@@ -29,13 +29,14 @@ impl Images {
         self.0.post("/v2/images", body)
     }
 
-    /// Sends one file of the stemcell's archive, which the host streams. Once:
-    /// a second upload is the caller's decision.
+    /// Sends one file of the stemcell's archive, which the host streams. Again
+    /// only where Glance did not even look at it: all else is the caller's decision.
     pub(crate) fn upload(&self, id: &str, member: &str) -> Result<(), Error> {
         let put = http::put(self.0.url(&format!("/v2/images/{}/file", segment(id))))
             .image(ImagePart::Member(member.to_owned()))
-            .timeout(UPLOAD_TIME);
-        self.0.send_once(put)?.ok().map(drop)
+            .timeout(UPLOAD_TIME)
+            .unrepeatable();
+        self.0.send(put)?.ok().map(drop)
     }
 
     pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {

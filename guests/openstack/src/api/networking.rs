@@ -12,6 +12,8 @@ pub(crate) struct Networking(pub(crate) Service);
 pub(crate) struct Port {
     pub(crate) id: String,
     #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
     pub(crate) status: String,
     #[serde(default)]
     pub(crate) mac_address: Option<String>,
@@ -23,11 +25,14 @@ pub(crate) struct Port {
     pub(crate) device_owner: String,
     #[serde(default)]
     pub(crate) fixed_ips: Vec<FixedIp>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct FixedIp {
     pub(crate) ip_address: String,
+    pub(crate) subnet_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,10 +53,13 @@ pub(crate) struct FloatingIp {
 #[derive(Debug, Deserialize)]
 pub(crate) struct NamedNetwork {
     pub(crate) id: String,
+    #[serde(default)]
+    name: String,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Subnet {
+    pub(crate) id: String,
     pub(crate) cidr: String,
     pub(crate) gateway_ip: Option<String>,
 }
@@ -69,6 +77,14 @@ struct OnePort {
 #[derive(Deserialize)]
 struct Groups {
     security_groups: Vec<SecurityGroup>,
+    #[serde(default, rename = "security_groups_links")]
+    links: Vec<Link>,
+}
+
+/// To another page.
+#[derive(Deserialize)]
+struct Link {
+    rel: String,
 }
 
 #[derive(Deserialize)]
@@ -113,12 +129,36 @@ impl Networking {
         Ok(listed.into_iter().filter(|port| !server.is_empty() && port.device_id == server).collect())
     }
 
+    /// The same for the name.
+    pub(crate) fn ports_named(&self, name: &str) -> Result<Vec<Port>, Error> {
+        Ok(self.ports(&[("name", name)])?.into_iter().filter(|port| port.name == name).collect())
+    }
+
+    pub(crate) fn tag_port(&self, id: &str, tag: &str) -> Result<(), Error> {
+        let put = http::put(self.0.url(&format!("/v2.0/ports/{}/tags/{}", segment(id), segment(tag))));
+        self.0.send(put)?.ok().map(drop)
+    }
+
     pub(crate) fn delete_port(&self, id: &str) -> Result<bool, Error> {
         self.0.delete(&format!("/v2.0/ports/{}", segment(id)))
     }
 
+    /// All of them, however many pages that takes.
     pub(crate) fn security_groups(&self) -> Result<Vec<SecurityGroup>, Error> {
-        Ok(self.0.get::<Groups>("/v2.0/security-groups")?.security_groups)
+        let mut all: Vec<SecurityGroup> = vec![];
+        loop {
+            let mut list = http::get(self.0.url("/v2.0/security-groups"));
+            if let Some(last) = all.last() {
+                list = list.query("marker", &last.id);
+            }
+            let page: Groups = self.0.read(list)?;
+            let new = page.security_groups.last().is_some_and(|last| all.iter().all(|known| known.id != last.id));
+            let more = page.links.iter().any(|link| link.rel == "next") && new;
+            all.extend(page.security_groups);
+            if !more {
+                return Ok(all);
+            }
+        }
     }
 
     pub(crate) fn floating_ips(&self, address: &str) -> Result<Vec<FloatingIp>, Error> {
@@ -137,7 +177,12 @@ impl Networking {
 
     pub(crate) fn network_named(&self, name: &str) -> Result<Option<NamedNetwork>, Error> {
         let list = http::get(self.0.url("/v2.0/networks")).query("name", name);
-        Ok(self.0.read::<Networks>(list)?.networks.into_iter().next())
+        Ok(self.0.read::<Networks>(list)?.networks.into_iter().find(|network| network.name == name))
+    }
+
+    pub(crate) fn has_network(&self, id: &str) -> Result<bool, Error> {
+        let list = http::get(self.0.url("/v2.0/networks")).query("id", id);
+        Ok(self.0.read::<Networks>(list)?.networks.iter().any(|network| network.id == id))
     }
 
     pub(crate) fn delete_network(&self, id: &str) -> Result<bool, Error> {
@@ -146,6 +191,10 @@ impl Networking {
 
     pub(crate) fn create_subnet(&self, subnet: &Value) -> Result<Subnet, Error> {
         Ok(self.0.post::<OneSubnet>("/v2.0/subnets", &json!({"subnet": subnet}))?.subnet)
+    }
+
+    pub(crate) fn change_subnet(&self, id: &str, subnet: &Value) -> Result<(), Error> {
+        self.0.put(&format!("/v2.0/subnets/{}", segment(id)), &json!({"subnet": subnet}))
     }
 
     pub(crate) fn subnet_of(&self, network: &str) -> Result<Option<Subnet>, Error> {

@@ -14,6 +14,11 @@ const LOOK_AFTER_ANSWER: Duration = Duration::from_secs(2);
 /// How often to look at most where sleeping is over because the call is ending.
 const LOOKS_AT_THE_END: u32 = 100;
 
+/// How often to ask for what gets lost or meets something busy, and how long to
+/// look after the first time; each next look is twice as long.
+const INSIST_TRIES: u32 = 4;
+const INSIST_LOOK: Duration = Duration::from_secs(2);
+
 /// How often to ask again for what a busy thing refuses with 409.
 const BUSY_TRIES: u32 = 6;
 
@@ -28,8 +33,22 @@ pub(crate) fn unclear(error: &Error) -> bool {
     }
 }
 
+/// Says more in an error.
+pub(crate) fn with(mut error: Error, more: &str) -> Error {
+    match &mut error.cause {
+        Cause::Build(text) | Cause::Decode(text) | Cause::Transport { message: text, .. } => {
+            text.push_str(&format!("; {more}"));
+        }
+        Cause::Status { text, .. } => {
+            *text = Some(text.take().map_or_else(|| more.to_owned(), |said| format!("{said}; {more}")));
+        }
+    }
+    error
+}
+
 /// Sends `post` once. If it stays unclear what came of it, `find` looks for the
-/// result; the error is the request's if there is none.
+/// result; the error is the request's if there is none. `what` has the name or
+/// id by which people can look for it as well.
 pub(crate) fn once<T>(
     what: &str,
     post: impl FnOnce() -> Result<T, Error>,
@@ -47,8 +66,34 @@ pub(crate) fn once<T>(
         Ok(Some(found)) => Ok(found),
         Ok(None) => Err(error),
         Err(lookup) => {
-            log::error(format_args!("whether {what} was made could not be found out: {lookup}"));
-            Err(error)
+            let more = format!("it is not certain whether {what} was made, as looking for it failed: {lookup}");
+            log::error(&more);
+            Err(with(error, &more))
+        }
+    }
+}
+
+/// Asks for a change of something. When the answer is lost, or the thing is busy,
+/// `done` tells whether it happens: only then it is not asked for again.
+pub(crate) fn insist(
+    what: &str,
+    send: impl Fn() -> Result<(), Error>,
+    done: impl Fn() -> Result<bool, Error>,
+) -> Result<(), Error> {
+    let (mut left, mut within) = (INSIST_TRIES, INSIST_LOOK);
+    loop {
+        left -= 1;
+        let error = match send() {
+            Err(error) if unclear(&error) || error.status() == Some(409) => error,
+            outcome => return outcome,
+        };
+        log::warn(format_args!("{error}; looking whether {what}"));
+        if look(within, || Ok(done()?.then_some(())))?.is_some() {
+            return Ok(());
+        }
+        within *= 2;
+        if left == 0 || clock::ending().is_some() {
+            return Err(error);
         }
     }
 }

@@ -3,8 +3,10 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wasm_cpi_sdk::http::{self, Cause, Denial, Error, Request, Response};
+use serde_json::{Map, Value};
+use wasm_cpi_sdk::http::{self, Denial, Error, Request, Response};
 
+use super::with;
 use crate::session::Kind;
 
 /// How often a request that may be repeated is repeated: pauses of 1 to 8
@@ -14,11 +16,15 @@ const RETRIES: u32 = 4;
 pub(crate) struct Service {
     kind: Kind,
     url: String,
+    /// Whether the operator's property says the same as the catalog.
+    is_set: bool,
 }
 
 impl Service {
-    pub(crate) fn new(kind: Kind, url: &str) -> Self {
-        Self { kind, url: url.to_owned() }
+    /// `set` is what the property for this service says.
+    pub(crate) fn new(kind: Kind, url: &str, set: Option<&str>) -> Self {
+        let is_set = set.is_some_and(|set| set.trim_end_matches('/') == url);
+        Self { kind, url: url.to_owned(), is_set }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -26,33 +32,36 @@ impl Service {
     }
 
     /// Sends it, with retries where that is safe. A denial names the property
-    /// that lets the request through.
+    /// that lets the request through, if it is that property's doing.
     pub(super) fn send(&self, request: Request) -> Result<Response, Error> {
-        self.send_once(request.retries(RETRIES))
+        // Glance would send a page where something is wrong.
+        let sent = request.header("accept", "application/json").retries(RETRIES).send();
+        sent.map_err(|error| match error.denial() {
+            Some(Denial::Undeclared | Denial::Scheme | Denial::Host | Denial::Port | Denial::Path) if !self.is_set => {
+                let (name, url) = (self.kind.name(), &self.url);
+                with(error, &format!("set the property `endpoints.{name}` to `{url}`, as in the catalog"))
+            }
+            _ => error,
+        })
     }
 
-    pub(super) fn send_once(&self, request: Request) -> Result<Response, Error> {
-        request.send().map_err(|mut error| {
-            let origin = matches!(
-                error.denial(),
-                Some(Denial::Undeclared | Denial::Scheme | Denial::Host | Denial::Port | Denial::Path)
-            );
-            if let Cause::Transport { message, .. } = &mut error.cause
-                && origin
-            {
+    /// `None` if the service says that there is no such thing. A proxy that
+    /// knows no such page says nothing about things.
+    fn found(&self, response: Response) -> Result<Option<Response>, Error> {
+        let own_words = response.json::<Map<String, Value>>().is_ok();
+        match response.ok() {
+            Ok(response) => Ok(Some(response)),
+            Err(error) if error.is_not_found() && own_words => Ok(None),
+            Err(error) if error.is_not_found() => {
                 let (name, url) = (self.kind.name(), &self.url);
-                message.push_str(&format!("; set the property `endpoints.{name}` to `{url}`, as in the catalog"));
+                Err(with(error, &format!("that is no answer of the {name} service: is `{url}` its URL?")))
             }
-            error
-        })
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, Error> {
         self.send(request)?.ok()?.json()
-    }
-
-    pub(super) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        self.read(http::get(self.url(path)))
     }
 
     /// `None` for what is not there.
@@ -60,7 +69,7 @@ impl Service {
         if names_nothing(path) {
             return Ok(None);
         }
-        self.send(http::get(self.url(path)))?.found()?.map(|response| response.json()).transpose()
+        self.found(self.send(http::get(self.url(path)))?)?.map(|response| response.json()).transpose()
     }
 
     pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
@@ -86,7 +95,7 @@ impl Service {
         if names_nothing(path) {
             return Ok(false);
         }
-        Ok(self.send(http::delete(self.url(path)))?.found()?.is_some())
+        Ok(self.found(self.send(http::delete(self.url(path)))?)?.is_some())
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Volume {
     pub(crate) bootable: String,
     #[serde(default)]
     pub(crate) attachments: Vec<VolumeAttachment>,
+    #[serde(default)]
+    pub(crate) metadata: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -39,6 +41,8 @@ pub(crate) struct VolumeAttachment {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
+    #[serde(default)]
+    name: Option<String>,
     pub(crate) status: String,
 }
 
@@ -72,6 +76,11 @@ impl Volumes {
         Ok(self.0.read::<Many>(list)?.volumes.into_iter().find(|volume| volume.name.as_deref() == Some(name)))
     }
 
+    pub(crate) fn volumes_with(&self, key: &str, value: &str) -> Result<Vec<Volume>, Error> {
+        let list = http::get(self.0.url("/volumes/detail")).query("metadata", &json!({key: value}).to_string());
+        Ok(self.0.read::<Many>(list)?.volumes)
+    }
+
     pub(crate) fn create(&self, volume: &Value) -> Result<Volume, Error> {
         Ok(self.0.post::<One>("/volumes", &json!({"volume": volume}))?.volume)
     }
@@ -102,7 +111,8 @@ impl Volumes {
 
     pub(crate) fn snapshot_named(&self, name: &str) -> Result<Option<Snapshot>, Error> {
         let list = http::get(self.0.url("/snapshots")).query("name", name);
-        Ok(self.0.read::<Snapshots>(list)?.snapshots.into_iter().next())
+        let found = self.0.read::<Snapshots>(list)?.snapshots;
+        Ok(found.into_iter().find(|snapshot| snapshot.name.as_deref() == Some(name)))
     }
 
     pub(crate) fn create_snapshot(&self, snapshot: &Value) -> Result<Snapshot, Error> {

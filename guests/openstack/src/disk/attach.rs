@@ -2,20 +2,13 @@
 //! answers: the Agent of OpenStack's stemcells first looks for the disk by its
 //! ID, and then for that name, whatever the kernel made of it (sd, vd or xvd).
 
-use std::time::Duration;
-
-use wasm_cpi_sdk::{DiskHint, Error, agent, clock, log};
+use wasm_cpi_sdk::{DiskHint, Error, agent, log};
 
 use super::{get, wait};
-use crate::api::{Attachment, Server, Volume, look, patiently, unclear};
+use crate::api::{Attachment, Server, Volume, insist, patiently};
 use crate::properties::ConfigDrive;
 use crate::session::Session;
 use crate::vm;
-
-/// How often an attachment is asked for when answers get lost or the server is
-/// busy.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) fn attach(session: &Session, vm: &str, disk: &str) -> Result<DiskHint, Error> {
     let server = vm::get(session, vm)?;
@@ -24,7 +17,7 @@ pub(crate) fn attach(session: &Session, vm: &str, disk: &str) -> Result<DiskHint
         volume = wait::until_settled(session, disk)?;
     }
     let hint = match attached_to(&volume, vm) {
-        Some(device) => hint(device, ""),
+        Some(device) => hint(session, vm, disk, device)?,
         None => attach_free(session, &server, &volume)?,
     };
     agent::attached(vm::registry_key(&server), disk, &hint)?;
@@ -42,38 +35,24 @@ fn attach_free(session: &Session, server: &Server, volume: &Volume) -> Result<Di
     let device = device_name(session, server)?;
     let attached = request(session, vm, disk, &device).and_then(|()| wait::until(session, disk, "in-use"));
     match attached {
-        Ok(volume) => Ok(hint(attached_to(&volume, vm).unwrap_or_default(), &device)),
+        Ok(volume) => match attached_to(&volume, vm) {
+            Some(told) if !told.is_empty() => Ok(DiskHint::Text(told.to_owned())),
+            _ => Ok(DiskHint::Text(device)),
+        },
         Err(error) => {
             // The Director knows of no attachment, and would never undo one.
             let undone = wait::until_settled(session, disk).and_then(|_| detach_volume(session, vm, disk));
-            if let Err(left) = undone {
-                log::warn(format_args!("detaching disk {disk} again: {left}"));
-            }
-            Err(error.context(format_args!("attaching disk `{disk}` to VM `{vm}`")))
+            let left = undone.err().map(|left| format!("; it may be attached, as undoing that failed: {left}"));
+            let message = format!("{error}{}", left.unwrap_or_default());
+            Err(Error::new(error.kind, message).context(format_args!("attaching disk `{disk}` to VM `{vm}`")))
         }
     }
 }
 
-/// Asks for it; a lost answer is no reason to ask twice for what is there.
 fn request(session: &Session, vm: &str, disk: &str, device: &str) -> Result<(), Error> {
     let compute = session.compute()?;
-    let mut left = TRIES;
-    loop {
-        left -= 1;
-        let error = match compute.attach(vm, disk, device) {
-            // 409: something else goes on with the server.
-            Err(error) if unclear(&error) || error.status() == Some(409) => error,
-            outcome => return outcome.map_err(Error::from),
-        };
-        log::warn(format_args!("{error}; looking whether the disk is attached"));
-        let here = || Ok(compute.attachments(vm)?.iter().any(|place| place.volume == disk).then_some(()));
-        if look(PAUSE, here)?.is_some() {
-            return Ok(());
-        }
-        if left == 0 || clock::ending().is_some() {
-            return Err(error.into());
-        }
-    }
+    let here = || Ok(compute.attachments(vm)?.iter().any(|place| place.volume == disk));
+    Ok(insist("the disk is attached", || compute.attach(vm, disk, device), here)?)
 }
 
 /// A free name, as bosh-openstack-cpi counts them: after the root disk come
@@ -109,9 +88,20 @@ fn attached_to<'v>(volume: &'v Volume, vm: &str) -> Option<&'v str> {
     (volume.status == "in-use").then(|| place.device.as_deref().unwrap_or_default())
 }
 
-fn hint(device: &str, asked_for: &str) -> DiskHint {
-    let device = [device, asked_for].into_iter().find(|device| !device.is_empty());
-    DiskHint::Text(device.unwrap_or("/dev/sdb").to_owned())
+/// The device of a disk that was attached before. Where Cinder does not say,
+/// Nova does; a guess could be the ephemeral disk, and the Agent would format it.
+fn hint(session: &Session, vm: &str, disk: &str, device: &str) -> Result<DiskHint, Error> {
+    if !device.is_empty() {
+        return Ok(DiskHint::Text(device.to_owned()));
+    }
+    let places = session.compute()?.attachments(vm)?;
+    let place = places.into_iter().find(|place| place.volume == disk).and_then(|place| place.device);
+    let device = place.filter(|device| !device.is_empty());
+    device.map(DiskHint::Text).ok_or_else(|| {
+        Error::cloud(format!(
+            "disk `{disk}` is attached to VM `{vm}`, but the cloud does not say as which device; detach it first"
+        ))
+    })
 }
 
 pub(crate) fn detach(session: &Session, vm: &str, disk: &str) -> Result<(), Error> {

@@ -2,17 +2,13 @@
 //! answer is not-supported, and the Director copies the disk instead.
 
 use std::cell::Cell;
-use std::time::Duration;
 
-use wasm_cpi_sdk::{Cid, Error, Json, clock, http, log};
+use wasm_cpi_sdk::{Cid, Error, Json, http, log};
 
 use super::create::DiskProperties;
 use super::{get, gib, wait};
-use crate::api::{Volume, unclear};
+use crate::api::{Volume, insist};
 use crate::session::Session;
-
-const TRIES: u32 = 3;
-const PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) fn resize(session: &Session, disk: &str, size_mib: u64) -> Result<(), Error> {
     let volume = get(session, disk)?;
@@ -84,30 +80,15 @@ fn retype(session: &Session, disk: &str, kind: &str) -> Result<(), Error> {
     if volume.volume_type.as_deref() == Some(kind) { Ok(()) } else { Err(cannot("its backend refused")) }
 }
 
-/// Asks for a change; when the answer is lost, what the volume does tells
-/// whether to ask again.
 fn ask(
     session: &Session,
     disk: &str,
     send: impl Fn() -> Result<(), http::Error>,
     done: impl Fn(&Volume) -> bool,
 ) -> Result<(), Error> {
-    let mut left = TRIES;
-    loop {
-        left -= 1;
-        let error = match send() {
-            Err(error) if unclear(&error) || error.status() == Some(409) => error,
-            outcome => return outcome.map_err(Error::from),
-        };
-        log::warn(format_args!("{error}; looking what the disk does"));
-        let pause = clock::sleep(PAUSE);
-        if done(&get(session, disk)?) {
-            return Ok(());
-        }
-        if left == 0 || pause.is_err() {
-            return Err(error.into());
-        }
-    }
+    let volumes = session.volumes()?;
+    let changes = || Ok(volumes.volume(disk)?.is_some_and(|volume| done(&volume)));
+    Ok(insist("the disk changes", send, changes)?)
 }
 
 fn shrink(volume: &Volume, size: u64) -> Error {

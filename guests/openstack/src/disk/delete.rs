@@ -3,7 +3,6 @@
 use wasm_cpi_sdk::Error;
 
 use super::{get, wait};
-use crate::api::patiently;
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
@@ -24,17 +23,6 @@ pub(super) fn undo(session: &Session, disk: &str) -> Result<(), Error> {
 
 fn remove(session: &Session, disk: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
-    if let Err(error) = patiently(|| volumes.delete(disk))
-        // What was asked for twice is refused the second time while it goes on.
-        && volumes.volume(disk)?.is_some_and(|volume| volume.status != "deleting")
-    {
-        return Err(error.context(format_args!("deleting disk `{disk}`")));
-    }
-    session.certainly(&format!("disk `{disk}` to be gone"), || match volumes.volume(disk)? {
-        None => Ok(Some(())),
-        Some(volume) if volume.status == "error_deleting" => {
-            Err(Error::cloud(format!("disk `{disk}` cannot be deleted: its state is `{}`", volume.status)))
-        }
-        Some(_) => Ok(None),
-    })
+    let status = || Ok(volumes.volume(disk)?.map(|volume| volume.status));
+    super::remove::remove(session, &format!("disk `{disk}`"), || volumes.delete(disk), status)
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use wasm_cpi_sdk::{Cid, Error, Metadata, log};
 
 use super::get;
-use crate::api::{once, patiently};
+use crate::api::once;
 use crate::names;
 use crate::session::Session;
 use crate::tags::{cut, tags};
@@ -82,17 +82,6 @@ fn undo(session: &Session, snapshot: &str) -> Result<(), Error> {
 
 fn remove(session: &Session, snapshot: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
-    if let Err(error) = patiently(|| volumes.delete_snapshot(snapshot))
-        // What was asked for twice is refused the second time while it goes on.
-        && volumes.snapshot(snapshot)?.is_some_and(|found| found.status != "deleting")
-    {
-        return Err(error.context(format_args!("deleting snapshot `{snapshot}`")));
-    }
-    session.certainly(&format!("snapshot `{snapshot}` to be gone"), || match volumes.snapshot(snapshot)? {
-        None => Ok(Some(())),
-        Some(found) if found.status == "error_deleting" => {
-            Err(Error::cloud(format!("snapshot `{snapshot}` cannot be deleted: its state is `{}`", found.status)))
-        }
-        Some(_) => Ok(None),
-    })
+    let status = || Ok(volumes.snapshot(snapshot)?.map(|found| found.status));
+    super::remove::remove(session, &format!("snapshot `{snapshot}`"), || volumes.delete_snapshot(snapshot), status)
 }

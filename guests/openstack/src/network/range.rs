@@ -1,16 +1,18 @@
-//! The range of a subnet, and the part of it for Neutron's own use.
+//! The range of a subnet, and the part of it for Neutron's own use: DHCP and
+//! routers take addresses by themselves, and must not take a VM's.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wasm_cpi_sdk::Error;
 
-/// How many addresses Neutron gets.
-const OWN: u32 = 3;
+/// How many addresses Neutron gets; fewer where there are not many.
+const OWN: u128 = 3;
+const OWN_OF_FEW: u128 = 2;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Range {
     address: IpAddr,
-    bits: u8,
+    bits: u32,
 }
 
 impl Range {
@@ -18,33 +20,56 @@ impl Range {
         let wrong = || Error::cpi(format!("create_network: range `{text}`: expected one like 10.0.0.0/24"));
         let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let bits: u8 = bits.parse().map_err(|_| wrong())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        if bits > most { Err(wrong()) } else { Ok(Self { address, bits }) }
+        let bits = bits.parse::<u8>().map_err(|_| wrong())?.into();
+        if bits > width(address) { Err(wrong()) } else { Ok(Self { address, bits }) }
     }
 
     pub(super) fn version(&self) -> u8 {
         if self.address.is_ipv4() { 4 } else { 6 }
     }
 
-    /// First and last address for Neutron, and each of them; `None` where the
-    /// range is too small to part, or IPv6, where no one runs out.
-    pub(super) fn pool(&self, gateway: Option<&str>) -> Option<(String, String, Vec<String>)> {
-        let IpAddr::V4(address) = self.address else {
-            return None;
+    /// Addresses for Neutron, in their order. None where the range is tiny, which
+    /// is only good without DHCP: that would take the one a VM needs.
+    pub(super) fn own(&self, gateway: Option<&str>, dhcp: bool) -> Result<Vec<String>, Error> {
+        let count = match width(self.address) - self.bits {
+            0..=2 if dhcp => {
+                return Err(Error::cpi(format!(
+                    "create_network: a range of /{} has no room for DHCP and VMs; use a larger one, or the property \
+                     use_dhcp: false",
+                    self.bits
+                )));
+            }
+            0..=2 => return Ok(vec![]),
+            3 => OWN_OF_FEW,
+            _ => OWN,
         };
-        if !(8..=28).contains(&self.bits) {
-            return None;
-        }
-        let broadcast = u32::from(address) | (u32::MAX >> self.bits);
+        let broadcast = number(self.address) | (u128::MAX >> (128 - width(self.address)) >> self.bits);
         // A gateway at the end of the range moves the rest before it.
-        let at_end = gateway.and_then(|text| text.parse::<Ipv4Addr>().ok()).map(u32::from);
-        let last = match at_end {
-            Some(gateway) if gateway < broadcast && broadcast - gateway <= OWN => gateway - 1,
+        let gateway = gateway.and_then(|text| text.parse::<IpAddr>().ok());
+        let last = match gateway.filter(|gateway| gateway.is_ipv4() == self.address.is_ipv4()).map(number) {
+            Some(gateway) if gateway < broadcast && broadcast - gateway <= count => gateway - 1,
             _ => broadcast - 1,
         };
-        let all: Vec<String> = (last + 1 - OWN..=last).map(|ip| Ipv4Addr::from(ip).to_string()).collect();
-        Some((all.first()?.clone(), all.last()?.clone(), all))
+        Ok((last + 1 - count..=last).map(|number| self.address_of(number)).collect())
+    }
+
+    fn address_of(&self, number: u128) -> String {
+        match (self.address, u32::try_from(number)) {
+            (IpAddr::V4(_), Ok(number)) => Ipv4Addr::from(number).to_string(),
+            _ => Ipv6Addr::from(number).to_string(),
+        }
+    }
+}
+
+/// How many bits an address has.
+fn width(address: IpAddr) -> u32 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => address.into(),
     }
 }
 
@@ -53,24 +78,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pool_is_at_the_end_and_without_the_gateway() {
-        for (range, gateway, pool) in [
-            ("10.0.0.0/24", None, Some(("10.0.0.252", "10.0.0.254"))),
-            ("10.0.0.0/24", Some("10.0.0.1"), Some(("10.0.0.252", "10.0.0.254"))),
-            ("10.0.0.0/24", Some("10.0.0.254"), Some(("10.0.0.251", "10.0.0.253"))),
-            ("10.0.0.0/24", Some("10.0.0.252"), Some(("10.0.0.249", "10.0.0.251"))),
-            ("10.0.0.0/30", None, None),
-            ("fd00::/64", None, None),
+    fn neutron_gets_the_end_without_the_gateway() {
+        for (range, gateway, dhcp, own) in [
+            ("10.0.0.0/24", None, true, Ok(&["10.0.0.252", "10.0.0.253", "10.0.0.254"][..])),
+            ("10.0.0.0/24", Some("10.0.0.1"), false, Ok(&["10.0.0.252", "10.0.0.253", "10.0.0.254"])),
+            ("10.0.0.0/24", Some("10.0.0.254"), true, Ok(&["10.0.0.251", "10.0.0.252", "10.0.0.253"])),
+            ("10.0.0.0/24", Some("10.0.0.252"), true, Ok(&["10.0.0.249", "10.0.0.250", "10.0.0.251"])),
+            ("10.0.0.16/28", None, true, Ok(&["10.0.0.28", "10.0.0.29", "10.0.0.30"])),
+            ("10.0.0.8/29", Some("10.0.0.9"), true, Ok(&["10.0.0.13", "10.0.0.14"])),
+            ("10.0.0.8/29", Some("10.0.0.14"), true, Ok(&["10.0.0.12", "10.0.0.13"])),
+            ("10.0.0.8/30", None, false, Ok(&[])),
+            ("10.0.0.8/30", None, true, Err("a range of /30 has no room")),
+            (
+                "fd00::/64",
+                None,
+                true,
+                Ok(&["fd00::ffff:ffff:ffff:fffc", "fd00::ffff:ffff:ffff:fffd", "fd00::ffff:ffff:ffff:fffe"]),
+            ),
+            ("fd00::/127", None, true, Err("a range of /127 has no room")),
         ] {
-            let found = Range::parse(range).unwrap().pool(gateway);
-            let found = found.as_ref().map(|(first, last, _)| (first.as_str(), last.as_str()));
-            assert_eq!(found, pool, "{range} {gateway:?}");
+            match (Range::parse(range).unwrap().own(gateway, dhcp), own) {
+                (Ok(found), Ok(own)) => assert_eq!(found, own, "{range} {gateway:?}"),
+                (Err(error), Err(said)) => assert!(error.message.contains(said), "{error}"),
+                (found, _) => panic!("{range} {gateway:?}: {found:?}"),
+            }
         }
     }
 
     #[test]
     fn other_texts_are_no_ranges() {
-        for text in ["", "10.0.0.0", "10.0.0.0/33", "x/24", "10.0.0.0/-1", "10.0.0/24"] {
+        for text in ["", "10.0.0.0", "10.0.0.0/33", "x/24", "10.0.0.0/-1", "10.0.0/24", "fd00::/129"] {
             assert!(Range::parse(text).unwrap_err().message.contains("expected one like"), "{text}");
         }
     }
@@ -79,7 +116,20 @@ mod tests {
         #[test]
         fn any_text_gives_a_range_or_an_error(text in r"[0-9a-f.:/]{0,20}", gateway in r"[0-9.]{0,15}") {
             if let Ok(range) = Range::parse(&text) {
-                range.pool(Some(&gateway));
+                let _ = range.own(Some(&gateway), true);
+            }
+        }
+
+        #[test]
+        fn neutron_gets_addresses_of_the_range(
+            address in proptest::prelude::any::<u32>(), bits in 0..=29u32, gateway in proptest::prelude::any::<u32>(),
+        ) {
+            let range = Range { address: Ipv4Addr::from(address).into(), bits };
+            let gateway = Ipv4Addr::from(gateway).to_string();
+            for own in range.own(Some(&gateway), true).unwrap() {
+                let own: Ipv4Addr = own.parse().unwrap();
+                assert!((u32::from(own) ^ address).leading_zeros() >= bits);
+                assert_ne!(own.to_string(), gateway);
             }
         }
     }

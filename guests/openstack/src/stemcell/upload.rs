@@ -19,21 +19,28 @@ pub(super) fn upload(session: &Session, mut body: Map<String, Value>, member: &s
     let wanted = names::uuid();
     body.insert("id".to_owned(), json!(wanted));
     let body = Value::Object(body);
-    let id = once(&format!("image {wanted}"), || images.create(&body), || images.image(&wanted))?.id;
-    let filled = fill(&images, &id, member).and_then(|()| wait_until_active(session, &images, &id));
+    let id = match once(&format!("image {wanted}"), || images.create(&body), || images.image(&wanted)) {
+        Ok(image) => image.id,
+        // Its id is known whatever became of it.
+        Err(error) if unclear(&error) => return Err(deleted(&images, &wanted, error.into())),
+        Err(error) => return Err(error.into()),
+    };
+    let filled = fill(session, &images, &id, member).and_then(|()| wait_until_active(session, &images, &id));
     match filled {
         Ok(()) => Ok(id),
-        Err(error) => {
-            let error = error.context(format_args!("uploading the stemcell to image `{id}`"));
-            match patiently(|| images.delete(&id)) {
-                Ok(_) => Err(error),
-                Err(left) => Err(Error::cloud(format!("{error}; and deleting the image failed: {left}"))),
-            }
-        }
+        Err(error) => Err(deleted(&images, &id, error.context(format_args!("uploading the stemcell to image `{id}`")))),
     }
 }
 
-fn fill(images: &Images, id: &str, member: &str) -> Result<(), Error> {
+/// The error, once the image is away.
+fn deleted(images: &Images, id: &str, error: Error) -> Error {
+    match patiently(|| images.delete(id)) {
+        Ok(_) => error,
+        Err(left) => Error::cloud(format!("{error}; and deleting image `{id}` failed: {left}")),
+    }
+}
+
+fn fill(session: &Session, images: &Images, id: &str, member: &str) -> Result<(), Error> {
     let mut left = UPLOADS;
     loop {
         left -= 1;
@@ -43,14 +50,21 @@ fn fill(images: &Images, id: &str, member: &str) -> Result<(), Error> {
         };
         log::warn(format_args!("{error}; looking at the image"));
         let pause = clock::sleep(PAUSE);
-        let status = images.image(id)?.map(|image| image.status).unwrap_or_default();
-        match status.as_str() {
+        match settled(session, images, id)?.as_str() {
             "active" | "importing" => return Ok(()),
             // Glance puts an image back to this when an upload breaks off.
             "queued" if left > 0 && pause.is_ok() => {}
             _ => return Err(error.into()),
         }
     }
+}
+
+/// What the image became: Glance may be at the data long after the answer got lost.
+fn settled(session: &Session, images: &Images, id: &str) -> Result<String, Error> {
+    session.poll().until(&format!("image `{id}` to be saved"), || {
+        let status = images.image(id)?.map(|image| image.status).unwrap_or_default();
+        Ok((!matches!(status.as_str(), "saving" | "uploading")).then_some(status))
+    })
 }
 
 /// 401: the host cannot send a stream twice, but has a new token for the next.

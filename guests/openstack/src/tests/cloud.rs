@@ -35,6 +35,18 @@ pub(super) struct Cloud {
     faults: Vec<(String, String, usize, Fault)>,
     /// What servers become instead of active, with the fault's text.
     pub(super) broken: Option<String>,
+    /// Nova forgets to delete what servers booted from.
+    pub(super) keeps_boot_volumes: bool,
+    /// Deleted servers are kept until they are deleted for good.
+    pub(super) soft_deletes: bool,
+    /// Images are being saved for a while after their upload.
+    pub(super) slow_images: bool,
+    /// The load balancer has something else to do.
+    pub(super) busy: bool,
+    /// Every page of a list is the first one.
+    pub(super) same_page: bool,
+    /// The newest version of Nova's API.
+    pub(super) newest: &'static str,
     /// How often a thing has to be looked at before its state moves on.
     pub(super) slow: u64,
     next: usize,
@@ -52,14 +64,27 @@ pub(super) fn shown() -> Value {
         "project_id": "project-1",
         "catalog": [
             entry("compute", "https://nova.test/v2.1"), entry("image", "https://glance.test/v2/"),
-            entry("network", "https://neutron.test"), entry("volumev3", "https://cinder.test/v3/project-1"),
+            entry("load-balancer", "https://octavia.test/v2.0"), entry("network", "https://neutron.test"), entry("volumev3", "https://cinder.test/v3/project-1"),
         ],
     })
 }
 
 impl Cloud {
     pub(super) fn shared() -> Shared {
-        let mut cloud = Self { things: Things::new(), faults: vec![], broken: None, slow: 0, next: 0, seen: vec![] };
+        let mut cloud = Self {
+            things: Things::new(),
+            faults: vec![],
+            broken: None,
+            keeps_boot_volumes: false,
+            soft_deletes: false,
+            busy: false,
+            same_page: false,
+            slow_images: false,
+            newest: "2.96",
+            slow: 0,
+            next: 0,
+            seen: vec![],
+        };
         cloud.put("images", IMAGE, json!({"status": "active"}));
         cloud.put("floatingips", "fip-1", json!({"floating_ip_address": FLOATING_IP, "port_id": null}));
         for (name, project) in [("bosh", "other"), ("bosh", "project-1"), ("web", "project-1"), ("db", "project-1")] {
@@ -109,9 +134,14 @@ impl Cloud {
         self.faults.push((method.to_owned(), path.to_owned(), after, fault));
     }
 
+    /// No fault is left.
+    pub(super) fn mend(&mut self) {
+        self.faults.clear();
+    }
+
     /// Everything that a failed call must not leave.
     pub(super) fn left(&self) -> Vec<String> {
-        let mut left: Vec<String> = ["servers", "ports", "volumes", "snapshots", "networks", "subnets"]
+        let mut left: Vec<String> = ["servers", "ports", "volumes", "snapshots", "networks", "subnets", "members"]
             .iter()
             .flat_map(|kind| self.all(kind).into_iter().map(move |thing| format!("{kind}: {thing}")))
             .collect();
@@ -135,6 +165,7 @@ impl Cloud {
             "glance.test" => "v2/",
             "neutron.test" => "v2.0/",
             "cinder.test" => "v3/project-1/",
+            "octavia.test" => "v2.0/lbaas/",
             other => panic!("a request to {other}"),
         };
         let path = path.strip_prefix(prefix).unwrap_or_else(|| panic!("{host} has no {path}"));
@@ -159,6 +190,7 @@ impl Cloud {
         let fits = |fault: &(String, String, usize, Fault)| {
             let ids_apart = fault.1.split('*').collect::<Vec<_>>();
             fault.0 == method
+                && (ids_apart.len() > 1 || path == fault.1)
                 && path.starts_with(ids_apart[0])
                 && path.ends_with(ids_apart[ids_apart.len() - 1])
                 && path.matches('/').count() == fault.1.matches('/').count()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wasm_cpi_sdk::{Cpi, ErrorKind, Json, NetworkSpec};
 
 use super::cloud::Fault;
-use super::{cpi, properties, start};
+use super::{cpi, properties, start, with};
 use wasm_cpi_sdk::fake::Answer;
 
 fn spec(range: Option<&str>, netmask_bits: Option<u32>, cloud_properties: Value) -> NetworkSpec {
@@ -33,6 +33,19 @@ fn a_network_has_a_subnet_with_addresses_for_neutron() {
     assert_eq!(cpi().delete_network(created.network).unwrap_err().kind, ErrorKind::NetworkNotFound);
 }
 
+#[test]
+fn a_range_that_neutron_chooses_has_addresses_for_neutron_before_it_takes_any() {
+    for dhcp in [true, false] {
+        let (_host, cloud) = start(with(json!({"use_dhcp": dhcp})));
+        let created = cpi().create_network(spec(None, Some(26), json!({"subnetpool_id": "pool"}))).unwrap();
+        assert_eq!((created.range.as_str(), created.gateway.as_str()), ("10.8.0.0/26", "10.8.0.1"));
+        assert_eq!(created.reserved, ["10.8.0.60", "10.8.0.61", "10.8.0.62"]);
+        let subnet = cloud.borrow().only("subnets");
+        assert_eq!(subnet["allocation_pools"], json!([{"start": "10.8.0.60", "end": "10.8.0.62"}]));
+        assert_eq!(subnet["enable_dhcp"], dhcp);
+    }
+}
+
 fn subnet() -> Answer {
     Answer::json(201, json!({"subnet": {"id": "s", "cidr": "10.9.0.0/24", "gateway_ip": "10.9.0.1"}}))
 }
@@ -43,6 +56,7 @@ fn a_network_without_a_subnet_does_not_stay() {
         (spec(None, None, json!({})), "set the subnet's range"),
         (spec(Some("nonsense"), None, json!({})), "expected one like 10.0.0.0/24"),
         (spec(Some("10.9.0.0/24"), None, json!({})), "overlaps"),
+        (spec(Some("10.9.0.0/30"), None, json!({})), "has no room for DHCP"),
     ] {
         let (_host, cloud) = start(properties());
         let overlap = json!({"NeutronError": {"message": "overlaps with another subnet"}});

@@ -11,6 +11,9 @@ const PRESETS: [(&str, &str); 3] = [
     ("policy-application-credential.json", include_str!("../../policy-application-credential.json")),
 ];
 
+/// Beside one of the others, for those who need it.
+const POOLS: &str = include_str!("../../policy-loadbalancer.json");
+
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
@@ -37,7 +40,9 @@ fn presets_grant_what_is_needed_and_no_more() {
     for (name, text) in PRESETS {
         let policy = parsed(text);
         assert_eq!(policy["expose"], needs["expose"], "{name}");
-        let (grants, needs) = (policy["http"].as_array().unwrap(), needs["http"].as_array().unwrap());
+        let more = parsed(POOLS);
+        let grants = [policy["http"].as_array().unwrap().as_slice(), more["http"].as_array().unwrap()].concat();
+        let needs = needs["http"].as_array().unwrap();
         assert_eq!(grants.len(), needs.len(), "{name}");
         for (grant, need) in grants.iter().zip(needs) {
             for key in ["id", "to", "methods", "paths"] {
@@ -46,6 +51,17 @@ fn presets_grant_what_is_needed_and_no_more() {
             assert_eq!(grant["auth"]["login"], "keystone", "{name}: {}", grant["id"]);
             assert_eq!(grant["slots"].is_array(), need["slots"].is_array(), "{name}: {}", grant["id"]);
         }
+    }
+}
+
+#[test]
+fn the_preset_for_pools_grants_nothing_else() {
+    let policy = parsed(POOLS);
+    let keys: Vec<&String> = policy.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["http", "version"]);
+    for grant in policy["http"].as_array().unwrap() {
+        assert_eq!(grant["to"], "${endpoints.loadbalancer}");
+        assert!(grant["slots"].is_null());
     }
 }
 
@@ -82,10 +98,11 @@ fn no_secret_is_exposed_and_everything_else_is() {
 #[test]
 fn every_path_of_the_api_is_declared() {
     let sources = [
-        ("compute", include_str!("../api/compute.rs")),
+        ("compute", concat!(include_str!("../api/compute.rs"), include_str!("../api/groups.rs"))),
         ("image", include_str!("../api/images.rs")),
         ("network", include_str!("../api/networking.rs")),
         ("volume", include_str!("../api/volumes.rs")),
+        ("loadbalancer", include_str!("../api/loadbalancing.rs")),
     ];
     let needs = parsed(NEEDS);
     for (service, source) in sources {

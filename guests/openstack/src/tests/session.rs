@@ -15,6 +15,10 @@ fn catalog(regions: &[&str]) -> Value {
     json!({"project_id": "p", "catalog": [{"type": "compute", "endpoints": all}]})
 }
 
+fn gone() -> Answer {
+    Answer::json(404, json!({"itemNotFound": {"code": 404, "message": "no such server"}}))
+}
+
 #[test]
 fn region_and_interface_choose_the_endpoint() {
     for (regions, more, host) in [
@@ -27,7 +31,7 @@ fn region_and_interface_choose_the_endpoint() {
         (&[], json!({}), Err("no endpoint for compute (public)")),
     ] {
         let url = |host: &str| format!("https://{host}.test/v2.1/servers/vm-1");
-        let answer = Answer::text(404, "");
+        let answer = gone();
         let fake = Fake::new().properties(with(more)).session("keystone", catalog(regions));
         let host_fake = fake.on("GET", &url(host.unwrap_or("none")), answer).install();
         match (cpi().has_vm("vm-1".into()), host) {
@@ -42,20 +46,66 @@ fn region_and_interface_choose_the_endpoint() {
 }
 
 #[test]
-fn a_denial_names_the_property_to_set() {
+fn a_denial_names_the_property_to_set_if_that_is_what_helps() {
     let denied = |denial| Answer::fail(HttpErrorKind::Denied(denial), "not granted", false);
-    for (denial, hinted) in [
-        (Denial::Host, true),
-        (Denial::Port, true),
-        (Denial::Path, true),
-        (Denial::Undeclared, true),
-        (Denial::Slot, false),
+    let right = "https://a-public.test/v2.1";
+    for (denial, set, hinted) in [
+        (Denial::Host, "https://b-public.test/v2.1", true),
+        (Denial::Port, "https://a-public.test:8774/v2.1", true),
+        (Denial::Path, "https://a-public.test/v2.1/deeper", true),
+        (Denial::Undeclared, "", true),
+        (Denial::Slot, "", false),
+        // There it is the path or the method that is not granted.
+        (Denial::Path, right, false),
+        (Denial::Undeclared, right, false),
+        (Denial::Host, "https://a-public.test/v2.1/", false),
     ] {
-        let fake = Fake::new().properties(properties()).session("keystone", catalog(&["a"]));
+        let fake = Fake::new().properties(with(json!({"endpoints": {"compute": set}})));
+        let fake = fake.session("keystone", catalog(&["a"]));
         let _host = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", denied(denial)).install();
         let error = cpi().has_vm("vm-1".into()).unwrap_err();
         let hint = "set the property `endpoints.compute` to `https://a-public.test/v2.1`";
         assert_eq!(error.message.contains(hint), hinted, "{error}");
+    }
+}
+
+#[test]
+fn a_page_that_is_not_there_says_nothing_about_servers() {
+    for (answer, absent) in [
+        (gone(), true),
+        (Answer::json(404, json!({"message": "no", "code": "404 Not Found", "title": "Not Found"})), true),
+        (Answer::text(404, "<html><h1>Not Found</h1></html>"), false),
+        (Answer::text(404, ""), false),
+    ] {
+        let fake = Fake::new().properties(properties()).session("keystone", catalog(&["a"]));
+        let host = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", answer).install();
+        match cpi().has_vm("vm-1".into()) {
+            Ok(there) => assert!(absent && !there),
+            Err(error) => {
+                let said = "that is no answer of the compute service: is `https://a-public.test/v2.1` its URL?";
+                assert!(!absent && error.message.contains(said), "{error}");
+            }
+        }
+        assert!(host.requests()[0].headers.contains(&("accept".into(), "application/json".into())));
+    }
+}
+
+#[test]
+fn a_service_may_have_several_entries_in_the_catalog() {
+    let entry = |kind: &str, region: &str| {
+        let url = format!("https://{kind}-{region}.test/v3/p");
+        json!({"type": kind, "endpoints": [{"interface": "public", "region": region, "url": url}]})
+    };
+    for (entries, region, host) in [
+        (vec![entry("volumev3", "a"), entry("volumev3", "b")], "b", "volumev3-b"),
+        (vec![entry("block-storage", "a"), entry("volumev3", "a")], "a", "volumev3-a"),
+        // One that has nothing for anybody is as if it were not there.
+        (vec![json!({"type": "volumev3", "endpoints": []}), entry("block-storage", "a")], "a", "block-storage-a"),
+    ] {
+        let shown = json!({"project_id": "p", "catalog": entries});
+        let fake = Fake::new().properties(with(json!({"region": region}))).session("keystone", shown);
+        let _host = fake.on("GET", &format!("https://{host}.test/v3/p/volumes/d"), gone()).install();
+        assert_eq!(cpi().has_disk("d".into()), Ok(false), "{host}");
     }
 }
 
@@ -86,7 +136,7 @@ fn a_login_that_fails_is_tried_again_and_one_that_is_refused_is_not() {
         (HttpErrorKind::Denied(Denial::Credential), 1, 0, false),
     ] {
         let fake = Fake::new().properties(properties()).session("keystone", catalog(&["a"]));
-        let fake = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", Answer::text(404, ""));
+        let fake = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", gone());
         let host = fake.session_fails(kind.clone(), times).install();
         let outcome = cpi().has_vm("vm-1".into());
         assert_eq!(outcome.is_ok(), done, "{kind:?} {outcome:?}");

@@ -88,15 +88,74 @@ fn security_groups_are_those_of_the_vm_type_else_of_the_networks_else_the_defaul
 #[test]
 fn an_existing_server_group_is_used_and_a_given_one_wins() {
     let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
-    let group = json!({"name": "director-uuid-web", "policies": ["soft-anti-affinity"]});
-    cloud.borrow_mut().put("groups", "group-1", group);
+    let group = json!({"name": "director-uuid-web", "policy": "soft-anti-affinity"});
+    cloud.borrow_mut().put("groups", "group-9", group);
+    // Whatever page it is on.
+    for id in ["group-1", "group-2", "group-3", "group-4"] {
+        cloud.borrow_mut().put("groups", id, json!({"name": "other", "policy": "affinity"}));
+    }
     cpi().create_vm(request(small(), vec![manual()])).unwrap();
-    assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "group-1"}));
+    assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "group-9"}));
+    assert_eq!(cloud.borrow().asked("POST os-server-groups"), 0);
     let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
     let own = json!({"instance_type": "m1.small", "scheduler_hints": {"group": "own"}});
     cpi().create_vm(request(own, vec![manual()])).unwrap();
     assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "own"}));
     assert_eq!(cloud.borrow().asked("os-server-groups"), 0);
+}
+
+#[test]
+fn a_cloud_that_has_no_pages_is_not_asked_for_ever() {
+    let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+    cloud.borrow_mut().same_page = true;
+    cloud.borrow_mut().put("groups", "group-1", json!({"name": "other", "policy": "affinity"}));
+    cpi().create_vm(request(small(), vec![manual()])).unwrap();
+    assert_eq!(cloud.borrow().asked("GET os-server-groups"), 2);
+    assert_eq!(cloud.borrow().asked("GET security-groups"), 2);
+}
+
+#[test]
+fn a_server_group_is_made_by_the_best_version_that_nova_and_this_guest_know() {
+    let affinity = || with(json!({"enable_auto_anti_affinity": true}));
+    let policy = "soft-anti-affinity";
+    for (newest, sent, made) in [
+        ("2.15", "compute 2.15", json!({"policies": [policy]})),
+        ("2.63", "compute 2.63", json!({"policies": [policy]})),
+        ("2.100", "compute 2.64", json!({"policy": policy})),
+    ] {
+        let (host, cloud) = start(affinity());
+        cloud.borrow_mut().newest = newest;
+        cpi().create_vm(request(small(), vec![manual()])).unwrap();
+        let group = cloud.borrow().only("groups");
+        assert_eq!((&group["policy"], &group["policies"]), (&made["policy"], &made["policies"]), "{newest}");
+        let versions: Vec<String> = host
+            .requests()
+            .iter()
+            .filter(|request| request.url.contains("os-server-groups"))
+            .flat_map(|request| request.headers.iter().filter(|(name, _)| name == "openstack-api-version").cloned())
+            .map(|(_, value)| value)
+            .collect();
+        assert_eq!(versions, [sent, sent], "{newest}");
+    }
+    let (_host, cloud) = start(affinity());
+    cloud.borrow_mut().newest = "2.9";
+    let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
+    let said = "its newest version is 2.9, and 2.15 is needed; if that does not pass, set the property";
+    assert!(error.message.contains(said), "{error}");
+    // Who does not use it does not pay for it.
+    let (_host, cloud) = start(properties());
+    cpi().create_vm(request(small(), vec![manual()])).unwrap();
+    assert!(!cloud.borrow().seen.contains(&"GET ".to_owned()));
+}
+
+#[test]
+fn a_nova_that_does_not_tell_its_versions_is_asked_for_the_first_that_will_do() {
+    for answer in [Answer::text(404, "not here"), Answer::json(300, json!({"versions": []}))] {
+        let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+        cloud.borrow_mut().fault("GET", "", 0, Fault::Before(answer));
+        cpi().create_vm(request(small(), vec![manual()])).unwrap();
+        assert_eq!(cloud.borrow().only("groups")["policies"], json!(["soft-anti-affinity"]));
+    }
 }
 
 #[test]

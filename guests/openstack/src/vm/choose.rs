@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use wasm_cpi_sdk::{Error, VmRequest, config, http};
 
 use super::networks::Networks;
+use super::pools::{self, Pool};
 use super::properties::{VmProperties, wrong};
 use super::size;
-use crate::api::{Flavor, GROUP_POLICY, SecurityGroup, ServerGroup, once};
+use crate::api::{Flavor, SecurityGroup, ServerGroup, once};
 use crate::session::Session;
 use crate::stemcell;
 
@@ -37,6 +38,7 @@ pub(super) struct Choice {
     pub(super) scheduler_hints: Map<String, Value>,
     /// GiB.
     pub(super) boot_volume: Option<u64>,
+    pub(super) pools: Vec<Pool>,
     pub(super) env: Env,
 }
 
@@ -61,8 +63,9 @@ impl Choice {
         let key_name = key_name(session, properties)?;
         let security_groups = security_groups(session, properties, networks)?;
         let zones = zones(session, &request.disks, properties)?;
+        let pools = pools::find(session, properties.pools())?;
         let scheduler_hints = scheduler_hints(session, properties, &env)?;
-        Ok(Self { image, flavor, key_name, security_groups, zones, scheduler_hints, boot_volume, env })
+        Ok(Self { image, flavor, key_name, security_groups, zones, scheduler_hints, boot_volume, pools, env })
     }
 }
 
@@ -150,24 +153,21 @@ fn scheduler_hints(session: &Session, properties: &VmProperties, env: &Env) -> R
 
 /// One per instance group and Director, made by whichever VM comes first.
 fn server_group(session: &Session, group: &str) -> Result<String, Error> {
+    const TURN_OFF: &str = "set the property enable_auto_anti_affinity: false";
     let name = format!("{}-{group}", config::call().director_uuid.unwrap_or_default());
     let compute = session.compute()?;
-    let find = || -> Result<Option<ServerGroup>, http::Error> {
-        let fits = |found: &ServerGroup| found.name == name && found.policies.iter().any(|other| other == GROUP_POLICY);
-        Ok(compute.server_groups()?.into_iter().find(fits))
-    };
+    let groups = compute
+        .groups()
+        .map_err(|error| Error::cloud(format!("server groups of Nova: {error}; if that does not pass, {TURN_OFF}")))?;
     let explain = |error: http::Error| match error.status() {
-        Some(403) => Error::cloud(format!(
-            "{error}; raise the project's quota of server groups, or set the property enable_auto_anti_affinity: false"
-        )),
-        Some(400 | 406) => Error::cloud(format!(
-            "{error}; anti-affinity needs Nova's API 2.15: set the property enable_auto_anti_affinity: false"
-        )),
+        Some(403) => Error::cloud(format!("{error}; raise the project's quota of server groups, or {TURN_OFF}")),
+        Some(400 | 406) => Error::cloud(format!("{error}; anti-affinity needs Nova's API 2.15: {TURN_OFF}")),
         _ => Error::from(error),
     };
+    let find = || groups.find(|found: &ServerGroup| found.name == name && found.spreads());
     if let Some(found) = find().map_err(explain)? {
         return Ok(found.id);
     }
-    let create = || compute.create_server_group(&name);
+    let create = || groups.create(&name);
     once(&format!("server group {name}"), create, find).map(|made| made.id).map_err(explain)
 }

@@ -3,20 +3,23 @@
 //! answered, also when the call is ending.
 
 mod failure;
+mod made;
 
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::agent::{self, Encoding, NetworkAddition, Settings};
 use wasm_cpi_sdk::{CreatedVm, DiskHint, Error, Network, Seal, VmRequest, clock, log};
 
 use super::choose::Choice;
+use super::leftovers::{Leftovers, boot_volumes};
 use super::networks::{Networks, Nic};
+use super::pools;
 use super::properties::VmProperties;
 use super::{REGISTRY_KEY, floating_ip, ports, remove};
 use crate::api::{Port, Server, once, unclear};
-use crate::names;
 use crate::session::Session;
 use crate::tags::cut;
 use failure::Failure;
+use made::Made;
 
 /// What Nova takes as user data, in Base64.
 const USER_DATA_BYTES: u32 = 65_535;
@@ -24,23 +27,13 @@ const USER_DATA_BYTES: u32 = 65_535;
 const SYSTEM_DISK: &str = "/dev/sda";
 const EPHEMERAL_DISK: &str = "/dev/sdb";
 
-/// What exists already, and must go again if the rest fails.
-struct Made {
-    name: String,
-    server: Option<String>,
-    /// Whether there may be a server although none is known.
-    unclear: bool,
-    /// One per manual network, in the order of the NICs.
-    ports: Vec<Port>,
-}
-
 pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm, Error> {
     let properties: VmProperties = request.cloud_properties.parse()?;
     properties.check(&session.properties)?;
     let networks = Networks::plan(&request.networks, &session.properties)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
     let choice = Choice::make(session, &request, &properties, &networks)?;
-    let mut made = Made { name: names::unique("vm"), server: None, unclear: false, ports: vec![] };
+    let mut made = Made::new();
     let build = Build { session, networks: &networks, choice: &choice, allowed_address };
     match build.run(request.networks, &mut made) {
         Ok(created) => Ok(created),
@@ -48,30 +41,6 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
             log::warn(format_args!("creating VM {} failed: {}; undoing it", made.name, failure.message));
             Err(failure.answer(made.undo(session, choice.boot_volume.is_some())))
         }
-    }
-}
-
-impl Made {
-    fn undo(&self, session: &Session, boots_from_volume: bool) -> Result<(), Error> {
-        let ports: Vec<String> = self.ports.iter().map(|port| port.id.clone()).collect();
-        let found = match &self.server {
-            None if self.unclear => self.look(session),
-            known => Ok(known.clone()),
-        };
-        match found {
-            Ok(Some(server)) => remove::server(session, &server, boots_from_volume, &ports),
-            Ok(None) => remove::ports(session, &ports),
-            Err(error) => {
-                let left = remove::ports(session, &ports).err().map(|left| format!("; {left}")).unwrap_or_default();
-                Err(Error::cloud(format!("whether there is a server {} is not known: {error}{left}", self.name)))
-            }
-        }
-    }
-}
-
-impl Made {
-    fn look(&self, session: &Session) -> Result<Option<String>, Error> {
-        Ok(session.compute()?.server_named(&self.name)?.map(|server| server.id))
     }
 }
 
@@ -93,17 +62,18 @@ impl Build<'_> {
                 security_groups: &self.choice.security_groups,
                 allowed_address: self.allowed_address.filter(|_| self.networks.is_gateway(index)),
             };
-            made.ports.push(ports::create(&networking, nic, &needs)?);
+            let port = ports::create(&networking, nic, &needs);
+            made.unclear_port = port.as_ref().is_err_and(unclear);
+            made.ports.push(port?);
         }
         let user_data = self.user_data(made)?;
         let vm = self.server(&user_data, made)?;
         let assigned = if self.networks.has_dynamic() { networking.ports_of(&vm)? } else { vec![] };
         if let Some(vip) = vip {
-            let port = self.gateway_port(made, &assigned).ok_or_else(|| {
-                Error::cloud(format!("server `{vm}` has no port in its default network for the floating IP"))
-            })?;
-            floating_ip::associate(&networking, &vip, &port)?;
+            let port = self.gateway_port(made, &assigned, &vm)?;
+            floating_ip::associate(&networking, &vip, &port.id)?;
         }
+        self.join_pools(&vm, made, &assigned)?;
         agent::created(&vm, &made.name).map_err(Failure::last)?;
         let networks = networks.into_iter().map(|network| self.with_address(network, made, &assigned)).collect();
         Ok(CreatedVm { vm, networks })
@@ -136,15 +106,19 @@ impl Build<'_> {
                     log::warn(format_args!("zone {zone}: {}; trying the next one", failure.message));
                     if let Some(server) = made.server.take() {
                         // Its ports stay: the next server gets them.
-                        remove::only_server(self.session, &server, self.choice.boot_volume.is_some())
-                            .inspect_err(|_| made.server = Some(server))
-                            .map_err(Error::from)?;
+                        self.drop_server(&server).inspect_err(|_| made.server = Some(server))?;
                     }
                 }
                 outcome => return outcome,
             }
         }
         self.server_in(last, user_data, made)
+    }
+
+    fn drop_server(&self, server: &str) -> Result<(), Error> {
+        let boots_from_volume = self.choice.boot_volume.is_some();
+        let volumes = if boots_from_volume { boot_volumes(self.session, server)? } else { vec![] };
+        remove::server(self.session, server, &Leftovers { ports: vec![], volumes }, || Ok(()))
     }
 
     fn server_in(&self, zone: &str, user_data: &Seal, made: &mut Made) -> Result<String, Failure> {
@@ -226,10 +200,24 @@ impl Build<'_> {
         manual.zip(&made.ports).find(|(other, _)| other.name == nic.name).map(|(_, port)| port)
     }
 
-    fn gateway_port(&self, made: &Made, assigned: &[Port]) -> Option<String> {
-        let nic = self.networks.gateway()?;
-        let port = self.port_of(nic, made).or_else(|| given(nic, made, assigned))?;
-        Some(port.id.clone())
+    fn gateway_port<'p>(&self, made: &'p Made, assigned: &'p [Port], vm: &str) -> Result<&'p Port, Error> {
+        let nic = self.networks.gateway();
+        let port = nic.and_then(|nic| self.port_of(nic, made).or_else(|| given(nic, made, assigned)));
+        port.ok_or_else(|| Error::cloud(format!("server `{vm}` has no port in its default network")))
+    }
+
+    /// With the address in the default network.
+    fn join_pools(&self, vm: &str, made: &mut Made, assigned: &[Port]) -> Result<(), Error> {
+        if self.choice.pools.is_empty() {
+            return Ok(());
+        }
+        let place = self.gateway_port(made, assigned, vm)?.fixed_ips.first().cloned();
+        let place = place.ok_or_else(|| Error::cloud(format!("server `{vm}` has no address for load balancers")))?;
+        for pool in &self.choice.pools {
+            let joined = pools::join(self.session, pool, &made.name, &place.ip_address, place.subnet_id.as_deref())?;
+            made.memberships.push(joined);
+        }
+        Ok(self.session.compute()?.add_metadata(vm, &pools::tags(&made.memberships))?)
     }
 
     /// The network as it is now: a dynamic one has an address.

@@ -1,20 +1,31 @@
-//! `delete_vm`.
+//! `delete_vm`: a server, its ports and its boot volume. What one call does not
+//! come to, the next one does, even if the server is gone by then.
 
-use wasm_cpi_sdk::{Error, agent};
+use wasm_cpi_sdk::{Error, ErrorKind, agent};
 
-use super::{find, registry_key, remove};
+use super::leftovers::Leftovers;
+use super::{pools, registry_key, remove};
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, vm: &str) -> Result<(), Error> {
-    let server = find(session, vm)?;
-    // Before anything is deleted: a port forgets whose it was when its server goes.
-    let ports: Vec<String> = session.networking()?.ports_of(vm)?.into_iter().map(|port| port.id).collect();
-    let Some(server) = server else {
-        // An earlier delete that was interrupted may have left them.
-        remove::ports(session, &ports)?;
-        return Err(Error::vm_not_found(vm));
+    let server = session.compute()?.server(vm)?;
+    // Its metadata is all that tells of them: the server stays until it is out.
+    if let Some(server) = &server {
+        pools::leave_all(session, server).map_err(|error| error.context(format_args!("deleting VM `{vm}`")))?;
+    }
+    let boots_from_volume = server.as_ref().is_some_and(|server| server.boots_from_volume());
+    let mut left = Leftovers::of(session, vm, boots_from_volume)?;
+    if server.as_ref().is_none_or(|server| server.may_have_lost_something()) {
+        left.add_marked(session, vm)?;
+    }
+    let outcome = match &server {
+        Some(server) if !server.is_deleted() => left
+            .mark(session, vm)
+            .and_then(|()| remove::server(session, vm, &left, || agent::deleted(registry_key(server)))),
+        _ => remove::leftovers(session, &left).and_then(|()| Err(Error::vm_not_found(vm))),
     };
-    remove::server(session, vm, server.boots_from_volume(), &ports)
-        .map_err(|error| error.context(format_args!("deleting VM `{vm}`")))?;
-    agent::deleted(registry_key(&server))
+    outcome.map_err(|error| match error.kind {
+        ErrorKind::VmNotFound => error,
+        _ => error.context(format_args!("deleting VM `{vm}`")),
+    })
 }

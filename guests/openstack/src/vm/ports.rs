@@ -31,8 +31,8 @@ pub(super) fn create(networking: &Networking, nic: &Nic, with: &PortNeeds<'_>) -
         body["allowed_address_pairs"] = json!([{"ip_address": address}]);
     }
     let send = || {
-        let find = || Ok(networking.ports(&[("name", with.name), ("network_id", net_id)])?.into_iter().next());
-        once(&format!("a port for {ip}"), || networking.create_port(&body), find)
+        let find = || Ok(networking.ports_named(with.name)?.into_iter().find(|port| port.network_id == net_id));
+        once(&format!("port {} for {ip}", with.name), || networking.create_port(&body), find)
     };
     match send() {
         Err(error) if error.status() == Some(409) && drop_unused(networking, net_id, ip)? => send(),

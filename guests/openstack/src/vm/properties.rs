@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wasm_cpi_sdk::Error;
 
+use super::pools::PoolProperties;
 use crate::api::Flavor;
 use crate::properties::Properties;
 
@@ -20,7 +21,7 @@ pub(super) struct VmProperties {
     pub(super) scheduler_hints: Option<Map<String, Value>>,
     pub(super) allowed_address_pairs: Option<String>,
     vrrp_port_check: Option<bool>,
-    loadbalancer_pools: Option<Vec<Value>>,
+    loadbalancer_pools: Option<Vec<PoolProperties>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,13 +32,6 @@ struct RootDisk {
 
 impl VmProperties {
     pub(super) fn check(&self, properties: &Properties) -> Result<(), Error> {
-        if self.loadbalancer_pools.as_ref().is_some_and(|pools| !pools.is_empty()) {
-            return Err(wrong(
-                "loadbalancer_pools",
-                "this CPI does not manage members of load balancer pools; remove it and manage the pool's members \
-                 elsewhere",
-            ));
-        }
         if self.availability_zone.is_some() && !self.zones_listed().is_empty() {
             return Err(wrong("availability_zones", "only one of it and availability_zone can be set"));
         }
@@ -63,6 +57,10 @@ impl VmProperties {
             Some(zone) => vec![zone.clone()],
             None => self.zones_listed().to_vec(),
         }
+    }
+
+    pub(super) fn pools(&self) -> &[PoolProperties] {
+        self.loadbalancer_pools.as_deref().unwrap_or_default()
     }
 
     pub(super) fn security_groups(&self) -> &[String] {

@@ -1,11 +1,9 @@
 //! `reboot_vm`: gently where the VM runs, by force where it does not.
 
-use std::time::Duration;
-
-use wasm_cpi_sdk::{Error, clock, log};
+use wasm_cpi_sdk::Error;
 
 use super::get;
-use crate::api::{patiently, unclear};
+use crate::api::insist;
 use crate::session::Session;
 
 /// What a server does while it reboots.
@@ -15,21 +13,13 @@ pub(crate) fn reboot(session: &Session, vm: &str) -> Result<(), Error> {
     let server = get(session, vm)?;
     let compute = session.compute()?;
     let kind = if server.status == "ACTIVE" { "SOFT" } else { "HARD" };
-    patiently(|| match compute.reboot(vm, kind) {
-        // It may have begun: then a second one would be refused with 409.
-        Err(error) if unclear(&error) => {
-            log::warn(format_args!("{error}; looking whether the reboot began"));
-            if clock::sleep(Duration::from_secs(1)).is_err() {
-                return Err(error);
-            }
-            match compute.server(vm)? {
-                Some(server) if REBOOTING.contains(&server.status.as_str()) => Ok(()),
-                _ => compute.reboot(vm, kind),
-            }
-        }
-        outcome => outcome,
-    })
-    .map_err(|error| error.context(format_args!("rebooting VM `{vm}`")))?;
+    // One that began is not asked for again: that would be refused.
+    let rebooting = || {
+        let server = compute.server(vm)?;
+        Ok(server.is_some_and(|server| REBOOTING.contains(&server.status.as_str())))
+    };
+    insist("the reboot began", || compute.reboot(vm, kind), rebooting)
+        .map_err(|error| Error::from(error).context(format_args!("rebooting VM `{vm}`")))?;
     let failed_before = server.status == "ERROR";
     session.poll().until(&format!("server `{vm}` to be active again"), || {
         let server = get(session, vm)?;

@@ -91,6 +91,12 @@ impl Request {
         self
     }
 
+    /// Doing this twice is not the same as doing it once, whatever its method says.
+    pub fn unrepeatable(mut self) -> Self {
+        self.repeatable = false;
+        self
+    }
+
     /// Sends it. Any status is a response: see [`Response::ok`].
     pub fn send(self) -> Result<Response, Error> {
         let Self { wire, retries, repeatable, problem } = self;

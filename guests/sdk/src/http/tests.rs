@@ -102,6 +102,15 @@ fn a_post_that_says_so_is_tried_again_like_a_put() {
 }
 
 #[test]
+fn a_put_that_says_so_is_tried_again_like_a_post() {
+    for (status, times) in [(500, 1), (429, 2)] {
+        let host = Fake::new().on("PUT", URL, Answer::text(status, "")).on("PUT", URL, Answer::text(200, "")).install();
+        put(URL).unrepeatable().retries(1).send().unwrap();
+        assert_eq!(host.requests().len(), times, "{status}");
+    }
+}
+
+#[test]
 fn only_what_is_safe_is_tried_again() {
     let fail = |kind, sent| Answer::fail(kind, "failed", sent);
     for (method, answer, again) in [

@@ -48,6 +48,7 @@ pub(super) fn live(cpi: &Cpi<'_>) {
     // Nothing of it is about settings, which is where the first version differs.
     if cpi.version > 1 {
         dynamic(cpi, &light);
+        networks(cpi);
     }
     cpi.ok("delete_stemcell", json!([light]));
 
@@ -208,6 +209,39 @@ fn dynamic(cpi: &Cpi<'_>, stemcell: &str) {
     assert_eq!(cpi.ok("get_disks", json!([vm])), json!([]));
     cpi.ok("delete_vm", json!([vm]));
     assert_eq!(cpi.api.volumes().len(), volumes);
+}
+
+/// Networks that the Director manages: with a range, and with one of the cloud's choice.
+fn networks(cpi: &Cpi<'_>) {
+    let pool = json!({"subnetpool": {"name": "pool", "prefixes": ["10.77.0.0/16"]}});
+    let pool = cpi.api.request(Service::Network, "POST", "/subnetpools", Some(&pool)).value();
+    let pool = pool["subnetpool"]["id"].as_str().unwrap_or_else(|| panic!("{pool}")).to_owned();
+    for (spec, range, gateway, reserved) in [
+        (
+            json!({"type": "manual", "range": "10.76.0.0/24", "cloud_properties": {}}),
+            "10.76.0.0/24",
+            "10.76.0.1",
+            [252, 253, 254],
+        ),
+        (
+            json!({"type": "manual", "netmask_bits": 27, "cloud_properties": {"subnetpool_id": pool}}),
+            "10.77.0.0/27",
+            "10.77.0.1",
+            [28, 29, 30],
+        ),
+    ] {
+        let made = cpi.ok("create_network", json!([spec]));
+        let start = range.rsplit_once('.').map(|(start, _)| start).unwrap_or_default();
+        let reserved = reserved.map(|last| format!("{start}.{last}"));
+        assert_eq!(made[1], json!({"range": range, "gateway": gateway, "reserved": reserved}));
+        let path = format!("/subnets?network_id={}", made[0].as_str().unwrap_or_default());
+        let subnets = cpi.api.list(Service::Network, &path, "subnets");
+        assert_eq!(subnets[0]["allocation_pools"], json!([{"start": reserved[0], "end": reserved[2]}]));
+        assert_eq!(subnets[0]["enable_dhcp"], true);
+        cpi.ok("delete_network", json!([made[0]]));
+    }
+    let gone = cpi.api.request(Service::Network, "DELETE", &format!("/subnetpools/{pool}"), None);
+    assert_eq!(gone.status, 204, "{}", gone.value());
 }
 
 #[test]

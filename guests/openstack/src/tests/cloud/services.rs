@@ -5,6 +5,9 @@ use wasm_cpi_sdk::fake::Answer;
 
 use super::Cloud;
 
+/// How many groups are in one answer.
+const PAGE: usize = 2;
+
 fn missing() -> Answer {
     Answer::json(404, json!({"itemNotFound": {"code": 404, "message": "could not be found"}}))
 }
@@ -15,7 +18,8 @@ fn refused(status: u16, message: &str) -> Answer {
 
 fn parameter<'q>(query: &'q str, name: &str) -> Option<String> {
     let found: Option<&'q str> = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    found.map(|value| value.replace("%3D", "=").replace("%5E", "").replace("%24", ""))
+    let codes = [("%3D", "="), ("%5E", ""), ("%24", ""), ("%7B", "{"), ("%22", "\""), ("%3A", ":"), ("%7D", "}")];
+    found.map(|value| codes.iter().fold(value.to_owned(), |value, (code, text)| value.replace(code, text)))
 }
 
 impl Cloud {
@@ -26,7 +30,22 @@ impl Cloud {
             ("GET", [kind @ ("ports" | "networks" | "subnets" | "security-groups" | "floatingips" | "snapshots")]) => {
                 self.list(kind, query)
             }
-            ("GET", ["os-server-groups"]) => Answer::json(200, json!({"server_groups": self.all("groups")})),
+            ("GET", [""]) => Answer::json(200, json!({"version": {"min_version": "2.1", "version": self.newest}})),
+            ("GET", ["os-server-groups"]) => {
+                let asked = parameter(query, "offset").map_or(0, |offset| offset.parse().unwrap());
+                let skip = if self.same_page { 0 } else { asked };
+                let page: Vec<Value> = self.all("groups").into_iter().skip(skip).take(PAGE).collect();
+                Answer::json(200, json!({"server_groups": page}))
+            }
+            ("GET", ["pools"]) => self.list("pools", query),
+            ("GET", ["pools", _, "members"]) => self.list("members", query),
+            ("GET", ["pools", _, "members", id]) => self.show("members", id),
+            ("POST", ["pools", pool, "members"]) => self.add_member(pool, &body["member"]),
+            ("DELETE", ["pools", _, "members", id]) if self.busy => self.immutable(id),
+            ("DELETE", ["pools", _, "members", id]) => self.change("members", id, |member| {
+                member["provisioning_status"] = json!("PENDING_DELETE");
+                member["deleting"] = json!(true);
+            }),
             ("GET", ["os-keypairs", name]) if *name != "bosh" => missing(),
             ("GET", ["os-keypairs", name]) => Answer::json(200, json!({"keypair": {"name": name}})),
             ("GET", ["servers", id, "os-volume_attachments"]) => self.attachments(id),
@@ -39,6 +58,7 @@ impl Cloud {
             }
             ("POST", [kind]) => self.create_other(kind, body),
             ("POST", ["servers", id, "os-volume_attachments"]) => self.attach(id, &body["volumeAttachment"]),
+            ("POST", ["servers", id, "action"]) if body["forceDelete"] == "now" => self.delete_server(id),
             ("POST", ["servers", id, "action"]) => {
                 self.change("servers", id, |server| server["status"] = json!("REBOOT"))
             }
@@ -51,13 +71,26 @@ impl Cloud {
             ("PUT", ["servers", id]) => {
                 self.change("servers", id, |server| server["name"] = body["server"]["name"].clone())
             }
+            ("PUT", ["subnets", id]) => self.change("subnets", id, |subnet| {
+                for (key, value) in body["subnet"].as_object().unwrap() {
+                    subnet[key] = value.clone();
+                }
+            }),
             ("PUT", ["floatingips", id]) => {
                 self.change("floatingips", id, |ip| ip["port_id"] = body["floatingip"]["port_id"].clone())
             }
-            ("PUT", ["images", id, "file"]) => self.change("images", id, |image| {
-                image["status"] = json!("active");
-                image["data"] = body["image"].clone();
+            ("PUT", ["ports", id, "tags", tag]) => self.change("ports", id, |port| {
+                let mut tags = port["tags"].as_array().cloned().unwrap_or_default();
+                tags.push(json!(tag));
+                port["tags"] = json!(tags);
             }),
+            ("PUT", ["images", id, "file"]) => {
+                let status = if self.slow_images { "saving" } else { "active" };
+                self.change("images", id, |image| {
+                    image["status"] = json!(status);
+                    image["data"] = body["image"].clone();
+                })
+            }
             ("DELETE", ["servers", server, "os-volume_attachments", volume]) => self.detach(server, volume),
             ("DELETE", [kind, id]) => self.delete(kind, id),
             _ => panic!("the cloud does not know {method} {path}"),
@@ -83,14 +116,29 @@ impl Cloud {
 
     fn list(&mut self, kind: &str, query: &str) -> Answer {
         let wanted = |thing: &Value| {
-            ["name", "network_id", "device_id", "floating_ip_address"]
+            ["id", "name", "network_id", "device_id", "floating_ip_address", "address"]
                 .iter()
                 .all(|key| parameter(query, key).is_none_or(|value| thing[*key] == value.as_str()))
                 && parameter(query, "fixed_ips")
                     .is_none_or(|ip| thing["fixed_ips"][0]["ip_address"] == ip.strip_prefix("ip_address=").unwrap())
+                && parameter(query, "tags")
+                    .is_none_or(|tag| thing["tags"].as_array().is_some_and(|tags| tags.contains(&json!(tag))))
+                && parameter(query, "metadata")
+                    .is_none_or(|pair| serde_json::from_str::<Value>(&pair).unwrap() == thing["metadata"])
         };
-        let found: Vec<Value> = self.all(kind).into_iter().filter(wanted).collect();
-        Answer::json(200, json!({kind.replace('-', "_"): found}))
+        let mut found: Vec<Value> = self.all(kind).into_iter().filter(wanted).collect();
+        let key = kind.replace('-', "_");
+        let mut answer = json!({});
+        if kind == "security-groups" {
+            let marker = parameter(query, "marker").filter(|_| !self.same_page).unwrap_or_default();
+            found.retain(|group| group["id"].as_str().unwrap() > marker.as_str());
+            if found.len() > PAGE {
+                answer[format!("{key}_links")] = json!([{"rel": "next", "href": "https://neutron.test/"}]);
+            }
+            found.truncate(PAGE);
+        }
+        answer[key] = json!(found);
+        Answer::json(200, answer)
     }
 
     /// States move on when they are looked at.
@@ -122,6 +170,8 @@ impl Cloud {
             ("volumes" | "snapshots", "creating" | "extending" | "retyping" | "detaching") => {
                 next["status"] = json!(fault.map_or("available", |_| "error"));
             }
+            ("members", _) if thing["deleting"] != true => next["provisioning_status"] = json!("ACTIVE"),
+            ("images", "saving") => next["status"] = json!("active"),
             ("volumes", "attaching") => next["status"] = json!(fault.map_or("in-use", |_| "error")),
             _ => {}
         }
@@ -181,10 +231,35 @@ impl Cloud {
         Answer::json(201, json!({"port": self.get("ports", &id)}))
     }
 
+    fn add_member(&mut self, pool: &str, member: &Value) -> Answer {
+        let taken =
+            |other: &Value| other["address"] == member["address"] && other["protocol_port"] == member["protocol_port"];
+        if self.busy {
+            return self.immutable(pool);
+        }
+        if self.all("members").iter().any(taken) {
+            return Answer::json(409, json!({"faultcode": "Client", "faultstring": "Another member uses it"}));
+        }
+        let mut member = member.clone();
+        member["provisioning_status"] = json!("PENDING_CREATE");
+        let id = self.create("members", member);
+        Answer::json(201, json!({"member": self.get("members", &id)}))
+    }
+
+    /// Once.
+    fn immutable(&mut self, id: &str) -> Answer {
+        self.busy = false;
+        Answer::json(409, json!({"faultcode": "Client", "faultstring": format!("{id} is immutable")}))
+    }
+
     fn create_other(&mut self, kind: &str, body: &Value) -> Answer {
         let singular = kind.trim_end_matches('s');
         let mut thing = if kind == "images" { body.clone() } else { body[singular].clone() };
         thing["status"] = json!(if kind == "images" { "queued" } else { "creating" });
+        if kind == "subnets" && !thing["subnetpool_id"].is_null() {
+            thing["cidr"] = json!("10.8.0.0/26");
+            thing["gateway_ip"] = json!("10.8.0.1");
+        }
         if kind == "volumes" {
             thing["attachments"] = json!([]);
             thing["bootable"] = json!("false");
@@ -196,7 +271,9 @@ impl Cloud {
 
     fn attachments(&self, server: &str) -> Answer {
         let here = |volume: &Value| volume["attachments"][0]["server_id"] == server;
-        let place = |volume: &Value| json!({"volumeId": volume["id"], "device": volume["attachments"][0]["device"]});
+        let device =
+            |volume: &Value| volume.get("device_at_nova").unwrap_or(&volume["attachments"][0]["device"]).clone();
+        let place = |volume: &Value| json!({"volumeId": volume["id"], "device": device(volume)});
         let found: Vec<Value> = self.all("volumes").iter().filter(|volume| here(volume)).map(place).collect();
         Answer::json(200, json!({"volumeAttachments": found}))
     }
@@ -246,18 +323,11 @@ impl Cloud {
         if thing.is_null() {
             return missing();
         }
+        if kind == "servers" && self.soft_deletes {
+            return self.change(kind, id, |server| server["status"] = json!("SOFT_DELETED"));
+        }
         if kind == "servers" {
-            // Nova's own ports and boot volumes go with it, others stay.
-            for port in self.all("ports").iter().filter(|port| port["device_id"] == id && port["own"] == true) {
-                self.remove("ports", port["id"].as_str().unwrap());
-            }
-            for volume in self.all("volumes").iter().filter(|volume| volume["attachments"][0]["server_id"] == id) {
-                let volume = volume["id"].as_str().unwrap();
-                self.detach(id, volume);
-                if self.get("volumes", volume)["bootable"] == "true" && self.broken.is_none() {
-                    self.remove("volumes", volume);
-                }
-            }
+            return self.delete_server(id);
         }
         if kind == "ports" {
             for ip in self.all("floatingips").iter().filter(|ip| ip["port_id"] == id) {
@@ -268,16 +338,31 @@ impl Cloud {
         if matches!(kind, "volumes" | "snapshots") && busy.iter().any(|state| thing["status"] == *state) {
             return refused(400, "status must be available");
         }
-        if matches!(kind, "servers" | "volumes" | "snapshots") {
-            let deleting = |thing: &mut Value| {
+        if matches!(kind, "volumes" | "snapshots") {
+            return self.change(kind, id, |thing| {
                 thing["deleting"] = json!(true);
-                if kind != "servers" {
-                    thing["status"] = json!("deleting");
-                }
-            };
-            return self.change(kind, id, deleting);
+                thing["status"] = json!("deleting");
+            });
         }
         self.remove(kind, id);
         Answer::text(204, "")
+    }
+
+    fn delete_server(&mut self, id: &str) -> Answer {
+        // Nova's own ports and boot volumes go with it, others stay, and are nobody's.
+        for port in self.all("ports").iter().filter(|port| port["device_id"] == id && port["own"] == true) {
+            self.remove("ports", port["id"].as_str().unwrap());
+        }
+        for port in self.all("ports").iter().filter(|port| port["device_id"] == id) {
+            self.change("ports", port["id"].as_str().unwrap(), |port| port["device_id"] = json!(""));
+        }
+        for volume in self.all("volumes").iter().filter(|volume| volume["attachments"][0]["server_id"] == id) {
+            let volume = volume["id"].as_str().unwrap();
+            self.detach(id, volume);
+            if self.get("volumes", volume)["bootable"] == "true" && self.broken.is_none() && !self.keeps_boot_volumes {
+                self.remove("volumes", volume);
+            }
+        }
+        self.change("servers", id, |server| server["deleting"] = json!(true))
     }
 }

@@ -1,0 +1,99 @@
+//! Nova's server groups. They are the one thing that needs a newer microversion
+//! than the first, so Nova is asked which it has, and only here.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_cpi_sdk::http::{self, Error, Request};
+use wasm_cpi_sdk::{Error as CpiError, log};
+
+use super::Compute;
+use super::version::{self, Document, Version};
+
+pub(crate) const GROUP_POLICY: &str = "soft-anti-affinity";
+
+/// From the first that knows that policy, to the one that made a single policy of the list.
+const KNOWN: (Version, Version) = (Version(2, 15), ONE_POLICY);
+const ONE_POLICY: Version = Version(2, 64);
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ServerGroup {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    #[serde(default)]
+    policies: Vec<String>,
+    policy: Option<String>,
+}
+
+impl ServerGroup {
+    pub(crate) fn spreads(&self) -> bool {
+        self.policies.iter().chain(&self.policy).any(|policy| policy == GROUP_POLICY)
+    }
+}
+
+#[derive(Deserialize)]
+struct Many {
+    server_groups: Vec<ServerGroup>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    server_group: ServerGroup,
+}
+
+/// Server groups as this Nova has them.
+pub(crate) struct Groups<'c> {
+    compute: &'c Compute,
+    version: Version,
+}
+
+impl Compute {
+    pub(crate) fn groups(&self) -> Result<Groups<'_>, CpiError> {
+        let root = self.0.send(http::get(self.0.url("/")))?;
+        // A URL with a project in it has no document; then Nova refuses what it does not know.
+        let document = if root.status < 500 { root.json::<Document>().ok() } else { Some(root.ok()?.json()?) };
+        let version = match document {
+            Some(document) => version::best(&document, KNOWN).map_err(CpiError::cloud)?,
+            None => KNOWN.0,
+        };
+        log::debug(format_args!("server groups by version {version} of the compute API"));
+        Ok(Groups { compute: self, version })
+    }
+}
+
+impl Groups<'_> {
+    fn with_version(&self, request: Request) -> Request {
+        request.header("openstack-api-version", format!("compute {}", self.version))
+    }
+
+    /// The first that fits. A page that has none is followed by the next; an
+    /// empty one is the last, and so is one that comes again.
+    pub(crate) fn find(&self, fits: impl Fn(&ServerGroup) -> bool) -> Result<Option<ServerGroup>, Error> {
+        let (mut before, mut first): (usize, Option<String>) = (0, None);
+        loop {
+            let mut list = http::get(self.compute.0.url("/os-server-groups"));
+            if before > 0 {
+                list = list.query("offset", &before.to_string());
+            }
+            let page = self.compute.0.read::<Many>(self.with_version(list))?.server_groups;
+            if page.first().is_some_and(|group| first.as_ref() == Some(&group.id)) {
+                return Ok(None);
+            }
+            before += page.len();
+            first = page.first().map(|group| group.id.clone());
+            match page.into_iter().find(&fits) {
+                None if first.is_some() => {}
+                found => return Ok(found),
+            }
+        }
+    }
+
+    pub(crate) fn create(&self, name: &str) -> Result<ServerGroup, Error> {
+        let group: Value = if self.version >= ONE_POLICY {
+            json!({"name": name, "policy": GROUP_POLICY})
+        } else {
+            json!({"name": name, "policies": [GROUP_POLICY]})
+        };
+        let create = http::post(self.compute.0.url("/os-server-groups")).json(&json!({"server_group": group}));
+        Ok(self.compute.0.read::<One>(self.with_version(create))?.server_group)
+    }
+}

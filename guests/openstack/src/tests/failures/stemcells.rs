@@ -1,0 +1,90 @@
+//! Failures of stemcells.
+
+use serde_json::json;
+use wasm_cpi_sdk::fake::Answer;
+use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
+use wasm_cpi_sdk::{Cpi, ErrorKind, Json};
+
+use super::super::cloud::Fault;
+use super::super::{cpi, properties, start, start_with};
+use super::matrix;
+
+#[test]
+fn an_upload_that_breaks_off_begins_again() {
+    let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
+    let reset = || Fault::Before(Answer::fail(HttpErrorKind::Protocol, "connection reset", true));
+    for _ in 0..2 {
+        cloud.borrow_mut().fault("PUT", "images/*/file", 0, reset());
+    }
+    let id = cpi().create_stemcell(Json::default(), vec![]).unwrap();
+    assert_eq!(cloud.borrow().get("images", &id)["status"], "active");
+    assert_eq!(cloud.borrow().asked("PUT images"), 3);
+}
+
+#[test]
+fn a_lost_answer_to_deleting_an_image_is_no_image_that_was_not_there() {
+    let (_host, cloud) = start(properties());
+    cloud.borrow_mut().put("images", "i", json!({"id": "i", "status": "active"}));
+    let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    cloud.borrow_mut().fault("DELETE", "images/*", 0, Fault::After(reset));
+    cpi().delete_stemcell("i".into()).unwrap();
+    assert!(!cloud.borrow().all("images").iter().any(|image| image["id"] == "i"));
+    assert!(cpi().delete_stemcell("i".into()).is_err());
+}
+
+#[test]
+fn an_upload_whose_token_is_not_taken_is_begun_again() {
+    let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
+    cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::Before(Answer::text(401, "")));
+    let id = cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap();
+    assert_eq!(cloud.borrow().get("images", &id)["status"], "active");
+}
+
+#[test]
+fn a_stemcell_is_uploaded_or_leaves_no_image() {
+    matrix(
+        |fake| fake.image_member("root.img", "data"),
+        |_| {},
+        || cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]),
+        |case, outcome, cloud| match outcome {
+            Ok(id) => assert_eq!(cloud.borrow().get("images", &id)["status"], "active", "{case}"),
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Cloud, "{case}");
+                assert!(cloud.borrow().left().is_empty(), "{case}: {error}");
+            }
+        },
+    );
+}
+
+#[test]
+fn an_image_whose_fate_is_not_known_is_deleted_by_the_id_that_was_chosen() {
+    let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
+    let reset = Answer::fail(HttpErrorKind::Protocol, "connection reset", true);
+    cloud.borrow_mut().fault("POST", "images", 0, Fault::After(reset));
+    for _ in 0..5 {
+        cloud.borrow_mut().fault("GET", "images/*", 0, Fault::Before(Answer::text(503, "down")));
+    }
+    let error = cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap_err();
+    assert!(error.message.contains("it is not certain whether image "), "{error}");
+    assert_eq!(cloud.borrow().left(), Vec::<String>::new());
+}
+
+#[test]
+fn an_image_that_is_still_being_saved_is_waited_for() {
+    let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
+    cloud.borrow_mut().slow_images = true;
+    let lost = Answer::fail(HttpErrorKind::Timeout, "no answer", true);
+    cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::After(lost));
+    let id = cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap();
+    assert_eq!(cloud.borrow().get("images", &id)["status"], "active");
+    assert_eq!(cloud.borrow().asked("PUT images"), 1);
+}
+
+#[test]
+fn an_upload_waits_as_long_as_glance_asks_for() {
+    let (host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
+    let busy = Answer::text(429, "").header("retry-after", "11");
+    cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::Before(busy));
+    cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap();
+    assert_eq!(host.sleeps()[0], 11_000);
+}
