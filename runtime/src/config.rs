@@ -4,6 +4,10 @@
 //! Paths in it are relative to the file. Nothing here touches the network or the
 //! guest.
 
+mod installed;
+
+pub use installed::{ConfigArg, package_file};
+
 use crate::agent::AgentConfig;
 use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
@@ -18,6 +22,7 @@ use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
 use crate::trust;
+use installed::Installed;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -34,6 +39,10 @@ pub struct Config {
     pub agent: AgentConfig,
     pub registry: Option<RegistryConfig>,
     pub policy: PathBuf,
+    /// The policy itself, where it stands in this file.
+    pub inline_policy: Option<String>,
+    /// Where packages are installed, if anybody knows.
+    pub packages: Option<PathBuf>,
     pub limits: Limits,
     pub log_level: Level,
     pub log_format: Format,
@@ -61,10 +70,18 @@ pub struct GuestConfig {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuestSection {
-    path: PathBuf,
-    sha256: String,
+    path: Option<PathBuf>,
+    package: Option<String>,
+    file: Option<String>,
+    sha256: Option<String>,
     signature: Option<Value>,
 }
+
+/// What a module has of its own, or does without: what it is, may and gets.
+const OF_A_MODULE: [&str; 3] = ["guest", "properties", "policy"];
+
+/// In a module's package, beside the module: what it is pinned to where its job does not say.
+const PIN_FILE: &str = "sha256";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,18 +119,42 @@ impl Config {
         Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
 
-    pub fn load(path: &Path) -> Result<Config, Failure> {
+    pub fn load(source: &ConfigArg) -> Result<Config, Failure> {
+        let path = &source.path;
         let (text, warnings) = read(path)?;
-        Config::parse(path, &text, warnings).map_err(|problems| several(path, &problems))
+        let mut config = Config::parse(source, &text, warnings).map_err(|problems| several(path, &problems))?;
+        if config.guest.sha256.is_empty() {
+            config.guest.sha256 = pin_beside(&config.guest.path)?;
+            config.warnings.push(format!(
+                "guest {} is pinned by its own package; set `guest.sha256` to be asked before another one runs",
+                config.guest.path.display()
+            ));
+        }
+        Ok(config)
+    }
+
+    /// The config's own guest, if it has one, and those of all its modules.
+    pub fn load_all(source: &ConfigArg) -> Result<Vec<Config>, Failure> {
+        let (text, _) = read(&source.path)?;
+        let fields = strict_json::parse(&text, MAX_DEPTH).unwrap_or_default();
+        let modules = fields.get("modules").and_then(Value::as_object);
+        let named = modules.into_iter().flat_map(Map::keys);
+        let named = named.map(|name| ConfigArg { module: Some(name.clone()), ..source.clone() });
+        let own = (modules.is_none_or(Map::is_empty) || fields.get("guest").is_some()).then(|| source.clone());
+        own.into_iter().chain(named).map(|source| Config::load(&source)).collect()
     }
 
     /// All problems of the text, each a sentence.
-    pub fn parse(path: &Path, text: &str, warnings: Vec<String>) -> Result<Config, Vec<String>> {
-        let fields = match strict_json::parse(text, MAX_DEPTH) {
+    pub fn parse(source: &ConfigArg, text: &str, warnings: Vec<String>) -> Result<Config, Vec<String>> {
+        let path = source.path.as_path();
+        let mut fields = match strict_json::parse(text, MAX_DEPTH) {
             Ok(Value::Object(fields)) => fields,
             Ok(_) => return Err(vec!["the file must hold a JSON object".into()]),
             Err(error) => return Err(vec![format!("the file is not JSON: {error}")]),
         };
+        fields = of_module(fields, source.module.as_deref())?;
+        let installed = Installed::around(path);
+        let packages = source.packages.clone().or_else(|| installed.as_ref().map(Installed::packages));
         let mut sections = Sections { fields, problems: Vec::new() };
         match sections.fields.remove("version") {
             Some(version) if version == 1 || !Check::UnknownVersion.on() => {}
@@ -124,12 +165,14 @@ impl Config {
         let properties: Map<String, Value> = sections.optional("properties").unwrap_or_default();
         let agent: AgentConfig = sections.optional("agent").unwrap_or_default();
         let mut registry: Option<RegistryConfig> = sections.optional("registry");
-        let policy: PathBuf = sections.optional("policy").unwrap_or_else(|| "policy.json".into());
+        let (policy, inline_policy) = sections.policy(path);
         let limits: Limits = sections.optional("limits").unwrap_or_default();
         let log: Option<LogSection> = sections.optional("log");
         let audit: Option<AuditConfig> = sections.optional("audit");
         let http_trace: Option<HttpTrace> = sections.optional("http_trace");
-        let cache: PathBuf = sections.optional("cache").unwrap_or_else(|| "cache".into());
+        let cache: Option<PathBuf> = sections.optional("cache");
+        let cache =
+            cache.unwrap_or_else(|| installed.map_or("cache".into(), |installed| installed.data().join("cache")));
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
@@ -141,12 +184,6 @@ impl Config {
         if !(1..=API_VERSION).contains(&api_version) {
             sections.problem(&format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
         }
-        if let Some(guest) = &guest
-            && !is_sha256(&guest.sha256)
-        {
-            sections
-                .problem("`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them");
-        }
         let mut advice = agent.warnings();
         advice.extend(registry.iter().flat_map(RegistryConfig::warnings));
         if allow_local {
@@ -157,19 +194,24 @@ impl Config {
             advice.push("`hardening` is `off`: only the engine stands between a guest and this machine".into());
         }
         let base = path.parent().unwrap_or(Path::new("."));
+        let module = guest.as_ref().and_then(|guest| {
+            guest.file(base, packages.as_deref()).map_err(|problem| sections.problems.extend(problem)).ok()
+        });
         let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
             Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
         });
         if let Some(registry) = &mut registry {
             registry.resolve_paths(base);
         }
-        match guest {
-            Some(guest) if sections.problems.is_empty() => Ok(Config {
-                guest: GuestConfig { path: base.join(guest.path), sha256: guest.sha256, signature },
+        match module {
+            Some((file, sha256)) if sections.problems.is_empty() => Ok(Config {
+                guest: GuestConfig { path: file, sha256, signature },
                 properties,
                 agent,
                 registry,
                 policy: base.join(policy),
+                inline_policy,
+                packages,
                 limits: holes::lifted(limits),
                 log_level: log.as_ref().map_or_else(default_level, |log| log.level),
                 log_format: log.as_ref().map_or_else(default_format, |log| log.format),
@@ -185,6 +227,66 @@ impl Config {
             _ => Err(sections.problems),
         }
     }
+}
+
+impl GuestSection {
+    /// The module's file and its pin, which is empty where its package has it.
+    fn file(&self, base: &Path, packages: Option<&Path>) -> Result<(PathBuf, String), Vec<String>> {
+        let mut problems = Vec::new();
+        let path = match (&self.path, &self.package, &self.file) {
+            (Some(path), None, None) => base.join(path),
+            (None, Some(package), Some(file)) => package_file(packages, package, file).unwrap_or_else(|problem| {
+                problems.push(format!("`guest`: {problem}"));
+                PathBuf::new()
+            }),
+            _ => {
+                problems.push("`guest` must have either `path`, or `package` and `file`".to_owned());
+                PathBuf::new()
+            }
+        };
+        match &self.sha256 {
+            Some(sha256) if is_sha256(sha256) => {}
+            None if self.package.is_some() => {}
+            _ => problems.push(
+                "`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them".to_owned(),
+            ),
+        }
+        if problems.is_empty() { Ok((path, self.sha256.clone().unwrap_or_default())) } else { Err(problems) }
+    }
+}
+
+/// The file with what this module says laid over it. Without a module, the file's own guest is meant.
+fn of_module(mut fields: Map<String, Value>, module: Option<&str>) -> Result<Map<String, Value>, Vec<String>> {
+    let modules = match fields.remove("modules") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(modules)) if modules.values().all(Value::is_object) => modules,
+        Some(_) => return Err(vec!["`modules` must be an object that has an object for each module's name".into()]),
+    };
+    let Some(name) = module else { return Ok(fields) };
+    let Some(Value::Object(own)) = modules.get(name) else {
+        let known: Vec<&str> = modules.keys().map(String::as_str).collect();
+        return Err(vec![format!("there is no module `{name}`; `modules` has: {}", known.join(", "))]);
+    };
+    if let Some(key) = ["version", "modules"].into_iter().find(|key| own.contains_key(*key)) {
+        return Err(vec![format!("`modules.{name}.{key}` stands in a module, but is for the whole file")]);
+    }
+    OF_A_MODULE.iter().for_each(|key| drop(fields.remove(*key)));
+    // Grants of another module are none of its own.
+    fields.insert("policy".to_owned(), serde_json::json!({"version": 1}));
+    fields.extend(own.clone());
+    Ok(fields)
+}
+
+/// What the package says that its module is: the line of `sha256sum`, or the digest alone.
+fn pin_beside(guest: &Path) -> Result<String, Failure> {
+    let file = guest.with_added_extension(PIN_FILE);
+    let told = trust::read(&file, 4096)
+        .map_err(|what| Failure::config(format!("`guest.sha256` is not set, and {} {what}: set it", file.display())))?;
+    let digest = told.0.split_whitespace().next().unwrap_or_default();
+    if !is_sha256(digest) {
+        return Err(Failure::config(format!("{} holds no sha256 in lower-case hex", file.display())));
+    }
+    Ok(digest.to_owned())
 }
 
 /// The audit log of a config that cannot be used otherwise: that a call failed
@@ -244,6 +346,21 @@ impl Sections {
         }
     }
 
+    /// The file that the policy is in, and the policy if it stands in the config itself.
+    fn policy(&mut self, config: &Path) -> (PathBuf, Option<String>) {
+        match self.fields.remove("policy") {
+            None | Some(Value::Null) => ("policy.json".into(), None),
+            Some(Value::String(file)) => (file.into(), None),
+            Some(Value::Object(policy)) => {
+                (config.file_name().unwrap_or_default().into(), Some(Value::Object(policy).to_string()))
+            }
+            Some(_) => {
+                self.problem("`policy` must be the path of a file, or a policy itself");
+                ("policy.json".into(), None)
+            }
+        }
+    }
+
     fn required<T: DeserializeOwned>(&mut self, key: &str, example: &str) -> Option<T> {
         if self.fields.get(key).is_none_or(Value::is_null) {
             self.problems.push(format!("`{key}` is missing; add \"{key}\": {example}"));
@@ -279,7 +396,7 @@ mod tests {
     use serde_json::json;
 
     fn parse(value: &Value) -> Result<Config, Vec<String>> {
-        Config::parse(Path::new("/job/config/cpi.json"), &value.to_string(), Vec::new())
+        Config::parse(&ConfigArg::new(Path::new("/job/config/cpi.json")), &value.to_string(), Vec::new())
     }
 
     fn minimal() -> Value {
@@ -314,13 +431,13 @@ mod tests {
     #[test]
     fn duplicate_keys_are_refused() {
         let text = r#"{"version":1,"version":1}"#;
-        assert!(Config::parse(Path::new("c"), text, Vec::new()).err().unwrap()[0].contains("twice"));
+        assert!(Config::parse(&ConfigArg::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].contains("twice"));
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "\\PC{0,120}") {
-            let _ = Config::parse(Path::new("c"), &text, Vec::new());
+            let _ = Config::parse(&ConfigArg::new(Path::new("c")), &text, Vec::new());
         }
     }
 }

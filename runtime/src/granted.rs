@@ -34,16 +34,27 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         config::several(path, &problems)
     };
-    let (text, _) = config::read(path)?;
-    let file = policy_file(&text, path, &mut Vec::new()).map_err(several)?;
+    let text = match &config.inline_policy {
+        Some(text) => text.clone(),
+        None => config::read(path)?.0,
+    };
+    let file = policy_file(&text, path, config.packages.as_deref(), &mut Vec::new()).map_err(several)?;
     Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local).map_err(several)
 }
 
 /// The policy that stands in the file at `path`, with the presets that it names.
-pub fn policy_file(text: &str, path: &Path, warnings: &mut Vec<String>) -> Result<PolicyFile, Vec<Problem>> {
+pub fn policy_file(
+    text: &str,
+    path: &Path,
+    packages: Option<&Path>,
+    warnings: &mut Vec<String>,
+) -> Result<PolicyFile, Vec<Problem>> {
     let doubts = RefCell::new(Vec::new());
-    let file = PolicyFile::parse_with(text, &|name| {
-        let file = path.parent().unwrap_or(Path::new("")).join(name);
+    let file = PolicyFile::parse_with(text, &|package, name| {
+        let file = match package {
+            None => path.parent().unwrap_or(Path::new("")).join(name),
+            Some(package) => config::package_file(packages, package, name)?,
+        };
         let (text, warnings) = config::read(&file).map_err(|failure| failure.message)?;
         doubts.borrow_mut().extend(warnings);
         Ok(text)
