@@ -18,6 +18,7 @@ use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::net::http_trace::HttpTrace;
+use crate::net::proxy::ProxyConfig;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
@@ -38,6 +39,7 @@ pub struct Config {
     pub properties: Map<String, Value>,
     pub agent: AgentConfig,
     pub registry: Option<RegistryConfig>,
+    pub proxy: Option<ProxyConfig>,
     pub policy: PathBuf,
     /// The policy itself, where it stands in this file.
     pub inline_policy: Option<String>,
@@ -165,6 +167,7 @@ impl Config {
         let properties: Map<String, Value> = sections.optional("properties").unwrap_or_default();
         let agent: AgentConfig = sections.optional("agent").unwrap_or_default();
         let mut registry: Option<RegistryConfig> = sections.optional("registry");
+        let proxy: Option<ProxyConfig> = sections.optional("proxy");
         let (policy, inline_policy) = sections.policy(path);
         let limits: Limits = sections.optional("limits").unwrap_or_default();
         let log: Option<LogSection> = sections.optional("log");
@@ -209,6 +212,7 @@ impl Config {
                 properties,
                 agent,
                 registry,
+                proxy,
                 policy: base.join(policy),
                 inline_policy,
                 packages,

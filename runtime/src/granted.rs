@@ -7,6 +7,7 @@ use crate::component::description::Description;
 use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::hardening::Network;
+use crate::net::proxy::ProxyConfig;
 use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Problem, Properties};
 use crate::registry::RegistryConfig;
 use std::cell::RefCell;
@@ -70,15 +71,21 @@ pub fn forbidden(config: &Config) -> Vec<Endpoint> {
         std::iter::once(registry.endpoint().to_string()).chain(for_agents)
     };
     let registry = config.registry.iter().flat_map(urls).map(|url| ("the registry", url));
-    endpoints(registry.chain(config.agent.endpoints()))
+    let proxies = config.proxy.iter().flat_map(ProxyConfig::endpoints);
+    endpoints(registry.chain(config.agent.endpoints()).chain(proxies))
 }
 
 pub fn endpoints(urls: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Endpoint> {
     urls.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
 }
 
-/// What the call can reach: its grants and logins, and the registry.
+/// What the call can reach: its grants and logins, by a proxy where there is one,
+/// and the registry.
 pub fn network(config: &Config, policy: &Policy) -> Network {
     let registry = config.registry.iter().filter_map(|registry| registry.endpoint().port_or_known_default());
-    Network::to(policy.ports().chain(registry))
+    let mut ports: Vec<u16> = policy.ports().collect();
+    if !ports.is_empty() {
+        ports.extend(config.proxy.iter().flat_map(ProxyConfig::ports));
+    }
+    Network::to(ports.into_iter().chain(registry))
 }
