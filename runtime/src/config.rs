@@ -4,8 +4,11 @@
 //! Paths in it are relative to the file. Nothing here touches the network or the
 //! guest.
 
+mod guest;
 mod installed;
+mod module;
 
+pub use guest::{GuestConfig, is_sha256};
 pub use installed::{ConfigArg, package_file};
 
 use crate::agent::AgentConfig;
@@ -23,6 +26,7 @@ use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
 use crate::trust;
+use guest::GuestSection;
 use installed::Installed;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -60,30 +64,6 @@ pub struct Config {
     /// What is allowed but unwise, for `check`.
     pub warnings: Vec<String>,
 }
-
-pub struct GuestConfig {
-    pub path: PathBuf,
-    /// Lower-case hex.
-    pub sha256: String,
-    /// Who must have signed that digest, if anybody.
-    pub signature: Option<Signature>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GuestSection {
-    path: Option<PathBuf>,
-    package: Option<String>,
-    file: Option<String>,
-    sha256: Option<String>,
-    signature: Option<Value>,
-}
-
-/// What a module has of its own, or does without: what it is, may and gets.
-const OF_A_MODULE: [&str; 3] = ["guest", "properties", "policy"];
-
-/// In a module's package, beside the module: what it is pinned to where its job does not say.
-const PIN_FILE: &str = "sha256";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,7 +106,7 @@ impl Config {
         let (text, warnings) = read(path)?;
         let mut config = Config::parse(source, &text, warnings).map_err(|problems| several(path, &problems))?;
         if config.guest.sha256.is_empty() {
-            config.guest.sha256 = pin_beside(&config.guest.path)?;
+            config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
             config.warnings.push(format!(
                 "guest {} is pinned by its own package; set `guest.sha256` to be asked before another one runs",
                 config.guest.path.display()
@@ -154,7 +134,7 @@ impl Config {
             Ok(_) => return Err(vec!["the file must hold a JSON object".into()]),
             Err(error) => return Err(vec![format!("the file is not JSON: {error}")]),
         };
-        fields = of_module(fields, source.module.as_deref())?;
+        fields = module::of_module(fields, source.module.as_deref())?;
         let installed = Installed::around(path);
         let packages = source.packages.clone().or_else(|| installed.as_ref().map(Installed::packages));
         let mut sections = Sections { fields, problems: Vec::new() };
@@ -233,66 +213,6 @@ impl Config {
     }
 }
 
-impl GuestSection {
-    /// The module's file and its pin, which is empty where its package has it.
-    fn file(&self, base: &Path, packages: Option<&Path>) -> Result<(PathBuf, String), Vec<String>> {
-        let mut problems = Vec::new();
-        let path = match (&self.path, &self.package, &self.file) {
-            (Some(path), None, None) => base.join(path),
-            (None, Some(package), Some(file)) => package_file(packages, package, file).unwrap_or_else(|problem| {
-                problems.push(format!("`guest`: {problem}"));
-                PathBuf::new()
-            }),
-            _ => {
-                problems.push("`guest` must have either `path`, or `package` and `file`".to_owned());
-                PathBuf::new()
-            }
-        };
-        match &self.sha256 {
-            Some(sha256) if is_sha256(sha256) => {}
-            None if self.package.is_some() => {}
-            _ => problems.push(
-                "`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them".to_owned(),
-            ),
-        }
-        if problems.is_empty() { Ok((path, self.sha256.clone().unwrap_or_default())) } else { Err(problems) }
-    }
-}
-
-/// The file with what this module says laid over it. Without a module, the file's own guest is meant.
-fn of_module(mut fields: Map<String, Value>, module: Option<&str>) -> Result<Map<String, Value>, Vec<String>> {
-    let modules = match fields.remove("modules") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(modules)) if modules.values().all(Value::is_object) => modules,
-        Some(_) => return Err(vec!["`modules` must be an object that has an object for each module's name".into()]),
-    };
-    let Some(name) = module else { return Ok(fields) };
-    let Some(Value::Object(own)) = modules.get(name) else {
-        let known: Vec<&str> = modules.keys().map(String::as_str).collect();
-        return Err(vec![format!("there is no module `{name}`; `modules` has: {}", known.join(", "))]);
-    };
-    if let Some(key) = ["version", "modules"].into_iter().find(|key| own.contains_key(*key)) {
-        return Err(vec![format!("`modules.{name}.{key}` stands in a module, but is for the whole file")]);
-    }
-    OF_A_MODULE.iter().for_each(|key| drop(fields.remove(*key)));
-    // Grants of another module are none of its own.
-    fields.insert("policy".to_owned(), serde_json::json!({"version": 1}));
-    fields.extend(own.clone());
-    Ok(fields)
-}
-
-/// What the package says that its module is: the line of `sha256sum`, or the digest alone.
-fn pin_beside(guest: &Path) -> Result<String, Failure> {
-    let file = guest.with_added_extension(PIN_FILE);
-    let told = trust::read(&file, 4096)
-        .map_err(|what| Failure::config(format!("`guest.sha256` is not set, and {} {what}: set it", file.display())))?;
-    let digest = told.0.split_whitespace().next().unwrap_or_default();
-    if !is_sha256(digest) {
-        return Err(Failure::config(format!("{} holds no sha256 in lower-case hex", file.display())));
-    }
-    Ok(digest.to_owned())
-}
-
 /// The audit log of a config that cannot be used otherwise: that a call failed
 /// for that belongs into it.
 pub fn audit_alone(path: &Path) -> Option<AuditConfig> {
@@ -300,10 +220,6 @@ pub fn audit_alone(path: &Path) -> Option<AuditConfig> {
     let mut fields = strict_json::parse(&text, MAX_DEPTH).ok()?;
     let audit: AuditConfig = serde_json::from_value(fields.get_mut("audit")?.take()).ok()?;
     audit.problems().is_empty().then(|| audit.relative_to(path.parent().unwrap_or(Path::new("."))))
-}
-
-pub fn is_sha256(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 /// Many problems as one failure: the first in the message, all in the log.
@@ -394,54 +310,4 @@ fn without_values(message: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    fn parse(value: &Value) -> Result<Config, Vec<String>> {
-        Config::parse(&ConfigArg::new(Path::new("/job/config/cpi.json")), &value.to_string(), Vec::new())
-    }
-
-    fn minimal() -> Value {
-        json!({"version": 1, "guest": {"path": "../guest.wasm", "sha256": "0".repeat(64)}})
-    }
-
-    #[test]
-    fn paths_are_relative_to_the_file_and_defaults_are_filled_in() {
-        let config = parse(&minimal()).ok().unwrap();
-        assert_eq!(config.guest.path, Path::new("/job/config/../guest.wasm"));
-        assert_eq!(config.policy, Path::new("/job/config/policy.json"));
-        assert_eq!((config.api_version, config.allow_local, &config.limits), (3, false, &Limits::default()));
-    }
-
-    #[test]
-    fn every_problem_is_listed() {
-        let problems = parse(&json!({
-            "version": 2, "guest": {"path": "x", "sha256": "ABC"}, "limits": {"memory_mib": 0}, "polcy": "x",
-            "allow_local": "yes-hunter2", "debug": {"cpi": {"api_version": 9}}, "log": {"level": "loud"},
-        }))
-        .err()
-        .unwrap();
-        let all = problems.join("\n");
-        for said in
-            ["`version` must be 1", "`guest.sha256`", "memory_mib", "`polcy`", "`allow_local`", "api_version", "`log`"]
-        {
-            assert!(all.contains(said), "{said} in {all}");
-        }
-        assert!(!all.contains("hunter2"), "{all}");
-    }
-
-    #[test]
-    fn duplicate_keys_are_refused() {
-        let text = r#"{"version":1,"version":1}"#;
-        assert!(Config::parse(&ConfigArg::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].contains("twice"));
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text in "\\PC{0,120}") {
-            let _ = Config::parse(&ConfigArg::new(Path::new("c")), &text, Vec::new());
-        }
-    }
-}
+mod tests;
