@@ -170,6 +170,14 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_answer_makes_it_panic(head in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = status(&head);
+        }
+    }
 
     #[test]
     fn only_a_status_line_has_a_status() {
