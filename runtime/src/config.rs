@@ -4,6 +4,13 @@
 //! Paths in it are relative to the file. Nothing here touches the network or the
 //! guest.
 
+mod guest;
+mod installed;
+mod module;
+
+pub use guest::{GuestConfig, is_sha256};
+pub use installed::{ConfigArg, package_file};
+
 use crate::agent::AgentConfig;
 use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
@@ -14,10 +21,13 @@ use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::net::http_trace::HttpTrace;
+use crate::net::proxy::ProxyConfig;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
 use crate::strict_json;
 use crate::trust;
+use guest::GuestSection;
+use installed::Installed;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -33,7 +43,12 @@ pub struct Config {
     pub properties: Map<String, Value>,
     pub agent: AgentConfig,
     pub registry: Option<RegistryConfig>,
+    pub proxy: Option<ProxyConfig>,
     pub policy: PathBuf,
+    /// The policy itself, where it stands in this file.
+    pub inline_policy: Option<String>,
+    /// Where packages are installed, if anybody knows.
+    pub packages: Option<PathBuf>,
     pub limits: Limits,
     pub log_level: Level,
     pub log_format: Format,
@@ -48,22 +63,6 @@ pub struct Config {
     pub api_version: u32,
     /// What is allowed but unwise, for `check`.
     pub warnings: Vec<String>,
-}
-
-pub struct GuestConfig {
-    pub path: PathBuf,
-    /// Lower-case hex.
-    pub sha256: String,
-    /// Who must have signed that digest, if anybody.
-    pub signature: Option<Signature>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GuestSection {
-    path: PathBuf,
-    sha256: String,
-    signature: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -102,18 +101,42 @@ impl Config {
         Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
 
-    pub fn load(path: &Path) -> Result<Config, Failure> {
+    pub fn load(source: &ConfigArg) -> Result<Config, Failure> {
+        let path = &source.path;
         let (text, warnings) = read(path)?;
-        Config::parse(path, &text, warnings).map_err(|problems| several(path, &problems))
+        let mut config = Config::parse(source, &text, warnings).map_err(|problems| several(path, &problems))?;
+        if config.guest.sha256.is_empty() {
+            config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
+            config.warnings.push(format!(
+                "guest {} is pinned by its own package; set `guest.sha256` to be asked before another one runs",
+                config.guest.path.display()
+            ));
+        }
+        Ok(config)
+    }
+
+    /// The config's own guest, if it has one, and those of all its modules.
+    pub fn load_all(source: &ConfigArg) -> Result<Vec<Config>, Failure> {
+        let (text, _) = read(&source.path)?;
+        let fields = strict_json::parse(&text, MAX_DEPTH).unwrap_or_default();
+        let modules = fields.get("modules").and_then(Value::as_object);
+        let named = modules.into_iter().flat_map(Map::keys);
+        let named = named.map(|name| ConfigArg { module: Some(name.clone()), ..source.clone() });
+        let own = (modules.is_none_or(Map::is_empty) || fields.get("guest").is_some()).then(|| source.clone());
+        own.into_iter().chain(named).map(|source| Config::load(&source)).collect()
     }
 
     /// All problems of the text, each a sentence.
-    pub fn parse(path: &Path, text: &str, warnings: Vec<String>) -> Result<Config, Vec<String>> {
-        let fields = match strict_json::parse(text, MAX_DEPTH) {
+    pub fn parse(source: &ConfigArg, text: &str, warnings: Vec<String>) -> Result<Config, Vec<String>> {
+        let path = source.path.as_path();
+        let mut fields = match strict_json::parse(text, MAX_DEPTH) {
             Ok(Value::Object(fields)) => fields,
             Ok(_) => return Err(vec!["the file must hold a JSON object".into()]),
             Err(error) => return Err(vec![format!("the file is not JSON: {error}")]),
         };
+        fields = module::of_module(fields, source.module.as_deref())?;
+        let installed = Installed::around(path);
+        let packages = source.packages.clone().or_else(|| installed.as_ref().map(Installed::packages));
         let mut sections = Sections { fields, problems: Vec::new() };
         match sections.fields.remove("version") {
             Some(version) if version == 1 || !Check::UnknownVersion.on() => {}
@@ -124,12 +147,15 @@ impl Config {
         let properties: Map<String, Value> = sections.optional("properties").unwrap_or_default();
         let agent: AgentConfig = sections.optional("agent").unwrap_or_default();
         let mut registry: Option<RegistryConfig> = sections.optional("registry");
-        let policy: PathBuf = sections.optional("policy").unwrap_or_else(|| "policy.json".into());
+        let proxy: Option<ProxyConfig> = sections.optional("proxy");
+        let (policy, inline_policy) = sections.policy(path);
         let limits: Limits = sections.optional("limits").unwrap_or_default();
         let log: Option<LogSection> = sections.optional("log");
         let audit: Option<AuditConfig> = sections.optional("audit");
         let http_trace: Option<HttpTrace> = sections.optional("http_trace");
-        let cache: PathBuf = sections.optional("cache").unwrap_or_else(|| "cache".into());
+        let cache: Option<PathBuf> = sections.optional("cache");
+        let cache =
+            cache.unwrap_or_else(|| installed.map_or("cache".into(), |installed| installed.data().join("cache")));
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
@@ -141,12 +167,6 @@ impl Config {
         if !(1..=API_VERSION).contains(&api_version) {
             sections.problem(&format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
         }
-        if let Some(guest) = &guest
-            && !is_sha256(&guest.sha256)
-        {
-            sections
-                .problem("`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them");
-        }
         let mut advice = agent.warnings();
         advice.extend(registry.iter().flat_map(RegistryConfig::warnings));
         if allow_local {
@@ -157,19 +177,25 @@ impl Config {
             advice.push("`hardening` is `off`: only the engine stands between a guest and this machine".into());
         }
         let base = path.parent().unwrap_or(Path::new("."));
+        let module = guest.as_ref().and_then(|guest| {
+            guest.file(base, packages.as_deref()).map_err(|problem| sections.problems.extend(problem)).ok()
+        });
         let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
             Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
         });
         if let Some(registry) = &mut registry {
             registry.resolve_paths(base);
         }
-        match guest {
-            Some(guest) if sections.problems.is_empty() => Ok(Config {
-                guest: GuestConfig { path: base.join(guest.path), sha256: guest.sha256, signature },
+        match module {
+            Some((file, sha256)) if sections.problems.is_empty() => Ok(Config {
+                guest: GuestConfig { path: file, sha256, signature },
                 properties,
                 agent,
                 registry,
+                proxy,
                 policy: base.join(policy),
+                inline_policy,
+                packages,
                 limits: holes::lifted(limits),
                 log_level: log.as_ref().map_or_else(default_level, |log| log.level),
                 log_format: log.as_ref().map_or_else(default_format, |log| log.format),
@@ -194,10 +220,6 @@ pub fn audit_alone(path: &Path) -> Option<AuditConfig> {
     let mut fields = strict_json::parse(&text, MAX_DEPTH).ok()?;
     let audit: AuditConfig = serde_json::from_value(fields.get_mut("audit")?.take()).ok()?;
     audit.problems().is_empty().then(|| audit.relative_to(path.parent().unwrap_or(Path::new("."))))
-}
-
-pub fn is_sha256(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 /// Many problems as one failure: the first in the message, all in the log.
@@ -244,6 +266,21 @@ impl Sections {
         }
     }
 
+    /// The file that the policy is in, and the policy if it stands in the config itself.
+    fn policy(&mut self, config: &Path) -> (PathBuf, Option<String>) {
+        match self.fields.remove("policy") {
+            None | Some(Value::Null) => ("policy.json".into(), None),
+            Some(Value::String(file)) => (file.into(), None),
+            Some(Value::Object(policy)) => {
+                (config.file_name().unwrap_or_default().into(), Some(Value::Object(policy).to_string()))
+            }
+            Some(_) => {
+                self.problem("`policy` must be the path of a file, or a policy itself");
+                ("policy.json".into(), None)
+            }
+        }
+    }
+
     fn required<T: DeserializeOwned>(&mut self, key: &str, example: &str) -> Option<T> {
         if self.fields.get(key).is_none_or(Value::is_null) {
             self.problems.push(format!("`{key}` is missing; add \"{key}\": {example}"));
@@ -273,54 +310,4 @@ fn without_values(message: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    fn parse(value: &Value) -> Result<Config, Vec<String>> {
-        Config::parse(Path::new("/job/config/cpi.json"), &value.to_string(), Vec::new())
-    }
-
-    fn minimal() -> Value {
-        json!({"version": 1, "guest": {"path": "../guest.wasm", "sha256": "0".repeat(64)}})
-    }
-
-    #[test]
-    fn paths_are_relative_to_the_file_and_defaults_are_filled_in() {
-        let config = parse(&minimal()).ok().unwrap();
-        assert_eq!(config.guest.path, Path::new("/job/config/../guest.wasm"));
-        assert_eq!(config.policy, Path::new("/job/config/policy.json"));
-        assert_eq!((config.api_version, config.allow_local, &config.limits), (3, false, &Limits::default()));
-    }
-
-    #[test]
-    fn every_problem_is_listed() {
-        let problems = parse(&json!({
-            "version": 2, "guest": {"path": "x", "sha256": "ABC"}, "limits": {"memory_mib": 0}, "polcy": "x",
-            "allow_local": "yes-hunter2", "debug": {"cpi": {"api_version": 9}}, "log": {"level": "loud"},
-        }))
-        .err()
-        .unwrap();
-        let all = problems.join("\n");
-        for said in
-            ["`version` must be 1", "`guest.sha256`", "memory_mib", "`polcy`", "`allow_local`", "api_version", "`log`"]
-        {
-            assert!(all.contains(said), "{said} in {all}");
-        }
-        assert!(!all.contains("hunter2"), "{all}");
-    }
-
-    #[test]
-    fn duplicate_keys_are_refused() {
-        let text = r#"{"version":1,"version":1}"#;
-        assert!(Config::parse(Path::new("c"), text, Vec::new()).err().unwrap()[0].contains("twice"));
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text in "\\PC{0,120}") {
-            let _ = Config::parse(Path::new("c"), &text, Vec::new());
-        }
-    }
-}
+mod tests;

@@ -19,6 +19,7 @@ mod held;
 pub mod http_trace;
 mod login;
 mod own;
+pub mod proxy;
 mod reach;
 mod record;
 pub mod resolve;

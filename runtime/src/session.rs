@@ -14,6 +14,7 @@ use crate::image::Image;
 use crate::log::{GuestLog, Level, Log, escape};
 use crate::net::gate::{Gate, HttpEvent};
 use crate::net::http_trace::Tracer;
+use crate::net::proxy::ProxyConfig;
 use crate::net::resolve::Resolver;
 use crate::policy::{AGENT, Policy, Properties};
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
@@ -83,6 +84,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         policy.forbid(granted::endpoints(agent::endpoints_of_env(env)));
     }
     let policy = Arc::new(policy);
+    config.proxy.iter().flat_map(ProxyConfig::secrets).for_each(|secret| vault.keep("proxy", secret));
     // Opened in any case: what is wrong with its path is the caller's to know.
     let image = image(call, config)?.filter(|_| policy.image || !Check::NeedsImage.on()).map(Arc::new);
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
@@ -106,7 +108,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let gate =
         Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(watch));
     let files = config.policy.parent().unwrap_or(Path::new("."));
-    let gate = Arc::new(gate.with_files_in(files).with_trace(trace));
+    let gate = Arc::new(gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone()));
     // A property of the name under which agent settings travel must not travel like them.
     let own = |name: &str| {
         if name == AGENT && Check::PropertyName.on() { format!("properties.{name}") } else { name.to_owned() }

@@ -52,18 +52,24 @@ fn rows(part: &str) -> Vec<Value> {
 
 #[test]
 fn every_row_comes_out_as_the_table_says_for_the_director() {
-    check_rows("director");
+    check_rows("director", |job| job);
+}
+
+#[test]
+fn every_row_comes_out_the_same_through_the_job_of_the_release() {
+    check_rows("director", Job::released);
+    check_rows("cli", Job::released);
 }
 
 #[test]
 fn every_row_comes_out_as_the_table_says_for_the_cli() {
-    check_rows("cli");
+    check_rows("cli", |job| job);
 }
 
-fn check_rows(caller: &str) {
-    let plain = Job::default();
+fn check_rows(caller: &str, changed: fn(Job) -> Job) {
+    let plain = changed(Job::default());
     let registry = Registry::start();
-    let with_registry = Job::default().configure(|config| config["registry"] = registry.section());
+    let with_registry = changed(Job::default().configure(|config| config["registry"] = registry.section()));
     let image = plain.path("image");
     job::write(&image, b"the image of a stemcell");
     let mut wrong = Vec::new();
@@ -71,9 +77,9 @@ fn check_rows(caller: &str) {
         for version in row["api_versions"].as_array().unwrap() {
             registry.clear();
             registry.put("vm-1", &json!({"agent_id": "agent-1", "disks": {"system": "/dev/sda", "persistent": {}}}));
-            let capped = row
-                .get("api_cap")
-                .map(|cap| Job::default().configure(|config| config["debug"] = json!({"cpi": {"api_version": cap}})));
+            let capped = row.get("api_cap").map(|cap| {
+                changed(Job::default().configure(|config| config["debug"] = json!({"cpi": {"api_version": cap}})))
+            });
             let job = match (&capped, row["registry"] == true) {
                 (Some(capped), _) => capped,
                 (None, true) => &with_registry,

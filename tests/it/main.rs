@@ -19,6 +19,7 @@ mod pins;
 mod prepared;
 mod promises;
 mod registry;
+mod release;
 mod requests;
 mod rows;
 mod secrets;

@@ -193,8 +193,9 @@ fn what_is_no_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_cache_without_a_parent_only_costs_speed() {
+fn a_cache_that_cannot_be_made_only_costs_speed() {
     let job = small().configure(|config| config["cache"] = json!("../no/such/dir"));
+    write(&job.path("no"), b"a file where a directory should be");
     for _ in 0..2 {
         let response = has_vm(&job);
         assert_eq!(*response.result(), true);
@@ -204,6 +205,14 @@ fn a_cache_without_a_parent_only_costs_speed() {
             response.stderr
         );
     }
+}
+
+#[test]
+fn a_cache_is_made_with_all_that_is_above_it() {
+    let job = small().configure(|config| config["cache"] = json!("../data/job/cache"));
+    assert_eq!(*has_vm(&job).result(), true);
+    let kept = fs::read_dir(job.path("data/job/cache")).map(Iterator::count);
+    assert_eq!(kept.ok(), Some(2), "an artifact and its manifest");
 }
 
 #[test]

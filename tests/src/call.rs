@@ -141,13 +141,17 @@ impl<'a> Call<'a> {
         if program.ends_with("wasm-cpi") {
             command.arg("run");
         }
-        command.arg("--config").arg(self.config.clone().unwrap_or_else(|| self.job.config_file().into()));
+        let installed = self.job.is_installed();
+        if !installed {
+            command.arg("--config").arg(self.config.clone().unwrap_or_else(|| self.job.config_file().into()));
+        }
         match self.client {
             Client::Director => {
                 command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/");
             }
             Client::Cli => {
-                command.env("BOSH_PACKAGES_DIR", "/packages").env("BOSH_JOBS_DIR", "/jobs");
+                let root = if installed { self.job.path("") } else { "/".into() };
+                command.env("BOSH_PACKAGES_DIR", root.join("packages")).env("BOSH_JOBS_DIR", root.join("jobs"));
             }
         }
         command.envs(self.env.iter().cloned());

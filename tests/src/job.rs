@@ -5,6 +5,7 @@
 use crate::call::Call;
 use crate::dist;
 use crate::probe;
+use crate::release::{self, Installation};
 use crate::response::CANARY;
 use serde_json::{Value, json};
 use std::fs;
@@ -79,6 +80,53 @@ impl Job {
         self.policy = policy;
         self.save();
         self
+    }
+
+    /// The release's job with these properties, in an installation of its own.
+    #[track_caller]
+    pub fn installed(properties: &Value) -> Job {
+        let mut job = Job::new();
+        let installed = Installation::new(job.dir.path()).job(&release::job_source("wasm_cpi"), properties);
+        installed.unwrap_or_else(|error| panic!("{error}"));
+        job.program = job.path("jobs/wasm_cpi/bin/cpi");
+        job
+    }
+
+    /// The same job as the release renders it, for a manifest that says what its files say.
+    #[must_use]
+    #[track_caller]
+    pub fn released(mut self) -> Job {
+        let guest = json!({"package": "guest", "file": "guest.wasm", "sha256": self.config["guest"]["sha256"]});
+        let properties = release::manifest(&self.config, &self.policy, &guest);
+        let installation = Installation::new(self.dir.path());
+        let file = PathBuf::from(self.config["guest"]["path"].as_str().unwrap_or_default());
+        installation.package("guest", &[("guest.wasm", &file)]);
+        let installed = installation.job(&release::job_source("wasm_cpi"), &properties);
+        installed.unwrap_or_else(|error| panic!("{error}"));
+        self.program = self.path("jobs/wasm_cpi/bin/cpi");
+        self
+    }
+
+    /// Runs calls with another script of an installed job.
+    #[must_use]
+    pub fn script_at(mut self, path: &str) -> Job {
+        self.program = self.path(path);
+        self
+    }
+
+    /// Other limits in the config of an installed job.
+    #[must_use]
+    pub fn limited(self, limits: Value) -> Job {
+        let text = fs::read(self.config_file()).unwrap_or_else(|error| panic!("{error}"));
+        let mut config: Value = serde_json::from_slice(&text).unwrap_or_default();
+        config["limits"] = limits;
+        write(&self.config_file(), config.to_string().as_bytes());
+        self
+    }
+
+    /// Whether a script without arguments runs its calls.
+    pub fn is_installed(&self) -> bool {
+        self.program.starts_with(self.path("jobs")) || self.program.starts_with(self.path("data"))
     }
 
     /// Another guest, pinned to what it is now.
@@ -168,7 +216,7 @@ impl Job {
     }
 
     pub fn config_file(&self) -> PathBuf {
-        self.path("config/cpi.json")
+        self.path(if self.is_installed() { "jobs/wasm_cpi/config/cpi.json" } else { "config/cpi.json" })
     }
 
     pub fn policy_file(&self) -> PathBuf {

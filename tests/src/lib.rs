@@ -22,6 +22,7 @@ pub mod probe;
 pub mod process;
 pub mod registry;
 pub mod registry_server;
+pub mod release;
 pub mod response;
 pub mod rows;
 pub mod servers;

@@ -55,6 +55,12 @@ On the way there:
                      one; secrets belong into a file
       --allow-local  Let grants reach this machine itself: for tests
       --no-build     Take the binaries from target/dist as they are
+  release [OPTIONS]  Write the BOSH release as a tarball for Directors and the CLI,
+                     the same bytes for the same input, and fill release/blobs for
+                     `bosh create-release --force`; prints the tarball's path
+      --version V    Its version (default: one that is told by its content)
+      --out DIR      Where to write it (default: target/bosh)
+      --no-build     Take the binaries from target/dist as they are
   cloud up|down openstack|sim
                      Start or end a cloud on this machine to try guests on, and
                      say where the file lies that tells how to reach it
@@ -127,6 +133,14 @@ pub(crate) struct Job {
     pub(crate) no_build: bool,
 }
 
+/// The release to write.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Release {
+    pub(crate) version: Option<String>,
+    pub(crate) out: Option<PathBuf>,
+    pub(crate) no_build: bool,
+}
+
 /// What to test, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Test {
@@ -154,6 +168,7 @@ pub(crate) enum Task {
     Fuzz(Fuzz),
     Guest { directory: PathBuf },
     Job(Job),
+    Release(Release),
     Test(Test),
     Tidy,
 }
@@ -176,6 +191,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "fuzz" => fuzz(rest),
         "guest" => guest(rest),
         "job" => job(rest),
+        "release" => release(rest),
         "test" => test(rest),
         other => Err(format!("unknown command `{other}`; `cargo xtask --help` lists them")),
     }
@@ -286,6 +302,27 @@ fn job(words: &[String]) -> Result<Task, String> {
     Ok(Task::Job(job))
 }
 
+fn release(words: &[String]) -> Result<Task, String> {
+    let mut release = Release::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--version" => release.version = Some(version(words.next().map(String::as_str))?),
+            "--out" => release.out = Some(words.next().ok_or("`--out` needs a directory")?.into()),
+            "--no-build" => release.no_build = true,
+            other => return Err(format!("`release` does not know `{other}`")),
+        }
+    }
+    Ok(Task::Release(release))
+}
+
+/// It becomes part of file names and of YAML.
+fn version(word: Option<&str>) -> Result<String, String> {
+    let usual = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+    let version = word.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(usual));
+    version.map(str::to_owned).ok_or_else(|| "`--version` needs a version like 1.2.0".to_owned())
+}
+
 fn test(words: &[String]) -> Result<Task, String> {
     let mut test = Test::default();
     let mut words = words.iter();
@@ -362,6 +399,15 @@ mod tests {
             ("attack --minutes 5", Task::Attack(Attack { minutes: Some(5), ..Attack::default() })),
             ("cloud up openstack", Task::Cloud { direction: Direction::Up, cloud: Cloud::Openstack }),
             ("cloud down sim", Task::Cloud { direction: Direction::Down, cloud: Cloud::Sim }),
+            ("release", Task::Release(Release::default())),
+            (
+                "release --version 1.2.0+dev.3 --out o --no-build",
+                Task::Release(Release {
+                    version: Some("1.2.0+dev.3".to_owned()),
+                    out: Some("o".into()),
+                    no_build: true,
+                }),
+            ),
             ("fuzz", Task::Fuzz(Fuzz::default())),
             ("fuzz json --minutes 5", Task::Fuzz(Fuzz { target: Some("json".to_owned()), minutes: Some(5) })),
             ("guest ../mine", Task::Guest { directory: "../mine".into() }),

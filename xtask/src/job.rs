@@ -1,12 +1,13 @@
 //! `cargo xtask job OUT`: lays out a CPI job as a Director finds it.
 //!
-//! `OUT/bin/cpi` is all that a client needs to know. The rest lies beside it and
-//! is found from there, so that the directory can be moved or linked to. A job
-//! that exists keeps what its operator wrote, unless it is given anew; only
-//! programs, guest and the guest's pin are renewed.
+//! The release's job `wasm_cpi` is rendered as if it were deployed: OUT is a BOSH
+//! installation, with `jobs`, `packages` and `data`. `OUT/bin/cpi` is all that a
+//! client needs to know. The rest is found from there, so that the directory can
+//! be moved or linked to. A job that exists keeps what its operator wrote, unless
+//! it is given anew; only programs, scripts, guest and the guest's pin are renewed.
 
 mod given;
-mod templates;
+mod manifest;
 
 pub(crate) use given::Given;
 
@@ -14,17 +15,22 @@ use crate::arguments::Job;
 use crate::build::{self, GUESTS, HOT, TOOL};
 use crate::command;
 use crate::files;
+use crate::release::render;
 use crate::repo::Repo;
 use crate::steps::Steps;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where a job's configuration lies in it.
 const CONFIG: &str = "config/cpi.json";
+
+/// The job itself, of which `OUT/bin` and `OUT/config` are parts.
+const JOB: &str = "jobs/wasm_cpi";
 
 /// The request to try first.
 const INFO: &str = r#"{"method":"info","arguments":[],"context":{}}"#;
@@ -41,7 +47,7 @@ pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
     let state = if checked.is_ok() { "ready" } else { "laid out, and ready once these problems are solved" };
     eprintln!("\nThe job is {state}: a Director or the CLI can be pointed at {out}/bin/cpi");
     eprintln!("Its configuration: {out}/config/cpi.json and {out}/config/policy.json");
-    eprintln!("For another user, such as a Director's vcap: chown -R USER {out}/config {out}/cache");
+    eprintln!("For another user, such as a Director's vcap: chown -R USER {out}/jobs {out}/data");
     match job.cloud {
         None => eprintln!("Try it: printf '{INFO}' | {out}/bin/cpi"),
         Some(_) => {
@@ -55,7 +61,8 @@ pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
 
 /// Lays the job out from what `build` left in `target/dist`, and prepares its guest.
 pub(crate) fn lay_out(repo: &Repo, job: &Job, given: &Given) -> Result<()> {
-    write(&repo.dist(), job, given)?;
+    render::setup()?;
+    write(repo, &repo.dist(), job, given)?;
     command::run(tool(&job.out, "prepare").arg("--config").arg(job.out.join(CONFIG)))
         .context("the job is laid out, but its guest could not be prepared")
 }
@@ -75,56 +82,75 @@ fn guest(programs: &Path, job: &Job) -> PathBuf {
     }
 }
 
-fn write(programs: &Path, job: &Job, given: &Given) -> Result<()> {
+fn write(repo: &Repo, programs: &Path, job: &Job, given: &Given) -> Result<()> {
     let out = &job.out;
     let guest = guest(programs, job);
     let wasm = fs::read(&guest).with_context(|| format!("the guest {} cannot be read", guest.display()))?;
     let Some(name) = guest.file_name().and_then(|name| name.to_str()) else {
         bail!("the guest {} has no file name in UTF-8", guest.display());
     };
-    for (directory, mode) in [
-        ("bin", 0o755),
-        ("config", 0o755),
-        ("packages/wasm-cpi", 0o755),
-        ("packages/guest", 0o755),
-        // Holds machine code that is run as it is: nobody else may write there.
-        ("cache", 0o755),
-    ] {
-        files::directory(&out.join(directory), mode)?;
+    let existing = existing(&out.join(CONFIG))?;
+    let guest_section = manifest::guest(name, &sha256(&wasm));
+    let rendered = render::job(repo, &repo.release().join(JOB), &manifest::properties(&guest_section, given))?;
+    for directory in ["jobs/wasm_cpi/bin", "jobs/wasm_cpi/config", "packages/wasm-cpi", "packages/guest"] {
+        files::directory(&out.join(directory), 0o755)?;
+    }
+    // Holds machine code that is run as it is: nobody else may write there.
+    files::directory(&out.join("data/wasm_cpi/cache"), 0o755)?;
+    for part in ["bin", "config"] {
+        link(&Path::new(JOB).join(part), &out.join(part))?;
     }
     // The hot binary runs the tool, where the guest is not prepared yet, and looks for it beside itself.
     for program in [HOT, TOOL] {
         files::copy(&programs.join(program), &out.join("packages/wasm-cpi").join(program), 0o755)?;
     }
     files::copy(&guest, &out.join("packages/guest").join(name), 0o644)?;
-    files::write(&out.join("bin/cpi"), templates::SCRIPT, 0o755)?;
-    let policy = out.join("config/policy.json");
     if let Some(text) = &given.preset {
-        files::write(&out.join("config").join(templates::PRESET), text, 0o640)?;
+        files::write(&out.join("packages/guest").join(manifest::PRESET), text, 0o644)?;
     }
+    for script in ["bin/cpi", "bin/pre-start"] {
+        files::write(&out.join(script), rendered.file(script)?, 0o755)?;
+    }
+    let policy = out.join("config/policy.json");
     match &given.policy {
         Some(text) => files::write(&policy, text, 0o640)?,
         None if policy.exists() => {}
-        None => files::write(&policy, &pretty(&templates::policy())?, 0o640)?,
+        None => files::write(&policy, rendered.file("config/policy.json")?, 0o640)?,
     }
-    let mut config = config(&out.join(CONFIG))?;
-    config.insert("guest".to_owned(), templates::guest(&format!("../packages/guest/{name}"), &sha256(&wasm)));
+    let config = match existing {
+        None => rendered.file(CONFIG)?.to_owned(),
+        Some(config) => pretty(&Value::Object(renewed(config, guest_section, given)))?,
+    };
+    files::write(&out.join(CONFIG), &config, 0o600)
+}
+
+/// Where it is already, nothing is done.
+fn link(to: &Path, at: &Path) -> Result<()> {
+    if fs::read_link(at).is_ok_and(|there| there == to) {
+        return Ok(());
+    }
+    symlink(to, at).with_context(|| format!("{} is in the way: remove it", at.display()))
+}
+
+/// The operator's configuration, with what is given anew.
+fn renewed(mut config: Map<String, Value>, guest: Value, given: &Given) -> Map<String, Value> {
+    config.insert("guest".to_owned(), guest);
     if let Some(properties) = &given.properties {
         config.insert("properties".to_owned(), properties.clone());
     }
     if given.allow_local {
         config.insert("allow_local".to_owned(), true.into());
     }
-    files::write(&out.join(CONFIG), &pretty(&Value::Object(config))?, 0o600)
+    config
 }
 
-/// The job's configuration as it is, or one to begin with.
-fn config(path: &Path) -> Result<Map<String, Value>> {
+/// The configuration of a job that exists.
+fn existing(path: &Path) -> Result<Option<Map<String, Value>>> {
     if !path.exists() {
-        return Ok(templates::config());
+        return Ok(None);
     }
     match serde_json::from_str(&read(path)?) {
-        Ok(Value::Object(config)) => Ok(config),
+        Ok(Value::Object(config)) => Ok(Some(config)),
         Ok(_) => bail!("{} is not a JSON object: mend or remove it", path.display()),
         Err(error) => bail!("{} is not JSON ({error}): mend or remove it", path.display()),
     }

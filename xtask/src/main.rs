@@ -18,6 +18,7 @@ mod files;
 mod fuzz;
 mod guest;
 mod job;
+mod release;
 mod repo;
 mod setup;
 mod steps;
@@ -60,6 +61,7 @@ fn run(words: &[String]) -> Result<()> {
         Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),
         Task::Guest { directory } => guest::run(&repo, &directory),
         Task::Job(job) => job::run(&repo, &job),
+        Task::Release(release) => release::run(&repo, &release),
         Task::Test(test) => suite::run(&repo, &test),
         Task::Tidy => tidy::run(&repo.root),
     }

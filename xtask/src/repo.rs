@@ -29,6 +29,11 @@ impl Repo {
         self.root.join("guests")
     }
 
+    /// The BOSH release's directory.
+    pub(crate) fn release(&self) -> PathBuf {
+        self.root.join("release")
+    }
+
     /// Everything built for use: both binaries and the guests.
     pub(crate) fn dist(&self) -> PathBuf {
         self.root.join("target/dist")

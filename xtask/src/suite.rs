@@ -11,6 +11,7 @@ use crate::cloud::openstack::{self, Guard};
 use crate::command;
 use crate::deny;
 use crate::fuzz;
+use crate::release::render;
 use crate::repo::Repo;
 use crate::steps::Steps;
 use crate::tidy;
@@ -71,6 +72,7 @@ fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
     steps.check("build the programs with holes", || build::holes(repo));
     let cloud = if test.without_openstack { None } else { real_openstack(repo, steps) };
     steps.check("integration tests", || {
+        render::setup()?;
         let mut cargo = repo.cargo_static("test");
         cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
         cargo.env(build::DIST, repo.dist()).env(build::HOLES, repo.holes());
@@ -153,7 +155,10 @@ fn unit(repo: &Repo, steps: &mut Steps, rest: &[String]) {
         cargo.args(["--release", "--config", "profile.release.package.wasm-cpi.opt-level=0"]);
         run_tests(cargo.args(["--package", "wasm-cpi", "--lib", "--features", "compiler"]), rest)
     });
-    steps.check("unit tests: xtask", || run_tests(repo.cargo("test").args(["--package", "xtask"]), rest));
+    steps.check("unit tests: xtask", || {
+        render::setup()?;
+        run_tests(repo.cargo("test").args(["--package", "xtask"]), rest)
+    });
 }
 
 fn run_tests(cargo: &mut std::process::Command, rest: &[String]) -> Result<()> {

@@ -3,7 +3,7 @@
 use crate::audit::{Audit, Failed, Used};
 use crate::commands::cli::Report;
 use crate::component::prepared;
-use crate::config::Config;
+use crate::config::{Config, ConfigArg};
 use crate::failure::{Failure, Who};
 use crate::hardening;
 use crate::limits::Limits;
@@ -17,7 +17,6 @@ use crate::vault::Vault;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,9 +27,8 @@ pub struct Options {
     /// Its arguments: JSON each, or a string
     #[arg(value_name = "ARG", allow_negative_numbers = true)]
     arguments: Vec<String>,
-    /// The job's config file
-    #[arg(long, value_name = "CPI.json")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigArg,
     /// API version of the caller
     #[arg(long, default_value_t = crate::rpc::API_VERSION)]
     api_version: u32,

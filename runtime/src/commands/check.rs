@@ -5,7 +5,7 @@ use crate::audit::Audit;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::{source, surface};
-use crate::config::{self, Config, GuestConfig};
+use crate::config::{self, Config, ConfigArg, GuestConfig};
 use crate::failure::Failure;
 use crate::granted;
 use crate::hardening::{self, Hardening};
@@ -21,14 +21,15 @@ struct Findings {
     problems: Vec<String>,
 }
 
-pub fn check(path: &Path) -> Report {
+pub fn check(source: &ConfigArg) -> Report {
     hardening::process::at_start();
     let mut findings = Findings::default();
-    match Config::load(path) {
+    let path = source.path.as_path();
+    match Config::load(source) {
         Err(failure) => {
             findings.failed(&failure);
             // Where it lies by default; what it says can be judged by itself.
-            findings.policy_text(&path.with_file_name("policy.json"));
+            findings.policy_text(&path.with_file_name("policy.json"), source.packages.as_deref());
         }
         Ok(config) => {
             findings.good.push(format!("{}: read", path.display()));
@@ -109,7 +110,11 @@ impl Findings {
 
     fn policy(&mut self, config: &Config, needs: Option<&Needs>) {
         let path = config.policy.display();
-        let text = match config::read(&config.policy) {
+        let text = match config
+            .inline_policy
+            .clone()
+            .map_or_else(|| config::read(&config.policy), |text| Ok((text, vec![])))
+        {
             Ok((text, warnings)) => {
                 self.warnings.extend(warnings);
                 text
@@ -117,7 +122,8 @@ impl Findings {
             Err(failure) => return self.failed(&failure),
         };
         let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-        let resolved = granted::policy_file(&text, &config.policy, &mut self.warnings).and_then(|file| {
+        let packages = config.packages.as_deref();
+        let resolved = granted::policy_file(&text, &config.policy, packages, &mut self.warnings).and_then(|file| {
             Policy::resolve(&file, &properties, needs, &granted::forbidden(config), config.allow_local)
         });
         match resolved {
@@ -131,9 +137,9 @@ impl Findings {
     }
 
     /// The policy alone, when the config that names it cannot be read.
-    fn policy_text(&mut self, path: &Path) {
+    fn policy_text(&mut self, path: &Path, packages: Option<&Path>) {
         if let Ok((text, _)) = config::read(path)
-            && let Err(problems) = granted::policy_file(&text, path, &mut self.warnings)
+            && let Err(problems) = granted::policy_file(&text, path, packages, &mut self.warnings)
         {
             self.problems.extend(problems.iter().map(|problem| format!("{}: {problem}", path.display())));
         }

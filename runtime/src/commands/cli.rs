@@ -2,6 +2,7 @@
 
 use crate::commands::{call, check, inspect, new, prepare, run};
 use crate::component::{child, compile};
+use crate::config::ConfigArg;
 use crate::failure::Failure;
 use crate::hardening::Hardening;
 use crate::limits::Limits;
@@ -75,13 +76,6 @@ enum Command {
 }
 
 #[derive(Args)]
-struct ConfigArg {
-    /// The job's config file
-    #[arg(long, value_name = "CPI.json")]
-    config: PathBuf,
-}
-
-#[derive(Args)]
 struct RegistryOptions {
     /// Address to listen on; port 0 takes a free one and prints it
     #[arg(long, default_value = "127.0.0.1:25777")]
@@ -120,7 +114,7 @@ impl Report {
 
 pub fn main() -> ExitCode {
     let report = match Cli::parse().command {
-        Command::Run(options) => return run::run(&options.config),
+        Command::Run(options) => return run::run(&options),
         Command::CompileGuest { compile_mib, compile_seconds, memory_mib, hardening } => {
             // What goes wrong here the parent sees as a missing answer.
             return match compile::compile_guest(compile_mib, compile_seconds, memory_mib, hardening) {
@@ -135,7 +129,7 @@ pub fn main() -> ExitCode {
             return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILURE) };
         }
         Command::Prepare(options) => prepare::prepare(&options),
-        Command::Check(options) => Ok(check::check(&options.config)),
+        Command::Check(options) => Ok(check::check(&options)),
         Command::Inspect(options) => return conclude(inspect::inspect(&options), options.exit_code()),
         Command::Call(options) => call::call(&options),
         Command::New(options) => new::new(&options),

@@ -6,7 +6,7 @@ use crate::commands::cli::Report;
 use crate::component::description::Description;
 use crate::component::source::{Source, read};
 use crate::component::{child, surface};
-use crate::config::Config;
+use crate::config::{Config, ConfigArg};
 use crate::failure::Failure;
 use crate::granted;
 use crate::hardening::{self, Hardening};
@@ -29,6 +29,12 @@ pub struct Options {
     /// Compare with the policy of this job
     #[arg(long, value_name = "CPI.json", conflicts_with = "newer")]
     config: Option<PathBuf>,
+    /// Where that job's packages are installed; default: beside its `jobs`
+    #[arg(long, value_name = "DIR", requires = "config")]
+    packages: Option<PathBuf>,
+    /// The module of that job that is meant
+    #[arg(long, value_name = "NAME", requires = "config")]
+    module: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -68,7 +74,8 @@ pub fn inspect(options: &Options) -> Result<Report, Failure> {
         let look = |path| Guest::look(read(path, &limits)?, path, &limits, Hardening::default());
         return Ok(newer::report(&look(&options.guest)?, &look(newer)?, options.json));
     }
-    let config = options.config.as_deref().map(Config::load).transpose()?;
+    let (packages, module) = (options.packages.clone(), options.module.clone());
+    let config = options.config.clone().map(|path| Config::load(&ConfigArg { path, packages, module })).transpose()?;
     let limits = config.as_ref().map_or_else(Limits::default, |config| config.limits.clone());
     let hardening = config.as_ref().map_or_else(Hardening::default, |config| config.hardening);
     let source = read(&options.guest, &limits)?;

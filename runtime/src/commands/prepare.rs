@@ -4,7 +4,7 @@ use crate::commands::cli::Report;
 use crate::component::compile::drop_to;
 use crate::component::prepared::{self, Stored, Wanted};
 use crate::component::source;
-use crate::config::{Config, GuestConfig};
+use crate::config::{Config, ConfigArg, GuestConfig};
 use crate::failure::Failure;
 use crate::hardening::{self, Hardening};
 use crate::limits::Limits;
@@ -19,6 +19,9 @@ pub struct Options {
     /// Config files of jobs whose guests to prepare
     #[arg(long, value_name = "CPI.json", num_args = 1.., required_unless_present = "cache", conflicts_with = "cache")]
     config: Vec<PathBuf>,
+    /// Where their packages are installed; default: `packages` beside their `jobs`
+    #[arg(long, value_name = "DIR", requires = "config")]
+    packages: Option<PathBuf>,
     /// Prepare a file into this directory, whatever its digest
     #[arg(long, value_name = "DIR", requires = "guest")]
     cache: Option<PathBuf>,
@@ -38,8 +41,10 @@ pub fn prepare(options: &Options) -> Result<Report, Failure> {
         let guest = GuestConfig { path: guest.clone(), sha256, signature: None };
         good &= one(Wanted { guest: &guest, cache, limits: &limits, hardening: Hardening::default() }, &mut text)?;
     }
-    let configs: Vec<Config> = options.config.iter().map(|path| Config::load(path)).collect::<Result<_, _>>()?;
-    for config in &configs {
+    let source = |path: &PathBuf| ConfigArg { packages: options.packages.clone(), ..ConfigArg::new(path) };
+    let configs: Vec<Vec<Config>> =
+        options.config.iter().map(|path| Config::load_all(&source(path))).collect::<Result<_, _>>()?;
+    for config in configs.iter().flatten() {
         become_owner(&config.cache)?;
         good &= one(config.wanted(), &mut text)?;
     }

@@ -7,7 +7,7 @@
 
 use crate::audit::{Audit, Failed, Used};
 use crate::component::prepared;
-use crate::config::{self, Config};
+use crate::config::{self, Config, ConfigArg};
 use crate::failure::{Failure, Who};
 use crate::hardening;
 use crate::holes::Check;
@@ -32,7 +32,7 @@ use std::sync::{Arc, OnceLock};
 const MESSAGE_MAX: usize = 64 * 1024;
 
 /// Never panics, never leaves the caller without a response.
-pub fn run(config: &Path) -> ExitCode {
+pub fn run(config: &ConfigArg) -> ExitCode {
     hardening::process::at_start();
     // A panic is reported in the response; its text may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
@@ -57,8 +57,8 @@ fn caught(answer: impl FnOnce(&OnceLock<Arc<Audit>>) -> String) -> String {
 }
 
 /// `audit` is told as soon as it is there, for whoever has to end it.
-fn answer(path: &Path, audit: &OnceLock<Arc<Audit>>) -> String {
-    let config = Config::load(path);
+fn answer(source: &ConfigArg, audit: &OnceLock<Arc<Audit>>) -> String {
+    let config = Config::load(source);
     let defaults = Limits::default();
     let limits = config.as_ref().map_or(&defaults, |config| &config.limits);
     let bytes = read_request(limits);
@@ -70,7 +70,7 @@ fn answer(path: &Path, audit: &OnceLock<Arc<Audit>>) -> String {
         config.as_ref().map_or((Level::Info, Format::Text), |config| (config.log_level, config.log_format));
     let request_id = request.as_ref().ok().and_then(|request| request.request_id.as_deref());
     let log = Arc::new(Log::new(level, format, request_id, Arc::clone(&vault)));
-    let audit = audit.get_or_init(|| Arc::new(opened(path, &config, request.as_ref().ok(), &log)));
+    let audit = audit.get_or_init(|| Arc::new(opened(&source.path, &config, request.as_ref().ok(), &log)));
     let mut used = None;
     let result = request
         .map_err(|failure| refused(&failure, &log))

@@ -67,10 +67,15 @@ impl Cache {
         Ok(Cache { dir, path: path.to_owned() })
     }
 
-    /// Makes the directory if it is not there.
+    /// Makes the directory if it is not there, and those above it: where a CPI is
+    /// installed by the CLI, nobody else does.
     pub fn create(path: &Path) -> Result<Cache, String> {
         use std::os::unix::fs::DirBuilderExt;
         let failed = |error: &dyn std::fmt::Display| format!("cache {}: {error}", path.display());
+        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(above);
+            made.map_err(|error| failed(&error))?;
+        }
         match std::fs::DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Cache::open(path),

@@ -64,7 +64,10 @@ impl HostClient {
             .map_err(|error| HttpError::new(HttpErrorKind::Tls, format!("config: {error}")))?;
         let caps = Caps { body: max_body, body_limit: ("registry_kib", max_body / 1024), ..self.caps };
         let body = body.map_or(SendBody::None, |bytes| SendBody::Bytes(bytes.into()));
-        let received = Exchange { method, destination, headers, body, addresses, tls, caps, deadline }.run().await?;
+        // What BOSH itself runs is near: no proxy is asked for it.
+        let through = None;
+        let exchange = Exchange { method, destination, headers, body, addresses, through, tls, caps, deadline };
+        let received = exchange.run().await?;
         Ok((received.status, received.body))
     }
 }

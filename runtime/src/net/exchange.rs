@@ -16,6 +16,7 @@ use crate::holes::instead;
 use crate::limits::Limits;
 use crate::net::destination::Destination;
 use crate::net::error::HttpError;
+use crate::net::proxy::tunnel::{Through, Unanswered};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -34,6 +35,9 @@ const HEADERS_TO_COUNT: usize = 64;
 /// is to win: it knows that nothing was sent.
 const GRACE: Duration = Duration::from_millis(50);
 
+/// What we call ourselves.
+const AGENT: &str = concat!("wasm-cpi/", env!("CARGO_PKG_VERSION"));
+
 /// How often the watch over a body that is being sent looks up.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -45,6 +49,8 @@ pub struct Exchange {
     pub body: SendBody,
     /// What the host resolved to, as far as it may be connected to.
     pub addresses: Vec<IpAddr>,
+    /// Who is asked to connect to them, if they are not reached directly.
+    pub through: Option<Through>,
     pub tls: ClientConfig,
     pub caps: Caps,
     pub deadline: Instant,
@@ -107,12 +113,13 @@ impl Resolve for Judged {
 
 impl Exchange {
     pub async fn run(self) -> Result<Received, HttpError> {
-        let Exchange { method, destination, mut headers, body, addresses, tls, caps, deadline } = self;
+        let Exchange { method, destination, mut headers, body, addresses, through, tls, caps, deadline } = self;
         let trouble = Trouble::new(&method, &destination);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(trouble.no_time());
         }
+        let (peer, ways) = (addresses.first().copied(), (addresses.clone(), tls.clone()));
         let client = client(&destination, addresses, tls, &caps, left).map_err(|error| trouble.setup(&error))?;
 
         if Check::IdentityRequested.on() {
@@ -127,9 +134,29 @@ impl Exchange {
             request = request.body(body);
         }
 
-        let response = await_head(request, &progress, &trouble, deadline).await?;
-        receive(response, &caps, &trouble, deadline).await.map_err(HttpError::after_sending)
+        let Some(through) = through else {
+            let sending = async { request.send().await.map_err(Failed::Client) };
+            let response = await_head(sending, &progress, &trouble, deadline).await?;
+            return receive(response, &caps, &trouble, deadline).await.map_err(HttpError::after_sending);
+        };
+        let connecting = through.connect(&destination, &ways.0, ways.1);
+        let connection = match timeout_at((Instant::now() + caps.connect.min(left)).into(), connecting).await {
+            Ok(connected) => connected.map_err(|error| trouble.tunnel(&error))?,
+            Err(_) => return Err(trouble.no_tunnel(&through.proxy)),
+        };
+        let request = request.build().map_err(|error| trouble.setup(&error))?;
+        let sent = connection.send(request, &destination, AGENT, caps.headers.saturating_add(HEADERS_TO_COUNT));
+        let sending = async { sent.await.map_err(Failed::Tunnel) };
+        let response = await_head(sending, &progress, &trouble, deadline).await?;
+        let received = receive(response, &caps, &trouble, deadline).await.map_err(HttpError::after_sending)?;
+        Ok(Received { peer, ..received })
     }
+}
+
+/// Who had the request when it failed.
+enum Failed {
+    Client(reqwest::Error),
+    Tunnel(Unanswered),
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place where a client is made, with all of that off")]
@@ -145,7 +172,7 @@ fn client(
     let builder = Client::builder();
     let builder = if Check::ProxyEnvironment.on() { builder.no_proxy() } else { builder };
     builder
-        .user_agent(concat!("wasm-cpi/", env!("CARGO_PKG_VERSION")))
+        .user_agent(AGENT)
         .redirect(redirects)
         .retry(reqwest::retry::never())
         .referer(false)
@@ -160,18 +187,19 @@ fn client(
 
 /// Sends, and waits for the response's head as long as the peer moves.
 async fn await_head(
-    request: reqwest::RequestBuilder,
+    sending: impl Future<Output = Result<Response, Failed>>,
     progress: &Progress,
     trouble: &Trouble,
     deadline: Instant,
 ) -> Result<Response, HttpError> {
-    let mut sending = Box::pin(request.send());
+    let mut sending = Box::pin(sending);
     loop {
         // A piece of the body can move the stall in either direction.
         let look = (Instant::now() + LOOK).min(progress.stalls_at()).min(deadline + GRACE);
         match timeout_at(look.into(), &mut sending).await {
             Ok(Ok(response)) => return Ok(response),
-            Ok(Err(error)) => return Err(trouble.sending(error, progress)),
+            Ok(Err(Failed::Client(error))) => return Err(trouble.sending(&error, progress)),
+            Ok(Err(Failed::Tunnel(error))) => return Err(trouble.tunnelled(&error, progress)),
             Err(_) if Instant::now() >= deadline + GRACE => return Err(trouble.out_of_time().after_sending()),
             Err(_) if Instant::now() >= progress.stalls_at() => return Err(trouble.stalled(progress).after_sending()),
             Err(_) => {}
@@ -199,7 +227,7 @@ async fn receive(
         let chunk = match timeout_at(until.into(), response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break,
-            Ok(Err(error)) if Check::Truncation.on() => return Err(trouble.receiving(error)),
+            Ok(Err(error)) if Check::Truncation.on() => return Err(trouble.receiving(&error)),
             Ok(Err(_)) => break,
             Err(_) if Instant::now() >= deadline => return Err(trouble.out_of_time()),
             Err(_) => return Err(trouble.idle(caps.idle)),

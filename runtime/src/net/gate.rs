@@ -24,6 +24,7 @@ use crate::net::exchange::{Caps, Received, SendBody};
 use crate::net::headers;
 use crate::net::http_trace::Tracer;
 use crate::net::login::Sessions;
+use crate::net::proxy::ProxyConfig;
 use crate::net::reach::{Parcel, Reach, Way};
 use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
@@ -71,6 +72,13 @@ impl Gate {
     #[must_use]
     pub fn with_files_in(mut self, directory: &Path) -> Self {
         self.reach.files = directory.to_owned();
+        self
+    }
+
+    /// Asks these proxies to connect to what is not reached directly.
+    #[must_use]
+    pub fn with_proxy(mut self, proxy: Option<ProxyConfig>) -> Self {
+        self.reach.proxy = proxy;
         self
     }
 

@@ -11,6 +11,8 @@ use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::held::Held;
 use crate::net::http_trace::Tracer;
+use crate::net::proxy::ProxyConfig;
+use crate::net::proxy::tunnel::Through;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
 use crate::net::{addresses, own};
@@ -37,6 +39,8 @@ pub(super) struct Reach {
     pub(super) resolver: Resolver,
     /// Where the files lie that the policy names.
     pub(super) files: PathBuf,
+    /// Who is asked to connect, for what is not reached directly.
+    pub(super) proxy: Option<ProxyConfig>,
     /// Shows requests and responses, if somebody wants that.
     pub(super) trace: Option<Tracer>,
     /// Those files, once they are held open; by the names that the policy gives them.
@@ -70,6 +74,7 @@ impl Reach {
             caps: Caps::of(limits),
             resolver: Resolver::system(),
             files: PathBuf::new(),
+            proxy: None,
             trace: None,
             held: OnceLock::new(),
             tls: Mutex::default(),
@@ -185,8 +190,26 @@ impl Reach {
         deadline: Instant,
     ) -> Result<Received, HttpError> {
         let tls = self.tls(way, &parcel.destination)?;
+        let through = self.through(&parcel.destination, &addresses, deadline).await?;
         let Parcel { method, destination, headers, body } = parcel;
-        Exchange { method, destination, headers, body, addresses, tls, caps, deadline }.run().await
+        Exchange { method, destination, headers, body, addresses, through, tls, caps, deadline }.run().await
+    }
+
+    /// The proxy towards these addresses, by its own, if there is one.
+    async fn through(
+        &self,
+        destination: &Destination,
+        addresses: &[IpAddr],
+        deadline: Instant,
+    ) -> Result<Option<Through>, HttpError> {
+        let Some(proxy) = self.proxy.as_ref().and_then(|proxy| proxy.towards(destination, addresses)) else {
+            return Ok(None);
+        };
+        let addresses = match &proxy.host {
+            Host::Ip(address) => vec![*address],
+            Host::Name(name) => self.resolver.resolve(name, deadline).await?,
+        };
+        Ok(Some(Through { proxy: proxy.clone(), addresses }))
     }
 
     fn tls(&self, way: &Way<'_>, destination: &Destination) -> Result<ClientConfig, HttpError> {

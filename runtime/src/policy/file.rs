@@ -33,7 +33,7 @@ impl PolicyFile {
     /// All problems at once, with the keys they are at. A policy that names presets
     /// is one.
     pub fn parse(text: &str) -> Result<PolicyFile, Vec<Problem>> {
-        PolicyFile::parse_with(text, &|_| Err("is not read here".to_owned()))
+        PolicyFile::parse_with(text, &|_, _| Err("is not read here".to_owned()))
     }
 
     /// The same, with whoever reads presets.

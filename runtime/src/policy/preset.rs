@@ -14,8 +14,9 @@ use crate::strict_json;
 /// What the operator lays over a preset.
 const LAID_OVER: [&str; 3] = ["addresses", "plain_http", "tls"];
 
-/// Gives the text of a file that the policy names, or says what is wrong with it.
-pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+/// Gives the text of a file that the policy names, of a package or beside the
+/// policy, or says what is wrong with it.
+pub type ReadFile<'a> = &'a dyn Fn(Option<&str>, &str) -> Result<String, String>;
 
 /// One preset, ready to be read like the policy itself.
 pub(super) struct Preset {
@@ -37,6 +38,7 @@ pub(super) fn read_all(
 
 fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems: &Problems) -> Option<Preset> {
     let mut fields = Fields::open(value, at.clone(), problems)?;
+    let package = fields.text("package");
     let file = fields.required_text("file", "cloud.json");
     let over: Vec<(&str, Value)> =
         LAID_OVER.iter().filter_map(|key| Some((*key, fields.value(key)?.clone()))).collect();
@@ -45,7 +47,7 @@ fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems
         problems.add(format!("{at}.file"), what, "name the policy that came with the guest, as it came");
         None
     };
-    let text = match read(file?) {
+    let text = match read(package, file?) {
         Ok(text) => text,
         Err(what) => return unusable(what),
     };

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use std::path::Path;
-use wasm_cpi::config::Config;
+use wasm_cpi::config::{Config, ConfigArg};
 
 const KEYS: [&str; 15] = [
     "version",
@@ -28,7 +28,7 @@ const MARK: &str = "hunter2";
 
 pub(crate) fn body(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match Config::parse(Path::new("/job/config/cpi.json"), text, Vec::new()) {
+    match Config::parse(&ConfigArg::new(Path::new("/job/config/cpi.json")), text, Vec::new()) {
         Ok(config) => check(&config, text),
         Err(problems) => {
             assert!(!problems.is_empty());

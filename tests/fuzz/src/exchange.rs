@@ -55,7 +55,7 @@ fn exchange(method: Method) -> Exchange {
         header_bytes: HEADER_BYTES,
     };
     let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
-    Exchange { method, destination, headers, body, addresses, tls, caps, deadline }
+    Exchange { method, destination, headers, body, addresses, through: None, tls, caps, deadline }
 }
 
 fn check(method: &Method, answer: &[u8], received: &Received) {

@@ -45,6 +45,16 @@ impl Simulator {
         Simulator { state: Arc::new(Mutex::new(state)), cloud: Arc::new(cloud) }
     }
 
+    /// A cloud whose tenant has another password than that of all others.
+    pub fn with_password(password: &str) -> Simulator {
+        let mut state = State::new();
+        let mut cloud = seed::fill(&mut state);
+        let own = cloud["api_key"].clone();
+        state.users.iter_mut().filter(|user| own == user.password).for_each(|user| user.password = password.to_owned());
+        cloud["api_key"] = password.into();
+        Simulator { state: Arc::new(Mutex::new(state)), cloud: Arc::new(cloud) }
+    }
+
     /// How many reads see a change under way before one sees it done. One at first.
     pub fn set_reads(&self, reads: usize) {
         self.lock().reads = reads;

@@ -4,7 +4,7 @@
 //! All of it is read before anything is built or written. It holds secrets, so
 //! that nothing here is quoted in an error.
 
-use super::{pretty, read, templates};
+use super::{manifest, pretty, read};
 use crate::arguments::Job;
 use crate::cloud;
 use crate::repo::Repo;
@@ -44,9 +44,9 @@ impl Given {
             .ok()
             .with_context(|| format!("{} is not JSON: take the cloud down, and start it again", file.display()))?;
         Ok(Given {
-            policy: Some(pretty(&templates::cloud_policy())?),
+            policy: Some(pretty(&manifest::cloud_policy())?),
             preset: Some(read(&repo.guests().join("openstack/policy.json"))?),
-            properties: Some(templates::cloud_properties(&cloud)),
+            properties: Some(manifest::cloud_properties(&cloud)),
             allow_local: true,
         })
     }

@@ -37,7 +37,8 @@ impl Laid {
     }
 
     fn lay_out_given(&self, job: Job, given: &Given) -> Result<()> {
-        write(&self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job }, given)
+        let repo = Repo::find().unwrap();
+        write(&repo, &self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job }, given)
     }
 
     /// A repository in which no cloud is up.
@@ -57,7 +58,8 @@ impl Laid {
 fn config_given_to(mut command: Command) -> PathBuf {
     let output = command.env_clear().output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    let (_, config) = said.trim().split_once(" --config ").unwrap_or_else(|| panic!("{said}{output:?}"));
+    let (_, words) = said.trim().split_once(" --config ").unwrap_or_else(|| panic!("{said}{output:?}"));
+    let (config, _) = words.split_once(" --packages ").unwrap_or_else(|| panic!("{said}"));
     fs::canonicalize(command.get_current_dir().unwrap_or(Path::new("/")).join(config)).unwrap()
 }
 
@@ -81,14 +83,13 @@ fn the_script_finds_its_config_from_anywhere_with_an_empty_environment() {
 }
 
 #[test]
-fn the_config_pins_the_guest_by_relative_path_and_digest() {
+fn the_config_pins_the_guest_by_package_and_digest() {
     let job = Laid::new();
     let config = job.read("config/cpi.json");
-    assert_eq!(config["guest"]["path"], "../packages/guest/probe.wasm");
+    assert_eq!((&config["guest"]["package"], &config["guest"]["file"]), (&json!("guest"), &json!("probe.wasm")));
     assert_eq!(config["guest"]["sha256"], "336154bf67f765f8f75d16a0accee61b5ee5f6a75b2a2905703df913bd550f3e");
-    assert_eq!(config["cache"], "../cache");
     assert_eq!(job.read("config/policy.json"), json!({"version": 1, "http": []}));
-    assert!(job.out.join("config/../packages/guest/probe.wasm").is_file());
+    assert!(job.out.join("packages/guest/probe.wasm").is_file());
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn modes_are_those_that_the_runtime_demands() {
         ("packages/wasm-cpi/wasm-cpi", 0o755),
         ("packages/wasm-cpi/wasm-cpi-run", 0o755),
         ("packages/guest/probe.wasm", 0o644),
-        ("cache", 0o755),
+        ("data/wasm_cpi/cache", 0o755),
     ] {
         let found = fs::metadata(job.out.join(path)).unwrap().permissions().mode() & 0o7777;
         assert_eq!(found, mode, "{path}: {found:o}");
@@ -174,7 +175,7 @@ fn properties_that_are_no_object_are_refused_unquoted_and_nothing_is_written() {
         let given = Job { properties: Some(argument.to_owned()), allow_local: true, ..Job::default() };
         let error = format!("{:#}", job.lay_out_with(given).unwrap_err());
         assert!(!error.contains("hunter2") && (error.contains("--properties") || error.contains("absent")), "{error}");
-        assert_eq!(job.read(CONFIG)["allow_local"], Value::Null);
+        assert_eq!(job.read(CONFIG)["allow_local"], json!(false));
     }
 }
 
@@ -183,7 +184,7 @@ fn a_guest_of_the_repository_is_meant_by_its_name() {
     let job = Laid::new();
     for name in GUESTS {
         job.lay_out_with(Job { guest: Some(name.into()), ..Job::default() }).unwrap();
-        assert_eq!(job.read(CONFIG)["guest"]["path"], format!("../packages/guest/{name}.wasm"));
+        assert_eq!(job.read(CONFIG)["guest"]["file"], format!("{name}.wasm"));
     }
 }
 
@@ -203,15 +204,17 @@ fn a_job_for_a_cloud_is_told_how_to_reach_it_and_nothing_about_its_admin() {
 
     job.lay_out_given(wanted(), &Given::new(&repo, &wanted()).unwrap()).unwrap();
     let config = job.read(CONFIG);
-    assert_eq!(config["guest"]["path"], "../packages/guest/openstack.wasm");
+    assert_eq!(config["guest"]["file"], "openstack.wasm");
     assert_eq!((&config["allow_local"], &config["properties"]["api_key"]), (&json!(true), &json!("k")));
     assert_eq!(config["properties"]["endpoints"], cloud["endpoints"]);
     assert_eq!(config["properties"]["default_security_groups"], json!(["group"]));
     assert!(!config.to_string().contains("hunter2"), "{config}");
     let preset = &job.read("config/policy.json")["presets"][0];
-    assert_eq!(preset, &json!({"file": "openstack.json", "addresses": ["127.0.0.0/8"], "plain_http": true}));
-    assert_eq!(job.read("config/openstack.json"), json!({"version": 1, "http": []}));
-    for (file, mode) in [(CONFIG, 0o600), ("config/openstack.json", 0o640)] {
+    let expected =
+        json!({"package": "guest", "file": "openstack.json", "addresses": ["127.0.0.0/8"], "plain_http": true});
+    assert_eq!(preset, &expected);
+    assert_eq!(job.read("packages/guest/openstack.json"), json!({"version": 1, "http": []}));
+    for (file, mode) in [(CONFIG, 0o600), ("packages/guest/openstack.json", 0o644)] {
         assert_eq!(fs::metadata(job.out.join(file)).unwrap().permissions().mode() & 0o777, mode, "{file}");
     }
 }

@@ -7,6 +7,8 @@
 use super::sending::Progress;
 use crate::net::destination::{Destination, Scheme};
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::proxy::Proxy;
+use crate::net::proxy::tunnel::Unanswered;
 use reqwest::Method;
 use std::error::Error;
 use std::fmt;
@@ -74,19 +76,53 @@ impl Trouble {
     }
 
     /// Before the response's head was complete.
-    pub(super) fn sending(&self, error: reqwest::Error, progress: &Progress) -> HttpError {
+    pub(super) fn sending(&self, error: &reqwest::Error, progress: &Progress) -> HttpError {
+        if error.is_connect() && progress.failure().is_none() {
+            return self.connecting(error);
+        }
+        self.unanswered(error, progress)
+    }
+
+    /// No connection came about, so that nothing was sent.
+    pub(super) fn tunnel(&self, error: &Unanswered) -> HttpError {
+        match error {
+            Unanswered::Refused(what) => self.error(HttpErrorKind::Connect, "iaas", what),
+            Unanswered::Request(what) => self.error(HttpErrorKind::InvalidRequest, "request", what),
+            Unanswered::Handshake(error) => match tls_error(error) {
+                Some(tls) => self.tls(&tls),
+                None => self.tls("the server, or the proxy before it, ended the connection during the handshake"),
+            },
+            Unanswered::Exchange(error) => {
+                self.error(HttpErrorKind::Connect, "iaas", format_args!("no connection: {}", innermost(error)))
+            }
+        }
+    }
+
+    pub(super) fn no_tunnel(&self, proxy: &Proxy) -> HttpError {
+        let what = format!(
+            "no connection through the proxy {proxy} in `limits.connect_seconds`, or in what was left of the request's time"
+        );
+        self.error(HttpErrorKind::Timeout, "iaas", what)
+    }
+
+    /// The same as `sending`, once a proxy's tunnel stood.
+    pub(super) fn tunnelled(&self, error: &Unanswered, progress: &Progress) -> HttpError {
+        match error {
+            Unanswered::Exchange(error) => self.unanswered(error, progress),
+            other => self.tunnel(other),
+        }
+    }
+
+    fn unanswered(&self, error: &(dyn Error + 'static), progress: &Progress) -> HttpError {
         if let Some(failure) = progress.failure() {
             let what = format!("the body could not be sent to its end: {failure}");
             return self.error(HttpErrorKind::Truncated, "runtime", what).after_sending();
         }
-        if error.is_connect() {
-            return self.connecting(&error);
-        }
-        if let Some(tls) = tls_error(&error) {
+        if let Some(tls) = tls_error(error) {
             return self.tls(&tls).after_sending();
         }
-        let what = innermost(&error);
-        let broken = io_error(&error).is_some() || what.contains("closed before message completed");
+        let what = innermost(error);
+        let broken = io_error(error).is_some() || what.contains("closed before message completed");
         if broken {
             let what = format!("the connection ended before an answer came ({what}); look at the server's log");
             return self.error(HttpErrorKind::Protocol, "iaas", what).after_sending();
@@ -123,13 +159,13 @@ impl Trouble {
     }
 
     /// In the middle of the response's body.
-    pub(super) fn receiving(&self, error: reqwest::Error) -> HttpError {
-        let what = innermost(&error);
-        if let Some(tls) = tls_error(&error) {
+    pub(super) fn receiving(&self, error: &reqwest::Error) -> HttpError {
+        let what = innermost(error);
+        if let Some(tls) = tls_error(error) {
             return self.tls(&tls);
         }
         let cut = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::ConnectionAborted];
-        if what.contains("end of file") || io_error(&error).is_some_and(|kind| cut.contains(&kind)) {
+        if what.contains("end of file") || io_error(error).is_some_and(|kind| cut.contains(&kind)) {
             let what = "the connection ended before the answer was complete; what came was thrown away";
             return self.error(HttpErrorKind::Truncated, "iaas", what);
         }
@@ -137,8 +173,10 @@ impl Trouble {
     }
 }
 
-fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(error.source(), |&error| {
+/// From what the error came of, or the error itself where it names no URL.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let first = if error.is::<reqwest::Error>() { error.source() } else { Some(error) };
+    std::iter::successors(first, |&error| {
         // The source of an I/O error is its content's source: do not skip the content.
         let content = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         content.map(|content| content as &(dyn Error + 'static)).or_else(|| error.source())
@@ -146,11 +184,11 @@ fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)>
 }
 
 /// The cause, which is where the useful words are; outer layers know the URL.
-fn innermost(error: &reqwest::Error) -> String {
+fn innermost(error: &(dyn Error + 'static)) -> String {
     chain(error).last().map_or_else(|| "unknown cause".to_owned(), |cause| quoted(&cause.to_string()))
 }
 
-fn tls_error(error: &reqwest::Error) -> Option<String> {
+fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
     let tls = chain(error).find_map(|cause| cause.downcast_ref::<rustls::Error>())?;
     Some(match tls {
         rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure) => {
@@ -160,6 +198,6 @@ fn tls_error(error: &reqwest::Error) -> Option<String> {
     })
 }
 
-fn io_error(error: &reqwest::Error) -> Option<io::ErrorKind> {
+fn io_error(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
     chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last().map(io::Error::kind)
 }

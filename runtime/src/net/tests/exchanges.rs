@@ -32,6 +32,7 @@ fn exchange(url: &str, body: SendBody) -> Exchange {
         destination: Destination::parse(url, 8192).unwrap(),
         headers: HeaderMap::new(),
         body,
+        through: None,
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: for_scheme(Scheme::Http, &TlsSettings::default()).unwrap(),
         caps: caps(),

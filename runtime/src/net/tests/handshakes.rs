@@ -71,6 +71,7 @@ fn hello(config: Arc<ServerConfig>) -> Server {
 
 fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Received, HttpError> {
     let exchange = Exchange {
+        through: None,
         method: Method::GET,
         destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
             .unwrap(),

@@ -8,7 +8,7 @@ const PRESET: &str = r#"{"version": 1, "expose": ["region"], "registry": {"keys"
               "auth": {"login": "main"}, "slots": [{"method": "POST", "path": "/servers", "place": "json:/d"}],
               "captures": [{"method": "GET", "path": "/servers/*", "place": "json:/k", "as": "key"}]}]}"#;
 
-fn read(name: &str) -> Result<String, String> {
+fn read(_: Option<&str>, name: &str) -> Result<String, String> {
     match name {
         "cloud.json" => Ok(PRESET.to_owned()),
         "nested.json" => Ok(r#"{"version": 1, "presets": [{"file": "cloud.json"}]}"#.to_owned()),

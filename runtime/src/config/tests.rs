@@ -1,0 +1,82 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn parse(value: &Value) -> Result<Config, Vec<String>> {
+    Config::parse(&ConfigArg::new(Path::new("/job/config/cpi.json")), &value.to_string(), Vec::new())
+}
+
+fn minimal() -> Value {
+    json!({"version": 1, "guest": {"path": "../guest.wasm", "sha256": "0".repeat(64)}})
+}
+
+#[test]
+fn paths_are_relative_to_the_file_and_defaults_are_filled_in() {
+    let config = parse(&minimal()).ok().unwrap();
+    assert_eq!(config.guest.path, Path::new("/job/config/../guest.wasm"));
+    assert_eq!(config.policy, Path::new("/job/config/policy.json"));
+    assert_eq!((config.api_version, config.allow_local, &config.limits), (3, false, &Limits::default()));
+}
+
+#[test]
+fn every_problem_is_listed() {
+    let problems = parse(&json!({
+        "version": 2, "guest": {"path": "x", "sha256": "ABC"}, "limits": {"memory_mib": 0}, "polcy": "x",
+        "allow_local": "yes-hunter2", "debug": {"cpi": {"api_version": 9}}, "log": {"level": "loud"},
+    }))
+    .err()
+    .unwrap();
+    let all = problems.join("\n");
+    for said in
+        ["`version` must be 1", "`guest.sha256`", "memory_mib", "`polcy`", "`allow_local`", "api_version", "`log`"]
+    {
+        assert!(all.contains(said), "{said} in {all}");
+    }
+    assert!(!all.contains("hunter2"), "{all}");
+}
+
+#[test]
+fn a_module_has_what_the_file_says_but_its_own_guest_properties_and_policy() {
+    let guest = |digit: &str| json!({"path": "g.wasm", "sha256": digit.repeat(64)});
+    let text = json!({
+        "version": 1, "guest": guest("0"), "properties": {"a": 1}, "policy": "mine.json", "allow_local": true,
+        "limits": {"memory_mib": 7},
+        "modules": {
+            "a": {"guest": guest("1")},
+            "b": {"guest": guest("2"), "properties": {"b": 2}, "policy": {"version": 1, "http": []}, "limits": {}},
+            "c": {"guest": guest("3"), "modules": {}},
+            "d": {},
+        },
+    })
+    .to_string();
+    let load = |module: Option<&str>| {
+        let source = ConfigArg { module: module.map(str::to_owned), ..ConfigArg::new(Path::new("/j/config/cpi.json")) };
+        Config::parse(&source, &text, Vec::new())
+    };
+    let own = load(None).ok().unwrap();
+    assert_eq!((own.policy.as_path(), own.inline_policy), (Path::new("/j/config/mine.json"), None));
+    let a = load(Some("a")).ok().unwrap();
+    assert_eq!((a.guest.sha256, a.properties.len(), a.limits.memory_mib), ("1".repeat(64), 0, 7));
+    assert_eq!((a.inline_policy.as_deref(), a.allow_local), (Some(r#"{"version":1}"#), true));
+    let b = load(Some("b")).ok().unwrap();
+    assert_eq!((b.properties["b"].clone(), b.limits), (json!(2), Limits::default()));
+    assert_eq!(b.inline_policy.as_deref(), Some(r#"{"version":1,"http":[]}"#));
+    assert_eq!(b.policy, Path::new("/j/config/cpi.json"), "files that it names lie beside the config");
+    for (module, said) in [("c", "`modules.c.modules`"), ("d", "`guest` is missing"), ("e", "has: a, b, c, d")] {
+        let problems = load(Some(module)).err().unwrap().join("\n");
+        assert!(problems.contains(said), "{module}: {problems}");
+    }
+}
+
+#[test]
+fn duplicate_keys_are_refused() {
+    let text = r#"{"version":1,"version":1}"#;
+    assert!(Config::parse(&ConfigArg::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].contains("twice"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,120}") {
+        let _ = Config::parse(&ConfigArg::new(Path::new("c")), &text, Vec::new());
+    }
+}

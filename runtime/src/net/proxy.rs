@@ -1,0 +1,206 @@
+//! The operator's HTTP proxies, the section `proxy` of the config: for which
+//! destinations they are asked, and how they are reached.
+//!
+//! A proxy is asked by CONNECT for an address that was resolved and judged here,
+//! for http:// as well: never for a name, which it might resolve to something
+//! else. Nothing of the environment and nothing that a guest says gets in here.
+
+mod direct;
+pub(super) mod tunnel;
+
+use crate::net::destination::{Destination, Host, Scheme};
+use crate::secret::Secret;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use direct::Direct;
+use serde::Deserialize;
+use std::fmt;
+use std::net::IpAddr;
+use url::Url;
+use zeroize::Zeroizing;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Section")]
+pub struct ProxyConfig {
+    http: Option<Proxy>,
+    https: Option<Proxy>,
+    direct: Vec<Direct>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    http: Option<String>,
+    https: Option<String>,
+    #[serde(default)]
+    no_proxy: Vec<String>,
+}
+
+/// One proxy. What identifies us there is no text that could be shown.
+#[derive(Clone)]
+pub struct Proxy {
+    pub(super) host: Host,
+    pub(super) port: u16,
+    password: Option<Secret>,
+    /// The value of `Proxy-Authorization`.
+    authorization: Option<Secret>,
+}
+
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proxy({self})")
+    }
+}
+
+impl TryFrom<Section> for ProxyConfig {
+    type Error = String;
+
+    /// Errors name the key only: values may hold credentials.
+    fn try_from(section: Section) -> Result<Self, String> {
+        let read = |key: &str, url: Option<String>| {
+            let wrong = || format!("`{key}` must be the URL of an HTTP proxy: http://[user:password@]host:port");
+            url.map(|url| Proxy::parse(&url).ok_or_else(wrong)).transpose()
+        };
+        let direct = section.no_proxy.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
+        let unreadable = "`no_proxy` must be a list of names, addresses, networks, or `*`";
+        Ok(ProxyConfig {
+            http: read("http", section.http)?,
+            https: read("https", section.https)?,
+            direct: direct.map(|entry| Direct::parse(entry).ok_or(unreadable)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Proxy {
+    fn parse(text: &str) -> Option<Proxy> {
+        let url = Url::parse(text).ok().filter(|url| url.scheme() == "http")?;
+        if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
+            return None;
+        }
+        let host = match url.host()? {
+            url::Host::Ipv4(ip) => Host::Ip(ip.into()),
+            url::Host::Ipv6(ip) => Host::Ip(IpAddr::V6(ip).to_canonical()),
+            url::Host::Domain(name) => Host::Name(name.trim_end_matches('.').to_owned()),
+        };
+        let user = decoded(url.username())?;
+        let password = decoded(url.password().unwrap_or_default())?;
+        let known = !user.is_empty() || !password.is_empty();
+        let authorization = known.then(|| {
+            let pair = Zeroizing::new(format!("{}:{}", *user, *password));
+            Secret::new(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())))
+        });
+        let password = (!password.is_empty()).then(|| Secret::new(password.as_str()));
+        Some(Proxy { host, port: url.port_or_known_default()?, password, authorization })
+    }
+}
+
+/// What a URL has percent-encoded; nothing that would end a header's line.
+fn decoded(text: &str) -> Option<Zeroizing<String>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |digit: Option<u8>| char::from(digit?).to_digit(16);
+        bytes.push(match byte {
+            b'%' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
+            byte => byte,
+        });
+    }
+    let text = String::from_utf8(bytes.to_vec()).ok()?;
+    (!text.contains(char::is_control)).then(|| Zeroizing::new(text))
+}
+
+impl ProxyConfig {
+    fn all(&self) -> impl Iterator<Item = &Proxy> {
+        self.http.iter().chain(&self.https)
+    }
+
+    /// The one to ask for these addresses of a destination, unless it is reached directly.
+    pub fn towards(&self, destination: &Destination, addresses: &[IpAddr]) -> Option<&Proxy> {
+        let proxy = match destination.scheme() {
+            Scheme::Http => self.http.as_ref()?,
+            Scheme::Https => self.https.as_ref()?,
+        };
+        // No proxy has a way to this machine's own loopback.
+        let here = addresses.iter().all(IpAddr::is_loopback);
+        let direct =
+            here || self.direct.iter().any(|entry| entry.is(destination.host(), destination.port(), addresses));
+        (!direct).then_some(proxy)
+    }
+
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        self.all().map(|proxy| proxy.port)
+    }
+
+    /// What no grant can open: what they are, and their URLs without credentials.
+    pub fn endpoints(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.all().map(|proxy| ("the proxy", format!("http://{proxy}")))
+    }
+
+    pub fn secrets(&self) -> impl Iterator<Item = Secret> {
+        self.all().flat_map(|proxy| proxy.password.iter().chain(&proxy.authorization)).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parsed(section: serde_json::Value) -> Result<ProxyConfig, String> {
+        serde_json::from_value(section).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_proxy_is_read_from_its_url_and_shows_no_credentials() {
+        let config = parsed(json!({"https": "http://us%65r:p%40ss%3Aword@Proxy.Test:3128/"})).unwrap();
+        let proxy = config.https.as_ref().unwrap();
+        assert_eq!((proxy.to_string().as_str(), proxy.port), ("proxy.test:3128", 3128));
+        let expected = format!("Basic {}", BASE64_STANDARD.encode("user:p@ss:word"));
+        assert_eq!(proxy.authorization.as_ref().unwrap().reveal(), expected);
+        let secrets: Vec<String> = config.secrets().map(|secret| secret.reveal().to_owned()).collect();
+        assert_eq!(secrets, ["p@ss:word".to_owned(), expected]);
+        assert!(!format!("{config:?}").contains("ss"), "{config:?}");
+        let open = parsed(json!({"http": "http://10.0.0.1"})).unwrap();
+        assert_eq!((open.ports().collect::<Vec<_>>(), open.secrets().count()), (vec![80], 0));
+        assert_eq!(open.endpoints().collect::<Vec<_>>(), [("the proxy", "http://10.0.0.1:80".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_no_proxy_is_refused_by_its_key_and_quoted_nowhere() {
+        for (key, value) in [
+            ("https", json!("https://hunter2.test")),
+            ("https", json!("socks5://hunter2.test")),
+            ("http", json!("hunter2.test:3128")),
+            ("http", json!("http://hunter2.test/path")),
+            ("http", json!("http://hunter2.test/?q")),
+            ("http", json!("http://u:hunter2%0d%0a@x.test")),
+            ("http", json!("http://u:hunter2%zz@x.test")),
+            ("no_proxy", json!(["10.0.0.0/99"])),
+        ] {
+            let error = parsed(json!({key: value})).unwrap_err();
+            assert!(error.contains(&format!("`{key}`")) && !error.contains("hunter2"), "{error}");
+        }
+        assert!(parsed(json!({"https_proxy": "http://x.test"})).is_err());
+    }
+
+    #[test]
+    fn each_scheme_has_its_own_and_loopback_none() {
+        let config = parsed(json!({"https": "http://p.test:1", "no_proxy": ["direct.test"]})).unwrap();
+        for (url, address, proxied) in [
+            ("https://a.test/", "10.0.0.1", true),
+            ("http://a.test/", "10.0.0.1", false),
+            ("https://direct.test/", "10.0.0.1", false),
+            ("https://a.test/", "127.0.0.1", false),
+        ] {
+            let destination = Destination::parse(url, 1000).unwrap();
+            let proxy = config.towards(&destination, &[address.parse().unwrap()]);
+            assert_eq!(proxy.is_some(), proxied, "{url} {address}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! One entry of `no_proxy`: what is reached without a proxy, as other programs
+//! read it. A name stands for itself and all below it, with or without a dot in
+//! front; a network for whatever a host resolved to. Pure.
+
+use crate::net::destination::Host;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Direct {
+    what: What,
+    /// None: all ports.
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    All,
+    /// In lower case, without dots around it.
+    Name(String),
+    Net(IpNet),
+}
+
+impl Direct {
+    pub(super) fn parse(entry: &str) -> Option<Direct> {
+        if entry == "*" {
+            return Some(Direct { what: What::All, port: None });
+        }
+        if let Some(net) = net(entry) {
+            return Some(Direct { what: What::Net(net), port: None });
+        }
+        let (host, port) = match entry.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port.parse().ok()?)),
+            None => (entry, None),
+        };
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let what = match net(bare) {
+            Some(net) => What::Net(net),
+            None => What::Name(name(host)?),
+        };
+        Some(Direct { what, port })
+    }
+
+    pub(super) fn is(&self, host: &Host, port: u16, addresses: &[IpAddr]) -> bool {
+        let same = match (&self.what, host) {
+            (What::All, _) => true,
+            (What::Net(net), _) => !addresses.is_empty() && addresses.iter().all(|address| net.contains(address)),
+            (What::Name(_), Host::Ip(_)) => false,
+            (What::Name(name), Host::Name(host)) => {
+                let rest = host.strip_suffix(name.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+            }
+        };
+        same && self.port.is_none_or(|own| own == port)
+    }
+}
+
+fn net(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(|ip| IpNet::from(ip.to_canonical())))
+}
+
+fn name(text: &str) -> Option<String> {
+    let text = text.strip_prefix('*').unwrap_or(text).trim_matches('.').to_lowercase();
+    let usual = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    (!text.is_empty() && text.chars().all(usual)).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn entries_mean_what_other_programs_take_them_for() {
+        for (entry, host, port, address, direct) in [
+            ("*", "a.test", 443, "10.0.0.1", true),
+            ("a.test", "a.test", 443, "10.0.0.1", true),
+            ("A.Test", "a.test", 443, "10.0.0.1", true),
+            ("a.test", "b.a.test", 443, "10.0.0.1", true),
+            (".a.test", "a.test", 443, "10.0.0.1", true),
+            ("*.a.test", "b.a.test", 443, "10.0.0.1", true),
+            ("a.test", "ba.test", 443, "10.0.0.1", false),
+            ("a.test", "a.test.b", 443, "10.0.0.1", false),
+            ("a.test:8443", "a.test", 8443, "10.0.0.1", true),
+            ("a.test:8443", "a.test", 443, "10.0.0.1", false),
+            ("10.0.0.1", "10.0.0.1", 443, "10.0.0.1", true),
+            ("10.0.0.1", "a.test", 443, "10.0.0.1", true),
+            ("10.0.0.1:443", "10.0.0.1", 443, "10.0.0.1", true),
+            ("10.0.0.0/8", "a.test", 443, "10.9.0.1", true),
+            ("10.0.0.0/8", "a.test", 443, "11.9.0.1", false),
+            ("fd00::/8", "a.test", 443, "fd01::1", true),
+            ("[fd01::1]:443", "a.test", 443, "fd01::1", true),
+            ("fd01::1", "a.test", 443, "fd01::1", true),
+            ("10.0.0.1", "110.0.0.1", 443, "110.0.0.1", false),
+        ] {
+            let host = host.parse().map_or_else(|_| Host::Name(host.to_owned()), Host::Ip);
+            let entry = (entry, Direct::parse(entry).unwrap());
+            assert_eq!(entry.1.is(&host, port, &[address.parse().unwrap()]), direct, "{} {host}", entry.0);
+        }
+    }
+
+    #[test]
+    fn one_address_outside_is_one_too_many() {
+        let entry = Direct::parse("10.0.0.0/8").unwrap();
+        let addresses: Vec<IpAddr> = ["10.0.0.1", "11.0.0.1"].map(|ip| ip.parse().unwrap()).into();
+        assert!(!entry.is(&Host::Name("a.test".into()), 443, &addresses));
+        assert!(!entry.is(&Host::Name("a.test".into()), 443, &[]));
+    }
+
+    #[test]
+    fn nonsense_is_no_entry() {
+        for entry in ["10.0.0.0/99", "a b", "a.test:port", "http://a.test", ".", "a/b"] {
+            assert_eq!(Direct::parse(entry), None, "{entry}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,40}") {
+            let _ = Direct::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Multi-CPI: one installed module, two clouds at once, each told by the
+//! properties of a cpi-config in the request's context.
+
+use serde_json::{Value, json};
+use tests::openstack::{Api, Gateway, Simulator};
+use tests::response::CANARY;
+use tests::{Job, Response, dist};
+
+/// What a cpi-config has for a cloud.
+fn properties(cloud: &Value) -> Vec<(&'static str, Value)> {
+    let keys = ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"];
+    let mut properties: Vec<_> = keys.into_iter().map(|key| (key, cloud[key].clone())).collect();
+    properties.push(("default_key_name", cloud["key_name"].clone()));
+    properties.push(("default_security_groups", json!([cloud["security_group"]])));
+    properties
+}
+
+/// The module for all clouds: the job has no credentials, and grants by what each cpi-config says.
+fn installed() -> Job {
+    let job = Job::installed(&json!({
+        "guest": {"file": "openstack.wasm"}, "cache": dist::shared_cache(), "allow_local": true,
+        "openstack": {"auth_url": "http://127.0.0.1:1/v3", "wait_resource_poll_interval": 1, "state_timeout": 60},
+        "policy": {"presets": [{"package": "wasm-cpi-guests", "file": "openstack.json",
+                                "addresses": ["127.0.0.0/8"], "plain_http": true}]},
+        "agent": {"mbus": format!("nats://nats:{CANARY}-mbus@10.0.0.6:4222")},
+    }));
+    assert!(job.call("info", json!([])).run().result()["stemcell_formats"].is_array());
+    job
+}
+
+#[track_caller]
+fn ask(job: &Job, cloud: &Value, method: &str, arguments: Value) -> Response {
+    let call =
+        properties(cloud).into_iter().fold(job.call(method, arguments), |call, (key, value)| call.context(key, value));
+    let response = call.run();
+    let said = format!("{}{}", response.json, response.stderr);
+    assert!(!said.contains(cloud["api_key"].as_str().unwrap()), "a secret is in the output: {said}");
+    response
+}
+
+#[test]
+fn one_module_serves_two_clouds_at_once() {
+    let gateways = ["of-one-cloud", "of-the-other"]
+        .map(|whose| Gateway::start(Simulator::with_password(&format!("{CANARY}-{whose}"))));
+    let clouds = gateways.each_ref().map(Gateway::cloud);
+    let apis = clouds.each_ref().map(Api::tenant);
+    let job = installed();
+    std::thread::scope(|scope| {
+        let made: Vec<_> = clouds
+            .iter()
+            .map(|cloud| {
+                let job = &job;
+                scope.spawn(move || {
+                    let disk = ask(job, cloud, "create_disk", json!([1024, {}, null])).result().clone();
+                    assert_eq!(*ask(job, cloud, "has_disk", json!([disk])).result(), true);
+                    disk
+                })
+            })
+            .collect();
+        let disks: Vec<Value> = made.into_iter().map(|one| one.join().unwrap()).collect();
+        for (index, api) in apis.iter().enumerate() {
+            let ids: Vec<Value> = api.volumes().iter().map(|volume| volume["id"].clone()).collect();
+            assert_eq!(ids, [disks[index].clone()], "each cloud has its own disk alone");
+        }
+        // A disk of one cloud is none of the other's.
+        assert_eq!(*ask(&job, &clouds[0], "has_disk", json!([disks[1]])).result(), false);
+        for (cloud, disk) in clouds.iter().zip(&disks) {
+            assert_eq!(*ask(&job, cloud, "delete_disk", json!([disk])).result(), Value::Null);
+        }
+    });
+    assert!(apis.iter().all(|api| api.volumes().is_empty()));
+    for (gateway, other) in [(&gateways[0], &clouds[1]), (&gateways[1], &clouds[0])] {
+        let (own, other) = (gateway.cloud(), other["api_key"].as_str().unwrap());
+        let bodies: String = gateway.records().iter().map(|record| record.json().to_string()).collect();
+        assert!(bodies.contains(own["api_key"].as_str().unwrap()) && !bodies.contains(other), "{bodies}");
+    }
+}
+
+#[test]
+fn a_cpi_config_that_names_no_cloud_gets_the_jobs_own() {
+    let gateway = Gateway::start(Simulator::new());
+    let cloud = gateway.cloud();
+    let job = installed();
+    // The job's own URL is nobody's: what the context does not say, the job says.
+    let response = job.call("has_disk", json!(["d"])).run();
+    assert!(response.json["error"].is_object(), "{}", response.json);
+    // Half of a cloud from the context: the job's secrets go to no origin that a context chose, and there are none.
+    let half = job.call("has_disk", json!(["d"])).context("auth_url", cloud["auth_url"].clone()).run();
+    assert!(half.json["error"].is_object(), "{}", half.json);
+    assert!(gateway.records().is_empty(), "nobody logged in with half of the credentials");
+}

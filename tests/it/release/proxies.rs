@@ -1,0 +1,227 @@
+//! The operator's proxy, as the release's properties name it: what it is told,
+//! what it is not, and that nobody reaches the proxy itself.
+
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use tests::cloud::{answered, failed, outcomes};
+use tests::response::CANARY;
+use tests::servers::{Answer, Authority, Server, Validity};
+use tests::{Job, dist};
+
+/// A private address that nobody has here: only a proxy leads there.
+const FAR: &str = "10.203.7.9";
+
+/// Takes CONNECT, remembers what it was asked, and connects to `to` whatever that was.
+struct Proxy {
+    server: Server,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+fn proxy(to: SocketAddr, answer: &'static str) -> Proxy {
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heads = Arc::clone(&asked);
+    let server = Server::connected("http", move |mut stream| {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+            head.push(byte[0]);
+        }
+        heads.lock().unwrap().push(String::from_utf8_lossy(&head).into_owned());
+        let _ = stream.write_all(answer.as_bytes());
+        if answer.starts_with("HTTP/1.1 200")
+            && let Ok(target) = TcpStream::connect(to)
+        {
+            join(&stream, &target);
+        }
+    });
+    Proxy { server, asked }
+}
+
+/// Until either ends.
+fn join(one: &TcpStream, other: &TcpStream) {
+    let (mut from, mut to) = (one.try_clone().unwrap(), other.try_clone().unwrap());
+    let back = std::thread::spawn(move || {
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(std::net::Shutdown::Write);
+    });
+    let _ = std::io::copy(&mut &*other, &mut &*one);
+    let _ = one.shutdown(std::net::Shutdown::Both);
+    let _ = back.join();
+}
+
+impl Proxy {
+    fn url(&self, credentials: &str) -> String {
+        format!("http://{credentials}{}", self.server.address())
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+const OPEN: &str = "HTTP/1.1 200 Connection established\r\nVia: somebody\r\n\r\n";
+
+fn grant(origin: &str, more: &Value) -> Value {
+    let own =
+        json!({"id": "far", "to": origin, "methods": ["GET", "POST"], "paths": ["/**"], "addresses": ["10.0.0.0/8"]});
+    tests::servers::with(own, more.clone())
+}
+
+fn job(env: &Value, grants: &Value) -> Job {
+    Job::installed(&json!({
+        "guest": {"file": "probe.wasm"}, "cache": dist::shared_cache(), "env": env, "policy": {"http": grants},
+        "properties": {"token": format!("{CANARY}-token")}, "hardening": "required",
+    }))
+}
+
+fn get(url: &str) -> Value {
+    json!([{"op": "http", "url": url}])
+}
+
+#[test]
+fn a_proxy_is_told_the_checked_address_and_the_destination_proves_its_name() {
+    let authority = Authority::new();
+    let cloud = Server::tls(authority.issue(&[FAR], Validity::Now).server(None), |_| Answer::ok("far away"));
+    let proxy = proxy(cloud.address(), OPEN);
+    let auth = json!({"tls": {"ca": authority.pem()}, "auth": {"bearer": "${token}"}});
+    let origin = format!("https://{FAR}");
+    let env = json!({"https_proxy": proxy.url(&format!("pr%6fxy:{CANARY}%40-pass@")), "no_proxy": "elsewhere.test"});
+    let job = job(&env, &json!([grant(&origin, &auth)]));
+
+    let outcomes = outcomes(
+        &job,
+        &json!([{"op": "http", "url": format!("{origin}/v1/x?q=1")},
+        {"op": "http", "method": "POST", "url": format!("{origin}/v1/y"), "body": {"a": "b"}, "headers": {"Content-Type": "application/json"}}]),
+    );
+    assert_eq!(answered(&outcomes[0], 200)["body"], "far away");
+    answered(&outcomes[1], 200);
+    for head in proxy.asked() {
+        let lines: Vec<&str> = head.trim_end().lines().collect();
+        let credentials = tests::registry_server::basic("proxy", &format!("{CANARY}@-pass"));
+        let expected = [
+            format!("CONNECT {FAR}:443 HTTP/1.1"),
+            format!("Host: {FAR}:443"),
+            format!("Proxy-Authorization: {credentials}"),
+        ];
+        assert_eq!(lines, expected, "nothing else of the request");
+    }
+    let seen = cloud.requests();
+    assert_eq!((seen.len(), seen[0].method(), seen[0].target()), (2, "GET", "/v1/x?q=1"));
+    assert_eq!(seen[0].header("host"), Some(FAR));
+    assert_eq!(seen[0].header("authorization"), Some(format!("Bearer {CANARY}-token").as_str()));
+    assert_eq!(seen[0].header("proxy-authorization"), None);
+    assert_eq!(seen[1].json(), json!({"a": "b"}));
+}
+
+#[test]
+fn whoever_cannot_prove_the_name_gets_nothing_through_a_proxy_either() {
+    let authority = Authority::new();
+    let other = Server::tls(authority.issue(&["10.203.7.10"], Validity::Now).server(None), |_| Answer::ok("x"));
+    let proxy = proxy(other.address(), OPEN);
+    let origin = format!("https://{FAR}");
+    let grants = json!([grant(&origin, &json!({"tls": {"ca": authority.pem()}, "auth": {"bearer": "${token}"}}))]);
+    let outcome = outcomes(&job(&json!({"https_proxy": proxy.url("")}), &grants), &get(&format!("{origin}/x")));
+    failed(&outcome[0], "tls", false, &["TLS failed"]);
+    assert!(other.requests().is_empty());
+}
+
+#[test]
+fn plain_http_goes_through_a_tunnel_as_well() {
+    let cloud = Server::answering(Answer::ok("far away"));
+    let proxy = proxy(cloud.address(), OPEN);
+    let origin = format!("http://{FAR}:8080");
+    let job = job(&json!({"http_proxy": proxy.url("")}), &json!([grant(&origin, &json!({}))]));
+    let outcomes = outcomes(&job, &get(&format!("{origin}/x")));
+    assert_eq!(answered(&outcomes[0], 200)["body"], "far away");
+    assert!(proxy.asked()[0].starts_with(&format!("CONNECT {FAR}:8080 HTTP/1.1\r\n")), "{:?}", proxy.asked());
+    assert_eq!(cloud.request().header("host"), Some(format!("{FAR}:8080").as_str()));
+}
+
+#[test]
+fn what_the_address_rule_forbids_no_proxy_is_asked_for() {
+    let nobody = Server::answering(Answer::ok("x"));
+    let proxy = proxy(nobody.address(), OPEN);
+    let origins = ["http://11.0.0.1", "http://192.168.1.1", "http://127.0.0.1:9"];
+    let grants: Vec<Value> = origins
+        .iter()
+        .enumerate()
+        .map(|(index, origin)| tests::servers::with(grant(origin, &json!({})), json!({"id": format!("g{index}")})))
+        .collect();
+    let job = job(&json!({"http_proxy": proxy.url("")}), &json!(grants));
+    for origin in origins {
+        let outcome = outcomes(&job, &get(&format!("{origin}/x")));
+        assert_eq!(outcome[0]["error"]["reason"], "address", "{outcome:?}");
+    }
+    assert!(proxy.asked().is_empty() && nobody.requests().is_empty());
+}
+
+#[test]
+fn the_proxy_itself_can_be_granted_to_nobody() {
+    let nobody = Server::answering(Answer::ok("x"));
+    let proxy = proxy(nobody.address(), OPEN);
+    let grants = json!([tests::servers::grant("proxy", &proxy.server.origin())]);
+    let manifest = json!({
+        "guest": {"file": "probe.wasm"}, "cache": dist::shared_cache(), "allow_local": true,
+        "env": {"http_proxy": proxy.url("")}, "policy": {"http": grants},
+    });
+    let response = Job::installed(&manifest).call("has_vm", json!(["vm-1"])).run();
+    response.fails(tests::CPI_ERROR, &["`http[0].to`: is the proxy, which no guest may reach"]);
+    assert!(proxy.asked().is_empty());
+}
+
+#[test]
+fn this_machine_is_reached_directly() {
+    let cloud = Server::answering(Answer::ok("near"));
+    let proxy = proxy(cloud.address(), OPEN);
+    let near = json!([tests::servers::grant("near", &cloud.origin())]);
+    let manifest = json!({
+        "guest": {"file": "probe.wasm"}, "cache": dist::shared_cache(), "allow_local": true,
+        "env": {"http_proxy": proxy.url("")}, "policy": {"http": near},
+    });
+    answered(&outcomes(&Job::installed(&manifest), &get(&cloud.url("/x")))[0], 200);
+    assert!(proxy.asked().is_empty());
+}
+
+#[test]
+fn a_proxy_that_refuses_or_misbehaves_is_named_without_its_words() {
+    let cloud = Server::answering(Answer::ok("x"));
+    let origin = format!("http://{FAR}");
+    for (answer, said) in [
+        ("HTTP/1.1 407 drowssap\r\n\r\nhtml", "wants other credentials (407)"),
+        ("HTTP/1.1 403 drowssap\r\nX: y\r\n\r\nhtml", "does not connect to 10.203.7.9:80 (status 403)"),
+        ("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "sent more than its answer to CONNECT"),
+        ("drowssap", "ended the connection instead of an answer to CONNECT"),
+        ("SSH-2.0-drowssap\r\n\r\n", "did not answer CONNECT with HTTP/1.1"),
+        ("", "ended the connection instead of an answer to CONNECT"),
+    ] {
+        let proxy = proxy(cloud.address(), answer);
+        let job = job(&json!({"http_proxy": proxy.url(&format!("u:{CANARY}@"))}), &json!([grant(&origin, &json!({}))]));
+        let outcome = outcomes(&job, &get(&format!("{origin}/x")));
+        failed(&outcome[0], "connect", false, &["iaas: GET http://10.203.7.9/x: the proxy 127.0.0.1:", said]);
+        assert!(!outcome[0].to_string().contains("drowssap"), "{outcome:?}");
+    }
+    let (gone, _kept) = Server::full();
+    let env = json!({"http_proxy": format!("http://u:{CANARY}@{gone}")});
+    let job = job(&env, &json!([grant(&origin, &json!({}))])).limited(json!({"connect_seconds": 1}));
+    let outcome = outcomes(&job, &get(&format!("{origin}/x")));
+    assert_eq!(outcome[0]["error"]["sent"], false, "{outcome:?}");
+    assert!(cloud.requests().is_empty());
+}
+
+#[test]
+fn proxies_of_the_environment_are_nobodys() {
+    let cloud = Server::answering(Answer::ok("x"));
+    let proxy = proxy(cloud.address(), OPEN);
+    let near = json!([tests::servers::grant("near", &cloud.origin())]);
+    let job = Job::installed(&json!({
+        "guest": {"file": "probe.wasm"}, "cache": dist::shared_cache(), "allow_local": true, "policy": {"http": near},
+    }));
+    let script = tests::probe::cid(&get(&cloud.url("/x")));
+    let call = ["http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"]
+        .into_iter()
+        .fold(job.call("has_vm", json!([script])), |call, name| call.env(name, proxy.url("")));
+    answered(&tests::probe::outcomes_in(call.run().message())[0], 200);
+    assert!(proxy.asked().is_empty());
+}

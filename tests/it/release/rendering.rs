@@ -1,0 +1,221 @@
+//! Templates under Ruby's ERB: manifests that are right, and what is told of
+//! those that are wrong.
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use tests::release::{job_source, render};
+use tests::response::CANARY;
+
+fn rendered(properties: &Value) -> Result<Value, String> {
+    render(&job_source("wasm_cpi"), properties)
+}
+
+#[track_caller]
+fn config(properties: &Value) -> Value {
+    let files = rendered(properties).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::from_str(files["config/cpi.json"].as_str().unwrap()).unwrap()
+}
+
+#[track_caller]
+fn policy(properties: &Value) -> Value {
+    let files = rendered(properties).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::from_str(files["config/policy.json"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn a_minimal_manifest_names_a_module_and_nothing_else() {
+    let minimal = json!({"guest": {"file": "openstack.wasm"}});
+    assert_eq!(
+        config(&minimal),
+        json!({
+            "version": 1, "guest": {"package": "wasm-cpi-guests", "file": "openstack.wasm"}, "properties": {},
+            "agent": {"ntp": []}, "policy": "policy.json", "hardening": "best-effort",
+            "log": {"level": "info", "format": "text"}, "allow_local": false,
+        })
+    );
+    assert_eq!(policy(&minimal), json!({"version": 1}));
+    let files = rendered(&minimal).unwrap();
+    let paths: Vec<&String> = files.as_object().unwrap().keys().collect();
+    assert_eq!(paths, ["bin/cpi", "config/cpi.json", "config/policy.json", "bin/pre-start", "monit"]);
+    assert_eq!(files["monit"], "");
+    for script in ["bin/cpi", "bin/pre-start"] {
+        assert!(files[script].as_str().unwrap().starts_with("#!/bin/sh\n"), "{files}");
+    }
+}
+
+#[test]
+fn a_full_manifest_says_all_that_the_runtime_can_be_told() {
+    let digest = "a".repeat(64);
+    let full = json!({
+        "guest": {"package": "acme-cpi", "file": "lib/acme.wasm", "sha256": digest,
+                  "signature": {"ed25519": ["key"], "threshold": 1}},
+        "openstack": {"auth_url": "https://old.test/v3", "region": "r"},
+        "properties": {"auth_url": "https://new.test/v3", "quotes": "a\"b\\c#{d}<%= e %>\u{e9}"},
+        "policy": {"version": 1, "expose": ["region"], "presets": [{"package": "acme-cpi", "file": "p.json"}]},
+        "agent": {"mbus": "nats://m.test", "blobstore": {"provider": "s3", "options": {"bucket_name": "b"}}},
+        "ntp": ["n.test"],
+        "registry": {"endpoint": "https://r.test:25777", "username": "u", "password": "p", "ca": "PEM",
+                     "agent_endpoint": "http://u:p@10.0.0.6:25777"},
+        "env": {"http_proxy": "http://p.test:3128", "https_proxy": "http://u:p@p.test:3128/",
+                "no_proxy": "a.test, .b.test,10.0.0.0/8,"},
+        "limits": {"memory_mib": 512}, "hardening": "required", "log": {"level": "debug", "format": "json"},
+        "audit": {"path": "/var/vcap/sys/log/wasm_cpi/audit.log", "max_bytes": 65536}, "http_trace": "headers",
+        "cache": "/var/vcap/store/cache", "image_dirs": ["/var/vcap/data"], "allow_local": true,
+        "debug": {"cpi": {"api_version": 2}}, "not_of_this_job": {"password": "x"},
+    });
+    assert_eq!(
+        config(&full),
+        json!({
+            "version": 1,
+            "guest": {"package": "acme-cpi", "file": "lib/acme.wasm", "sha256": digest,
+                      "signature": {"ed25519": ["key"], "threshold": 1}},
+            "properties": {"auth_url": "https://new.test/v3", "region": "r", "quotes": full["properties"]["quotes"]},
+            "agent": {"ntp": ["n.test"], "mbus": "nats://m.test",
+                      "blobstore": {"provider": "s3", "options": {"bucket_name": "b"}}},
+            "registry": {"endpoint": "https://r.test:25777", "user": "u", "password": "p", "ca": "PEM",
+                         "agent_endpoint": "http://u:p@10.0.0.6:25777"},
+            "proxy": {"http": "http://p.test:3128", "https": "http://u:p@p.test:3128/",
+                      "no_proxy": ["a.test", ".b.test", "10.0.0.0/8"]},
+            "policy": "policy.json", "limits": {"memory_mib": 512}, "hardening": "required",
+            "log": {"level": "debug", "format": "json"},
+            "audit": {"path": "/var/vcap/sys/log/wasm_cpi/audit.log", "max_bytes": 65536}, "http_trace": "headers",
+            "cache": "/var/vcap/store/cache", "image_dirs": ["/var/vcap/data"], "allow_local": true,
+            "debug": {"cpi": {"api_version": 2}},
+        })
+    );
+    assert_eq!(policy(&full), full["policy"]);
+}
+
+#[test]
+fn what_other_cpis_take_is_taken_too() {
+    let with = |more: Value| {
+        let mut manifest = json!({"guest": {"file": "openstack.wasm"}});
+        manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        config(&manifest)
+    };
+    let nats = json!({"address": "10.0.0.6", "user": "nats", "password": "p"});
+    assert_eq!(with(json!({"nats": nats}))["agent"]["mbus"], "nats://nats:p@10.0.0.6:4222");
+    assert_eq!(with(json!({"nats": {"address": "10.0.0.6"}}))["agent"]["mbus"], "nats://10.0.0.6:4222");
+    let both = with(json!({"nats": nats, "agent": {"mbus": "https://mbus:p@0.0.0.0:6868"}}));
+    assert_eq!(both["agent"]["mbus"], "https://mbus:p@0.0.0.0:6868");
+    for (blobstore, expected) in [
+        (json!({"provider": "local", "path": "/p"}), json!({"provider": "local", "options": {"blobstore_path": "/p"}})),
+        (
+            json!({"provider": "dav", "address": "10.0.0.6", "agent": {"user": "a", "password": "p"}}),
+            json!({"provider": "dav", "options": {"endpoint": "http://10.0.0.6:25250", "user": "a", "password": "p"}}),
+        ),
+        (
+            json!({"provider": "dav", "address": "b.test", "port": 1, "tls": {"cert": {"ca": "PEM"}}}),
+            json!({"provider": "dav", "options": {"endpoint": "https://b.test:1", "tls": {"cert": {"ca": "PEM"}}}}),
+        ),
+    ] {
+        assert_eq!(with(json!({"blobstore": blobstore}))["agent"]["blobstore"], expected);
+    }
+    let registry = with(json!({"registry": {"host": "10.0.0.6", "username": "u", "password": "p"}}));
+    assert_eq!(registry["registry"], json!({"endpoint": "http://10.0.0.6:25777", "user": "u", "password": "p"}));
+    // Empty proxies are none, as manifests have them for all clouds at once.
+    let none = with(json!({"env": {"http_proxy": "", "https_proxy": "", "no_proxy": ""}}));
+    assert_eq!(none.get("proxy"), None);
+}
+
+#[test]
+fn wrong_manifests_are_told_the_property_and_no_value() {
+    let secret = format!("{CANARY}-value");
+    let module = |module: Value| json!({"modules": {"acme": module}});
+    for (wrong, said) in [
+        (json!({}), "property 'guest.file' must be a path in its package, or 'modules' must have a module"),
+        (json!({"guest": secret}), "Property 'guest.package' expects a hash, but received 'String'"),
+        (json!({"guest": {"file": ["x"]}}), "property 'guest.file' must be a path in its package"),
+        (json!({"guest": {"file": "../x.wasm"}}), "property 'guest.file' must be a path in its package"),
+        (json!({"guest": {"file": "/x.wasm"}}), "property 'guest.file' must be a path in its package"),
+        (json!({"guest": {"package": "../p", "file": "x"}}), "property 'guest.package' must be the name of a package"),
+        (json!({"guest": {"package": "p", "file": "x"}}), "property 'guest.sha256' must be a sha256"),
+        (json!({"guest": {"file": "x", "sha256": secret}}), "property 'guest.sha256' must be a sha256"),
+        (json!({"properties": secret}), "property 'properties' must be a hash"),
+        (json!({"openstack": [secret]}), "property 'openstack' must be a hash"),
+        (json!({"policy": secret}), "property 'policy' must be a hash"),
+        (json!({"ntp": secret}), "property 'ntp' must be a list of strings"),
+        (json!({"agent": {"mbus": {"url": secret}}}), "property 'agent.mbus' must be a string"),
+        (json!({"nats": {"address": "a", "port": secret}}), "property 'nats.port' must be a port"),
+        (json!({"blobstore": {"provider": "s3"}}), "property 'blobstore.provider' must be local, dav or simple"),
+        (json!({"blobstore": {"provider": "local"}}), "property 'blobstore.path' must be a string"),
+        (json!({"blobstore": {"provider": "dav"}}), "Can't find property 'blobstore.address'"),
+        (json!({"registry": {"endpoint": "r.test"}}), "property 'registry.endpoint' must be a URL"),
+        (json!({"registry": {"host": "r.test"}}), "property 'registry.username' must be a string"),
+        (json!({"env": {"https_proxy": secret}}), "property 'env.https_proxy' must be the URL of an HTTP proxy"),
+        (
+            json!({"env": {"http_proxy": "https://p.test"}}),
+            "property 'env.http_proxy' must be the URL of an HTTP proxy",
+        ),
+        (
+            json!({"env": {"http_proxy": "http://p.test", "no_proxy": {"a": 1}}}),
+            "property 'env.no_proxy' must be a list of strings",
+        ),
+        (json!({"limits": 5}), "property 'limits' must be a hash"),
+        (json!({"hardening": "some"}), "property 'hardening' must be one of best-effort, required, off"),
+        (json!({"log": {"level": "loud"}}), "property 'log.level' must be one of debug, info, warn, error"),
+        (json!({"audit": {"path": "a", "max_bytes": "1"}}), "property 'audit.max_bytes' must be a positive number"),
+        (json!({"http_trace": "all"}), "property 'http_trace' must be one of headers, bodies"),
+        (json!({"image_dirs": "x"}), "property 'image_dirs' must be a list of strings"),
+        (json!({"allow_local": "yes"}), "property 'allow_local' must be true or false"),
+        (json!({"debug": {"cpi": {"api_version": "2"}}}), "property 'debug.cpi.api_version' must be one of 1, 2, 3"),
+        (json!({"user": "vcap; rm -rf /"}), "property 'user' must be the name of a user"),
+        (module(json!("x")), "property 'modules.acme' must be a hash"),
+        (module(json!({})), "property 'modules.acme.guest' must be a hash"),
+        (
+            module(json!({"guest": {"package": "p", "file": "f", "path": "x"}})),
+            "property 'modules.acme.guest' has the key 'path'",
+        ),
+        (
+            module(json!({"guest": {"package": "p", "file": "f"}})),
+            "property 'modules.acme.guest.sha256' must be a sha256",
+        ),
+        (json!({"modules": {"../x": {}}}), "must have a name of letters, digits, _ and -"),
+    ] {
+        let mut manifest = json!({"guest": {"file": "openstack.wasm"}});
+        if wrong == json!({}) {
+            manifest = json!({});
+        }
+        manifest.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+        let error = rendered(&manifest).expect_err(said);
+        assert!(error.contains(said) && error.contains("for wasm_cpi/0"), "{wrong}: {error}");
+        assert!(!error.contains(CANARY), "{error}");
+    }
+}
+
+#[test]
+fn every_property_is_described_with_its_type_and_used() {
+    for job in ["wasm_cpi", "openstack_cpi"] {
+        let source = job_source(job);
+        let mut ruby = Command::new("ruby");
+        ruby.args(["-ryaml", "-rjson", "-e", "puts JSON.generate(YAML.safe_load(File.read(ARGV[0])))"]);
+        let output = ruby.arg(source.join("spec")).output().unwrap();
+        let spec: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(spec["name"], job);
+        let types =
+            ["String", "String with commas, or list of strings", "Hash", "List of strings", "Number", "Boolean"];
+        for (name, property) in spec["properties"].as_object().unwrap() {
+            let description = property["description"].as_str().unwrap_or_default();
+            let (kind, rest) = description.split_once(". ").unwrap_or_default();
+            assert!(types.contains(&kind) && !rest.is_empty(), "{name}: {description}");
+        }
+        let templates: String = spec["templates"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|file| fs::read_to_string(source.join("templates").join(file)).unwrap())
+            .collect();
+        // Both lists are made of what stands between quotes.
+        let quoted: BTreeSet<&str> = templates.split(['\'', '"']).collect();
+        let loops = ["guest.sha256", "guest.signature", "openstack", "properties"];
+        for name in spec["properties"].as_object().unwrap().keys() {
+            assert!(quoted.contains(name.as_str()) || loops.contains(&name.as_str()), "{job}: nothing uses {name}");
+        }
+        let asked = templates.split("p('").skip(1).filter_map(|rest| rest.split_once('\'')).map(|(name, _)| name);
+        for name in asked {
+            assert!(spec["properties"].get(name).is_some(), "{job}: {name} is in no spec");
+        }
+    }
+}

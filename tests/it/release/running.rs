@@ -1,0 +1,214 @@
+//! The rendered job, run as its callers run it: a wiped environment, no
+//! arguments, no newline at the end of stdin; and its files as they find them.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use tests::process::{GUARD, run};
+use tests::release::{Installation, job_source};
+use tests::response::CANARY;
+use tests::users::{NOBODY, is_root};
+use tests::{CPI_ERROR, Job, dist, job};
+
+/// The probe, which is a cloud of its own.
+fn probe() -> Value {
+    json!({
+        "guest": {"file": "probe.wasm"}, "properties": {"region": "here", "password": format!("{CANARY}-property")},
+        "agent": {"mbus": format!("nats://nats:{CANARY}-mbus@10.0.0.6:4222")}, "cache": dist::shared_cache(),
+    })
+}
+
+fn with(mut manifest: Value, key: &str, value: Value) -> Value {
+    manifest[key] = value;
+    manifest
+}
+
+/// A VM with a disk, from stemcell to nothing.
+#[track_caller]
+fn lifecycle(job: &Job) {
+    job::write(&job.path("image"), b"a stemcell");
+    let ok = |method: &str, arguments: Value| job.call(method, arguments).api_version(2).run().result().clone();
+    assert_eq!(job.call("info", json!([])).run().result()["api_version"], 3);
+    let stemcell = ok("create_stemcell", json!([job.path("image"), {}]));
+    let vm = ok("create_vm", json!(["agent-1", stemcell, {}, {}, [], {}]))[0].clone();
+    assert_eq!(ok("has_vm", json!([vm])), true);
+    let disk = ok("create_disk", json!([1024, {}, vm]));
+    assert!(ok("attach_disk", json!([vm, disk])).is_string());
+    for (method, arguments) in [
+        ("set_vm_metadata", json!([vm, {"job": "j"}])),
+        ("detach_disk", json!([vm, disk])),
+        ("delete_vm", json!([vm])),
+        ("delete_disk", json!([disk])),
+        ("delete_stemcell", json!([stemcell])),
+    ] {
+        assert_eq!(ok(method, arguments), Value::Null, "{method}");
+    }
+}
+
+#[test]
+fn a_directors_calls_and_the_clis_are_answered() {
+    let job = Job::installed(&probe());
+    lifecycle(&job);
+    let by_cli = job.call("has_vm", json!(["vm-1"])).cli().run();
+    assert_eq!(*by_cli.result(), true);
+    assert_eq!(job.call("info", json!([])).cli().run().result()["api_version"], 3);
+}
+
+#[test]
+fn a_cpi_config_reaches_it_by_its_path_by_a_link_and_by_a_thin_job() {
+    let job = Job::installed(&probe());
+    let installation = Installation::at(&job.path(""));
+    installation.job(&job_source("openstack_cpi"), &json!({})).unwrap();
+    symlink(job.path("jobs/wasm_cpi/bin/cpi"), job.path("jobs/link")).unwrap();
+    // What an agent makes of a job: a link to where its files really are.
+    fs::create_dir_all(job.path("data/jobs/wasm_cpi")).unwrap();
+    fs::rename(job.path("jobs/wasm_cpi"), job.path("data/jobs/wasm_cpi/abc")).unwrap();
+    symlink(job.path("data/jobs/wasm_cpi/abc"), job.path("jobs/wasm_cpi")).unwrap();
+    let mut job = job;
+    for script in ["jobs/wasm_cpi/bin/cpi", "jobs/openstack_cpi/bin/cpi", "jobs/link"] {
+        job = job.script_at(script);
+        assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true, "{script}");
+        assert_eq!(*job.call("has_vm", json!(["vm-1"])).cli().run().result(), true, "{script}");
+    }
+}
+
+#[test]
+fn the_first_call_prepares_where_nobody_did() {
+    let mut manifest = probe();
+    manifest.as_object_mut().unwrap().remove("cache");
+    let job = Job::installed(&manifest);
+    let first = job.call("info", json!([])).cli().run();
+    assert_eq!(first.result()["stemcell_formats"], json!(["probe-raw"]));
+    let prepared = fs::read_dir(job.path("data/wasm_cpi/cache")).unwrap().count();
+    assert_eq!(prepared, 2, "an artifact and its manifest, in the job's own data");
+    let said = job.call("has_vm", json!(["vm-1"])).run().stderr;
+    assert!(!said.contains("compil"), "{said}");
+}
+
+#[test]
+fn pre_start_prepares_as_the_user_that_runs_calls() {
+    if !is_root("preparing as another user") {
+        return;
+    }
+    let mut manifest = with(probe(), "user", json!("nobody"));
+    manifest.as_object_mut().unwrap().remove("cache");
+    let job = Job::installed(&manifest);
+    job::set_mode(&job.path(""), 0o755);
+    // As an agent leaves them: of root, and readable for the group of whoever runs calls.
+    for file in ["config/cpi.json", "config/policy.json", "bin/cpi"] {
+        let path = job.path("jobs/wasm_cpi").join(file);
+        std::os::unix::fs::chown(&path, Some(0), Some(NOBODY)).unwrap();
+    }
+    let mut pre_start = Command::new(job.path("jobs/wasm_cpi/bin/pre-start"));
+    let finished = run(pre_start.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), b"", GUARD);
+    let said = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(finished.status.success() && said.contains("prepared in"), "{said}");
+    use std::os::unix::fs::MetadataExt;
+    for entry in fs::read_dir(job.path("data/wasm_cpi/cache")).unwrap() {
+        let metadata = entry.unwrap().metadata().unwrap();
+        assert_eq!((metadata.uid(), metadata.mode() & 0o022), (NOBODY, 0));
+    }
+    let answered = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
+    assert_eq!(*answered.result(), true);
+    assert!(!answered.stderr.contains("compil"), "{}", answered.stderr);
+    // Again, as with every deployment.
+    let again = run(Command::new(job.path("jobs/wasm_cpi/bin/pre-start")).env("PATH", "/usr/bin:/bin"), b"", GUARD);
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+}
+
+#[test]
+fn a_module_that_is_not_the_pinned_one_stops_pre_start() {
+    let manifest = json!({"guest": {"file": "probe.wasm", "sha256": "0".repeat(64)}, "user": current_user()});
+    let job = Job::installed(&manifest);
+    let finished = run(&mut Command::new(job.path("jobs/wasm_cpi/bin/pre-start")), b"", GUARD);
+    let said = String::from_utf8_lossy(&finished.stderr);
+    assert!(!finished.status.success() && said.contains("sha256"), "{said}");
+}
+
+fn current_user() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[test]
+fn a_config_that_others_can_write_is_an_error_and_one_that_all_can_read_a_warning() {
+    let job = Job::installed(&probe());
+    for (file, mode, fails) in [
+        ("config/cpi.json", 0o640, false),
+        ("config/cpi.json", 0o600, false),
+        ("config/cpi.json", 0o660, true),
+        ("config/cpi.json", 0o642, true),
+        ("config/cpi.json", 0o644, false),
+        ("config/policy.json", 0o664, true),
+    ] {
+        let path = job.path("jobs/wasm_cpi").join(file);
+        job::set_mode(&path, mode);
+        let response = job.call("has_vm", json!(["vm-1"])).run();
+        if fails {
+            response.fails(CPI_ERROR, &["config:", "writable by group or others", "chmod go-w"]);
+        } else {
+            assert_eq!(*response.result(), true);
+        }
+        let (good, said) = job.check();
+        assert_eq!((good, said.contains("is readable by everybody")), (!fails, mode == 0o644), "{mode:o}: {said}");
+        job::set_mode(&path, 0o640);
+    }
+}
+
+#[test]
+fn secrets_are_in_the_config_alone() {
+    let job = Job::installed(&with(probe(), "env", json!({"https_proxy": format!("http://u:{CANARY}@p.test:1")})));
+    let mut holding = Vec::new();
+    collect(&job.path("jobs"), &mut |path, text| {
+        if text.contains(CANARY) {
+            holding.push(path.strip_prefix(job.path("jobs")).unwrap().to_string_lossy().into_owned());
+        }
+    });
+    assert_eq!(holding, ["wasm_cpi/config/cpi.json"]);
+    // What the process is started with: its parents and neighbours can read it.
+    let script = job.path("jobs/wasm_cpi/bin/cpi");
+    let traced = run(Command::new("sh").arg("-x").arg(&script), b"{}", GUARD);
+    let commands = String::from_utf8_lossy(&traced.stderr);
+    assert!(commands.contains("wasm-cpi-run --config") && !commands.contains(CANARY), "{commands}");
+}
+
+fn collect(directory: &Path, found: &mut impl FnMut(&Path, &str)) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => collect(&path, found),
+            false => found(&path, &fs::read_to_string(&path).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn the_api_version_can_be_held_down() {
+    for version in [1, 2, 3] {
+        let job = Job::installed(&with(probe(), "debug", json!({"cpi": {"api_version": version}})));
+        assert_eq!(job.call("info", json!([])).run().result()["api_version"], version);
+        let created = job.call("create_disk", json!([1024, {}, null])).api_version(3).run();
+        match version {
+            3 => assert!(created.result().is_string()),
+            _ => {
+                created.fails(CPI_ERROR, &["`api_version` is 3", &format!("speaks {version} at most")]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_check_finds_in_a_bundled_module_is_that_its_package_pins_it() {
+    let job = Job::installed(&probe());
+    let (good, said) = job.check();
+    assert!(good && said.contains("is pinned by its own package; set `guest.sha256`"), "{said}");
+    let pin = job.path("packages/wasm-cpi-guests/probe.wasm.sha256");
+    for (text, told) in [("0000", "holds no sha256"), (&"0".repeat(64), "sha256")] {
+        job::write(&pin, text.as_bytes());
+        job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", told]);
+    }
+    fs::remove_file(&pin).unwrap();
+    job.call("info", json!([])).run().fails(CPI_ERROR, &["`guest.sha256` is not set", "probe.wasm.sha256", "set it"]);
+}

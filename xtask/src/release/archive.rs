@@ -1,0 +1,92 @@
+//! Archives whose bytes follow from their content alone: names in order, no
+//! times, nobody's files. Digests and fingerprints as the `bosh` CLI has them.
+
+use crate::command;
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
+
+/// All of `directory`, as a gzipped tar.
+pub(super) fn pack(directory: &Path, to: &Path) -> Result<()> {
+    let mut tar = command::new("tar");
+    tar.args(["--sort=name", "--format=ustar", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]);
+    // gzip writes names and times, unless it is told not to; the environment has nothing to add.
+    tar.args(["--use-compress-program=gzip -n -6", "--mode=go-w"]).env_remove("GZIP").env_remove("TAR_OPTIONS");
+    command::read(tar.arg("-cf").arg(to).arg("-C").arg(directory).arg(".")).map(drop)
+}
+
+/// As release.MF and manifests have it.
+pub(super) fn digest(file: &Path) -> Result<String> {
+    let bytes = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    Ok(format!("sha256:{}", hex(&bytes)))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One file that a fingerprint is about.
+pub(super) struct Print<'a> {
+    pub(super) path: &'a str,
+    pub(super) content: &'a [u8],
+    /// What is run by name alone has no mode in it.
+    pub(super) executable: Option<bool>,
+}
+
+/// What the CLI gives a job or a package of these files.
+pub(super) fn fingerprint(files: &mut [Print<'_>]) -> String {
+    files.sort_by_key(|file| file.path);
+    let mut text = "v2".to_owned();
+    for file in files {
+        text.push_str(file.path);
+        text.push_str("sha256:");
+        text.push_str(&hex(file.content));
+        text.push_str(match file.executable {
+            None => "",
+            Some(true) => "100755",
+            Some(false) => "100644",
+        });
+    }
+    hex(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_content_makes_the_same_bytes_whenever_and_in_whatever_order_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let packed = |names: [&str; 3]| {
+            let from = tempfile::tempdir_in(dir.path()).unwrap();
+            fs::create_dir(from.path().join("d")).unwrap();
+            for name in names {
+                fs::write(from.path().join(name), name).unwrap();
+                let at = std::time::SystemTime::now() - std::time::Duration::from_secs(name.len() as u64 * 1000);
+                fs::File::open(from.path().join(name)).unwrap().set_modified(at).unwrap();
+            }
+            let to = from.path().with_extension("tgz");
+            pack(from.path(), &to).unwrap();
+            fs::read(to).unwrap()
+        };
+        assert_eq!(packed(["a", "bb", "d/c"]), packed(["d/c", "bb", "a"]));
+        assert_ne!(packed(["a", "bb", "d/c"]), packed(["a", "b", "d/c"]));
+    }
+
+    #[test]
+    fn a_fingerprint_knows_paths_contents_and_modes() {
+        let print = |path, content, executable| fingerprint(&mut [Print { path, content, executable }]);
+        let all = [
+            print("a", b"x", Some(false)),
+            print("a", b"x", Some(true)),
+            print("a", b"x", None),
+            print("a", b"y", None),
+            print("b", b"x", None),
+        ];
+        let different: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+        let digest = hex(b"x");
+        assert_eq!(all[0], hex(format!("v2asha256:{digest}100644").as_bytes()));
+    }
+}
