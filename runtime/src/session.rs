@@ -155,7 +155,10 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| {
         shape::guest_error(error, method, from_director)
     });
-    let (usage, counts) = (outcome.state.meter.usage(), outcome.state.counts);
+    let state = outcome.store.data();
+    let (usage, counts) = (state.meter.usage(), state.counts);
+    // A call is a process: taking all this apart would only delay the response.
+    std::mem::forget((outcome.store, component, engine, runtime));
     Ok(Ran { result, used: Used { usage, network: gate.usage(), counts, hardening } })
 }
 

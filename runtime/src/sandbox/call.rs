@@ -37,8 +37,8 @@ impl From<Failure> for Unsuccessful {
 
 pub struct Outcome {
     pub result: Result<Value, Unsuccessful>,
-    /// The guest's state, for its usage and what its capabilities recorded.
-    pub state: State,
+    /// With the guest's state, for its usage and what its capabilities recorded.
+    pub store: Store<State>,
 }
 
 /// Runs one call in a fresh store. Blocks this thread.
@@ -83,9 +83,8 @@ pub fn run(
             None => Failure::runtime("the call ended without a reason"),
         })),
     };
-    let state = store.into_data();
-    state.finish_log();
-    Ok(Outcome { result, state })
+    store.data().finish_log();
+    Ok(Outcome { result, store })
 }
 
 /// A panic is only a trap to the engine; the guest's log has what it was about.
