@@ -60,7 +60,10 @@ pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
 
 /// Programs that tests run, installed by their packages where they are missing.
 pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
-    let missing = |(program, _): &&(&str, &str)| command::read(command::new(program).arg("-V")).is_err();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let missing = |(program, _): &&(&str, &str)| {
+        !std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    };
     let packages: Vec<&str> = tools.iter().filter(missing).map(|(_, package)| *package).collect();
     if packages.is_empty() {
         return Ok(());

@@ -61,13 +61,12 @@ pub fn run(
     instead::any_import(&mut linker, component).map_err(unfit)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(unfit)?).map_err(unfit)?;
     let ending = Arc::clone(&state.ending);
-    ticker::start(engine.clone(), Arc::clone(&ending))
-        .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let mut store = state.into_store(engine, limits);
     let ended = runtime.block_on(async {
         tokio::select! {
             ended = dispatch(&pre, &mut store, call, api_version) => Some(ended),
             () = ending.over() => None,
+            never = ticker::watch(&ending) => match never {},
         }
     });
     let result = match ended {
