@@ -24,5 +24,6 @@ mod rows;
 mod secrets;
 mod shipped;
 mod signatures;
+mod startup;
 mod traps;
 mod wasi;

@@ -12,6 +12,7 @@ use crate::command;
 use crate::deny;
 use crate::fuzz;
 use crate::repo::Repo;
+use crate::setup;
 use crate::steps::Steps;
 use crate::tidy;
 use anyhow::{Result, anyhow};
@@ -19,6 +20,9 @@ use std::path::PathBuf;
 
 /// Names the `cloud.json` of the real cloud for the tests.
 const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
+
+/// What the tests run beside our programs, by the package that has it.
+const TOOLS: [(&str, &str); 1] = [("valgrind", "valgrind")];
 
 pub(crate) fn run(repo: &Repo, test: &Test) -> Result<()> {
     let done = parts(repo, test);
@@ -71,6 +75,7 @@ fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
     steps.check("build the programs with holes", || build::holes(repo));
     let cloud = if test.without_openstack { None } else { real_openstack(repo, steps) };
     steps.check("integration tests", || {
+        setup::tools(&TOOLS)?;
         let mut cargo = repo.cargo_static("test");
         cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
         cargo.env(build::DIST, repo.dist()).env(build::HOLES, repo.holes());
