@@ -32,7 +32,8 @@ pub(crate) fn svg(figures: &[Figure]) -> String {
         );
     }
     let (x, end) = (LABELS as f64 + FULL, rows.len() * ROW + 10);
-    let _ = writeln!(svg, "<line x1=\"{x}\" y1=\"4\" x2=\"{x}\" y2=\"{end}\" stroke=\"#333\" stroke-dasharray=\"4 3\"/>");
+    let _ =
+        writeln!(svg, "<line x1=\"{x}\" y1=\"4\" x2=\"{x}\" y2=\"{end}\" stroke=\"#333\" stroke-dasharray=\"4 3\"/>");
     let _ = writeln!(svg, "<text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">the bar</text>\n</svg>", end + 18);
     svg
 }

@@ -45,10 +45,8 @@ fn modules(bench: &Bench, report: &mut Report) -> Result<(), String> {
     let probe = std::fs::read(dist::probe()).map_err(|error| format!("the probe: {error}"))?;
     let jobs = [0, 4, 20].map(|mib| Job::new().guest_bytes(&hostile::with_module(probe.clone(), &functions(mib))));
     let size = |job: &Job| std::fs::metadata(job.path("guest.wasm")).map_or(0, |file| file.len() >> 10);
-    let programs: Vec<Program> = jobs
-        .iter()
-        .map(|job| call(&format!("{} KiB", size(job)), &dist::hot(), &job.config_file(), &vm))
-        .collect();
+    let programs: Vec<Program> =
+        jobs.iter().map(|job| call(&format!("{} KiB", size(job)), &dist::hot(), &job.config_file(), &vm)).collect();
     let times = curve(bench, "module", &programs, report)?;
     report.figure("module of 20 MiB, by one of 4 MiB", ratio(times[2], times[1]), "x", Bar::AtMost(5.0));
     Ok(())

@@ -38,7 +38,8 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     };
     let failed = |error: std::io::Error| format!("the image cannot be written: {error}");
     let curl = format!("curl --silent --fail --output /dev/null --header Expect: --upload-file - {url}");
-    let (small, raw) = (image(bench, "small.img", 64).map_err(failed)?, image(bench, "raw.img", blocks).map_err(failed)?);
+    let (small, raw) =
+        (image(bench, "small.img", 64).map_err(failed)?, image(bench, "raw.img", blocks).map_err(failed)?);
     let packed = packed(bench, &raw, blocks).map_err(failed)?;
     let ours = upload("image", &raw, json!({"image": true}));
     let theirs = shell("curl", curl.replace("--upload-file -", &format!("--upload-file {}", raw.display())));
@@ -48,7 +49,12 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     report.figure("its memory, by that for 64 MiB", many as f64 / few as f64, "x", Bar::AtMost(1.1));
     let ours = upload("member", &packed, json!({"image": true, "image_member": MEMBER}));
     let theirs = shell("tar-curl", format!("tar -xzOf {} {MEMBER} | {curl}", packed.display()));
-    report.figure("tar.gz member to the cloud, throughput by tar and curl", faster(&ours, &theirs)?, "x", Bar::AtLeast(0.9));
+    report.figure(
+        "tar.gz member to the cloud, throughput by tar and curl",
+        faster(&ours, &theirs)?,
+        "x",
+        Bar::AtLeast(0.9),
+    );
     Ok(())
 }
 

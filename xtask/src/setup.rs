@@ -61,9 +61,8 @@ pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
 /// Programs that tests run, installed by their packages where they are missing.
 pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let missing = |(program, _): &&(&str, &str)| {
-        !std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
-    };
+    let missing =
+        |(program, _): &&(&str, &str)| !std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
     let packages: Vec<&str> = tools.iter().filter(missing).map(|(_, package)| *package).collect();
     if packages.is_empty() {
         return Ok(());

@@ -145,13 +145,7 @@ impl Cache {
     /// The same guest from a file that was touched.
     pub fn restamp(&self, wasm_sha256: &str, stamp: &Stamp, entry: &Entry) -> Result<(), String> {
         let Entry { description, artifact, artifact_stamp, .. } = entry;
-        self.write_manifest(
-            wasm_sha256,
-            stamp.clone(),
-            description.clone(),
-            artifact.clone(),
-            artifact_stamp.clone(),
-        )
+        self.write_manifest(wasm_sha256, stamp.clone(), description.clone(), artifact.clone(), artifact_stamp.clone())
     }
 
     /// The same artifact from a file that was touched.
