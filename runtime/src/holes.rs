@@ -216,6 +216,7 @@ checks! {
         CacheDirectoryLink "a cache directory that is a link";
         CacheFile "files in the cache that others can write";
         CacheFileLink "files in the cache that are links";
+        CacheArtifactStamp "an artifact that changed since it was hashed";
         CacheDigest "an artifact that is not what its name says";
         CacheManifest "a manifest of another format or guest";
         CacheStamp "a guest's file that changed since it was hashed";

@@ -27,6 +27,7 @@ use crate::sandbox::call::{self, Unsuccessful as Ended};
 use crate::sandbox::ending::{Ending, Why};
 use crate::sandbox::engine;
 use crate::sandbox::state::State;
+use crate::sandbox::ticker;
 use crate::secret::Secret;
 use crate::vault::Vault;
 use serde_json::Value;
@@ -138,6 +139,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
         .build()
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let state = State::new(limits, Arc::clone(&ending), host);
+    ticker::start(&engine).map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let hardening = open_and_lock_down(config, &policy, &gate)?;
     let outcome = call::run(&runtime, &engine, &component, state, limits, call, request.api_version)?;
     let mut result = outcome.result.and_then(|value| Ok(without_secrets(value, vault, audit)?));
@@ -157,7 +159,10 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let result = concluded(result, ending.why(), &gate, limits.cleanup_seconds, |error| {
         shape::guest_error(error, method, from_director)
     });
-    let (usage, counts) = (outcome.state.meter.usage(), outcome.state.counts);
+    let state = outcome.store.data();
+    let (usage, counts) = (state.meter.usage(), state.counts);
+    // A call is a process: taking all this apart would only delay the response.
+    std::mem::forget((outcome.store, component, engine, runtime));
     Ok(Ran { result, used: Used { usage, network: gate.usage(), counts, hardening } })
 }
 
@@ -183,7 +188,7 @@ fn watch_host(audit: &Arc<Audit>, watch: Option<Watch>) -> Option<host::Watch> {
 }
 
 /// The last step before the guest's code: what it may still need is opened, and
-/// then nothing can be any more. No other thread runs yet.
+/// then nothing can be any more. No other thread runs.
 fn open_and_lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
     let network = granted::network(config, policy);
     let files = match &network {

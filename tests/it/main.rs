@@ -25,5 +25,6 @@ mod rows;
 mod secrets;
 mod shipped;
 mod signatures;
+mod startup;
 mod traps;
 mod wasi;

@@ -101,6 +101,12 @@ pub fn with_component(component: Vec<u8>, inner: &[u8]) -> Vec<u8> {
     [component, section(4, inner)].concat()
 }
 
+/// A component with a module in it that it does not use.
+pub fn with_module(component: Vec<u8>, text: &str) -> Vec<u8> {
+    let module = wat::parse_str(text).unwrap_or_else(|error| panic!("a module: {error}"));
+    [component, section(1, &module)].concat()
+}
+
 /// A component that instantiates another module as often beside its own; it must
 /// have only one of those.
 pub fn with_instances(mut component: Vec<u8>, content: &str, count: usize) -> Vec<u8> {

@@ -34,6 +34,10 @@ The two to begin with:
                      every reader of hostile bytes, or of one of them, for a
                      minute or N; needs a C++ compiler
 
+  bench [--quick]    Measure the runtime beside native programs in one run: what a
+                     call costs from nothing, HTTPS, many at once, images, growth.
+                     Wants a quiet machine; `--quick` takes less than two minutes
+
 On the way there:
   setup              Install what building guests needs, or say what is missing
   build              Build both binaries and all guests into target/dist
@@ -161,6 +165,7 @@ pub(crate) struct Fuzz {
 pub(crate) enum Task {
     Help,
     Attack(Attack),
+    Bench { quick: bool },
     Setup,
     Build,
     Cloud { direction: Direction, cloud: Cloud },
@@ -187,6 +192,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "demo" => alone(Task::Demo, command, rest),
         "tidy" => alone(Task::Tidy, command, rest),
         "attack" => attack(rest),
+        "bench" => bench(rest),
         "cloud" => cloud(rest),
         "fuzz" => fuzz(rest),
         "guest" => guest(rest),
@@ -201,6 +207,14 @@ fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
     match rest.first() {
         None => Ok(task),
         Some(word) => Err(format!("`{command}` takes no arguments, got `{word}`")),
+    }
+}
+
+fn bench(words: &[String]) -> Result<Task, String> {
+    match words {
+        [] => Ok(Task::Bench { quick: false }),
+        [flag] if flag == "--quick" => Ok(Task::Bench { quick: true }),
+        _ => Err("`bench` takes `--quick` or nothing".to_owned()),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::repo::Repo;
 use crate::setup;
 use crate::steps::Steps;
 use anyhow::Result;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What makes namespaces and joins them, by the package that has it.
 const TOOLS: [(&str, &str); 3] = [("ip", "iproute2"), ("unshare", "util-linux"), ("mount", "mount")];
@@ -38,6 +38,5 @@ pub(crate) fn corpus(repo: &Repo, dist: &Path, words: &[String]) -> Result<()> {
     setup::tools(&TOOLS)?;
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "tests", "--bin", "attack"]))?;
-    let program: PathBuf = repo.root.join("target").join(&repo.triple).join("release/attack");
-    command::run(command::new(program).args(words).env(build::DIST, dist))
+    command::run(command::new(repo.built("attack")).args(words).env(build::DIST, dist))
 }

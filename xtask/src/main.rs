@@ -9,6 +9,7 @@
 
 mod arguments;
 mod attack;
+mod bench;
 mod build;
 mod cloud;
 mod command;
@@ -55,6 +56,7 @@ fn run(words: &[String]) -> Result<()> {
         Task::Help => Ok(()),
         Task::Setup => setup::run(&repo).map(drop),
         Task::Attack(attack) => attack::run(&repo, &attack),
+        Task::Bench { quick } => bench::run(&repo, quick),
         Task::Build => build::run(&repo),
         Task::Cloud { direction, cloud } => cloud::run(&repo, direction, cloud),
         Task::Demo => demo::run(&repo),

@@ -13,6 +13,7 @@ use crate::deny;
 use crate::fuzz;
 use crate::release::render;
 use crate::repo::Repo;
+use crate::setup;
 use crate::steps::Steps;
 use crate::tidy;
 use anyhow::{Result, anyhow};
@@ -20,6 +21,9 @@ use std::path::PathBuf;
 
 /// Names the `cloud.json` of the real cloud for the tests.
 const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
+
+/// What the tests run beside our programs, by the package that has it.
+const TOOLS: [(&str, &str); 1] = [("valgrind", "valgrind")];
 
 pub(crate) fn run(repo: &Repo, test: &Test) -> Result<()> {
     let done = parts(repo, test);
@@ -73,6 +77,7 @@ fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
     let cloud = if test.without_openstack { None } else { real_openstack(repo, steps) };
     steps.check("integration tests", || {
         render::setup()?;
+        setup::tools(&TOOLS)?;
         let mut cargo = repo.cargo_static("test");
         cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
         cargo.env(build::DIST, repo.dist()).env(build::HOLES, repo.holes());

@@ -3,7 +3,8 @@
 //! Loading an artifact runs what is in it, so a file counts only if nobody but
 //! this user or root can have written it: directory and files are opened without
 //! following links, and owner and mode are checked on the open descriptors. An
-//! artifact is named by the hash of its content, which tells a damaged one; the
+//! artifact is named by the hash of its content, which tells a damaged one. It is
+//! hashed again only if its stamp is not the one that the manifest holds. The
 //! manifest, written last and renamed into place, names the artifact. So racing
 //! writers are all right, and a doubt only costs a new preparation.
 
@@ -20,7 +21,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Grows with every change of the engine's settings or of these files.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 const MANIFEST_MAX: u64 = 1 << 20;
 
@@ -29,6 +30,7 @@ struct Manifest {
     format: u32,
     wasm_sha256: String,
     artifact: String,
+    artifact_stamp: Stamp,
     stamp: Stamp,
     description: Description,
 }
@@ -41,8 +43,18 @@ pub struct Cache {
 /// A prepared guest; its artifact is not looked at yet, as `info` needs none.
 pub struct Entry {
     pub description: Description,
-    pub stamp: Stamp,
+    stamp: Stamp,
     artifact: String,
+    artifact_stamp: Stamp,
+    /// When the manifest was written, by the clock of its file system.
+    written_ns: i128,
+}
+
+impl Entry {
+    /// Whether the guest's file is still the one that was hashed.
+    pub fn is_of(&self, guest: &Path) -> bool {
+        Stamp::of(guest).is_some_and(|now| now.is_still(&self.stamp, self.written_ns))
+    }
 }
 
 /// Why there is no entry.
@@ -89,7 +101,7 @@ impl Cache {
 
     pub fn lookup(&self, wasm_sha256: &str) -> Result<Entry, Miss> {
         let name = manifest_name(wasm_sha256);
-        let text = self.read_trusted(&name, MANIFEST_MAX)?;
+        let (text, written_ns) = self.read_trusted(&name, MANIFEST_MAX)?;
         let doubt = |what: &str| Miss::Doubt(format!("{name} in the cache {what}"));
         let manifest: Manifest = serde_json::from_slice(&text).map_err(|_| doubt("is damaged"))?;
         if Check::CacheManifest.on() && (manifest.format != FORMAT || manifest.wasm_sha256 != wasm_sha256) {
@@ -98,19 +110,27 @@ impl Cache {
         if artifact_hash(&manifest.artifact).is_none() {
             return Err(doubt("names no artifact"));
         }
-        Ok(Entry { description: manifest.description, stamp: manifest.stamp, artifact: manifest.artifact })
+        let Manifest { artifact, artifact_stamp, stamp, description, .. } = manifest;
+        Ok(Entry { description, stamp, artifact, artifact_stamp, written_ns })
     }
 
-    /// The open artifact, once its owner, mode and content are as they must be.
-    pub fn artifact(&self, entry: &Entry) -> Result<File, Miss> {
+    /// The open artifact, once its owner, mode and content are as they must be,
+    /// and its new stamp if that cost hashing it.
+    pub fn artifact(&self, entry: &Entry) -> Result<(File, Option<Stamp>), Miss> {
         let name = &entry.artifact;
+        let failed = |error: std::io::Error| Miss::Doubt(format!("{name}: {error}"));
         let mut file = self.open_trusted(name)?;
+        // Before the content, so that what is written meanwhile shows.
+        let stamp = Stamp::from(&file.metadata().map_err(failed)?);
+        if stamp.is_still(&entry.artifact_stamp, entry.written_ns) || !Check::CacheArtifactStamp.on() {
+            return Ok((file, None));
+        }
         let mut hasher = blake3::Hasher::new();
-        std::io::copy(&mut file, &mut hasher).map_err(|error| Miss::Doubt(format!("{name}: {error}")))?;
+        std::io::copy(&mut file, &mut hasher).map_err(failed)?;
         if Check::CacheDigest.on() && Some(hasher.finalize().to_hex().as_str()) != artifact_hash(name) {
             return Err(Miss::Doubt(format!("{name} in the cache is damaged")));
         }
-        Ok(file)
+        Ok((file, Some(stamp)))
     }
 
     /// Stores atomically; the last of two racing writers wins, and both are right.
@@ -122,34 +142,40 @@ impl Cache {
         artifact: &[u8],
     ) -> Result<(), String> {
         let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
-        self.write(&name, artifact)?;
-        self.write_manifest(wasm_sha256, stamp, description, &name)
+        let artifact_stamp = self.write(&name, artifact)?;
+        let (stamp, description) = (stamp.clone(), description.clone());
+        self.write_manifest(wasm_sha256, stamp, description, name, artifact_stamp)
     }
 
     /// The same guest from a file that was touched.
     pub fn restamp(&self, wasm_sha256: &str, stamp: &Stamp, entry: &Entry) -> Result<(), String> {
-        self.write_manifest(wasm_sha256, stamp, &entry.description, &entry.artifact)
+        let Entry { description, artifact, artifact_stamp, .. } = entry;
+        self.write_manifest(wasm_sha256, stamp.clone(), description.clone(), artifact.clone(), artifact_stamp.clone())
+    }
+
+    /// The same artifact from a file that was touched.
+    pub fn restamp_artifact(&self, wasm_sha256: &str, entry: &Entry, artifact_stamp: Stamp) -> Result<(), String> {
+        let Entry { description, stamp, artifact, .. } = entry;
+        self.write_manifest(wasm_sha256, stamp.clone(), description.clone(), artifact.clone(), artifact_stamp)
     }
 
     fn write_manifest(
         &self,
         wasm_sha256: &str,
-        stamp: &Stamp,
-        description: &Description,
-        artifact: &str,
+        stamp: Stamp,
+        description: Description,
+        artifact: String,
+        artifact_stamp: Stamp,
     ) -> Result<(), String> {
-        let manifest = Manifest {
-            format: FORMAT,
-            wasm_sha256: wasm_sha256.to_owned(),
-            artifact: artifact.to_owned(),
-            stamp: stamp.clone(),
-            description: description.clone(),
-        };
+        let wasm_sha256 = wasm_sha256.to_owned();
+        let name = manifest_name(&wasm_sha256);
+        let manifest = Manifest { format: FORMAT, wasm_sha256, artifact, artifact_stamp, stamp, description };
         let text = serde_json::to_vec(&manifest).map_err(|error| error.to_string())?;
-        self.write(&manifest_name(wasm_sha256), &text)
+        self.write(&name, &text).map(drop)
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+    /// Answers the stamp of what lies there now.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<Stamp, String> {
         let failed = |error: &dyn std::fmt::Display| format!("cache {}: {name}: {error}", self.path.display());
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| failed(&error))?;
@@ -163,8 +189,10 @@ impl Cache {
             .map_err(std::io::Error::from)
             .and_then(|()| file.write_all(bytes))
             .and_then(|()| file.sync_all())
-            .and_then(|()| rustix::fs::renameat(&self.dir, &temporary, &self.dir, name).map_err(Into::into));
-        written.map_err(|error| {
+            .and_then(|()| rustix::fs::renameat(&self.dir, &temporary, &self.dir, name).map_err(Into::into))
+            // Last: being renamed is a change, too.
+            .and_then(|()| file.metadata());
+        written.map(|metadata| Stamp::from(&metadata)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&self.dir, &temporary, AtFlags::empty());
             failed(&error)
         })
@@ -187,11 +215,14 @@ impl Cache {
         }
     }
 
-    fn read_trusted(&self, name: &str, max: u64) -> Result<Vec<u8>, Miss> {
+    /// The content, and when it was written.
+    fn read_trusted(&self, name: &str, max: u64) -> Result<(Vec<u8>, i128), Miss> {
+        let failed = |error: std::io::Error| Miss::Doubt(format!("{name}: {error}"));
         let mut bytes = Vec::new();
-        let read = self.open_trusted(name)?.take(max).read_to_end(&mut bytes);
-        read.map_err(|error| Miss::Doubt(format!("{name}: {error}")))?;
-        Ok(bytes)
+        let file = self.open_trusted(name)?;
+        let stamp = Stamp::from(&file.metadata().map_err(failed)?);
+        file.take(max).read_to_end(&mut bytes).map_err(failed)?;
+        Ok((bytes, stamp.written_ns()))
     }
 }
 

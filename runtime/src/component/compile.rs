@@ -64,6 +64,7 @@ pub fn compile_guest(
         for (frame, bytes) in [(Frame::Surface, &declared), (Frame::Artifact, &artifact)] {
             write_frame(&mut out, frame, bytes).map_err(|error| refusal(error.to_string()))?;
         }
+        ticker::start(&engine).map_err(|error| refusal(error.to_string()))?;
         wall_in(hardening, landlock)?;
         describe(&engine, &component, &limits)
     });
@@ -143,7 +144,6 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
     #[cfg(feature = "holes")]
     holes::instead::any_import(&mut linker, component).map_err(failed)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(failed)?).map_err(failed)?;
-    ticker::start(engine.clone(), Arc::clone(&ending)).map_err(|error| refusal(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -152,6 +152,7 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
         tokio::select! {
             described = call_describe(&pre, &mut store) => described,
             () = ending.over() => Err(wasmtime::Error::msg("it took too long")),
+            never = ticker::watch(&ending) => match never {},
         }
     });
     let described = described.map_err(|error| {

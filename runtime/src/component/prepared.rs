@@ -3,7 +3,7 @@
 use crate::component::cache::{Cache, Entry, Miss};
 use crate::component::child;
 use crate::component::description::Description;
-use crate::component::source::{self, Stamp};
+use crate::component::source;
 use crate::config::GuestConfig;
 use crate::failure::Failure;
 use crate::hardening::Hardening;
@@ -87,7 +87,7 @@ impl fmt::Display for CacheEvent {
                 write!(f, "the prepared guest cannot be kept, every call compiles it again: {why}")
             }
             CacheEvent::NotStamped(why) => {
-                write!(f, "the guest's file was touched, every call hashes it again: {why}")
+                write!(f, "a file of the guest was touched, every call hashes it again: {why}")
             }
         }
     }
@@ -126,7 +126,7 @@ pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepar
     };
     if let Some(cache) = cache {
         match cache.lookup(&guest.sha256) {
-            Ok(entry) if Stamp::of(&guest.path).as_ref() == Some(&entry.stamp) || !Check::CacheStamp.on() => {
+            Ok(entry) if entry.is_of(&guest.path) || !Check::CacheStamp.on() => {
                 let description = entry.description.clone();
                 return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, Stored::Already));
             }
@@ -181,7 +181,11 @@ impl Prepared {
             Code::Cached(cached) => (&cached.0, &cached.1),
         };
         let what = match cache.artifact(entry) {
-            Ok(file) => {
+            Ok((file, stamp)) => {
+                if let Some(stamp) = stamp {
+                    let restamped = cache.restamp_artifact(&wanted.guest.sha256, entry, stamp);
+                    restamped.map_or_else(Stored::Unstamped, |()| Stored::Already).told(tell);
+                }
                 // By descriptor: what is mapped is what was checked.
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
                 // SAFETY: `Cache::artifact` checked that nobody but this user or

@@ -27,6 +27,17 @@ impl Stamp {
     pub fn of(path: &Path) -> Option<Stamp> {
         std::fs::metadata(path).ok().map(|metadata| Stamp::from(&metadata))
     }
+
+    /// Whether this is the file of that stamp, which was kept at that time. Clocks
+    /// of file systems tick slowly: a change in the tick of the keeping would not
+    /// show, so a stamp has to be older than that.
+    pub fn is_still(&self, kept: &Stamp, kept_at_ns: i128) -> bool {
+        self == kept && self.ctime_ns < kept_at_ns
+    }
+
+    pub fn written_ns(&self) -> i128 {
+        self.mtime_ns
+    }
 }
 
 impl From<&std::fs::Metadata> for Stamp {

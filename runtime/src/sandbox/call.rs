@@ -37,8 +37,8 @@ impl From<Failure> for Unsuccessful {
 
 pub struct Outcome {
     pub result: Result<Value, Unsuccessful>,
-    /// The guest's state, for its usage and what its capabilities recorded.
-    pub state: State,
+    /// With the guest's state, for its usage and what its capabilities recorded.
+    pub store: Store<State>,
 }
 
 /// Runs one call in a fresh store. Blocks this thread.
@@ -61,13 +61,12 @@ pub fn run(
     instead::any_import(&mut linker, component).map_err(unfit)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(unfit)?).map_err(unfit)?;
     let ending = Arc::clone(&state.ending);
-    ticker::start(engine.clone(), Arc::clone(&ending))
-        .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     let mut store = state.into_store(engine, limits);
     let ended = runtime.block_on(async {
         tokio::select! {
             ended = dispatch(&pre, &mut store, call, api_version) => Some(ended),
             () = ending.over() => None,
+            never = ticker::watch(&ending) => match never {},
         }
     });
     let result = match ended {
@@ -83,9 +82,8 @@ pub fn run(
             None => Failure::runtime("the call ended without a reason"),
         })),
     };
-    let state = store.into_data();
-    state.finish_log();
-    Ok(Outcome { result, state })
+    store.data().finish_log();
+    Ok(Outcome { result, store })
 }
 
 /// A panic is only a trap to the engine; the guest's log has what it was about.

@@ -7,6 +7,7 @@ use crate::log::Level;
 use crate::sandbox::ending::{Ending, Why};
 use crate::sandbox::limits::Meter;
 use crate::sandbox::stdio::LogStream;
+use crate::sandbox::ticker;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -80,6 +81,7 @@ impl State {
         let (name, value) = ("cpu_seconds", limits.cpu_seconds);
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
+            ticker::look(&state.ending);
             if state.meter.cpu_is_spent() {
                 state.ending.begin(Why::Limit { name, value });
             }

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
-use super::scanner::Needle;
+use super::scanner::{BEGINNING, Needle};
 use super::{MIN_REDACTED, MIN_TRIPWIRE};
 use crate::holes::Check;
 use crate::secret::Secret;
@@ -23,6 +23,9 @@ pub(super) const HEX: &str = "hex";
 /// A line this long of a secret with many lines is a secret by itself: texts
 /// are often wrapped, indented or quoted line by line.
 const MIN_LINE: usize = 32;
+
+/// In every encoding a text becomes longer.
+const _: () = assert!(MIN_REDACTED > BEGINNING);
 
 pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
     let text = secret.reveal().trim();

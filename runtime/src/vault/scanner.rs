@@ -1,17 +1,18 @@
 //! A search for many byte strings at once.
 //!
-//! The automaton holds beginnings only, so that long secrets (keys, settings)
-//! do not make it large; the rest is compared where a beginning was found. It
-//! knows no case: what counts as the same is decided by comparing.
+//! It is built anew with every secret that a call learns, and then searches a few
+//! lines: what it costs to build counts more than how fast it searches, so it is
+//! a sorted list of beginnings behind a filter, and no automaton. It knows no
+//! case: what counts as the same is decided by comparing.
 
 use std::ops::{ControlFlow, Range};
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use zeroize::Zeroizing;
 
 use super::needles::{CASE, HEX};
 
-const BEGINNING: usize = 12;
+/// Bytes of a needle that are looked up; every needle has as many.
+pub(super) const BEGINNING: usize = 4;
 
 pub(super) struct Needle {
     /// Index of what it belongs to.
@@ -23,7 +24,10 @@ pub(super) struct Needle {
 
 pub(super) struct Scanner {
     needles: Vec<Needle>,
-    automaton: Option<AhoCorasick>,
+    /// Beginnings in lower case, with the needles that have them, sorted.
+    beginnings: Vec<(u32, usize)>,
+    /// One bit for each hash of a beginning that occurs.
+    filter: Filter,
 }
 
 impl Needle {
@@ -44,10 +48,18 @@ impl Needle {
 
 impl Scanner {
     pub(super) fn new(needles: Vec<Needle>) -> Self {
-        let beginnings = needles.iter().map(|needle| &needle.text[..needle.text.len().min(BEGINNING)]);
-        let automaton =
-            AhoCorasick::builder().match_kind(MatchKind::Standard).ascii_case_insensitive(true).build(beginnings).ok();
-        Scanner { needles, automaton }
+        let mut filter = Filter::default();
+        let mut beginnings: Vec<(u32, usize)> = needles
+            .iter()
+            .enumerate()
+            .map(|(at, needle)| {
+                let beginning = needle.text.iter().take(BEGINNING).fold(0, |before, byte| rolled(before, *byte));
+                filter.insert(beginning);
+                (beginning, at)
+            })
+            .collect();
+        beginnings.sort_unstable();
+        Scanner { needles, beginnings, filter }
     }
 
     /// Visits every occurrence of every needle, overlapping ones too.
@@ -56,19 +68,58 @@ impl Scanner {
         bytes: &[u8],
         visit: &mut dyn FnMut(&Needle, Range<usize>) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        let Some(automaton) = &self.automaton else {
-            // Too much to search for: whatever it is, it counts as found.
-            return self.needles.iter().try_for_each(|needle| visit(needle, 0..bytes.len()));
-        };
         if self.needles.is_empty() {
             return ControlFlow::Continue(());
         }
-        for found in automaton.find_overlapping_iter(bytes) {
-            let needle = &self.needles[found.pattern().as_usize()];
-            if needle.begins(&bytes[found.start()..]) {
-                visit(needle, found.start()..found.start() + needle.text.len())?;
+        let mut beginning = 0;
+        for (last, byte) in bytes.iter().enumerate() {
+            beginning = rolled(beginning, *byte);
+            if last + 1 < BEGINNING || !self.filter.may_have(beginning) {
+                continue;
+            }
+            let start = last + 1 - BEGINNING;
+            let first = self.beginnings.partition_point(|(other, _)| *other < beginning);
+            for (_, at) in self.beginnings[first..].iter().take_while(|(other, _)| *other == beginning) {
+                let needle = &self.needles[*at];
+                if needle.begins(&bytes[start..]) {
+                    visit(needle, start..start + needle.text.len())?;
+                }
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The last four bytes, in lower case.
+fn rolled(before: u32, byte: u8) -> u32 {
+    before << 8 | u32::from(byte.to_ascii_lowercase())
+}
+
+/// Says no to almost all beginnings that no needle has.
+struct Filter(Box<[u64; Filter::WORDS]>);
+
+impl Default for Filter {
+    fn default() -> Self {
+        Filter(Box::new([0; Filter::WORDS]))
+    }
+}
+
+impl Filter {
+    const WORDS: usize = 256;
+
+    fn insert(&mut self, beginning: u32) {
+        let (word, bit) = Filter::place(beginning);
+        self.0[word] |= bit;
+    }
+
+    fn may_have(&self, beginning: u32) -> bool {
+        let (word, bit) = Filter::place(beginning);
+        self.0[word] & bit != 0
+    }
+
+    /// Its word, and its bit in there, by the upper bits of a product.
+    fn place(beginning: u32) -> (usize, u64) {
+        let hash = beginning.wrapping_mul(0x9e37_79b1) >> 18;
+        ((hash >> 6) as usize, 1 << (hash & 63))
     }
 }

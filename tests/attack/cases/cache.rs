@@ -44,17 +44,24 @@ fn answers(job: &Job, said: &str) {
 /// What is in the files.
 fn contents() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "machine code that was changed anywhere", &["cache-digest"], || {
-            let job = prepared();
-            let whole = read(&artifact(&job));
-            // The code that a call runs first, some of its data, all headers.
-            for at in [0, 4, 24, 0x40, 0x200, whole.len() / 4, whole.len() / 2, whole.len() * 3 / 4, whole.len() - 1] {
-                let mut bytes = whole.clone();
-                bytes[at] ^= 0x10;
-                write(&artifact(&job), &bytes);
-                is_prepared_anew(&job, ".cwasm in the cache is damaged");
-            }
-        }),
+        Case::silent(
+            CLASS,
+            "machine code that was changed anywhere",
+            &["cache-artifact-stamp", "cache-digest"],
+            || {
+                let job = prepared();
+                let whole = read(&artifact(&job));
+                // The code that a call runs first, some of its data, all headers.
+                for at in
+                    [0, 4, 24, 0x40, 0x200, whole.len() / 4, whole.len() / 2, whole.len() * 3 / 4, whole.len() - 1]
+                {
+                    let mut bytes = whole.clone();
+                    bytes[at] ^= 0x10;
+                    write(&artifact(&job), &bytes);
+                    is_prepared_anew(&job, ".cwasm in the cache is damaged");
+                }
+            },
+        ),
         Case::silent(CLASS, "machine code that was cut or grew", &["cache-digest"], || {
             let job = prepared();
             let whole = read(&artifact(&job));

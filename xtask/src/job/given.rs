@@ -22,7 +22,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    pub(super) fn new(repo: &Repo, job: &Job) -> Result<Given> {
+    pub(crate) fn new(repo: &Repo, job: &Job) -> Result<Given> {
         match job.cloud {
             Some(cloud) => Given::for_cloud(repo, &cloud::file(repo, cloud)?),
             None => Given::by_files(job),

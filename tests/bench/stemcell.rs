@@ -1,0 +1,129 @@
+//! A stemcell's image on its way to a cloud, beside `curl`: as it lies there, and
+//! as the member of a compressed archive, beside `tar | curl`.
+
+use crate::Bench;
+use crate::program::Program;
+use crate::report::{Bar, Report};
+use crate::starts::{call, request};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use tests::servers::{Server, with};
+use tests::{archive, cloud, dist};
+
+const MEMBER: &str = "root.img";
+const BLOCK: usize = 1 << 20;
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
+    let blocks = if bench.quick { 256 } else { 4096 };
+    let server = Server::connected("http", |stream| {
+        let _ = swallow(stream);
+    });
+    let url = server.url("/image");
+    let job = cloud::job(json!([with(server.grant("cloud"), json!({"plain_http": true}))]));
+    let config = job.config_file();
+    let upload = |name: &str, image: &Path, operation: Value| {
+        let operation = with(operation, json!({"op": "http", "method": "PUT", "url": url}));
+        let script = json!([operation, {"op": "result", "json": "stemcell-1"}]);
+        let body = request("create_stemcell", json!([image, {"probe": script}]));
+        call(name, &dist::hot(), &config, &bench.write(&format!("{name}.json"), body.to_string()))
+    };
+    let shell = |name: &str, line: String| {
+        let script = bench.write(&format!("{name}.sh"), format!("set -e\n{line}\necho done\n"));
+        Program::new(name, &[Path::new("/bin/sh"), &script], Path::new("/dev/null")).saying("done")
+    };
+    let failed = |error: std::io::Error| format!("the image cannot be written: {error}");
+    let curl = format!("curl --silent --fail --output /dev/null --header Expect: --upload-file - {url}");
+    let (small, raw) =
+        (image(bench, "small.img", 64).map_err(failed)?, image(bench, "raw.img", blocks).map_err(failed)?);
+    let packed = packed(bench, &raw, blocks).map_err(failed)?;
+    let ours = upload("image", &raw, json!({"image": true}));
+    let theirs = shell("curl", curl.replace("--upload-file -", &format!("--upload-file {}", raw.display())));
+    report.figure("image to the cloud, throughput by curl", faster(&ours, &theirs)?, "x", Bar::AtLeast(0.85));
+    let (few, many) = (upload("small-image", &small, json!({"image": true})).memory()?, ours.memory()?);
+    report.figure("its memory", many as f64 / 1024.0, "MiB", Bar::AtMost(24.0));
+    report.figure("its memory, by that for 64 MiB", many as f64 / few as f64, "x", Bar::AtMost(1.1));
+    let ours = upload("member", &packed, json!({"image": true, "image_member": MEMBER}));
+    let theirs = shell("tar-curl", format!("tar -xzOf {} {MEMBER} | {curl}", packed.display()));
+    report.figure(
+        "tar.gz member to the cloud, throughput by tar and curl",
+        faster(&ours, &theirs)?,
+        "x",
+        Bar::AtLeast(0.9),
+    );
+    Ok(())
+}
+
+/// How many times as fast, the best of three that take turns.
+fn faster(ours: &Program, theirs: &Program) -> Result<f64, String> {
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..3 {
+        for (program, best) in [ours, theirs].into_iter().zip(&mut best) {
+            *best = best.min(program.run()?.wall.as_secs_f64());
+        }
+    }
+    Ok(best[1] / best[0])
+}
+
+/// Like a disk with a system on it: half of it empty, half of it compressible.
+fn block(at: usize) -> Vec<u8> {
+    let mut state = at as u64 + 1;
+    let mut block = vec![0; BLOCK];
+    for word in block[..BLOCK / 2].chunks_exact_mut(4) {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Two random bytes of four: about what a file system with programs shrinks to.
+        word[..2].copy_from_slice(&state.to_le_bytes()[4..6]);
+    }
+    block
+}
+
+fn image(bench: &Bench, name: &str, blocks: usize) -> std::io::Result<PathBuf> {
+    let path = bench.files.path().join(name);
+    let mut file = File::create(&path)?;
+    (0..blocks).try_for_each(|at| file.write_all(&block(at)))?;
+    Ok(path)
+}
+
+fn packed(bench: &Bench, raw: &Path, blocks: usize) -> std::io::Result<PathBuf> {
+    let path = bench.files.path().join("image.tgz");
+    let mut gzip = GzEncoder::new(File::create(&path)?, Compression::fast());
+    gzip.write_all(&archive::header(MEMBER, tar::EntryType::Regular, (blocks * BLOCK) as u64))?;
+    std::io::copy(&mut File::open(raw)?, &mut gzip)?;
+    gzip.write_all(&archive::ended(Vec::new()))?;
+    gzip.finish()?;
+    Ok(path)
+}
+
+/// Reads a request to its end, whichever way its length is told.
+fn swallow(stream: TcpStream) -> std::io::Result<()> {
+    let mut to = stream.try_clone()?;
+    let mut from = BufReader::with_capacity(BLOCK, stream);
+    let (mut length, mut line) = (None, String::new());
+    while from.read_line(&mut line)? > 2 {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse::<u64>().ok();
+        }
+        line.clear();
+    }
+    match length {
+        Some(length) => drop(std::io::copy(&mut from.take(length), &mut std::io::sink())?),
+        None => chunks(&mut from)?,
+    }
+    to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+fn chunks(from: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let mut line = String::new();
+        from.read_line(&mut line)?;
+        let size = u64::from_str_radix(line.trim(), 16).map_err(std::io::Error::other)?;
+        std::io::copy(&mut from.by_ref().take(size + 2), &mut std::io::sink())?;
+        if size == 0 {
+            return Ok(());
+        }
+    }
+}
