@@ -240,6 +240,14 @@ fn a_guest_stays_within_limits_that_are_wide_enough() {
 }
 
 #[test]
+fn a_clock_whose_signal_was_blocked_or_ignored_ticks_all_the_same() {
+    for way in ["--block-signal=VTALRM", "--ignore-signal=VTALRM"] {
+        let job = with(json!({"cpu_seconds": 1, "cleanup_seconds": 1})).started_by(&format!("env {way}"));
+        job.script(json!([{"op": "loop"}])).run().reaches("cpu_seconds");
+    }
+}
+
+#[test]
 fn waiting_is_no_cpu_time() {
     let outcomes = with(json!({"cpu_seconds": 1}))
         .probe(json!([{"op": "clock.sleep", "ms": 1300}, {"op": "wasi.sleep", "ms": 1}]));

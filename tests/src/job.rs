@@ -152,13 +152,20 @@ impl Job {
         make_dir(&bin);
         let tools = tool.then(dist::tool);
         for from in std::iter::once(dist::hot()).chain(tools) {
-            let to = bin.join(from.file_name().unwrap_or_default());
-            // Not `fs::copy`: a process that another test forks meanwhile would hold the
-            // new file open for writing, and such a file cannot be executed.
-            let copied = Command::new("cp").args([&from, &to]).status();
-            assert!(copied.is_ok_and(|status| status.success()), "{}: cannot be copied", to.display());
+            copy_program(&from, &bin.join(from.file_name().unwrap_or_default()));
         }
         self.program = bin.join("wasm-cpi-run");
+        self
+    }
+
+    /// Runs calls by these words of a shell before the program and its arguments.
+    #[must_use]
+    pub fn started_by(mut self, words: &str) -> Job {
+        let (text, script) = (self.path("start.sh"), self.path("start"));
+        write(&text, format!("#!/bin/sh\nexec {words} '{}' \"$@\"\n", self.program.display()).as_bytes());
+        set_mode(&text, 0o755);
+        copy_program(&text, &script);
+        self.program = script;
         self
     }
 
@@ -240,6 +247,13 @@ impl Job {
             set_mode(&path, 0o600);
         }
     }
+}
+
+/// Not by `fs::copy`: a process that another test forks meanwhile would hold the
+/// new file open for writing, and such a file cannot be executed.
+fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{}: cannot be copied", to.display());
 }
 
 pub fn write(path: &Path, bytes: &[u8]) {
