@@ -64,8 +64,7 @@ impl Proxy {
 const OPEN: &str = "HTTP/1.1 200 Connection established\r\nVia: somebody\r\n\r\n";
 
 fn grant(origin: &str, more: &Value) -> Value {
-    let own =
-        json!({"id": "far", "to": origin, "methods": ["GET", "POST"], "paths": ["/**"], "addresses": ["10.0.0.0/8"]});
+    let own = json!({"id": "far", "to": origin, "methods": ["GET", "POST", "PUT"], "paths": ["/**"], "addresses": ["10.0.0.0/8"]});
     tests::servers::with(own, more.clone())
 }
 
@@ -137,6 +136,21 @@ fn plain_http_goes_through_a_tunnel_as_well() {
     assert_eq!(answered(&outcomes[0], 200)["body"], "far away");
     assert!(proxy.asked()[0].starts_with(&format!("CONNECT {FAR}:8080 HTTP/1.1\r\n")), "{:?}", proxy.asked());
     assert_eq!(cloud.request().header("host"), Some(format!("{FAR}:8080").as_str()));
+}
+
+#[test]
+fn an_image_arrives_whole_at_the_end_of_a_tunnel() {
+    let cloud = Server::answering(Answer::new(201, "stored"));
+    let proxy = proxy(cloud.address(), OPEN);
+    let origin = format!("http://{FAR}");
+    let job = job(&json!({"http_proxy": proxy.url("")}), &json!([grant(&origin, &json!({}))]));
+    let image = b"0123456789abcdef".repeat(200_000);
+    tests::job::write(&job.path("image"), &image);
+    let script = json!([{"op": "http", "method": "PUT", "url": format!("{origin}/image"), "image": true}]);
+    let response = job.call("create_stemcell", json!([job.path("image"), {"probe": script}])).run();
+    answered(&tests::probe::outcomes(response.result())[0], 201);
+    let seen = cloud.request();
+    assert_eq!((seen.length, seen.digest), (image.len() as u64, blake3::hash(&image).to_string()));
 }
 
 #[test]
