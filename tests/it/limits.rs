@@ -240,10 +240,14 @@ fn a_guest_stays_within_limits_that_are_wide_enough() {
 }
 
 #[test]
-fn a_clock_whose_signal_was_blocked_or_ignored_ticks_all_the_same() {
-    for way in ["--block-signal=VTALRM", "--ignore-signal=VTALRM"] {
+fn signals_that_were_blocked_or_ignored_before_do_not_keep_a_guest_running() {
+    for (way, operation, limit) in [
+        ("--block-signal=VTALRM", json!({"op": "loop"}), "cpu_seconds"),
+        ("--ignore-signal=VTALRM", json!({"op": "loop"}), "cpu_seconds"),
+        ("--block-signal=SEGV,ILL,BUS,FPE", json!({"op": "recurse"}), "stack_kib"),
+    ] {
         let job = with(json!({"cpu_seconds": 1, "cleanup_seconds": 1})).started_by(&format!("env {way}"));
-        job.script(json!([{"op": "loop"}])).run().reaches("cpu_seconds");
+        job.script(json!([operation])).run().reaches(limit);
     }
 }
 

@@ -82,11 +82,14 @@ impl Cache {
     /// Makes the directory if it is not there, and those above it: where a CPI is
     /// installed by the CLI, nobody else does.
     pub fn create(path: &Path) -> Result<Cache, String> {
-        use std::os::unix::fs::DirBuilderExt;
+        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
         let failed = |error: &dyn std::fmt::Display| format!("cache {}: {error}", path.display());
-        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(above);
-            made.map_err(|error| failed(&error))?;
+        let above: Vec<&Path> = path.ancestors().skip(1).take_while(|above| !is_there(above)).collect();
+        for directory in above.into_iter().rev() {
+            std::fs::create_dir(directory).map_err(|error| failed(&error))?;
+            // The process's own mask is narrower than what others need to pass.
+            let open = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(directory, open).map_err(|error| failed(&error))?;
         }
         match std::fs::DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => {}
@@ -143,35 +146,55 @@ impl Cache {
     ) -> Result<(), String> {
         let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
         let artifact_stamp = self.write(&name, artifact)?;
-        let (stamp, description) = (stamp.clone(), description.clone());
-        self.write_manifest(wasm_sha256, stamp, description, name, artifact_stamp)
+        artifact_stamp.grow_old();
+        let manifest = Manifest {
+            format: FORMAT,
+            wasm_sha256: wasm_sha256.to_owned(),
+            artifact: name,
+            artifact_stamp,
+            stamp: stamp.clone(),
+            description: description.clone(),
+        };
+        self.write_manifest(&manifest).map(drop)
     }
 
-    /// The same guest from a file that was touched.
-    pub fn restamp(&self, wasm_sha256: &str, stamp: &Stamp, entry: &Entry) -> Result<(), String> {
-        let Entry { description, artifact, artifact_stamp, .. } = entry;
-        self.write_manifest(wasm_sha256, stamp.clone(), description.clone(), artifact.clone(), artifact_stamp.clone())
+    /// The same guest from a file that was touched. Its artifact is looked at first:
+    /// a manifest of now vouches for both.
+    pub fn restamp(&self, wasm_sha256: &str, stamp: &Stamp, entry: &mut Entry) -> Result<(), String> {
+        match self.artifact(entry) {
+            Ok((_, Some(touched))) => entry.artifact_stamp = touched,
+            Ok((_, None)) => {}
+            Err(Miss::Absent) => return Err("its artifact is gone".to_owned()),
+            Err(Miss::Doubt(what)) => return Err(what),
+        }
+        entry.stamp = stamp.clone();
+        self.rewrite(wasm_sha256, entry)
     }
 
     /// The same artifact from a file that was touched.
-    pub fn restamp_artifact(&self, wasm_sha256: &str, entry: &Entry, artifact_stamp: Stamp) -> Result<(), String> {
-        let Entry { description, stamp, artifact, .. } = entry;
-        self.write_manifest(wasm_sha256, stamp.clone(), description.clone(), artifact.clone(), artifact_stamp)
+    pub fn restamp_artifact(&self, wasm_sha256: &str, entry: &mut Entry, stamp: Stamp) -> Result<(), String> {
+        entry.artifact_stamp = stamp;
+        self.rewrite(wasm_sha256, entry)
     }
 
-    fn write_manifest(
-        &self,
-        wasm_sha256: &str,
-        stamp: Stamp,
-        description: Description,
-        artifact: String,
-        artifact_stamp: Stamp,
-    ) -> Result<(), String> {
-        let wasm_sha256 = wasm_sha256.to_owned();
-        let name = manifest_name(&wasm_sha256);
-        let manifest = Manifest { format: FORMAT, wasm_sha256, artifact, artifact_stamp, stamp, description };
-        let text = serde_json::to_vec(&manifest).map_err(|error| error.to_string())?;
-        self.write(&name, &text).map(drop)
+    fn rewrite(&self, wasm_sha256: &str, entry: &mut Entry) -> Result<(), String> {
+        let Entry { description, stamp, artifact, artifact_stamp, .. } = &*entry;
+        let manifest = Manifest {
+            format: FORMAT,
+            wasm_sha256: wasm_sha256.to_owned(),
+            artifact: artifact.clone(),
+            artifact_stamp: artifact_stamp.clone(),
+            stamp: stamp.clone(),
+            description: description.clone(),
+        };
+        entry.written_ns = self.write_manifest(&manifest)?;
+        Ok(())
+    }
+
+    /// Answers when it was written.
+    fn write_manifest(&self, manifest: &Manifest) -> Result<i128, String> {
+        let text = serde_json::to_vec(manifest).map_err(|error| error.to_string())?;
+        Ok(self.write(&manifest_name(&manifest.wasm_sha256), &text)?.written_ns())
     }
 
     /// Answers the stamp of what lies there now.
@@ -224,6 +247,10 @@ impl Cache {
         file.take(max).read_to_end(&mut bytes).map_err(failed)?;
         Ok((bytes, stamp.written_ns()))
     }
+}
+
+fn is_there(directory: &Path) -> bool {
+    directory.as_os_str().is_empty() || directory.exists()
 }
 
 fn no_link(check: Check) -> OFlags {

@@ -131,9 +131,9 @@ pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepar
                 return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, Stored::Already));
             }
             // The file was touched: it has to be hashed again, not compiled.
-            Ok(entry) => {
+            Ok(mut entry) => {
                 let source = source::read_pinned(guest, wanted.limits)?;
-                let restamped = cache.restamp(&guest.sha256, &source.stamp, &entry);
+                let restamped = cache.restamp(&guest.sha256, &source.stamp, &mut entry);
                 let stored = restamped.map_or_else(Stored::Unstamped, |()| Stored::Already);
                 let description = entry.description.clone();
                 return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, stored));
@@ -171,14 +171,14 @@ fn compile(
 impl Prepared {
     /// The code, mapped. A cached artifact that cannot be loaded is made anew.
     pub fn component(
-        self,
+        mut self,
         engine: &Engine,
         wanted: Wanted<'_>,
         tell: &dyn Fn(&CacheEvent),
     ) -> Result<Component, Failure> {
-        let (cache, entry) = match &self.code {
+        let (cache, entry) = match &mut self.code {
             Code::Fresh(bytes) => return deserialize(engine, bytes),
-            Code::Cached(cached) => (&cached.0, &cached.1),
+            Code::Cached(cached) => (&cached.0, &mut cached.1),
         };
         let what = match cache.artifact(entry) {
             Ok((file, stamp)) => {
@@ -189,7 +189,8 @@ impl Prepared {
                 // By descriptor: what is mapped is what was checked.
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
                 // SAFETY: `Cache::artifact` checked that nobody but this user or
-                // root can have written the file, and that it is undamaged.
+                // root can have written the file, and that it is as it was when
+                // its content was hashed.
                 #[allow(unsafe_code)]
                 match unsafe { Component::deserialize_file(engine, path) } {
                     Ok(component) => return Ok(component),

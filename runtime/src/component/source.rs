@@ -11,6 +11,10 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
+
+/// Milliseconds that a file system's clock may need to move on.
+const TICKS_TO_WAIT: u32 = 50;
 
 /// What tells cheaply that a file is still the one that was hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +39,17 @@ impl Stamp {
         self == kept && self.ctime_ns < kept_at_ns
     }
 
+    /// Waits until what is written from now on is younger.
+    pub fn grow_old(&self) {
+        for _ in 0..TICKS_TO_WAIT {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+            if ns(now.tv_sec, now.tv_nsec) > self.ctime_ns {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     pub fn written_ns(&self) -> i128 {
         self.mtime_ns
     }
@@ -42,7 +57,6 @@ impl Stamp {
 
 impl From<&std::fs::Metadata> for Stamp {
     fn from(metadata: &std::fs::Metadata) -> Self {
-        let ns = |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
         Stamp {
             dev: metadata.dev(),
             ino: metadata.ino(),
@@ -51,6 +65,10 @@ impl From<&std::fs::Metadata> for Stamp {
             ctime_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
         }
     }
+}
+
+fn ns(seconds: i64, nanoseconds: i64) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
 }
 
 pub struct Source {

@@ -7,6 +7,7 @@
 
 use crate::holes::Check;
 use crate::limits::Limits;
+use nix::sys::signal::SigSet;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::RawFd;
@@ -19,7 +20,10 @@ const THREADS: u64 = 4;
 
 /// Before the first file is opened: descriptors of whoever started us are
 /// closed, files we make are ours alone, and no core dump ever holds a secret.
+/// A signal that was blocked before would be one that a trap, a deadline or a
+/// caller counts on.
 pub fn at_start() {
+    let _ = SigSet::empty().thread_set_mask();
     if Check::WallDescriptors.on() {
         close_inherited();
     }

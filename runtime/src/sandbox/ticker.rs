@@ -7,7 +7,7 @@
 
 use crate::sandbox::ending::{Ending, Why};
 use crate::signals;
-use nix::sys::signal::{SigEvent, SigSet, SigevNotify, Signal};
+use nix::sys::signal::{SigEvent, SigevNotify, Signal};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::time::ClockId;
 use std::convert::Infallible;
@@ -23,10 +23,10 @@ pub fn start(engine: &Engine) -> io::Result<()> {
     // SAFETY: an epoch is an atomic counter. The handler does nothing but add to it.
     #[expect(unsafe_code, reason = "whether a handler may run at any time, no type can tell")]
     unsafe { signal_hook::low_level::register(Signal::SIGVTALRM as i32, move || engine.increment_epoch()) }?;
-    // Whoever started us may have blocked it, and a block is inherited.
-    SigSet::from(Signal::SIGVTALRM).thread_unblock()?;
     let notify = SigevNotify::SigevSignal { signal: Signal::SIGVTALRM, si_value: 0 };
-    let mut timer = Timer::new(ClockId::CLOCK_PROCESS_CPUTIME_ID, SigEvent::new(notify))?;
+    let mut timer = Timer::new(ClockId::CLOCK_PROCESS_CPUTIME_ID, SigEvent::new(notify)).map_err(|error| {
+        io::Error::other(format!("no timer ({error}): raise the limit of pending signals, `ulimit -i`"))
+    })?;
     timer.set(Expiration::Interval(TICK.into()), TimerSetTimeFlags::empty())?;
     std::mem::forget(timer);
     Ok(())

@@ -14,6 +14,11 @@ use super::needles::{CASE, HEX};
 /// Bytes of a needle that are looked up; every needle has as many.
 pub(super) const BEGINNING: usize = 4;
 
+/// Bytes to compare for each byte that is searched, and for a short text.
+/// Whoever wrote a text that takes more wrote it to take long.
+const EFFORT: usize = 64;
+const LEAST_EFFORT: usize = 64 * 1024;
+
 pub(super) struct Needle {
     /// Index of what it belongs to.
     pub(super) owner: usize,
@@ -35,9 +40,15 @@ impl Needle {
         Needle { owner, form, text: Zeroizing::new(text) }
     }
 
-    /// Whether the bytes begin with it.
-    fn begins(&self, bytes: &[u8]) -> bool {
+    /// Whether the bytes begin with it, or look like that and the effort is spent.
+    fn begins(&self, bytes: &[u8], effort: &mut usize) -> bool {
         let Some(bytes) = bytes.get(..self.text.len()) else { return false };
+        let (head, rest) = bytes.split_at(bytes.len().min(EFFORT));
+        let alike = head.eq_ignore_ascii_case(&self.text[..head.len()]);
+        *effort = effort.saturating_sub(if alike { head.len() + rest.len() } else { head.len() });
+        if !alike || *effort == 0 {
+            return *effort == 0;
+        }
         match self.form {
             HEX => bytes.eq_ignore_ascii_case(&self.text),
             CASE => bytes.eq_ignore_ascii_case(&self.text) && *bytes != **self.text,
@@ -71,7 +82,7 @@ impl Scanner {
         if self.needles.is_empty() {
             return ControlFlow::Continue(());
         }
-        let mut beginning = 0;
+        let (mut beginning, mut effort) = (0, EFFORT * bytes.len() + LEAST_EFFORT);
         for (last, byte) in bytes.iter().enumerate() {
             beginning = rolled(beginning, *byte);
             if last + 1 < BEGINNING || !self.filter.may_have(beginning) {
@@ -81,7 +92,7 @@ impl Scanner {
             let first = self.beginnings.partition_point(|(other, _)| *other < beginning);
             for (_, at) in self.beginnings[first..].iter().take_while(|(other, _)| *other == beginning) {
                 let needle = &self.needles[*at];
-                if needle.begins(&bytes[start..]) {
+                if needle.begins(&bytes[start..], &mut effort) {
                     visit(needle, start..start + needle.text.len())?;
                 }
             }

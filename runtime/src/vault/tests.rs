@@ -276,3 +276,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_text_made_to_take_long_counts_as_found() {
+    let vault = Vault::new();
+    let secret = format!("{}b", "a".repeat(60_000));
+    vault.seal("token", Secret::new(secret), Layer::Call);
+    assert_eq!(vault.leak_in("a".repeat(100_000).as_bytes()).as_deref(), Some("token"));
+    // What only begins alike is no leak.
+    let harmless = format!("{} ", "a".repeat(100)).repeat(50);
+    assert_eq!(vault.leak_in(harmless.as_bytes()), None);
+}
+
+#[test]
+fn secrets_are_found_wherever_they_begin_and_however_many_begin_alike() {
+    let vault = Vault::new();
+    for secret in ["password-one-1", "password-one-12", "PASSWORD-two-2", "passed-by-all-x"] {
+        vault.seal(secret, Secret::new(secret), Layer::Call);
+        for text in [secret.to_owned(), format!("x{secret}"), format!("pass{secret}y"), format!("papassword{secret}")] {
+            assert!(vault.leak_in(text.as_bytes()).is_some(), "{text}");
+        }
+    }
+    assert_eq!(vault.leak_in(b"password-one-, passed-by-all, pass"), None);
+}

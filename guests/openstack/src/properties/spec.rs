@@ -84,7 +84,7 @@ pub(crate) const SPEC: [(&str, Treatment); 69] = [
     ("nats.password", Moved),
     ("nats.address", Moved),
     ("nats.port", Moved),
-    ("env.http_proxy", Refused),
-    ("env.https_proxy", Refused),
-    ("env.no_proxy", Refused),
+    ("env.http_proxy", Moved),
+    ("env.https_proxy", Moved),
+    ("env.no_proxy", Moved),
 ];
