@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use wasm_cpi::config::{Config, ConfigArg};
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 17] = [
     "version",
     "guest",
     "properties",
@@ -21,6 +21,8 @@ const KEYS: [&str; 15] = [
     "allow_local",
     "hardening",
     "debug",
+    "proxy",
+    "modules",
 ];
 
 /// What seeds have as secrets.
@@ -60,7 +62,7 @@ fn check(config: &Config, text: &str) {
 }
 
 fn only_values_of_secrets_are_marked(fields: &Map<String, Value>) -> bool {
-    let secrets = ["properties", "agent", "registry"];
+    let secrets = ["properties", "agent", "registry", "proxy"];
     let mut elsewhere = fields.iter().filter(|(key, _)| !secrets.contains(&key.as_str()));
     let elsewhere = elsewhere.any(|(key, value)| key.contains(MARK) || value.to_string().contains(MARK));
     !elsewhere && marked_values_only(fields)
