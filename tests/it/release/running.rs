@@ -66,11 +66,25 @@ fn a_cpi_config_reaches_it_by_its_path_by_a_link_and_by_a_thin_job() {
     fs::create_dir_all(job.path("data/jobs/wasm_cpi")).unwrap();
     fs::rename(job.path("jobs/wasm_cpi"), job.path("data/jobs/wasm_cpi/abc")).unwrap();
     symlink(job.path("data/jobs/wasm_cpi/abc"), job.path("jobs/wasm_cpi")).unwrap();
+    fs::create_dir_all(job.path("data/jobs/openstack_cpi")).unwrap();
+    fs::rename(job.path("jobs/openstack_cpi"), job.path("data/jobs/openstack_cpi/abc")).unwrap();
+    symlink(job.path("data/jobs/openstack_cpi/abc"), job.path("jobs/openstack_cpi")).unwrap();
+    // A link to a link, and one to the thin job.
+    symlink("jobs/link", job.path("chain")).unwrap();
+    symlink("jobs/openstack_cpi/bin/cpi", job.path("thin")).unwrap();
     let mut job = job;
-    for script in ["jobs/wasm_cpi/bin/cpi", "jobs/openstack_cpi/bin/cpi", "jobs/link"] {
+    for script in ["jobs/wasm_cpi/bin/cpi", "jobs/openstack_cpi/bin/cpi", "jobs/link", "chain", "thin"] {
         job = job.script_at(script);
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true, "{script}");
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).cli().run().result(), true, "{script}");
+    }
+    let request = job.call("has_vm", json!(["vm-1"])).request();
+    for (directory, script) in [("", "thin"), ("jobs/openstack_cpi", "bin/cpi"), ("jobs/openstack_cpi/bin", "./cpi")] {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg(script).current_dir(job.path(directory)).env_clear();
+        let answered = run(&mut shell, request.as_bytes(), GUARD);
+        let said = [answered.stdout, answered.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(said.contains(r#""result":true"#), "{directory}/{script}: {said}");
     }
 }
 
@@ -93,7 +107,8 @@ fn pre_start_prepares_as_the_user_that_runs_calls() {
         return;
     }
     for (set, cache) in [(Value::Null, "data/wasm_cpi/cache"), (json!("../../../own's/cache"), "own's/cache")] {
-        let module = json!({"guest": {"package": "wasm-cpi-guests", "file": "probe.wasm"}, "cache": "../../../module's"});
+        let module =
+            json!({"guest": {"package": "wasm-cpi-guests", "file": "probe.wasm"}, "cache": "../../../module's"});
         let mut manifest = with(with(probe(), "user", json!("nobody")), "modules", json!({"other": module}));
         manifest["cache"] = set;
         let job = Job::installed(&manifest);
