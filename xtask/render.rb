@@ -1,6 +1,9 @@
 # Renders the templates of a release's job as the Director and the CLI do, with
 # nothing but Ruby's own ERB.
 #
+# It is as strict as the Director. The CLI is less so: a property below what should
+# be a hash and is none counts as not set there, and is no error.
+#
 #   ruby render.rb JOB [JOB...] < PROPERTIES
 #
 # JOB is a job's directory in the release, or one that was unpacked; PROPERTIES

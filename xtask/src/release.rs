@@ -115,12 +115,13 @@ fn write(repo: &Repo, blobs: &Path, version: Option<&str>, out: &Path) -> Result
     for (directory, spec) in &specs["jobs"] {
         jobs.push(job(&release.join("jobs").join(directory), spec, &stage)?);
     }
+    let content = content(jobs.iter().chain(&packages));
     let version = match version {
         Some(version) => version.to_owned(),
-        None => dev_version(repo, jobs.iter().chain(&packages))?,
+        None => dev_version(repo, &content)?,
     };
     let tarball = stage.join("release");
-    files::write(&tarball.join("release.MF"), &manifest(repo, &version, &jobs, &packages)?, 0o644)?;
+    files::write(&tarball.join("release.MF"), &manifest(&version, &content, &jobs, &packages)?, 0o644)?;
     let file = out.join(format!("{NAME}-{version}.tgz"));
     archive::pack(&tarball, &file)?;
     fs::remove_dir_all(&stage)?;
@@ -198,12 +199,14 @@ fn packed(name: String, fingerprint: String, names: Vec<String>, staged: &Path, 
 }
 
 /// Written by hand: names, hex and versions need no quotes, and order is ours.
-fn manifest(repo: &Repo, version: &str, jobs: &[Item], packages: &[Item]) -> Result<String> {
-    let git = |words: &[&str]| command::read(command::new("git").current_dir(&repo.root).args(words));
-    let commit = git(&["rev-parse", "--short=10", "HEAD"]).unwrap_or_else(|_| "non-git".to_owned());
-    let changed = git(&["status", "--porcelain"]).is_ok_and(|changes| !changes.is_empty());
+///
+/// A Director refuses a version it has if it comes with another `commit_hash` or
+/// `uncommitted_changes`. So both are told by the content: a commit that changes
+/// nothing in the release must change nothing here.
+fn manifest(version: &str, content: &str, jobs: &[Item], packages: &[Item]) -> Result<String> {
+    let commit = &content[..10];
     let mut text =
-        format!("name: {NAME}\nversion: \"{version}\"\ncommit_hash: \"{commit}\"\nuncommitted_changes: {changed}\n");
+        format!("name: {NAME}\nversion: \"{version}\"\ncommit_hash: \"{commit}\"\nuncommitted_changes: false\n");
     for (list, items, others) in [("jobs", jobs, "packages"), ("packages", packages, "dependencies")] {
         writeln!(text, "{list}:")?;
         for item in items {
@@ -215,13 +218,18 @@ fn manifest(repo: &Repo, version: &str, jobs: &[Item], packages: &[Item]) -> Res
     Ok(text)
 }
 
-/// Another for every content, as Directors take each version once.
-fn dev_version<'a>(repo: &Repo, items: impl Iterator<Item = &'a Item>) -> Result<String> {
+/// The fingerprint of all that is in the release, in hex.
+fn content<'a>(items: impl Iterator<Item = &'a Item>) -> String {
     let all: String = items.map(|item| item.fingerprint.as_str()).collect();
+    archive::hex(all.as_bytes())
+}
+
+/// Another for every content, as Directors take each version once.
+fn dev_version(repo: &Repo, content: &str) -> Result<String> {
     let workspace = fs::read_to_string(repo.root.join("Cargo.toml"))?;
     let line = workspace.lines().find_map(|line| line.strip_prefix("version = \""));
     let version = line.and_then(|line| line.strip_suffix('"')).context("Cargo.toml has no version")?;
-    Ok(format!("{version}+dev.{}", &archive::hex(all.as_bytes())[..12]))
+    Ok(format!("{version}+dev.{}", &content[..12]))
 }
 
 /// The specs of all jobs and packages, read by Ruby, which has YAML.

@@ -139,8 +139,9 @@ impl Exchange {
             let response = await_head(sending, &progress, &trouble, deadline).await?;
             return receive(response, &caps, &trouble, deadline).await.map_err(HttpError::after_sending);
         };
-        let connecting = through.connect(&destination, &ways.0, ways.1);
-        let connection = match timeout_at((Instant::now() + caps.connect.min(left)).into(), connecting).await {
+        let until = Instant::now() + caps.connect.min(left);
+        let connecting = through.connect(&destination, &ways.0, ways.1, until);
+        let connection = match timeout_at(until.into(), connecting).await {
             Ok(connected) => connected.map_err(|error| trouble.tunnel(&error))?,
             Err(_) => return Err(trouble.no_tunnel(&through.proxy)),
         };

@@ -67,13 +67,15 @@ impl TryFrom<Section> for ProxyConfig {
             let wrong = || format!("`{key}` must be the URL of an HTTP proxy: http://[user:password@]host:port");
             url.map(|url| Proxy::parse(&url).ok_or_else(wrong)).transpose()
         };
-        let direct = section.no_proxy.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
-        let unreadable = "`no_proxy` must be a list of names, addresses, networks, or `*`";
-        Ok(ProxyConfig {
-            http: read("http", section.http)?,
-            https: read("https", section.https)?,
-            direct: direct.map(|entry| Direct::parse(entry).ok_or(unreadable)).collect::<Result<_, _>>()?,
-        })
+        let mut direct = Vec::new();
+        for (index, entry) in section.no_proxy.iter().map(|entry| entry.trim()).enumerate() {
+            if !entry.is_empty() {
+                direct.push(Direct::parse(entry).ok_or_else(|| {
+                    format!("`no_proxy[{index}]` must be a name, an address, a network like 10.0.0.0/8 (and not 10.*), or `*`")
+                })?);
+            }
+        }
+        Ok(ProxyConfig { http: read("http", section.http)?, https: read("https", section.https)?, direct })
     }
 }
 
@@ -120,17 +122,21 @@ impl ProxyConfig {
         self.http.iter().chain(&self.https)
     }
 
-    /// The one to ask for these addresses of a destination, unless it is reached directly.
-    pub fn towards(&self, destination: &Destination, addresses: &[IpAddr]) -> Option<&Proxy> {
+    /// The one to ask for these addresses of a destination, unless it is reached
+    /// directly; this machine's own are left out of what it is asked for.
+    pub fn towards(&self, destination: &Destination, addresses: &mut Vec<IpAddr>) -> Option<&Proxy> {
         let proxy = match destination.scheme() {
             Scheme::Http => self.http.as_ref()?,
             Scheme::Https => self.https.as_ref()?,
         };
-        // No proxy has a way to this machine's own loopback.
-        let here = addresses.iter().all(IpAddr::is_loopback);
-        let direct =
-            here || self.direct.iter().any(|entry| entry.is(destination.host(), destination.port(), addresses));
-        (!direct).then_some(proxy)
+        // No proxy has a way to this machine's own loopback: asked for it, it would go to its own.
+        let here = |address: &IpAddr| address.to_canonical().is_loopback();
+        let named = |entry: &Direct| entry.is(destination.host(), destination.port(), addresses);
+        if addresses.iter().all(here) || self.direct.iter().any(named) {
+            return None;
+        }
+        addresses.retain(|address| !here(address));
+        Some(proxy)
     }
 
     pub fn ports(&self) -> impl Iterator<Item = u16> {
@@ -181,7 +187,6 @@ mod tests {
             ("http", json!("http://hunter2.test/?q")),
             ("http", json!("http://u:hunter2%0d%0a@x.test")),
             ("http", json!("http://u:hunter2%zz@x.test")),
-            ("no_proxy", json!(["10.0.0.0/99"])),
         ] {
             let error = parsed(json!({key: value})).unwrap_err();
             assert!(error.contains(&format!("`{key}`")) && !error.contains("hunter2"), "{error}");
@@ -190,17 +195,34 @@ mod tests {
     }
 
     #[test]
+    fn a_direct_way_that_is_none_is_told_by_its_place() {
+        for (entries, place) in [
+            (json!(["10.0.0.0/99"]), "`no_proxy[0]`"),
+            (json!(["a.test", "", "10.*"]), "`no_proxy[2]`"),
+            (json!(["*", "<hunter2>"]), "`no_proxy[1]`"),
+            (json!(["fe80::1%hunter2"]), "`no_proxy[0]`"),
+        ] {
+            let error = parsed(json!({"no_proxy": entries})).unwrap_err();
+            assert!(error.contains(place) && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
     fn each_scheme_has_its_own_and_loopback_none() {
         let config = parsed(json!({"https": "http://p.test:1", "no_proxy": ["direct.test"]})).unwrap();
-        for (url, address, proxied) in [
-            ("https://a.test/", "10.0.0.1", true),
-            ("http://a.test/", "10.0.0.1", false),
-            ("https://direct.test/", "10.0.0.1", false),
-            ("https://a.test/", "127.0.0.1", false),
+        for (url, addresses, asked) in [
+            ("https://a.test/", &["10.0.0.1"][..], Some(&["10.0.0.1"][..])),
+            ("http://a.test/", &["10.0.0.1"], None),
+            ("https://direct.test/", &["10.0.0.1"], None),
+            ("https://a.test/", &["127.0.0.1", "::1"], None),
+            ("https://a.test/", &["127.0.0.1", "10.0.0.1", "::ffff:127.0.0.1"], Some(&["10.0.0.1"])),
         ] {
             let destination = Destination::parse(url, 1000).unwrap();
-            let proxy = config.towards(&destination, &[address.parse().unwrap()]);
-            assert_eq!(proxy.is_some(), proxied, "{url} {address}");
+            let mut left: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            let proxied = config.towards(&destination, &mut left).is_some();
+            let left: Vec<String> = left.iter().map(IpAddr::to_string).collect();
+            assert_eq!(proxied, asked.is_some(), "{url} {addresses:?}");
+            assert!(left.iter().eq(asked.unwrap_or(addresses)), "{url} {left:?}");
         }
     }
 }

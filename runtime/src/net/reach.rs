@@ -184,22 +184,23 @@ impl Reach {
     pub(super) async fn send(
         &self,
         way: &Way<'_>,
-        addresses: Vec<IpAddr>,
+        mut addresses: Vec<IpAddr>,
         parcel: Parcel,
         caps: Caps,
         deadline: Instant,
     ) -> Result<Received, HttpError> {
         let tls = self.tls(way, &parcel.destination)?;
-        let through = self.through(&parcel.destination, &addresses, deadline).await?;
+        let through = self.through(&parcel.destination, &mut addresses, deadline).await?;
         let Parcel { method, destination, headers, body } = parcel;
         Exchange { method, destination, headers, body, addresses, through, tls, caps, deadline }.run().await
     }
 
-    /// The proxy towards these addresses, by its own, if there is one.
+    /// The proxy towards these addresses, by its own, if there is one; they are left
+    /// with those that it is to be asked for.
     async fn through(
         &self,
         destination: &Destination,
-        addresses: &[IpAddr],
+        addresses: &mut Vec<IpAddr>,
         deadline: Instant,
     ) -> Result<Option<Through>, HttpError> {
         let Some(proxy) = self.proxy.as_ref().and_then(|proxy| proxy.towards(destination, addresses)) else {

@@ -10,6 +10,7 @@ mod handshakes;
 mod images;
 mod logins;
 mod server;
+mod tunnels;
 
 use std::future::Future;
 

@@ -97,6 +97,8 @@ fn what_other_cpis_take_is_taken_too() {
     };
     let nats = json!({"address": "10.0.0.6", "user": "nats", "password": "p"});
     assert_eq!(with(json!({"nats": nats}))["agent"]["mbus"], "nats://nats:p@10.0.0.6:4222");
+    let special = json!({"address": "10.0.0.6", "user": "n:s", "password": "p@/ss"});
+    assert_eq!(with(json!({"nats": special}))["agent"]["mbus"], "nats://n%3As:p%40%2Fss@10.0.0.6:4222");
     assert_eq!(with(json!({"nats": {"address": "10.0.0.6"}}))["agent"]["mbus"], "nats://10.0.0.6:4222");
     let both = with(json!({"nats": nats, "agent": {"mbus": "https://mbus:p@0.0.0.0:6868"}}));
     assert_eq!(both["agent"]["mbus"], "https://mbus:p@0.0.0.0:6868");
@@ -118,6 +120,49 @@ fn what_other_cpis_take_is_taken_too() {
     // Empty proxies are none, as manifests have them for all clouds at once.
     let none = with(json!({"env": {"http_proxy": "", "https_proxy": "", "no_proxy": ""}}));
     assert_eq!(none.get("proxy"), None);
+    // Nothing is nothing to set, in a module as well.
+    let module = json!({"guest": {"package": "wasm-cpi-guests", "file": "a.wasm"}, "properties": null, "policy": null});
+    let module = with(json!({"modules": {"acme": module}}))["modules"]["acme"].clone();
+    assert_eq!((&module["properties"], &module["policy"]), (&json!({}), &json!({"version": 1})));
+}
+
+#[test]
+fn what_is_reached_directly_is_told_as_the_runtime_reads_it() {
+    let entries = |entries: Value| {
+        let env = json!({"http_proxy": "http://p.test:1", "no_proxy": entries});
+        rendered(&json!({"guest": {"file": "openstack.wasm"}, "env": env}))
+    };
+    let right = [
+        "*",
+        "a.test",
+        ".a.test",
+        "*.a.test",
+        "a.test:8443",
+        "10.0.0.1",
+        "10.0.0.1:443",
+        "10.0.0.0/8",
+        "fd00::/8",
+        "fd01::1",
+        "[fd01::1]",
+        "[fd01::1]:443",
+    ];
+    entries(json!(right)).unwrap();
+    for wrong in [
+        "10.0.0.0/99",
+        "10.0.0.0/255.0.0.0",
+        "a b",
+        "a.test:port",
+        "a.test:65536",
+        "http://a.test",
+        ".",
+        "a/b",
+        "10.*",
+        "<local>",
+        "fe80::1%eth0",
+    ] {
+        let error = entries(json!(["", wrong])).unwrap_err();
+        assert!(error.contains("property 'env.no_proxy[1]' must be a name, an address"), "{wrong}: {error}");
+    }
 }
 
 #[test]
@@ -129,6 +174,7 @@ fn wrong_manifests_are_told_the_property_and_no_value() {
         (json!({"guest": secret}), "Property 'guest.package' expects a hash, but received 'String'"),
         (json!({"guest": {"file": ["x"]}}), "property 'guest.file' must be a path in its package"),
         (json!({"guest": {"file": "../x.wasm"}}), "property 'guest.file' must be a path in its package"),
+        (json!({"guest": {"file": "x.wasm\n"}}), "property 'guest.file' must be a path in its package"),
         (json!({"guest": {"file": "/x.wasm"}}), "property 'guest.file' must be a path in its package"),
         (json!({"guest": {"package": "../p", "file": "x"}}), "property 'guest.package' must be the name of a package"),
         (json!({"guest": {"package": "p", "file": "x"}}), "property 'guest.sha256' must be a sha256"),
@@ -141,8 +187,24 @@ fn wrong_manifests_are_told_the_property_and_no_value() {
         (json!({"nats": {"address": "a", "port": secret}}), "property 'nats.port' must be a port"),
         (json!({"blobstore": {"provider": "s3"}}), "property 'blobstore.provider' must be local, dav or simple"),
         (json!({"blobstore": {"provider": "local"}}), "property 'blobstore.path' must be a string"),
+        (
+            json!({"agent": {"blobstore": {"address": secret}}}),
+            "property 'agent.blobstore' must be a hash of 'provider' and 'options'; single settings go to 'blobstore'",
+        ),
+        (
+            json!({"blobstore": {"provider": "dav", "address": "b", "agent": {"user": secret}}}),
+            "property 'blobstore.agent.password' must be a string",
+        ),
+        (
+            json!({"blobstore": {"provider": "dav", "address": "b", "agent": {"password": secret}}}),
+            "property 'blobstore.agent.user' must be a string",
+        ),
         (json!({"blobstore": {"provider": "dav"}}), "Can't find property 'blobstore.address'"),
         (json!({"registry": {"endpoint": "r.test"}}), "property 'registry.endpoint' must be a URL"),
+        (
+            json!({"registry": {"endpoint": format!("http://u:{secret}@r.test"), "username": "u", "password": "p"}}),
+            "property 'registry.endpoint' must be a URL with http:// or https://, and without credentials",
+        ),
         (json!({"registry": {"host": "r.test"}}), "property 'registry.username' must be a string"),
         (json!({"env": {"https_proxy": secret}}), "property 'env.https_proxy' must be the URL of an HTTP proxy"),
         (
@@ -152,6 +214,10 @@ fn wrong_manifests_are_told_the_property_and_no_value() {
         (
             json!({"env": {"http_proxy": "http://p.test", "no_proxy": {"a": 1}}}),
             "property 'env.no_proxy' must be a list of strings",
+        ),
+        (
+            json!({"env": {"http_proxy": "http://p.test", "no_proxy": format!("a.test,{secret}.*")}}),
+            "property 'env.no_proxy[1]' must be a name, an address, a network like 10.0.0.0/8 (and not 10.*), or *",
         ),
         (json!({"limits": 5}), "property 'limits' must be a hash"),
         (json!({"hardening": "some"}), "property 'hardening' must be one of best-effort, required, off"),

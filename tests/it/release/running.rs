@@ -66,11 +66,25 @@ fn a_cpi_config_reaches_it_by_its_path_by_a_link_and_by_a_thin_job() {
     fs::create_dir_all(job.path("data/jobs/wasm_cpi")).unwrap();
     fs::rename(job.path("jobs/wasm_cpi"), job.path("data/jobs/wasm_cpi/abc")).unwrap();
     symlink(job.path("data/jobs/wasm_cpi/abc"), job.path("jobs/wasm_cpi")).unwrap();
+    fs::create_dir_all(job.path("data/jobs/openstack_cpi")).unwrap();
+    fs::rename(job.path("jobs/openstack_cpi"), job.path("data/jobs/openstack_cpi/abc")).unwrap();
+    symlink(job.path("data/jobs/openstack_cpi/abc"), job.path("jobs/openstack_cpi")).unwrap();
+    // A link to a link, and one to the thin job.
+    symlink("jobs/link", job.path("chain")).unwrap();
+    symlink("jobs/openstack_cpi/bin/cpi", job.path("thin")).unwrap();
     let mut job = job;
-    for script in ["jobs/wasm_cpi/bin/cpi", "jobs/openstack_cpi/bin/cpi", "jobs/link"] {
+    for script in ["jobs/wasm_cpi/bin/cpi", "jobs/openstack_cpi/bin/cpi", "jobs/link", "chain", "thin"] {
         job = job.script_at(script);
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true, "{script}");
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).cli().run().result(), true, "{script}");
+    }
+    let request = job.call("has_vm", json!(["vm-1"])).request();
+    for (directory, script) in [("", "thin"), ("jobs/openstack_cpi", "bin/cpi"), ("jobs/openstack_cpi/bin", "./cpi")] {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg(script).current_dir(job.path(directory)).env_clear();
+        let answered = run(&mut shell, request.as_bytes(), GUARD);
+        let said = [answered.stdout, answered.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(said.contains(r#""result":true"#), "{directory}/{script}: {said}");
     }
 }
 
@@ -92,30 +106,39 @@ fn pre_start_prepares_as_the_user_that_runs_calls() {
     if !is_root("preparing as another user") {
         return;
     }
-    let mut manifest = with(probe(), "user", json!("nobody"));
-    manifest.as_object_mut().unwrap().remove("cache");
-    let job = Job::installed(&manifest);
-    job::set_mode(&job.path(""), 0o755);
-    // As an agent leaves them: of root, and readable for the group of whoever runs calls.
-    for file in ["config/cpi.json", "config/policy.json", "bin/cpi"] {
-        let path = job.path("jobs/wasm_cpi").join(file);
-        std::os::unix::fs::chown(&path, Some(0), Some(NOBODY)).unwrap();
+    for (set, cache) in [(Value::Null, "data/wasm_cpi/cache"), (json!("../../../own's/cache"), "own's/cache")] {
+        let module =
+            json!({"guest": {"package": "wasm-cpi-guests", "file": "probe.wasm"}, "cache": "../../../module's"});
+        let mut manifest = with(with(probe(), "user", json!("nobody")), "modules", json!({"other": module}));
+        manifest["cache"] = set;
+        let job = Job::installed(&manifest);
+        job::set_mode(&job.path(""), 0o755);
+        // As an agent leaves them: of root, and readable for the group of whoever runs calls.
+        for file in ["config/cpi.json", "config/policy.json", "bin/cpi"] {
+            let path = job.path("jobs/wasm_cpi").join(file);
+            std::os::unix::fs::chown(&path, Some(0), Some(NOBODY)).unwrap();
+        }
+        let mut pre_start = Command::new(job.path("jobs/wasm_cpi/bin/pre-start"));
+        let finished = run(pre_start.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), b"", GUARD);
+        let said = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(finished.status.success() && said.contains("prepared in"), "{said}");
+        use std::os::unix::fs::MetadataExt;
+        for cache in [cache, "module's"] {
+            let entries = fs::read_dir(job.path(cache)).unwrap().map(|entry| entry.unwrap().path());
+            let all: Vec<_> = entries.chain([job.path(cache)]).collect();
+            assert_eq!(all.len(), 3, "an artifact, its manifest and their directory: {all:?}");
+            for path in all {
+                let metadata = fs::metadata(&path).unwrap();
+                assert_eq!((metadata.uid(), metadata.mode() & 0o022), (NOBODY, 0), "{}", path.display());
+            }
+        }
+        let answered = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
+        assert_eq!(*answered.result(), true);
+        assert!(!answered.stderr.contains("compil"), "{}", answered.stderr);
+        // Again, as with every deployment.
+        let again = run(Command::new(job.path("jobs/wasm_cpi/bin/pre-start")).env("PATH", "/usr/bin:/bin"), b"", GUARD);
+        assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
     }
-    let mut pre_start = Command::new(job.path("jobs/wasm_cpi/bin/pre-start"));
-    let finished = run(pre_start.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), b"", GUARD);
-    let said = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(finished.status.success() && said.contains("prepared in"), "{said}");
-    use std::os::unix::fs::MetadataExt;
-    for entry in fs::read_dir(job.path("data/wasm_cpi/cache")).unwrap() {
-        let metadata = entry.unwrap().metadata().unwrap();
-        assert_eq!((metadata.uid(), metadata.mode() & 0o022), (NOBODY, 0));
-    }
-    let answered = job.call("has_vm", json!(["vm-1"])).user(NOBODY).run();
-    assert_eq!(*answered.result(), true);
-    assert!(!answered.stderr.contains("compil"), "{}", answered.stderr);
-    // Again, as with every deployment.
-    let again = run(Command::new(job.path("jobs/wasm_cpi/bin/pre-start")).env("PATH", "/usr/bin:/bin"), b"", GUARD);
-    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
 }
 
 #[test]

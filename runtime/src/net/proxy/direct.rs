@@ -26,15 +26,14 @@ impl Direct {
         if entry == "*" {
             return Some(Direct { what: What::All, port: None });
         }
-        if let Some(net) = net(entry) {
+        if let Some(net) = net(bare(entry)) {
             return Some(Direct { what: What::Net(net), port: None });
         }
         let (host, port) = match entry.rsplit_once(':') {
             Some((host, port)) => (host, Some(port.parse().ok()?)),
             None => (entry, None),
         };
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let what = match net(bare) {
+        let what = match net(bare(host)) {
             Some(net) => What::Net(net),
             None => What::Name(name(host)?),
         };
@@ -53,6 +52,11 @@ impl Direct {
         };
         same && self.port.is_none_or(|own| own == port)
     }
+}
+
+/// Without the brackets of an IPv6 address.
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
 fn net(text: &str) -> Option<IpNet> {
@@ -91,6 +95,7 @@ mod tests {
             ("fd00::/8", "a.test", 443, "fd01::1", true),
             ("[fd01::1]:443", "a.test", 443, "fd01::1", true),
             ("fd01::1", "a.test", 443, "fd01::1", true),
+            ("[fd01::1]", "a.test", 443, "fd01::1", true),
             ("10.0.0.1", "110.0.0.1", 443, "110.0.0.1", false),
         ] {
             let host = host.parse().map_or_else(|_| Host::Name(host.to_owned()), Host::Ip);
@@ -109,7 +114,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_entry() {
-        for entry in ["10.0.0.0/99", "a b", "a.test:port", "http://a.test", ".", "a/b"] {
+        for entry in
+            ["10.0.0.0/99", "a b", "a.test:port", "http://a.test", ".", "a/b", "10.*", "<local>", "fe80::1%eth0"]
+        {
             assert_eq!(Direct::parse(entry), None, "{entry}");
         }
     }

@@ -15,8 +15,10 @@ use rustls::pki_types::ServerName;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
@@ -46,43 +48,55 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub struct Connection(Box<dyn Stream>);
 
 impl Through {
-    /// To the first of these addresses that the proxy connects to.
+    /// To the first of these addresses that the proxy connects to. Time is shared
+    /// among them, so that one which swallows everything leaves some for the next;
+    /// that all of it is over at `until` is the caller's to see to.
     pub async fn connect(
         &self,
         destination: &Destination,
         addresses: &[IpAddr],
         tls: ClientConfig,
+        until: Instant,
     ) -> Result<Connection, Unanswered> {
-        let mut refused = Unanswered::Refused("the destination has no address".to_owned());
-        for address in addresses {
-            match self.ask(SocketAddr::new(*address, destination.port())).await {
-                Ok(stream) => return secured(stream, destination, tls).await,
-                Err(what) => refused = Unanswered::Refused(what),
+        let proxy = &self.proxy;
+        let mut refused = "the destination has no address".to_owned();
+        let mut proxies = self.addresses.as_slice();
+        for (index, address) in addresses.iter().enumerate() {
+            let (mut stream, reached) = self.reach(proxies, until).await.map_err(|error| {
+                let what = format!("cannot be reached: {error}; check `proxy` in the CPI's config");
+                Unanswered::Refused(format!("the proxy {proxy} {what}"))
+            })?;
+            // Where it was found once, it is asked again.
+            proxies = std::slice::from_ref(reached);
+            let target = SocketAddr::new(*address, destination.port());
+            let (what, next) = match share(until, addresses.len() - index, self.tunnel(&mut stream, target)).await {
+                Some(Ok(200..=299)) => return secured(stream, destination, tls).await,
+                Some(Ok(407)) => ("wants other credentials (407); check `proxy` in the CPI's config".to_owned(), false),
+                // A gateway's troubles are with this one address; all else is about us.
+                Some(Ok(status)) => {
+                    let what = format!("does not connect to {target} (status {status}); ask who runs it");
+                    (what, matches!(status, 502..=504))
+                }
+                Some(Err(what)) => (what, false),
+                None => (format!("does not answer for {target}; ask who runs it"), true),
+            };
+            refused = format!("the proxy {proxy} {what}");
+            if !next {
+                break;
             }
         }
-        Err(refused)
-    }
-
-    async fn ask(&self, target: SocketAddr) -> Result<TcpStream, String> {
-        let proxy = &self.proxy;
-        let mut stream = self.reach().await.map_err(|error| {
-            format!("the proxy {proxy} cannot be reached: {error}; check `proxy` in the CPI's config")
-        })?;
-        let status = self.tunnel(&mut stream, target).await.map_err(|what| format!("the proxy {proxy} {what}"))?;
-        match status {
-            200..=299 => Ok(stream),
-            407 => Err(format!("the proxy {proxy} wants other credentials (407); check `proxy` in the CPI's config")),
-            _ => Err(format!("the proxy {proxy} does not connect to {target} (status {status}); ask who runs it")),
-        }
+        Err(Unanswered::Refused(refused))
     }
 
     #[expect(clippy::disallowed_methods, reason = "addresses of the operator's own proxy, which no guest can name")]
-    async fn reach(&self) -> io::Result<TcpStream> {
+    async fn reach<'a>(&self, addresses: &'a [IpAddr], until: Instant) -> io::Result<(TcpStream, &'a IpAddr)> {
         let mut failed = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        for address in &self.addresses {
-            match TcpStream::connect((*address, self.proxy.port)).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => failed = error,
+        for (index, address) in addresses.iter().enumerate() {
+            let connecting = TcpStream::connect((*address, self.proxy.port));
+            match share(until, addresses.len() - index, connecting).await {
+                Some(Ok(stream)) => return Ok((stream, address)),
+                Some(Err(error)) => failed = error,
+                None => failed = io::ErrorKind::TimedOut.into(),
             }
         }
         Err(failed)
@@ -115,6 +129,15 @@ impl Through {
             }
         }
         status(&answer).ok_or_else(|| "did not answer CONNECT with HTTP/1.1".to_owned())
+    }
+}
+
+/// What comes of it in its share of the time, with so many left to try. The last
+/// one has all that is left, and its end is the caller's.
+async fn share<T>(until: Instant, left: usize, trying: impl Future<Output = T>) -> Option<T> {
+    match u32::try_from(left) {
+        Ok(left @ 2..) => timeout(until.saturating_duration_since(Instant::now()) / left, trying).await.ok(),
+        _ => Some(trying.await),
     }
 }
 

@@ -1,0 +1,66 @@
+//! Tunnels through proxies that connect, or do not: for how many addresses they
+//! are asked.
+
+use super::run;
+use super::server::{Server, answer};
+use crate::net::destination::{Destination, Scheme};
+use crate::net::proxy::ProxyConfig;
+use crate::net::proxy::tunnel::{Through, Unanswered};
+use crate::net::tls::{self, TlsSettings};
+use serde_json::json;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// Two addresses that nobody has here.
+const FAR: [&str; 2] = ["10.203.7.9", "10.203.7.10"];
+
+/// Asks the proxy to connect to either: what it was asked, and why there is no connection.
+fn connect(proxy: &Server) -> (Vec<String>, Option<String>) {
+    let config: ProxyConfig = serde_json::from_value(json!({"http": format!("http://{}", proxy.address)})).unwrap();
+    let destination = Destination::parse("http://far.test/", 1000).unwrap();
+    let mut addresses: Vec<IpAddr> = FAR.iter().map(|address| address.parse().unwrap()).collect();
+    let proxied = config.towards(&destination, &mut addresses).unwrap().clone();
+    let through = Through { proxy: proxied, addresses: vec![proxy.address.ip()] };
+    let settings = TlsSettings { ca: None, client: None, pins: &[] };
+    let tls = tls::for_scheme(Scheme::Http, &settings).unwrap();
+    let until = Instant::now() + Duration::from_secs(4);
+    let refused = match run(through.connect(&destination, &addresses, tls, until)) {
+        Ok(_) => None,
+        Err(Unanswered::Refused(what)) => Some(what),
+        Err(_) => Some("another error".to_owned()),
+    };
+    (proxy.requests().iter().map(|seen| seen.line().to_owned()).collect(), refused)
+}
+
+fn asked(addresses: &[&str]) -> Vec<String> {
+    addresses.iter().map(|address| format!("CONNECT {address}:80 HTTP/1.1")).collect()
+}
+
+#[test]
+fn the_next_address_is_tried_where_the_proxy_could_not_connect_and_for_no_other_refusal() {
+    for (status, tried, said) in [
+        ("200 OK", 1, None),
+        ("407 x", 1, Some("wants other credentials (407)")),
+        ("403 x", 1, Some("does not connect to 10.203.7.9:80 (status 403)")),
+        ("500 x", 1, Some("does not connect to 10.203.7.9:80 (status 500)")),
+        ("502 x", 2, Some("does not connect to 10.203.7.10:80 (status 502)")),
+        ("503 x", 2, Some("does not connect to 10.203.7.10:80 (status 503)")),
+        ("504 x", 2, Some("does not connect to 10.203.7.10:80 (status 504)")),
+    ] {
+        let proxy = Server::answering(answer(status, "", ""));
+        let (lines, refused) = connect(&proxy);
+        assert_eq!(lines, asked(&FAR[..tried]), "{status}");
+        assert_eq!(refused.is_some(), said.is_some(), "{status}: {refused:?}");
+        assert!(said.is_none_or(|said| refused.is_some_and(|refused| refused.contains(said))), "{status}");
+    }
+}
+
+#[test]
+fn an_address_that_swallows_everything_leaves_time_for_the_next() {
+    let proxy = Server::plain(|seen, wire| {
+        // For the first one, until the client has had enough.
+        let waits = seen.line().contains("10.203.7.9:");
+        let _ = if waits { wire.read(&mut [0]).map(drop) } else { wire.write_all(&answer("200 OK", "", "")) };
+    });
+    assert_eq!(connect(&proxy), (asked(&FAR), None));
+}
