@@ -79,7 +79,12 @@ fn a_cpi_config_reaches_it_by_its_path_by_a_link_and_by_a_thin_job() {
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).cli().run().result(), true, "{script}");
     }
     let request = job.call("has_vm", json!(["vm-1"])).request();
-    for (directory, script) in [("", "thin"), ("jobs/openstack_cpi", "bin/cpi"), ("jobs/openstack_cpi/bin", "./cpi")] {
+    for (directory, script) in [
+        ("", "thin"),
+        ("", "jobs/wasm_cpi/bin/cpi"),
+        ("jobs/openstack_cpi", "bin/cpi"),
+        ("jobs/openstack_cpi/bin", "./cpi"),
+    ] {
         let mut shell = Command::new("/bin/sh");
         shell.arg(script).current_dir(job.path(directory)).env_clear();
         let answered = run(&mut shell, request.as_bytes(), GUARD);
