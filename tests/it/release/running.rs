@@ -70,17 +70,17 @@ fn a_cpi_config_reaches_it_by_its_path_by_a_link_and_by_a_thin_job() {
     fs::rename(job.path("jobs/openstack_cpi"), job.path("data/jobs/openstack_cpi/abc")).unwrap();
     symlink(job.path("data/jobs/openstack_cpi/abc"), job.path("jobs/openstack_cpi")).unwrap();
     // A link to a link, and one to the thin job.
-    symlink("jobs/link", job.path("chain")).unwrap();
-    symlink("jobs/openstack_cpi/bin/cpi", job.path("thin")).unwrap();
+    symlink("link", job.path("jobs/chain")).unwrap();
+    symlink("openstack_cpi/bin/cpi", job.path("jobs/thin")).unwrap();
     let mut job = job;
-    for script in ["jobs/wasm_cpi/bin/cpi", "jobs/openstack_cpi/bin/cpi", "jobs/link", "chain", "thin"] {
+    for script in ["jobs/wasm_cpi/bin/cpi", "jobs/openstack_cpi/bin/cpi", "jobs/link", "jobs/chain", "jobs/thin"] {
         job = job.script_at(script);
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true, "{script}");
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).cli().run().result(), true, "{script}");
     }
     let request = job.call("has_vm", json!(["vm-1"])).request();
     for (directory, script) in [
-        ("", "thin"),
+        ("jobs", "thin"),
         ("", "jobs/wasm_cpi/bin/cpi"),
         ("jobs/openstack_cpi", "bin/cpi"),
         ("jobs/openstack_cpi/bin", "./cpi"),
