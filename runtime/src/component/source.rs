@@ -4,6 +4,7 @@ use crate::config::GuestConfig;
 use crate::failure::Failure;
 use crate::holes::Check;
 use crate::limits::Limits;
+use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -42,8 +43,8 @@ impl Stamp {
     /// Waits until what is written from now on is younger.
     pub fn grow_old(&self) {
         for _ in 0..TICKS_TO_WAIT {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-            if ns(now.tv_sec, now.tv_nsec) > self.ctime_ns {
+            let now = clock_gettime(ClockId::CLOCK_REALTIME_COARSE);
+            if now.is_ok_and(|now| ns(now.tv_sec(), now.tv_nsec()) > self.ctime_ns) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -50,7 +50,6 @@ pub(super) fn before_guest(files: usize, limits: &Limits) {
 /// What opens a file when it is first used is used once while it can.
 pub fn first_uses() {
     let _ = getrandom::fill(&mut [0]);
-    let _ = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
 }
 
 pub fn no_new_privs() -> Result<(), String> {

@@ -1,5 +1,6 @@
 use crate::bindings::bosh::cpi::clock::Host;
 use crate::sandbox::state::State;
+use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,9 +16,8 @@ impl Host for State {
 
     fn monotonic_ns(&mut self) -> u64 {
         self.counts.clock += 1;
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
     }
 
     async fn sleep(&mut self, ms: u64) -> Result<(), String> {

@@ -7,7 +7,7 @@
 use crate::failure::Failure;
 use crate::holes::Check;
 use crate::limits::Limits;
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::time::Duration;
 use wasmtime::{CallHook, ResourceLimiter};
@@ -101,8 +101,7 @@ impl Meter {
 }
 
 fn thread_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default()
 }
 
 fn bounded(count: usize) -> usize {
