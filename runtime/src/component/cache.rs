@@ -146,7 +146,6 @@ impl Cache {
     ) -> Result<(), String> {
         let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
         let artifact_stamp = self.write(&name, artifact)?;
-        artifact_stamp.grow_old();
         let manifest = Manifest {
             format: FORMAT,
             wasm_sha256: wasm_sha256.to_owned(),
@@ -191,8 +190,10 @@ impl Cache {
         Ok(())
     }
 
-    /// Answers when it was written.
+    /// Answers when it was written, which is after what it vouches for.
     fn write_manifest(&self, manifest: &Manifest) -> Result<i128, String> {
+        manifest.stamp.grow_old();
+        manifest.artifact_stamp.grow_old();
         let text = serde_json::to_vec(manifest).map_err(|error| error.to_string())?;
         Ok(self.write(&manifest_name(&manifest.wasm_sha256), &text)?.written_ns())
     }
