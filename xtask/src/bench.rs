@@ -42,6 +42,7 @@ pub(crate) fn run(repo: &Repo, quick: bool) -> Result<()> {
 
 fn build_peers(repo: &Repo, peers: &Path) -> Result<()> {
     let sources = repo.root.join("tests/bench/peers");
+    files::directory(peers, 0o755)?;
     command::run(repo.cargo_static("build").args(["--release", "--package", "peers"]))?;
     for program in NATIVE {
         files::copy(&repo.built(program), &peers.join(program), 0o755)?;
