@@ -22,6 +22,14 @@ use std::path::PathBuf;
 /// Names the `cloud.json` of the real cloud for the tests.
 const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
 
+/// How many tests run at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// Tests of programs wait more than they compute.
+fn threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// What the tests run beside our programs, by the package that has it.
 const TOOLS: [(&str, &str); 1] = [("valgrind", "valgrind")];
 
@@ -85,6 +93,9 @@ fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
             Some(cloud) => cargo.env(OPENSTACK, &cloud.file),
             None => cargo.env_remove(OPENSTACK),
         };
+        if std::env::var_os(THREADS).is_none() {
+            cargo.env(THREADS, threads().to_string());
+        }
         run_tests(&mut cargo, &test.rest)
     });
     if let Some(guard) = cloud.and_then(|cloud| cloud.guard) {
