@@ -3,7 +3,7 @@
 //! what has no effect, like a login that no grant uses: a policy that does not
 //! mean what it seems to is worse than none. Opens no file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -104,19 +104,18 @@ fn check_version(fields: &mut Fields<'_>) -> Option<()> {
 
 /// On what is written, so that one broken grant does not make its login look
 /// unused.
-fn check_names(logins: &[(String, &String, &Value)], http: &[(String, &Value)], problems: &Problems) {
-    let mut ids: Vec<&str> = Vec::new();
+fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a Value)], problems: &Problems) {
+    let mut ids: HashSet<&str> = HashSet::new();
     for (at, grant) in http {
         let Some(id) = grant.get("id").and_then(Value::as_str) else { continue };
-        if Check::DuplicateName.on() && ids.contains(&id) {
+        if !ids.insert(id) && Check::DuplicateName.on() {
             problems.add(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id");
         }
-        ids.push(id);
     }
-    let used = |grant: &Value| grant.get("auth")?.get("login")?.as_str().map(str::to_owned);
-    let used: Vec<(String, String)> = http.iter().filter_map(|(at, grant)| Some((at.clone(), used(grant)?))).collect();
+    let used = |(at, grant): &'a (String, &'a Value)| Some((at, grant.get("auth")?.get("login")?.as_str()?));
+    let used: Vec<(&String, &str)> = http.iter().filter_map(used).collect();
     for (at, name) in &used {
-        if Check::UnusedLogin.on() && !logins.iter().any(|(_, login, _)| *login == name) {
+        if Check::UnusedLogin.on() && !logins.iter().any(|(_, login, _)| login == name) {
             problems.add(
                 format!("{at}.auth.login"),
                 format!("names the login `{name}`, which is not there"),
@@ -125,17 +124,17 @@ fn check_names(logins: &[(String, &String, &Value)], http: &[(String, &Value)], 
         }
     }
     for (at, name, _) in logins {
-        if Check::UnusedLogin.on() && !used.iter().any(|(_, login)| login == *name) {
+        if Check::UnusedLogin.on() && !used.iter().any(|(_, login)| login == name) {
             problems.add(at, "is used by no grant", "name it in a grant's `auth`, or remove it");
         }
     }
 }
 
 fn check_captures(http: &[GrantSpec], problems: &Problems) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for grant in http {
         for (index, capture) in grant.captures.iter().enumerate() {
-            if Check::DuplicateName.on() && names.contains(&capture.name.as_str()) {
+            if !names.insert(&capture.name) && Check::DuplicateName.on() {
                 let at = format!("{}.captures[{index}].as", grant.at());
                 problems.add(
                     at,
@@ -143,7 +142,6 @@ fn check_captures(http: &[GrantSpec], problems: &Problems) {
                     "give each capture its own name",
                 );
             }
-            names.push(&capture.name);
         }
     }
 }
