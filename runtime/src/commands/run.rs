@@ -127,7 +127,7 @@ struct Refused {
 
 fn serve(
     config: Result<Config, Failure>,
-    request: Request,
+    mut request: Request,
     vault: &Arc<Vault>,
     log: &Arc<Log>,
     audit: &Arc<Audit>,
@@ -145,7 +145,8 @@ fn serve(
     };
     let config = config.map_err(|failure| refused(&failure, log))?;
     let fail = |failure: Failure| refused(&failure, log);
-    let call = Call::parse(method, request.arguments.clone(), request.api_version).map_err(fail)?;
+    let arguments = std::mem::take(&mut request.arguments);
+    let call = Call::parse(method, arguments, request.api_version).map_err(fail)?;
     let prepared = prepared::prepared(config.wanted(), &session::told(log, audit)).map_err(fail)?;
     audit.guest(&prepared.description);
     if method == Method::Info {

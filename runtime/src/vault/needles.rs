@@ -3,7 +3,7 @@
 //! undone by `views` instead.
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use zeroize::Zeroizing;
 
 use super::scanner::{BEGINNING, Needle};
@@ -35,6 +35,7 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         // As it stands in a JSON document that is encoded as a whole.
         let quoted = Zeroizing::new(serde_json::to_string(text).unwrap_or_default());
         if let Some(escaped) = quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"'))
+            && escaped != text
             && Check::FormJson.on()
         {
             encodings(owner, escaped.as_bytes(), &mut needles);
@@ -77,20 +78,27 @@ fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
         let pair = |byte: &u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
         add(HEX, Zeroizing::new(bytes.iter().flat_map(pair).collect::<Vec<u8>>()));
     }
-    for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD].into_iter().filter(|_| Check::FormBase64.on()) {
-        for offset in 0..3 {
-            add(BASE64, aligned(engine, bytes, offset));
-        }
+    for offset in (0..3).filter(|_| Check::FormBase64.on()) {
+        let text = aligned(bytes, offset);
+        // Written in the alphabet for URLs.
+        let other = text.iter().map(|byte| match byte {
+            b'+' => b'-',
+            b'/' => b'_',
+            same => *same,
+        });
+        let other = Zeroizing::new(other.collect::<Vec<u8>>());
+        add(BASE64, text);
+        add(BASE64, other);
     }
 }
 
 /// The base64 characters that depend on `bytes` alone when `offset` (mod 3)
 /// bytes stand before them.
-fn aligned(engine: &impl Engine, bytes: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
+fn aligned(bytes: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
     let mut padded = Zeroizing::new(vec![0; offset]);
     padded.reserve_exact(bytes.len());
     padded.extend_from_slice(bytes);
-    let encoded = Zeroizing::new(engine.encode(&*padded));
+    let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*padded));
     let (start, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
     Zeroizing::new(encoded.as_bytes()[start..end].to_vec())
 }

@@ -28,7 +28,7 @@ pub(super) fn program(architecture: u32, rules: Vec<(u32, Verdict)>) -> BpfProgr
         refuse(libc::EPERM),
         instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, NUMBER),
     ];
-    program.extend(tree(&spans(rules)));
+    tree(&spans(rules), &mut program);
     program
 }
 
@@ -48,41 +48,41 @@ fn spans(rules: Vec<(u32, Verdict)>) -> Vec<Span> {
     spans
 }
 
-fn tree(spans: &[Span]) -> BpfProgram {
+/// Appends the tree: a jump over its first half, and both halves.
+fn tree(spans: &[Span], program: &mut BpfProgram) {
     let (before, after) = match spans {
-        [] => return vec![refuse(libc::EPERM)],
-        [one] => return leaf(one.verdict.as_ref()),
+        [] => return program.push(refuse(libc::EPERM)),
+        [one] => return leaf(one.verdict.as_ref(), program),
         _ => spans.split_at(spans.len() / 2),
     };
-    let at = after.first().map_or(u32::MAX, |span| span.from);
-    let before = tree(before);
-    let mut program = match u8::try_from(before.len()) {
-        Ok(length) => vec![instruction(BPF_JMP | BPF_JGE | BPF_K, length, 0, at)],
+    let (jump, at) = (program.len(), after.first().map_or(u32::MAX, |span| span.from));
+    program.push(instruction(BPF_JMP | BPF_JGE | BPF_K, 0, 0, at));
+    tree(before, program);
+    let length = program.len() - jump - 1;
+    match u8::try_from(length) {
+        Ok(length) => program[jump].jt = length,
         // Conditional jumps are short, others are not.
-        Err(_) => vec![
-            instruction(BPF_JMP | BPF_JGE | BPF_K, 0, 1, at),
-            instruction(BPF_JMP | BPF_JA, 0, 0, u32::try_from(before.len()).unwrap_or(u32::MAX)),
-        ],
-    };
-    program.extend(before);
-    program.extend(tree(after));
-    program
+        Err(_) => {
+            program[jump].jf = 1;
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            program.insert(jump + 1, instruction(BPF_JMP | BPF_JA, 0, 0, length));
+        }
+    }
+    tree(after, program);
 }
 
-fn leaf(verdict: Option<&Verdict>) -> BpfProgram {
+fn leaf(verdict: Option<&Verdict>, program: &mut BpfProgram) {
     match verdict {
-        None => vec![refuse(libc::EPERM)],
-        Some(Verdict::Allow) => vec![answer(SeccompAction::Allow)],
-        Some(Verdict::NotThere) => vec![refuse(libc::ENOSYS)],
+        None => program.push(refuse(libc::EPERM)),
+        Some(Verdict::Allow) => program.push(answer(SeccompAction::Allow)),
+        Some(Verdict::NotThere) => program.push(refuse(libc::ENOSYS)),
         Some(Verdict::If(rules)) => {
-            let mut program = BpfProgram::new();
             for rule in rules {
                 // Goes on behind the answer where it does not match.
                 program.extend(BpfProgram::from(rule.clone()));
                 program.push(answer(SeccompAction::Allow));
             }
             program.push(refuse(libc::EPERM));
-            program
         }
     }
 }
