@@ -27,6 +27,9 @@ use wasmtime::{Engine, Store};
 /// Who runs strangers' code when root asks for it: nobody.
 const NOBODY: u32 = 65_534;
 
+/// How the kernel's ENOMEM is told.
+const OUT_OF_MEMORY: &str = "(os error 12)";
+
 /// `describe` has nothing to wait for.
 const DESCRIBE_SECONDS: u64 = 10;
 
@@ -156,6 +159,10 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
         }
     });
     let described = described.map_err(|error| {
+        // As any allocation that fails: whoever waits for the answer knows the limit.
+        if error.chain().any(|cause| cause.to_string().ends_with(OUT_OF_MEMORY)) {
+            std::process::abort();
+        }
         let failure = trap::explain(error, ending.why(), "describe", limits);
         Refusal { guest: true, message: format!("`describe` failed: {}", failure.message), detail: failure.detail }
     })?;
