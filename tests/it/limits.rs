@@ -125,7 +125,8 @@ reached! {
     }
 
     fn handles() {
-        with(json!({"handles": 1})).script(json!([{"op": "wasi.sleep", "ms": 1}])).run().reaches("handles");
+        let job = with(json!({"handles": 1})).guest(&dist::probe_wasi());
+        job.script(json!([{"op": "wasi.sleep", "ms": 1}])).run().reaches("handles");
     }
 
     fn host_calls() {

@@ -2,7 +2,7 @@
 //! what to do, with the guest's functions in the log.
 
 use serde_json::{Value, json};
-use tests::{CLOUD_ERROR, Job, Response, hostile, probe};
+use tests::{CLOUD_ERROR, Job, Response, dist, hostile, probe};
 
 fn script(operations: Value) -> Response {
     Job::default().script(operations).run()
@@ -30,14 +30,6 @@ fn a_panic_tells_its_message_its_place_and_its_functions() {
 fn every_way_to_stop_has_its_words() {
     for (operation, said) in [
         (json!({"op": "trap"}), "guest: trapped in create_disk: wasm `unreachable` instruction executed"),
-        (
-            json!({"op": "exit", "code": 0}),
-            "guest: called exit(0) in create_disk instead of answering; a bug in the guest",
-        ),
-        (
-            json!({"op": "exit", "code": 1}),
-            "guest: called exit(1) in create_disk instead of answering; a bug in the guest",
-        ),
         (json!({"op": "grow", "mib": 1000}), "limit: the guest reached `memory_mib` (256)"),
         (json!({"op": "recurse", "frames": "small"}), "limit: the guest's recursion reached `stack_kib` (1024)"),
         (json!({"op": "recurse", "frames": "large"}), "guest: trapped in create_disk: out of bounds memory access"),
@@ -45,6 +37,18 @@ fn every_way_to_stop_has_its_words() {
         let response = script(json!([operation]));
         response.fails(CLOUD_ERROR, &[said]);
         assert_eq!(response.error()["ok_to_retry"], false);
+    }
+}
+
+#[test]
+fn an_exit_is_a_bug_of_the_guest_by_its_sdk_and_by_wasi() {
+    let wasi = Job::default().guest(&dist::probe_wasi());
+    for code in [0, 1] {
+        let operations = json!([{"op": "exit", "code": code}]);
+        let said = format!("; it said: called exit({code}) instead of answering");
+        script(operations.clone()).fails(CLOUD_ERROR, &["guest: trapped in create_disk: ", &said]);
+        let said = format!("guest: called exit({code}) in create_disk instead of answering; a bug in the guest");
+        wasi.script(operations).run().fails(CLOUD_ERROR, &[&said]);
     }
 }
 
@@ -167,15 +171,18 @@ fn the_text_of_an_error_is_bounded_and_cannot_move_the_cursor() {
 
 #[test]
 fn what_a_guest_prints_becomes_lines_of_the_log() {
-    let response = script(json!([
-        {"op": "print", "text": "one\ntwo\n{\"result\":1}\n"},
-        {"op": "print", "stream": "stderr", "text": "three\nno end"},
-    ]));
-    response.result();
-    for line in ["info: one\n", "info: two\n", "info: {\"result\":1}\n", "warn: three\n", "warn: no end\n"] {
-        assert!(response.stderr.contains(&format!("cpi-123456 probe {line}")), "{line} in {}", response.stderr);
+    for job in [Job::default(), Job::default().guest(&dist::probe_wasi())] {
+        let response = job.script(json!([
+            {"op": "print", "text": "one\ntwo\n{\"result\":1}\n"},
+            {"op": "print", "stream": "stderr", "text": "three\nno end"},
+        ]));
+        let response = response.run();
+        response.result();
+        for line in ["info: one\n", "info: two\n", "info: {\"result\":1}\n", "warn: three\n", "warn: no end\n"] {
+            assert!(response.stderr.contains(&format!("cpi-123456 probe {line}")), "{line} in {}", response.stderr);
+        }
+        assert_eq!(response.log(), "");
     }
-    assert_eq!(response.log(), "");
 }
 
 #[test]

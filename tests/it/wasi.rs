@@ -1,24 +1,35 @@
-//! What a guest sees of WASI: clocks and randomness work, everything else is
-//! empty or says no.
+//! What a guest sees of a system: clocks, randomness and printing work, everything
+//! else is empty or says no. That is so by WASI, which a guest's standard library
+//! imports, and by the SDK, which answers in its place.
 
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tests::Job;
+use tests::{Job, dist};
+
+/// The probe of either kind.
+fn jobs() -> [Job; 2] {
+    [Job::default(), Job::default().guest(&dist::probe_wasi())]
+}
 
 #[test]
 fn environment_arguments_and_stdin_are_empty() {
     // The CLI's call inherits a whole environment.
-    let call = Job::default().script(json!([{"op": "env"}, {"op": "args"}, {"op": "stdin"}])).cli().run();
-    let outcomes = tests::probe::outcomes(call.result());
-    assert_eq!(outcomes[0]["ok"], json!({}));
-    assert_eq!(outcomes[1]["ok"], json!([]));
-    let stdin = &outcomes[2];
-    assert!(stdin["ok"]["bytes"] == 0 || stdin["error"]["kind"] == "io", "{stdin}");
+    for job in jobs() {
+        let call = job.script(json!([{"op": "env"}, {"op": "args"}, {"op": "stdin"}])).cli().run();
+        let outcomes = tests::probe::outcomes(call.result());
+        assert_eq!(outcomes[0]["ok"], json!({}));
+        assert_eq!(outcomes[1]["ok"], json!([]));
+        let stdin = &outcomes[2];
+        assert!(stdin["ok"]["bytes"] == 0 || stdin["error"]["kind"] == "io", "{stdin}");
+    }
 }
 
 #[test]
 fn no_file_can_be_read_listed_or_written() {
-    let job = Job::default();
+    jobs().iter().for_each(no_file);
+}
+
+fn no_file(job: &Job) {
     let (config, new) = (job.config_file(), job.path("written-by-the-guest"));
     let paths = ["/etc/passwd", "/etc/hostname", "/proc/self/environ", "/dev/null", ".", "/", "", "../../etc/passwd"];
     let mut operations: Vec<Value> = paths.iter().map(|path| json!({"op": "fs", "path": path})).collect();
@@ -36,7 +47,11 @@ fn no_file_can_be_read_listed_or_written() {
 
 #[test]
 fn clocks_and_randomness_work() {
-    let outcomes = Job::default().probe(json!([
+    jobs().iter().for_each(clocks_and_randomness);
+}
+
+fn clocks_and_randomness(job: &Job) {
+    let outcomes = job.probe(json!([
         {"op": "wasi.now"}, {"op": "clock.now"}, {"op": "clock.monotonic"}, {"op": "wasi.sleep", "ms": 30},
         {"op": "clock.sleep", "ms": 30}, {"op": "clock.monotonic"}, {"op": "wasi.random"}, {"op": "wasi.random"},
         {"op": "random", "count": 16}, {"op": "random", "count": 16}, {"op": "random", "count": 4_000_000}, {"op": "clock.ending"},

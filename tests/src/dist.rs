@@ -42,8 +42,14 @@ pub fn holes() -> PathBuf {
     dist.canonicalize().unwrap_or(dist)
 }
 
+/// The one that attacks run has all of WASI at hand: `cargo xtask attack` names it.
 pub fn probe() -> PathBuf {
-    file("probe.wasm")
+    std::env::var("WASM_CPI_PROBE").map_or_else(|_| file("probe.wasm"), |name| file(&name))
+}
+
+/// The probe with all of WASI that a standard library imports.
+pub fn probe_wasi() -> PathBuf {
+    file("probe-wasi.wasm")
 }
 
 /// The guest that is a CPI.

@@ -27,6 +27,8 @@ mod panic;
 pub mod poll;
 pub mod random;
 pub mod registry;
+#[cfg(all(target_family = "wasm", feature = "system"))]
+mod system;
 mod types;
 
 pub use cpi::{Cpi, METHODS, describe};

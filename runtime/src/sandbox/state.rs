@@ -16,14 +16,16 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 pub struct State {
-    wasi: WasiCtx,
+    /// Made when a guest first asks for something of it: most never do.
+    wasi: Option<WasiCtx>,
     table: ResourceTable,
     pub meter: Meter,
     pub ending: Arc<Ending>,
     /// The guest's capabilities; `describe` runs without any.
     pub host: Option<Host>,
     pub counts: Counts,
-    streams: Vec<LogStream>,
+    /// Standard output and error; `describe` has none.
+    pub streams: Option<[LogStream; 2]>,
 }
 
 /// The time for cleaning up is over: the error that stops the guest.
@@ -41,34 +43,20 @@ impl std::error::Error for Over {}
 impl State {
     /// Without capabilities.
     pub fn bare(limits: &Limits, ending: Arc<Ending>) -> State {
-        State::build(limits, ending, WasiCtxBuilder::new(), None)
+        State::build(limits, ending, None)
     }
 
     pub fn new(limits: &Limits, ending: Arc<Ending>, host: Host) -> State {
         let streams = [Level::Info, Level::Warn].map(|level| LogStream::new(Arc::clone(&host.log), level));
-        let mut wasi = WasiCtxBuilder::new();
-        wasi.stdout(streams[0].clone()).stderr(streams[1].clone());
-        let mut state = State::build(limits, ending, wasi, Some(host));
-        state.streams = streams.into();
+        let mut state = State::build(limits, ending, Some(host));
+        state.streams = Some(streams);
         state
     }
 
-    fn build(limits: &Limits, ending: Arc<Ending>, mut wasi: WasiCtxBuilder, host: Option<Host>) -> State {
+    fn build(limits: &Limits, ending: Arc<Ending>, host: Option<Host>) -> State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
-        // An empty context: no environment, arguments, files; stdin is closed.
-        wasi.max_random_size(if Check::RandomSize.on() { 64 * 1024 } else { u64::MAX });
-        #[cfg(feature = "holes")]
-        crate::holes::instead::context(&mut wasi);
-        State {
-            wasi: wasi.build(),
-            table,
-            meter: Meter::new(limits),
-            ending,
-            host,
-            counts: Counts::default(),
-            streams: Vec::new(),
-        }
+        State { wasi: None, table, meter: Meter::new(limits), ending, host, counts: Counts::default(), streams: None }
     }
 
     pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<State> {
@@ -95,7 +83,7 @@ impl State {
 
     /// Lines without a newline, and what was left out.
     pub fn finish_log(&self) {
-        self.streams.iter().for_each(LogStream::finish);
+        self.streams.iter().flatten().for_each(LogStream::finish);
         if let Some(host) = &self.host {
             host.log.finish();
         }
@@ -104,6 +92,19 @@ impl State {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        let ctx = self.wasi.get_or_insert_with(|| context(self.streams.as_ref()));
+        WasiCtxView { ctx, table: &mut self.table }
     }
+}
+
+/// An empty context: no environment, arguments, files; stdin is closed.
+fn context(streams: Option<&[LogStream; 2]>) -> WasiCtx {
+    let mut wasi = WasiCtxBuilder::new();
+    if let Some([stdout, stderr]) = streams {
+        wasi.stdout(stdout.clone()).stderr(stderr.clone());
+    }
+    wasi.max_random_size(if Check::RandomSize.on() { 64 * 1024 } else { u64::MAX });
+    #[cfg(feature = "holes")]
+    crate::holes::instead::context(&mut wasi);
+    wasi.build()
 }

@@ -22,6 +22,8 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 enum Offer {
     /// By wasmtime's implementation over an empty context.
     Real(Link),
+    /// By ours, as every guest with a map asks for it, and nothing else of a context.
+    Own(fn(&mut Linker<State>, &str) -> wasmtime::Result<()>),
     /// By a stub that opens nothing.
     Stub,
 }
@@ -52,10 +54,7 @@ const OFFERED: &[(&str, Offer)] = &[
         "wasi:random/insecure",
         Offer::Real(|l| random::insecure::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
     ),
-    (
-        "wasi:random/insecure-seed",
-        Offer::Real(|l| random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
-    ),
+    ("wasi:random/insecure-seed", Offer::Own(seed)),
     (
         "wasi:random/random",
         Offer::Real(|l| random::random::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
@@ -95,11 +94,20 @@ pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Resu
             #[cfg(feature = "holes")]
             (Some(Offer::Stub), _) if crate::holes::instead::files(linker, name)? => {}
             (Some(Offer::Real(link)), _) => link(linker)?,
+            (Some(Offer::Own(link)), _) => link(linker, name)?,
             (Some(Offer::Stub), ComponentItem::ComponentInstance(instance)) => stub(linker, name, &instance)?,
             _ => {}
         }
     }
     Ok(())
+}
+
+/// `insecure-seed`: two numbers that differ from call to call.
+fn seed(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
+    linker.instance(name)?.func_wrap("insecure-seed", |_, (): ()| {
+        let number = || getrandom::u64().map_err(|error| wasmtime::format_err!("no random numbers: {error}"));
+        Ok(((number()?, number()?),))
+    })
 }
 
 /// Defines every function of the interface as one that answers its error.
