@@ -106,6 +106,17 @@ fn the_first_call_prepares_where_nobody_did() {
     assert!(!said.contains("compil"), "{said}");
 }
 
+/// As an agent leaves a job's files: of root, and readable for the group of whoever runs calls.
+fn of_root(manifest: &Value) -> Job {
+    let job = Job::installed(manifest);
+    job::set_mode(&job.path(""), 0o755);
+    for file in ["config/cpi.json", "config/policy.json", "bin/cpi"] {
+        let path = job.path("jobs/wasm_cpi").join(file);
+        std::os::unix::fs::chown(&path, Some(0), Some(NOBODY)).unwrap();
+    }
+    job
+}
+
 #[test]
 fn pre_start_prepares_as_the_user_that_runs_calls() {
     if !is_root("preparing as another user") {
@@ -116,13 +127,7 @@ fn pre_start_prepares_as_the_user_that_runs_calls() {
             json!({"guest": {"package": "wasm-cpi-guests", "file": "probe.wasm"}, "cache": "../../../module's"});
         let mut manifest = with(with(probe(), "user", json!("nobody")), "modules", json!({"other": module}));
         manifest["cache"] = set;
-        let job = Job::installed(&manifest);
-        job::set_mode(&job.path(""), 0o755);
-        // As an agent leaves them: of root, and readable for the group of whoever runs calls.
-        for file in ["config/cpi.json", "config/policy.json", "bin/cpi"] {
-            let path = job.path("jobs/wasm_cpi").join(file);
-            std::os::unix::fs::chown(&path, Some(0), Some(NOBODY)).unwrap();
-        }
+        let job = of_root(&manifest);
         let mut pre_start = Command::new(job.path("jobs/wasm_cpi/bin/pre-start"));
         let finished = run(pre_start.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), b"", GUARD);
         let said = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
@@ -143,6 +148,43 @@ fn pre_start_prepares_as_the_user_that_runs_calls() {
         // Again, as with every deployment.
         let again = run(Command::new(job.path("jobs/wasm_cpi/bin/pre-start")).env("PATH", "/usr/bin:/bin"), b"", GUARD);
         assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    }
+}
+
+#[test]
+fn pre_start_follows_no_link_in_a_directory_that_others_can_write() {
+    if !is_root("a directory of another user") {
+        return;
+    }
+    use std::os::unix::fs::MetadataExt;
+    let job = of_root(&with(with(probe(), "user", json!("nobody")), "cache", Value::Null));
+    let data = job.path("data/wasm_cpi");
+    let pre_start = || run(&mut Command::new(job.path("jobs/wasm_cpi/bin/pre-start")), b"", GUARD);
+    for target in ["dir", "bin"] {
+        fs::create_dir(job.path(target)).unwrap();
+        job::write(&job.path(target).join("kept"), b"kept");
+    }
+    // As an agent leaves it, and as whoever may write there can.
+    fs::create_dir_all(&data).unwrap();
+    std::os::unix::fs::chown(&data, Some(0), Some(NOBODY)).unwrap();
+    job::set_mode(&data, 0o770);
+    symlink(job.path("dir"), data.join("cache")).unwrap();
+    symlink(job.path("bin"), data.join("bin")).unwrap();
+
+    let finished = pre_start();
+    let said = String::from_utf8_lossy(&finished.stderr);
+    assert!(!finished.status.success() && said.contains("cache is a link"), "{said}");
+    fs::remove_file(data.join("cache")).unwrap();
+    let finished = pre_start();
+    assert!(finished.status.success(), "{}", String::from_utf8_lossy(&finished.stderr));
+    for target in ["dir", "bin"] {
+        assert_eq!(fs::metadata(job.path(target)).unwrap().uid(), 0);
+        assert_eq!(fs::read(job.path(target).join("kept")).unwrap(), b"kept");
+    }
+    for (path, owner) in [("", 0), ("bin", 0), ("cache", NOBODY)] {
+        let metadata = fs::symlink_metadata(data.join(path)).unwrap();
+        assert!(metadata.is_dir(), "{path}");
+        assert_eq!((metadata.uid(), metadata.mode() & 0o7777), (owner, 0o755), "{path}");
     }
 }
 
