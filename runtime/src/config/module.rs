@@ -16,10 +16,18 @@ pub(super) fn of_module(
         Some(Value::Object(modules)) if modules.values().all(Value::is_object) => modules,
         Some(_) => return Err(vec!["`modules` must be an object that has an object for each module's name".into()]),
     };
-    let Some(name) = module else { return Ok(fields) };
+    let known = modules.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let Some(name) = module else {
+        if fields.get("guest").is_none_or(Value::is_null) && !modules.is_empty() {
+            return Err(vec![format!(
+                "there is no `guest`; name one of `modules`: {known} (`exec_path` data/JOB/bin/NAME, or `--module`)"
+            )]);
+        }
+        return Ok(fields);
+    };
     let Some(Value::Object(own)) = modules.get(name) else {
-        let known: Vec<&str> = modules.keys().map(String::as_str).collect();
-        return Err(vec![format!("there is no module `{name}`; `modules` has: {}", known.join(", "))]);
+        let known = if known.is_empty() { "none" } else { &known };
+        return Err(vec![format!("there is no module `{name}`; `modules` has: {known}")]);
     };
     if let Some(key) = ["version", "modules"].into_iter().find(|key| own.contains_key(*key)) {
         return Err(vec![format!("`modules.{name}.{key}` stands in a module, but is for the whole file")]);

@@ -69,6 +69,21 @@ fn a_module_has_what_the_file_says_but_its_own_guest_properties_and_policy() {
 }
 
 #[test]
+fn what_names_no_module_of_those_there_are_is_told_them() {
+    for (text, module, said) in [
+        (r#"{"version":1,"modules":{"a":{},"b":{}}}"#, None, "name one of `modules`: a, b ("),
+        (r#"{"version":1,"guest":null,"modules":{"a":{}}}"#, None, "name one of `modules`: a ("),
+        (r#"{"version":1,"modules":{}}"#, None, "`guest` is missing"),
+        (r#"{"version":1,"modules":{}}"#, Some("a"), "no module `a`; `modules` has: none"),
+        (r#"{"version":1}"#, Some("a"), "no module `a`; `modules` has: none"),
+    ] {
+        let source = ConfigArg { module: module.map(str::to_owned), ..ConfigArg::new(Path::new("c")) };
+        let problems = Config::parse(&source, text, Vec::new()).err().unwrap().join("\n");
+        assert!(problems.contains(said), "{text} {module:?}: {problems}");
+    }
+}
+
+#[test]
 fn duplicate_keys_are_refused() {
     let text = r#"{"version":1,"version":1}"#;
     assert!(Config::parse(&ConfigArg::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].contains("twice"));

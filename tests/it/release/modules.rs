@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use tests::process::{GUARD, run};
 use tests::release::{Installation, job_source};
@@ -156,18 +156,23 @@ fn an_upgrade_is_inspected_checked_deployed_and_taken_back() {
 }
 
 #[test]
-fn a_module_can_be_inspected_by_its_name() {
+fn a_module_is_meant_by_its_name_wherever_packages_are() {
     let module = fs::read(dist::probe()).unwrap();
     let job = Job::installed(&json!({"modules": {"acme": {"guest": guest(&module)}}}));
     package(&Installation::at(&job.path("")), &module);
     let (code, said) = tool(&job, &["check", "--module", "acme"]);
     assert!(code == 0 && said.contains("cpi.json: 0 grants"), "{said}");
+    let unnamed = "name one of `modules`: acme (`exec_path` data/JOB/bin/NAME, or `--module`)";
     let (code, said) = tool(&job, &["check"]);
-    assert!(code == 1 && said.contains("`guest` is missing"), "{said}");
-    let elsewhere = job.path("packages");
-    let moved = Path::new(&elsewhere).join("acme-cpi/acme.wasm");
-    assert!(moved.is_file());
-    let (code, said) =
-        tool(&job, &["call", "has_vm", "vm-1", "--module", "acme", "--packages", elsewhere.to_str().unwrap()]);
+    assert!(code == 1 && said.contains(unnamed), "{said}");
+    job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", unnamed]);
+
+    let elsewhere = job.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::rename(job.path("packages/acme-cpi"), elsewhere.join("acme-cpi")).unwrap();
+    let call = ["call", "has_vm", "vm-1", "--module", "acme"];
+    let (code, said) = tool(&job, &call);
+    assert!(code != 0 && said.contains("acme.wasm"), "{said}");
+    let (code, said) = tool(&job, &[&call[..], &["--packages", elsewhere.to_str().unwrap()]].concat());
     assert!(code == 0 && said.contains("true"), "{said}");
 }
