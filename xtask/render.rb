@@ -8,8 +8,8 @@
 #
 # JOB is a job's directory in the release, or one that was unpacked; PROPERTIES
 # is a JSON object, as a manifest has it. Prints a JSON object: what became of
-# each job's templates, by job and by path. A template that fails is told on
-# stderr like the Director tells it, and nothing is printed.
+# each job's templates, by job and by path. Templates that fail are told on
+# stderr like the Director tells them, all of them, and nothing is printed.
 
 require 'erb'
 require 'json'
@@ -123,6 +123,7 @@ def render(directory, given)
   job = YAML.safe_load(File.read(spec))
   templates = (job['templates'] || {}).map { |from, to| [File.join(directory, 'templates', from), to] }
   templates << [File.join(directory, 'monit'), 'monit']
+  errors = []
   files = templates.map do |from, to|
     # Each template is rendered in a context of its own: what one does to it, no other sees.
     erb = ERB.new(File.read(from), trim_mode: '-')
@@ -130,9 +131,11 @@ def render(directory, given)
     [to, erb.result(Context.new(job, Marshal.load(Marshal.dump(given))).own_binding)]
   rescue StandardError, SyntaxError => error
     place = error.backtrace.find { |line| line.start_with?(from) }
-    abort "Error filling in template '#{File.basename(from)}' for #{job['name']}/0 " \
-          "(line #{place ? place.split(':')[1] : 'unknown'}: #{error.message})"
+    errors << "Error filling in template '#{File.basename(from)}' for #{job['name']}/0 " \
+              "(line #{place ? place.split(':')[1] : 'unknown'}: #{error.message})"
+    nil
   end
+  abort errors.join("\n") unless errors.empty?
   [job['name'], files.to_h]
 end
 
