@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tests::openstack::{Api, Gateway, Simulator};
 use tests::response::CANARY;
-use tests::{Job, Response, dist};
+use tests::{CPI_ERROR, Job, Response, dist};
 
 /// What a cpi-config has for a cloud.
 fn properties(cloud: &Value) -> Vec<(&'static str, Value)> {
@@ -15,11 +15,13 @@ fn properties(cloud: &Value) -> Vec<(&'static str, Value)> {
     properties
 }
 
-/// The module for all clouds: the job has no credentials, and grants by what each cpi-config says.
-fn installed() -> Job {
+/// The module for all clouds: it is granted what the properties say, the job's own or a cpi-config's.
+fn installed(own: Vec<(&str, Value)>) -> Job {
+    let mut openstack = json!({"wait_resource_poll_interval": 1, "state_timeout": 60});
+    own.into_iter().for_each(|(key, value)| openstack[key] = value);
     let job = Job::installed(&json!({
         "guest": {"file": "openstack.wasm"}, "cache": dist::shared_cache(), "allow_local": true,
-        "openstack": {"auth_url": "http://127.0.0.1:1/v3", "wait_resource_poll_interval": 1, "state_timeout": 60},
+        "openstack": openstack,
         "policy": {"presets": [{"package": "wasm-cpi-guests", "file": "openstack.json",
                                 "addresses": ["127.0.0.0/8"], "plain_http": true}]},
         "agent": {"mbus": format!("nats://nats:{CANARY}-mbus@10.0.0.6:4222")},
@@ -44,7 +46,8 @@ fn one_module_serves_two_clouds_at_once() {
         .map(|whose| Gateway::start(Simulator::with_password(&format!("{CANARY}-{whose}"))));
     let clouds = gateways.each_ref().map(Gateway::cloud);
     let apis = clouds.each_ref().map(Api::tenant);
-    let job = installed();
+    // The job itself has no credentials, and a cloud that is nobody's.
+    let job = installed(vec![("auth_url", json!("http://127.0.0.1:1/v3"))]);
     std::thread::scope(|scope| {
         let made: Vec<_> = clouds
             .iter()
@@ -77,15 +80,16 @@ fn one_module_serves_two_clouds_at_once() {
 }
 
 #[test]
-fn a_cpi_config_that_names_no_cloud_gets_the_jobs_own() {
-    let gateway = Gateway::start(Simulator::new());
-    let cloud = gateway.cloud();
-    let job = installed();
-    // The job's own URL is nobody's: what the context does not say, the job says.
-    let response = job.call("has_disk", json!(["d"])).run();
-    assert!(response.json["error"].is_object(), "{}", response.json);
-    // Half of a cloud from the context: the job's secrets go to no origin that a context chose, and there are none.
-    let half = job.call("has_disk", json!(["d"])).context("auth_url", cloud["auth_url"].clone()).run();
-    assert!(half.json["error"].is_object(), "{}", half.json);
-    assert!(gateway.records().is_empty(), "nobody logged in with half of the credentials");
+fn a_cpi_config_that_names_no_cloud_gets_the_jobs_own_and_half_of_one_gets_nothing() {
+    let [own, other] = ["of-the-job", "of-the-other"]
+        .map(|whose| Gateway::start(Simulator::with_password(&format!("{CANARY}-{whose}"))));
+    let cloud = own.cloud();
+    let job = installed(properties(&cloud));
+    let disk = job.call("create_disk", json!([1024, {}, null])).run().result().clone();
+    let volumes: Vec<Value> = Api::tenant(&cloud).volumes().iter().map(|volume| volume["id"].clone()).collect();
+    assert_eq!(volumes, std::slice::from_ref(&disk), "what the context does not say, the job says");
+    // The job's credentials go to no origin that a context chose.
+    let half = job.call("has_disk", json!([disk])).context("auth_url", other.cloud()["auth_url"].clone()).run();
+    half.fails(CPI_ERROR, &["to an origin that the context (a cpi-config) chose"]);
+    assert!(other.records().is_empty(), "nobody was asked with half of the credentials");
 }
