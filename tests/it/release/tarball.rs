@@ -12,7 +12,7 @@ use tests::process::{Finished, GUARD, run};
 use tests::release::{job_source, render};
 use tests::{dist, job};
 
-/// Written twice, into two directories, at two times.
+/// Written twice, into two directories, at two times, with two umasks.
 struct Twice {
     _dir: TempDir,
     tarballs: [PathBuf; 2],
@@ -24,9 +24,10 @@ fn release() -> &'static Twice {
     WRITTEN.get_or_init(|| {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut told = String::new();
-        let tarballs = ["one", "two"].map(|name| {
-            let mut xtask = cargo();
-            xtask.args(["xtask", "release", "--no-build", "--out"]).arg(dir.path().join(name));
+        let tarballs = [("one", "022"), ("two", "077")].map(|(name, umask)| {
+            let mut xtask = shell();
+            xtask.args(["-c", "umask $0 && exec cargo xtask release --no-build --out \"$1\"", umask]);
+            xtask.arg(dir.path().join(name));
             let Finished { stdout, stderr, status, .. } = run(&mut xtask, b"", std::time::Duration::from_secs(900));
             told = String::from_utf8_lossy(&stderr).into_owned();
             assert!(status.success(), "{told}");
@@ -36,17 +37,17 @@ fn release() -> &'static Twice {
     })
 }
 
-/// As a shell has it, without what is meant for this test's own crate.
-fn cargo() -> Command {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(dist::root());
+/// In the repository, without what is meant for this test's own crate.
+fn shell() -> Command {
+    let mut shell = Command::new("sh");
+    shell.current_dir(dist::root());
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.ends_with("RUSTFLAGS") || text.starts_with("CARGO_MANIFEST_") || text.starts_with("CARGO_PKG_") {
-            cargo.env_remove(name);
+            shell.env_remove(name);
         }
     }
-    cargo
+    shell
 }
 
 fn succeed(command: &mut Command) -> String {

@@ -11,8 +11,10 @@ use std::path::Path;
 pub(super) fn pack(directory: &Path, to: &Path) -> Result<()> {
     let mut tar = command::new("tar");
     tar.args(["--sort=name", "--format=ustar", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]);
+    // Whatever the umask was when they were written, files are there to be read.
+    tar.arg("--mode=u=rwX,go=rX");
     // gzip writes names and times, unless it is told not to; the environment has nothing to add.
-    tar.args(["--use-compress-program=gzip -n -6", "--mode=go-w"]).env_remove("GZIP").env_remove("TAR_OPTIONS");
+    tar.arg("--use-compress-program=gzip -n -6").env_remove("GZIP").env_remove("TAR_OPTIONS");
     command::read(tar.arg("-cf").arg(to).arg("-C").arg(directory).arg(".")).map(drop)
 }
 
@@ -56,13 +58,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_content_makes_the_same_bytes_whenever_and_in_whatever_order_it_was_written() {
+    fn the_same_content_makes_the_same_bytes_however_and_in_whatever_order_it_was_written() {
+        use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        let packed = |names: [&str; 3]| {
+        let packed = |names: [&str; 3], umask: u32| {
             let from = tempfile::tempdir_in(dir.path()).unwrap();
+            let set_mode = |name: &str, mode: u32| {
+                fs::set_permissions(from.path().join(name), fs::Permissions::from_mode(mode & !umask)).unwrap();
+            };
             fs::create_dir(from.path().join("d")).unwrap();
+            set_mode("d", 0o777);
             for name in names {
                 fs::write(from.path().join(name), name).unwrap();
+                set_mode(name, if name == "a" { 0o777 } else { 0o666 });
                 let at = std::time::SystemTime::now() - std::time::Duration::from_secs(name.len() as u64 * 1000);
                 fs::File::open(from.path().join(name)).unwrap().set_modified(at).unwrap();
             }
@@ -70,8 +78,8 @@ mod tests {
             pack(from.path(), &to).unwrap();
             fs::read(to).unwrap()
         };
-        assert_eq!(packed(["a", "bb", "d/c"]), packed(["d/c", "bb", "a"]));
-        assert_ne!(packed(["a", "bb", "d/c"]), packed(["a", "b", "d/c"]));
+        assert_eq!(packed(["a", "bb", "d/c"], 0o022), packed(["d/c", "bb", "a"], 0o077));
+        assert_ne!(packed(["a", "bb", "d/c"], 0o022), packed(["a", "b", "d/c"], 0o022));
     }
 
     #[test]
