@@ -94,6 +94,30 @@ fn a_cpi_config_reaches_it_by_its_path_by_a_link_and_by_a_thin_job() {
 }
 
 #[test]
+fn packages_and_jobs_are_where_the_cli_says() {
+    let job = Job::installed(&probe());
+    Installation::at(&job.path("")).job(&job_source("openstack_cpi"), &json!({})).unwrap();
+    let (packages, jobs) = (job.path("elsewhere/packages"), job.path("far/jobs"));
+    fs::create_dir_all(&jobs).unwrap();
+    fs::create_dir(job.path("elsewhere")).unwrap();
+    fs::rename(job.path("packages"), &packages).unwrap();
+    let lost = |job: &Job| {
+        let call = job.call("has_vm", json!(["vm-1"]));
+        let finished = run(&mut call.command(), call.request().as_bytes(), GUARD);
+        !finished.status.success() && finished.stdout.is_empty()
+    };
+    assert!(lost(&job), "nothing but the variable leads to the packages");
+    let told = job.call("has_vm", json!(["vm-1"])).cli().env("BOSH_PACKAGES_DIR", &packages);
+    assert_eq!(*told.run().result(), true);
+
+    fs::rename(job.path("jobs/wasm_cpi"), jobs.join("wasm_cpi")).unwrap();
+    let thin = job.script_at("jobs/openstack_cpi/bin/cpi");
+    assert!(lost(&thin), "nothing but the variable leads to the job");
+    let told = thin.call("has_vm", json!(["vm-1"])).cli().env("BOSH_PACKAGES_DIR", &packages);
+    assert_eq!(*told.env("BOSH_JOBS_DIR", &jobs).run().result(), true);
+}
+
+#[test]
 fn the_first_call_prepares_where_nobody_did() {
     let mut manifest = probe();
     manifest.as_object_mut().unwrap().remove("cache");
