@@ -45,7 +45,7 @@ On the way there:
                      wrote, and print the path of the .wasm file
   job OUT [OPTIONS]  Lay out a CPI job that a Director or the CLI can run as
                      OUT/bin/cpi. An existing job keeps its configuration; only
-                     programs, guest and the guest's pin are renewed
+                     programs, scripts, guest and the guest's pin are renewed
       --guest GUEST  The guest to run: a .wasm file, or the name of one of this
                      repository, probe (default) or openstack
       --cloud sim|openstack

@@ -185,8 +185,12 @@ fn wrong_manifests_are_told_the_property_and_no_value() {
         (json!({"policy": secret}), "property 'policy' must be a hash"),
         (json!({"ntp": secret}), "property 'ntp' must be a list of strings"),
         (json!({"agent": {"mbus": {"url": secret}}}), "property 'agent.mbus' must be a string"),
+        (json!({"nats": {"address": [secret]}}), "property 'nats.address' must be a string"),
+        (json!({"nats": {"address": "a", "user": {"a": secret}}}), "property 'nats.user' must be a string"),
+        (json!({"nats": {"address": "a", "user": "u", "password": [secret]}}), "property 'nats.password' must be a"),
         (json!({"nats": {"address": "a", "port": secret}}), "property 'nats.port' must be a port"),
-        (json!({"blobstore": {"provider": "s3"}}), "property 'blobstore.provider' must be local, dav or simple"),
+        (json!({"blobstore": {"provider": "s3"}}), "property 'blobstore.provider' must be local or dav"),
+        (json!({"blobstore": {"provider": "simple"}}), "property 'blobstore.provider' must be local or dav"),
         (json!({"blobstore": {"provider": "local"}}), "property 'blobstore.path' must be a string"),
         (
             json!({"agent": {"blobstore": {"address": secret}}}),
@@ -200,12 +204,23 @@ fn wrong_manifests_are_told_the_property_and_no_value() {
             json!({"blobstore": {"provider": "dav", "address": "b", "agent": {"password": secret}}}),
             "property 'blobstore.agent.user' must be a string",
         ),
+        (
+            json!({"blobstore": {"provider": "dav", "address": {"a": secret}}}),
+            "property 'blobstore.address' must be a string",
+        ),
+        (
+            json!({"blobstore": {"provider": "dav", "address": "b", "tls": {"cert": {"ca": [secret]}}}}),
+            "property 'blobstore.tls.cert.ca' must be a string",
+        ),
         (json!({"blobstore": {"provider": "dav"}}), "Can't find property 'blobstore.address'"),
         (json!({"registry": {"endpoint": "r.test"}}), "property 'registry.endpoint' must be a URL"),
         (
             json!({"registry": {"endpoint": format!("http://u:{secret}@r.test"), "username": "u", "password": "p"}}),
             "property 'registry.endpoint' must be a URL with http:// or https://, and without credentials",
         ),
+        (json!({"registry": {"host": secret.clone() + "@r.test"}}), "property 'registry.host' must be the name or"),
+        (json!({"registry": {"host": "http://r.test"}}), "property 'registry.host' must be the name or address"),
+        (json!({"registry": {"host": ["r.test"]}}), "property 'registry.host' must be the name or address of a host"),
         (json!({"registry": {"host": "r.test"}}), "property 'registry.username' must be a string"),
         (json!({"env": {"https_proxy": secret}}), "property 'env.https_proxy' must be the URL of an HTTP proxy"),
         (
