@@ -45,7 +45,7 @@ On the way there:
                      wrote, and print the path of the .wasm file
   job OUT [OPTIONS]  Lay out a CPI job that a Director or the CLI can run as
                      OUT/bin/cpi. An existing job keeps its configuration; only
-                     programs, scripts, guest and the guest's pin are renewed
+                     programs, script, guest and the guest's pin are renewed
       --guest GUEST  The guest to run: a .wasm file, or the name of one of this
                      repository, probe (default) or openstack
       --cloud sim|openstack
@@ -53,7 +53,7 @@ On the way there:
                      the cloud that `cargo xtask cloud up` started. Then call it:
                      OUT/packages/wasm-cpi/wasm-cpi call METHOD ARGS...
                      --config OUT/config/cpi.json
-      --policy FILE  Its policy, copied into the job (default: grants nothing)
+      --policy FILE  Its policy, a JSON object (default: grants nothing)
       --properties FILE|JSON
                      The operator's properties: an object, or a file that holds
                      one; secrets belong into a file

@@ -4,7 +4,7 @@
 //! installation, with `jobs`, `packages` and `data`. `OUT/bin/cpi` is all that a
 //! client needs to know. The rest is found from there, so that the directory can
 //! be moved or linked to. A job that exists keeps what its operator wrote, unless
-//! it is given anew; only programs, scripts, guest and the guest's pin are renewed.
+//! it is given anew; only programs, script, guest and the guest's pin are renewed.
 
 mod given;
 mod manifest;
@@ -26,8 +26,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where a job's configuration lies in it.
+/// Where a job's configuration and policy lie in it.
 const CONFIG: &str = "config/cpi.json";
+const POLICY: &str = "config/policy.json";
 
 /// The job itself, of which `OUT/bin` and `OUT/config` are parts.
 const JOB: &str = "jobs/wasm_cpi";
@@ -108,18 +109,15 @@ fn write(repo: &Repo, programs: &Path, job: &Job, given: &Given) -> Result<()> {
     if let Some(text) = &given.preset {
         files::write(&out.join("packages/guest").join(manifest::PRESET), text, 0o644)?;
     }
-    for script in ["bin/cpi", "bin/pre-start"] {
-        files::write(&out.join(script), rendered.file(script)?, 0o755)?;
-    }
-    let policy = out.join("config/policy.json");
-    match &given.policy {
-        Some(text) => files::write(&policy, text, 0o640)?,
-        None if policy.exists() => {}
-        None => files::write(&policy, rendered.file("config/policy.json")?, 0o640)?,
+    // No pre-start: it looks for what an agent made, and `lay_out` prepares the guest.
+    files::write(&out.join("bin/cpi"), rendered.file("bin/cpi")?, 0o755)?;
+    let policy = out.join(POLICY);
+    if given.policy.is_some() || !policy.exists() {
+        files::write(&policy, rendered.file(POLICY)?, 0o640)?;
     }
     let config = match existing {
         None => rendered.file(CONFIG)?.to_owned(),
-        Some(config) => pretty(&Value::Object(renewed(config, guest_section, given)))?,
+        Some(config) => serde_json::to_string_pretty(&renewed(config, guest_section, given))? + "\n",
     };
     files::write(&out.join(CONFIG), &config, 0o600)
 }
@@ -158,10 +156,6 @@ fn existing(path: &Path) -> Result<Option<Map<String, Value>>> {
 
 fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
-}
-
-fn pretty(value: &Value) -> Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
 fn sha256(bytes: &[u8]) -> String {

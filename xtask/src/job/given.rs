@@ -4,7 +4,7 @@
 //! All of it is read before anything is built or written. It holds secrets, so
 //! that nothing here is quoted in an error.
 
-use super::{manifest, pretty, read};
+use super::{manifest, read};
 use crate::arguments::Job;
 use crate::cloud;
 use crate::repo::Repo;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 #[derive(Default)]
 pub(crate) struct Given {
-    pub(super) policy: Option<String>,
+    pub(super) policy: Option<Value>,
     /// The preset that the policy names.
     pub(super) preset: Option<String>,
     pub(super) properties: Option<Value>,
@@ -31,7 +31,7 @@ impl Given {
 
     pub(super) fn by_files(job: &Job) -> Result<Given> {
         Ok(Given {
-            policy: job.policy.as_deref().map(read).transpose()?,
+            policy: job.policy.as_deref().map(|file| object("--policy", file)).transpose()?,
             preset: None,
             properties: job.properties.as_deref().map(properties).transpose()?,
             allow_local: job.allow_local,
@@ -44,7 +44,7 @@ impl Given {
             .ok()
             .with_context(|| format!("{} is not JSON: take the cloud down, and start it again", file.display()))?;
         Ok(Given {
-            policy: Some(pretty(&manifest::cloud_policy())?),
+            policy: Some(manifest::cloud_policy()),
             preset: Some(read(&repo.guests().join("openstack/policy.json"))?),
             properties: Some(manifest::cloud_properties(&cloud)),
             allow_local: true,
@@ -54,12 +54,17 @@ impl Given {
 
 /// The value of `--properties`: an object itself, or the file that holds it.
 fn properties(argument: &str) -> Result<Value> {
-    let inline = argument.trim_start().starts_with('{');
-    let text = if inline { argument.to_owned() } else { read(Path::new(argument))? };
-    // The text may hold secrets: the error says where it is wrong, and quotes nothing.
-    let parsed = serde_json::from_str(&text).ok().filter(Value::is_object);
-    parsed.with_context(|| match inline {
-        true => "`--properties` is not a JSON object".to_owned(),
-        false => format!("`--properties`: {argument} does not hold a JSON object"),
-    })
+    if argument.trim_start().starts_with('{') {
+        return parsed(argument).context("`--properties` is not a JSON object");
+    }
+    object("--properties", Path::new(argument))
+}
+
+fn object(option: &str, file: &Path) -> Result<Value> {
+    parsed(&read(file)?).with_context(|| format!("`{option}`: {} does not hold a JSON object", file.display()))
+}
+
+/// Without what is wrong with it: an error would quote the text.
+fn parsed(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(Value::is_object)
 }

@@ -14,23 +14,20 @@ pub(super) fn guest(file: &str, sha256: &str) -> Value {
     json!({ "package": "guest", "file": file, "sha256": sha256 })
 }
 
-/// The job's properties. Its policy grants nothing, unless one is laid over it.
+/// The job's properties. Its policy grants nothing, unless one is given.
 pub(super) fn properties(guest: &Value, given: &Given) -> Value {
     json!({
         "guest": guest,
         "properties": given.properties.clone().unwrap_or_else(|| json!({})),
         "agent": { "mbus": "nats://127.0.0.1:4222" },
-        "policy": { "http": [] },
+        "policy": given.policy.clone().unwrap_or_else(|| json!({ "http": [] })),
         "allow_local": given.allow_local,
     })
 }
 
 /// What the guest's own preset grants, on this machine alone.
 pub(super) fn cloud_policy() -> Value {
-    json!({
-        "version": 1,
-        "presets": [{ "package": "guest", "file": PRESET, "addresses": ["127.0.0.0/8"], "plain_http": true }],
-    })
+    json!({ "presets": [{ "package": "guest", "file": PRESET, "addresses": ["127.0.0.0/8"], "plain_http": true }] })
 }
 
 /// What an operator would set for the cloud of this `cloud.json`.

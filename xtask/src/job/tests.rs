@@ -90,6 +90,8 @@ fn the_config_pins_the_guest_by_package_and_digest() {
     assert_eq!(config["guest"]["sha256"], "336154bf67f765f8f75d16a0accee61b5ee5f6a75b2a2905703df913bd550f3e");
     assert_eq!(job.read("config/policy.json"), json!({"version": 1, "http": []}));
     assert!(job.out.join("packages/guest/probe.wasm").is_file());
+    // What an agent runs before a job would look for its directories in the wrong place.
+    assert!(!job.out.join("bin/pre-start").exists());
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn a_guest_that_is_not_there_is_named() {
 fn policy_and_properties_that_are_given_replace_those_that_are_there() {
     let job = Laid::new();
     let policy = job.dir.path().join("given.json");
-    fs::write(&policy, r#"{"version":1,"expose":["endpoint"]}"#).unwrap();
+    fs::write(&policy, r#"{"expose":["endpoint"]}"#).unwrap();
     let file = job.dir.path().join("properties.json");
     fs::write(&file, r#"{"endpoint":"https://b.example"}"#).unwrap();
     let text = r#" {"endpoint":"https://a.example"}"#.to_owned();
@@ -167,10 +169,13 @@ fn policy_and_properties_that_are_given_replace_those_that_are_there() {
 }
 
 #[test]
-fn properties_that_are_no_object_are_refused_unquoted_and_nothing_is_written() {
+fn policy_and_properties_that_are_no_object_are_refused_unquoted_and_nothing_is_written() {
     let job = Laid::new();
     let file = job.dir.path().join("list.json");
     fs::write(&file, r#"["hunter2"]"#).unwrap();
+    let given = Job { policy: Some(file.clone()), allow_local: true, ..Job::default() };
+    let error = format!("{:#}", job.lay_out_with(given).unwrap_err());
+    assert!(!error.contains("hunter2") && error.contains("--policy"), "{error}");
     for argument in [r#"{"a":"hunter2""#, &file.display().to_string(), "absent.json"] {
         let given = Job { properties: Some(argument.to_owned()), allow_local: true, ..Job::default() };
         let error = format!("{:#}", job.lay_out_with(given).unwrap_err());
