@@ -3,6 +3,7 @@
 
 use crate::{dist, job};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
@@ -16,6 +17,16 @@ pub fn job_source(name: &str) -> PathBuf {
 
 /// What a manifest with these properties makes of a job: its files by their paths, or what is told instead.
 pub fn render(source: &Path, properties: &Value) -> Result<Value, String> {
+    rendering(source, properties).map(|mut rendered| rendered["files"].take())
+}
+
+/// The properties that the job's templates ask for, given these.
+pub fn asked(source: &Path, properties: &Value) -> Result<BTreeSet<String>, String> {
+    let rendered = rendering(source, properties)?;
+    Ok(rendered["asked"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+fn rendering(source: &Path, properties: &Value) -> Result<Value, String> {
     let mut ruby = Command::new("ruby");
     ruby.arg(dist::root().join("xtask/render.rb")).arg(source);
     ruby.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -27,9 +38,7 @@ pub fn render(source: &Path, properties: &Value) -> Result<Value, String> {
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    let jobs: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let files = jobs.as_object().and_then(|jobs| jobs.values().next().cloned());
-    Ok(files.unwrap_or_else(|| panic!("render.rb printed {jobs}")))
+    Ok(serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("render.rb: {error}")))
 }
 
 /// A directory with `jobs`, `packages` and `data`, like `/var/vcap`.

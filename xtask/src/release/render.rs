@@ -17,12 +17,12 @@ pub(crate) fn setup() -> Result<()> {
     setup::tools(&[("ruby", "ruby")])
 }
 
-/// The files of one job, by their paths in it.
+/// What became of a job: its files by their paths in it.
 pub(crate) struct Rendered(Value);
 
 impl Rendered {
     pub(crate) fn file(&self, path: &str) -> Result<&str> {
-        self.0[path].as_str().with_context(|| format!("the job has no template for {path}"))
+        self.0["files"][path].as_str().with_context(|| format!("the job has no template for {path}"))
     }
 }
 
@@ -44,7 +44,5 @@ pub(crate) fn job(repo: &Repo, directory: &Path, properties: &Value) -> Result<R
     if !output.status.success() {
         bail!("{} cannot be rendered: {}", directory.display(), String::from_utf8_lossy(&output.stderr).trim());
     }
-    let jobs: Value = serde_json::from_slice(&output.stdout).context("render.rb wrote no JSON")?;
-    let files = jobs.as_object().and_then(|jobs| jobs.values().next()).context("render.rb rendered no job")?;
-    Ok(Rendered(files.clone()))
+    serde_json::from_slice(&output.stdout).map(Rendered).context("render.rb wrote no JSON")
 }
