@@ -1,7 +1,8 @@
 //! Writing files so that a reader sees the old or the new one, never half of it,
-//! and a program that is running can be replaced.
+//! and a program that is running can be replaced. And what they are known by.
 
 use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -20,6 +21,11 @@ pub(crate) fn write(to: &Path, text: &str, mode: u32) -> Result<()> {
 pub(crate) fn directory(path: &Path, mode: u32) -> Result<()> {
     let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode)));
     made.with_context(|| format!("the directory {} could not be made", path.display()))
+}
+
+/// The digest of a file's content, in hex.
+pub(crate) fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn replace(to: &Path, mode: u32, fill: impl FnOnce(&Path) -> std::io::Result<()>) -> std::io::Result<()> {

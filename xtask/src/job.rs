@@ -20,7 +20,6 @@ use crate::repo::Repo;
 use crate::steps::Steps;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -91,7 +90,7 @@ fn write(repo: &Repo, programs: &Path, job: &Job, given: &Given) -> Result<()> {
         bail!("the guest {} has no file name in UTF-8", guest.display());
     };
     let existing = existing(&out.join(CONFIG))?;
-    let guest_section = manifest::guest(name, &sha256(&wasm));
+    let guest_section = manifest::guest(name, &files::sha256(&wasm));
     let rendered = render::job(repo, &repo.release().join(JOB), &manifest::properties(&guest_section, given))?;
     for directory in ["jobs/wasm_cpi/bin", "jobs/wasm_cpi/config", "packages/wasm-cpi", "packages/guest"] {
         files::directory(&out.join(directory), 0o755)?;
@@ -156,10 +155,6 @@ fn existing(path: &Path) -> Result<Option<Map<String, Value>>> {
 
 fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn fill(repo: &Repo, blobs: &Path) -> Result<()> {
         let file = format!("{guest}.wasm");
         let to = blobs.join(MODULES).join(&file);
         files::copy(&repo.dist().join(&file), &to, 0o644)?;
-        let pin = format!("{}  {file}\n", archive::hex(&fs::read(&to)?));
+        let pin = format!("{}  {file}\n", files::sha256(&fs::read(&to)?));
         files::write(&to.with_extension("wasm.sha256"), &pin, 0o644)?;
         for (preset, name) in presets(&repo.guests().join(guest), guest)? {
             files::copy(&preset, &blobs.join(MODULES).join(name), 0o644)?;
@@ -91,7 +91,7 @@ fn index(blobs: &Path, to: &Path) -> Result<()> {
     let mut text = String::new();
     for (path, content) in contents(blobs)? {
         let size = content.len();
-        writeln!(text, "{path}:\n  size: {size}\n  sha: sha256:{}", archive::hex(&content))?;
+        writeln!(text, "{path}:\n  size: {size}\n  sha: sha256:{}", files::sha256(&content))?;
     }
     files::write(to, &text, 0o644)
 }
@@ -118,7 +118,8 @@ fn write(repo: &Repo, blobs: &Path, version: Option<&str>, out: &Path) -> Result
     let content = content(jobs.iter().chain(&packages));
     let version = match version {
         Some(version) => version.to_owned(),
-        None => dev_version(repo, &content)?,
+        // Another for every content, as Directors take each version once.
+        None => format!("{}+dev.{}", env!("CARGO_PKG_VERSION"), &content[..12]),
     };
     let tarball = stage.join("release");
     files::write(&tarball.join("release.MF"), &manifest(&version, &content, &jobs, &packages)?, 0o644)?;
@@ -134,14 +135,13 @@ struct Item {
     name: String,
     fingerprint: String,
     digest: String,
-    /// Of a job its packages, of a package its dependencies.
-    names: Vec<String>,
+    /// The packages of a job.
+    packages: Vec<String>,
 }
 
 fn package(directory: &Path, spec: &Value, blobs: &Path, stage: &Path) -> Result<Item> {
     let name = text(spec, "name")?;
-    let dependencies = names(spec, "dependencies");
-    if !dependencies.is_empty() {
+    if !names(spec, "dependencies").is_empty() {
         bail!("package {name} has dependencies, which its fingerprint would need");
     }
     let staged = stage.join("packages").join(&name);
@@ -169,7 +169,7 @@ fn package(directory: &Path, spec: &Value, blobs: &Path, stage: &Path) -> Result
         }
     }
     let fingerprint = archive::fingerprint(&mut prints);
-    packed(name, fingerprint, dependencies, &staged, &stage.join("release/packages"))
+    packed(name, fingerprint, Vec::new(), &staged, &stage.join("release/packages"))
 }
 
 fn job(directory: &Path, spec: &Value, stage: &Path) -> Result<Item> {
@@ -191,11 +191,11 @@ fn job(directory: &Path, spec: &Value, stage: &Path) -> Result<Item> {
     packed(name, fingerprint, names(spec, "packages"), &staged, &stage.join("release/jobs"))
 }
 
-fn packed(name: String, fingerprint: String, names: Vec<String>, staged: &Path, to: &Path) -> Result<Item> {
+fn packed(name: String, fingerprint: String, packages: Vec<String>, staged: &Path, to: &Path) -> Result<Item> {
     files::directory(to, 0o755)?;
     let file = to.join(format!("{name}.tgz"));
     archive::pack(staged, &file)?;
-    Ok(Item { name, fingerprint, digest: archive::digest(&file)?, names })
+    Ok(Item { name, fingerprint, digest: archive::digest(&file)?, packages })
 }
 
 /// Written by hand: names, hex and versions need no quotes, and order is ours.
@@ -210,9 +210,9 @@ fn manifest(version: &str, content: &str, jobs: &[Item], packages: &[Item]) -> R
     for (list, items, others) in [("jobs", jobs, "packages"), ("packages", packages, "dependencies")] {
         writeln!(text, "{list}:")?;
         for item in items {
-            let Item { name, fingerprint, digest, names } = item;
+            let Item { name, fingerprint, digest, packages } = item;
             writeln!(text, "- name: {name}\n  version: \"{fingerprint}\"\n  fingerprint: \"{fingerprint}\"")?;
-            writeln!(text, "  sha1: \"{digest}\"\n  {others}: [{}]", names.join(", "))?;
+            writeln!(text, "  sha1: \"{digest}\"\n  {others}: [{}]", packages.join(", "))?;
         }
     }
     Ok(text)
@@ -221,15 +221,7 @@ fn manifest(version: &str, content: &str, jobs: &[Item], packages: &[Item]) -> R
 /// The fingerprint of all that is in the release, in hex.
 fn content<'a>(items: impl Iterator<Item = &'a Item>) -> String {
     let all: String = items.map(|item| item.fingerprint.as_str()).collect();
-    archive::hex(all.as_bytes())
-}
-
-/// Another for every content, as Directors take each version once.
-fn dev_version(repo: &Repo, content: &str) -> Result<String> {
-    let workspace = fs::read_to_string(repo.root.join("Cargo.toml"))?;
-    let line = workspace.lines().find_map(|line| line.strip_prefix("version = \""));
-    let version = line.and_then(|line| line.strip_suffix('"')).context("Cargo.toml has no version")?;
-    Ok(format!("{version}+dev.{}", &content[..12]))
+    files::sha256(all.as_bytes())
 }
 
 /// The specs of all jobs and packages, read by Ruby, which has YAML.

@@ -2,8 +2,8 @@
 //! times, nobody's files. Digests and fingerprints as the `bosh` CLI has them.
 
 use crate::command;
+use crate::files::sha256;
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
 
@@ -21,11 +21,7 @@ pub(super) fn pack(directory: &Path, to: &Path) -> Result<()> {
 /// As release.MF and manifests have it.
 pub(super) fn digest(file: &Path) -> Result<String> {
     let bytes = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    Ok(format!("sha256:{}", hex(&bytes)))
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(format!("sha256:{}", sha256(&bytes)))
 }
 
 /// One file that a fingerprint is about.
@@ -43,14 +39,14 @@ pub(super) fn fingerprint(files: &mut [Print<'_>]) -> String {
     for file in files {
         text.push_str(file.path);
         text.push_str("sha256:");
-        text.push_str(&hex(file.content));
+        text.push_str(&sha256(file.content));
         text.push_str(match file.executable {
             None => "",
             Some(true) => "100755",
             Some(false) => "100644",
         });
     }
-    hex(text.as_bytes())
+    sha256(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -94,7 +90,7 @@ mod tests {
         ];
         let different: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(different.len(), all.len());
-        let digest = hex(b"x");
-        assert_eq!(all[0], hex(format!("v2asha256:{digest}100644").as_bytes()));
+        let digest = sha256(b"x");
+        assert_eq!(all[0], sha256(format!("v2asha256:{digest}100644").as_bytes()));
     }
 }
