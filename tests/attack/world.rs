@@ -139,7 +139,10 @@ impl World {
     fn accept(&self, stream: TcpStream, near: bool) -> Option<()> {
         stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE))).ok()?;
         let local = stream.local_addr().ok()?;
-        let address = SocketAddr::new(local.ip().to_canonical(), local.port());
+        self.converse(stream, SocketAddr::new(local.ip().to_canonical(), local.port()), near)
+    }
+
+    fn converse(&self, mut stream: TcpStream, address: SocketAddr, near: bool) -> Option<()> {
         let mut first = [0];
         if stream.peek(&mut first).ok()? == 1 && first[0] == 0x16 {
             let way = self.lock().served.handshake(&address.ip().to_string());
@@ -149,8 +152,11 @@ impl World {
             stream.conn.send_close_notify();
             return stream.flush().ok();
         }
-        let mut stream = stream;
-        self.exchange(&mut stream, None, address, near)
+        let arrived = self.exchange(&mut stream, None, address, near)?;
+        if self.lock().served.tunnels(&address.ip().to_string()) {
+            return self.converse(stream, arrived.request.target().parse().ok()?, near);
+        }
+        Some(())
     }
 
     fn exchange(
@@ -159,7 +165,7 @@ impl World {
         name: Option<String>,
         address: SocketAddr,
         near: bool,
-    ) -> Option<()> {
+    ) -> Option<Arrived> {
         let early = {
             let state = self.lock();
             let by_name = name.as_deref().and_then(|name| state.served.early(name));
@@ -187,7 +193,7 @@ impl World {
             happens(&arrived);
         }
         answer.write(stream);
-        ends.then_some(())
+        ends.then_some(arrived)
     }
 }
 

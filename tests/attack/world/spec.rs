@@ -8,7 +8,8 @@
 //! `drip` (`[text, milliseconds]`), `echo` (the whole request as the body), `gzip`
 //! (as many zeros, compressed), or `tls` (a word), `early` (text) and `deaf` (it
 //! reads nothing) for what happens before any of it. `cut` is `raw` without the
-//! end that TLS has.
+//! end that TLS has. Behind an address with `tunnel`, whoever it was asked for
+//! answers next on the same connection, as at the end of a proxy's.
 
 use super::Arrived;
 use super::certificates::Handshake;
@@ -53,6 +54,11 @@ impl Served {
         let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
         let spec = specs.iter().find(|spec| spec.0["early"].is_string() || spec.0["deaf"] == true)?;
         Some((spec.0["early"].as_str().unwrap_or_default().into(), spec.0["deaf"] != true))
+    }
+
+    /// Whether the server at this address is a proxy.
+    pub(super) fn tunnels(&self, address: &str) -> bool {
+        self.specs.get(address).is_some_and(|specs| specs.iter().any(|spec| spec.0["tunnel"] == true))
     }
 
     /// The answer, and whether the connection ends as it should.
