@@ -41,6 +41,15 @@ fn rendering(source: &Path, properties: &Value) -> Result<Value, String> {
     Ok(serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("render.rb: {error}")))
 }
 
+/// A file of a release, read by Ruby, which has YAML.
+pub fn yaml(file: &Path) -> Value {
+    let mut ruby = Command::new("ruby");
+    ruby.args(["-ryaml", "-rjson", "-e", "puts JSON.generate(YAML.safe_load(File.read(ARGV[0])))"]).arg(file);
+    let output = ruby.output().unwrap_or_else(|error| panic!("ruby: {error}; `cargo xtask test` installs it"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}: {said}", file.display()))
+}
+
 /// A directory with `jobs`, `packages` and `data`, like `/var/vcap`.
 pub struct Installation {
     root: PathBuf,

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use tests::process::{GUARD, run};
-use tests::release::{Installation, job_source};
+use tests::release::{Installation, job_source, yaml};
+use tests::rows::texts;
 use tests::servers::{Answer, Server};
 use tests::{CPI_ERROR, Job, cloud, dist, hostile, job, probe};
 
@@ -15,21 +16,33 @@ fn acme() -> PathBuf {
     dist::root().join("tests/release/acme")
 }
 
-/// Compiles its package as BOSH does: its script, run beside its files.
+/// Compiles the packages of its job as BOSH does: each by its script, run beside the files that its spec lists.
 fn package(installation: &Installation, module: &[u8]) {
-    let sources = tempfile::tempdir().unwrap();
-    fs::create_dir(sources.path().join("acme")).unwrap();
-    job::write(&sources.path().join("acme/acme.wasm"), module);
-    job::write(&sources.path().join("acme/acme.json"), br#"{"version":1,"http":[]}"#);
-    let target = installation.path("packages/acme-cpi");
-    fs::create_dir_all(&target).unwrap();
-    let script = acme().join("packages/acme-cpi/packaging");
-    let mut bash = Command::new("bash");
-    bash.arg("-x").arg(script).current_dir(sources.path()).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    bash.env("BOSH_COMPILE_TARGET", sources.path()).env("BOSH_INSTALL_TARGET", &target);
-    bash.env("BOSH_PACKAGE_NAME", "acme-cpi").env("BOSH_PACKAGES_DIR", installation.path("packages"));
-    let finished = run(&mut bash, b"", GUARD);
-    assert!(finished.status.success(), "{}", String::from_utf8_lossy(&finished.stderr));
+    let blobs = [("acme/acme.wasm", module), ("acme/acme.json", br#"{"version":1,"http":[]}"#), ("other/file", b"")];
+    for package in texts(&yaml(&acme().join("jobs/acme_module/spec"))["packages"]) {
+        let directory = acme().join("packages").join(&package);
+        let listed = texts(&yaml(&directory.join("spec"))["files"]);
+        let sources = tempfile::tempdir().unwrap();
+        for (path, content) in blobs.iter().filter(|(path, _)| listed.iter().any(|pattern| fits(pattern, path))) {
+            let to = sources.path().join(path);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            job::write(&to, content);
+        }
+        let target = installation.path("packages").join(&package);
+        fs::create_dir_all(&target).unwrap();
+        let mut bash = Command::new("bash");
+        bash.arg("-x").arg(directory.join("packaging")).current_dir(sources.path());
+        bash.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        bash.env("BOSH_COMPILE_TARGET", sources.path()).env("BOSH_INSTALL_TARGET", &target);
+        bash.env("BOSH_PACKAGE_NAME", &package).env("BOSH_PACKAGES_DIR", installation.path("packages"));
+        let finished = run(&mut bash, b"", GUARD);
+        assert!(finished.status.success(), "{}", String::from_utf8_lossy(&finished.stderr));
+    }
+}
+
+/// A file's path, or all files of a directory.
+fn fits(pattern: &str, path: &str) -> bool {
+    pattern == path || pattern.strip_suffix("/*") == path.rsplit_once('/').map(|(directory, _)| directory)
 }
 
 fn guest(module: &[u8]) -> Value {
@@ -63,6 +76,7 @@ fn a_module_of_another_release_is_named_by_package_and_file_and_pinned() {
     job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", "acme.wasm"]);
     installation.job(&acme().join("jobs/acme_module"), &json!({})).unwrap();
     assert!(!job.path("jobs/acme_module/bin").exists(), "the module's own job has no bin/cpi");
+    assert_eq!(yaml(&acme().join("config/final.yml"))["name"], "acme");
     package(&installation, &module);
     job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", "sha256"]);
     deploy(&job, &json!({"guest": guest(&module)}));

@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::process::Command;
-use tests::release::{asked, job_source, render};
+use tests::release::{asked, job_source, render, yaml};
 use tests::response::CANARY;
 
 fn rendered(properties: &Value) -> Result<Value, String> {
@@ -289,10 +288,7 @@ fn every_property_is_described_with_its_type_and_used() {
     let of_wasm_cpi = [json!({"guest": guest}), full(), others, local];
     for (job, manifests) in [("wasm_cpi", &of_wasm_cpi[..]), ("openstack_cpi", &[json!({})])] {
         let source = job_source(job);
-        let mut ruby = Command::new("ruby");
-        ruby.args(["-ryaml", "-rjson", "-e", "puts JSON.generate(YAML.safe_load(File.read(ARGV[0])))"]);
-        let output = ruby.arg(source.join("spec")).output().unwrap();
-        let spec: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let spec = yaml(&source.join("spec"));
         assert_eq!(spec["name"], job);
         let types =
             ["String", "String with commas, or list of strings", "Hash", "List of strings", "Number", "Boolean"];

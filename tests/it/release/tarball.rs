@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use tests::process::{Finished, GUARD, run};
-use tests::release::{job_source, render};
+use tests::release::{job_source, render, yaml};
 use tests::{dist, job};
 
 /// Written twice, into two directories, at two times, with two umasks.
@@ -61,12 +61,6 @@ fn succeed(command: &mut Command) -> String {
 fn unpack(tarball: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     succeed(Command::new("tar").arg("-C").arg(to).arg("-xzf").arg(tarball));
-}
-
-fn yaml(file: &Path) -> Value {
-    let mut ruby = Command::new("ruby");
-    ruby.args(["-ryaml", "-rjson", "-e", "puts JSON.generate(YAML.safe_load(File.read(ARGV[0])))"]).arg(file);
-    serde_json::from_str(&succeed(&mut ruby)).unwrap()
 }
 
 fn digest(file: &Path) -> String {
