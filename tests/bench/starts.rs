@@ -21,6 +21,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
         config["hardening"] = json!("required");
         config["audit"] = json!({"path": "../audit.log"});
     });
+    let wasi = Job::default().guest(&dist::probe_wasi());
     let config = usual.config_file();
     let ours = |name: &str, job: &Job, request: &Path| call(name, &dist::hot(), &job.config_file(), request);
     let script = Program::new("job", &[&bench.job.join("bin/cpi")], &info);
@@ -37,6 +38,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
             call("Go", &go, &config, &vm),
             ours("create_vm without hardening and audit", &plain, &vm),
             ours("create_vm, hardening required, audit on", &hard, &vm),
+            ours("create_vm of a guest with WASI", &wasi, &vm),
         ],
         bench.rounds(),
     )?;
@@ -48,6 +50,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     report.ratio("create_vm of the probe", &slow[0], &slow[1], Bar::AtMost(0.04));
     report.figure("its memory", all[4].memory as f64 / 1024.0, "MiB", Bar::AtMost(8.0));
     report.ratio("create_vm, hardening required, audit on", &all[8], &all[7], Bar::AtMost(1.3));
+    report.ratio("create_vm of the probe", &all[4], &all[9], Bar::None);
     report.runs("start", &all);
     report.runs("start", &slow[1..]);
     first(report, &vm)?;

@@ -73,6 +73,8 @@ pub fn compile_guest(
     });
     match answer {
         Ok(description) => write_frame(&mut out, Frame::Description, &serde_json::to_vec(&description)?),
+        // As any allocation that fails: whoever waits for the answer knows the limit.
+        Err(refusal) if refusal.message.ends_with(OUT_OF_MEMORY) => Err(std::io::ErrorKind::OutOfMemory.into()),
         Err(refusal) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
     }?;
     out.flush()
@@ -159,10 +161,6 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
         }
     });
     let described = described.map_err(|error| {
-        // As any allocation that fails: whoever waits for the answer knows the limit.
-        if error.chain().any(|cause| cause.to_string().ends_with(OUT_OF_MEMORY)) {
-            std::process::abort();
-        }
         let failure = trap::explain(error, ending.why(), "describe", limits);
         Refusal { guest: true, message: format!("`describe` failed: {}", failure.message), detail: failure.detail }
     })?;

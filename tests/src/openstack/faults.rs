@@ -67,6 +67,12 @@ pub(super) struct Planned {
     hits: Arc<AtomicUsize>,
 }
 
+/// A fault that befalls a request.
+pub(super) struct Struck {
+    pub(super) fault: Fault,
+    hits: Hits,
+}
+
 /// Tells how often a fault happened.
 #[derive(Clone, Debug)]
 pub struct Hits(Arc<AtomicUsize>);
@@ -133,7 +139,7 @@ impl Planned {
     }
 
     /// The fault, if this request is one of those meant.
-    pub(super) fn strike(&self, service: Service, request: &Request) -> Option<Fault> {
+    pub(super) fn strike(&self, service: Service, request: &Request) -> Option<Struck> {
         if !self.rule.matches(service, request) {
             return None;
         }
@@ -151,8 +157,16 @@ impl Planned {
         if !meant {
             return None;
         }
-        self.hits.fetch_add(1, Ordering::SeqCst);
-        Some(self.fault.clone())
+        Some(Struck { fault: self.fault.clone(), hits: Hits(Arc::clone(&self.hits)) })
+    }
+}
+
+impl Struck {
+    /// Counts when it happened: what comes after a request, when that was done.
+    pub(super) fn count(&self, done: bool) {
+        if done == matches!(self.fault, Fault::ResetAfter | Fault::StallAfter) {
+            self.hits.0.fetch_add(1, Ordering::SeqCst);
+        }
     }
 }
 

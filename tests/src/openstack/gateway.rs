@@ -134,13 +134,15 @@ impl Shared {
             let struck = lock(&self.faults).iter().find_map(|planned| planned.strike(service, &request));
             let framing = wire::framing_of(&request);
             let mut body = Counted::new(Body::new(&mut stream, framing), &request);
-            let answer = self.answer(service, &request, &mut body, struck.as_ref());
+            struck.iter().for_each(|struck| struck.count(false));
+            let answer = self.answer(service, &request, &mut body, struck.as_ref().map(|struck| &struck.fault));
+            struck.iter().for_each(|struck| struck.count(true));
             let skipped = io::copy(&mut Read::take(&mut body, SKIPPED), &mut io::sink());
             let whole = skipped.is_ok() && body.inner().is_done();
             let status = answer.as_ref().ok().map(|answer| answer.status);
             lock(&self.records).push(body.recorded(service, &request, status, struck.is_some()));
             let keep = whole && !request.header("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
-            match (struck, answer) {
+            match (struck.map(|struck| struck.fault), answer) {
                 (Some(Fault::StallBefore | Fault::StallAfter), _) => return stall(raw),
                 (Some(Fault::ResetBefore | Fault::ResetAfter), _) | (_, Err(_)) => {
                     let _ = set_socket_linger(raw, Some(Duration::ZERO));
