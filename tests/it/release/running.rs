@@ -91,7 +91,7 @@ fn packages_and_jobs_are_where_the_cli_says() {
     fs::create_dir_all(&jobs).unwrap();
     fs::create_dir(job.path("elsewhere")).unwrap();
     fs::rename(job.path("packages"), &packages).unwrap();
-    // Without the variables, both look where a Director has everything.
+    // Without the variables, the one looks where a Director has packages, the other beside itself.
     let looks_for = |job: &Job, path: &str| {
         let call = job.call("has_vm", json!(["vm-1"]));
         let finished = run(&mut call.command(), call.request().as_bytes(), GUARD);
@@ -104,7 +104,7 @@ fn packages_and_jobs_are_where_the_cli_says() {
 
     fs::rename(job.path("jobs/wasm_cpi"), jobs.join("wasm_cpi")).unwrap();
     let thin = job.script_at("jobs/openstack_cpi/bin/cpi");
-    looks_for(&thin, "/var/vcap/jobs/wasm_cpi/bin/cpi");
+    looks_for(&thin, &thin.path("jobs/wasm_cpi/bin/cpi").display().to_string());
     let told = thin.call("has_vm", json!(["vm-1"])).cli().env("BOSH_PACKAGES_DIR", &packages);
     assert_eq!(*told.env("BOSH_JOBS_DIR", &jobs).run().result(), true);
 }
