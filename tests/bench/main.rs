@@ -1,7 +1,7 @@
 //! `bench`: the runtime beside native programs that do the same, in one run.
 //!
 //! `cargo xtask bench` builds everything and starts this. Times of different runs
-//! cannot be compared, so every bar is a ratio within one, and what is compared
+//! cannot be compared, so what is compared is compared within one, and
 //! takes turns (`rounds`). It prints a table, and leaves it as JSON and a chart.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is for people")]

@@ -25,9 +25,10 @@ pub(crate) fn interleaved(programs: &[Program], rounds: usize) -> Result<Vec<Ser
         let memory = program.memory()?;
         all.push(Series { name: program.name.clone(), samples: Vec::new(), memory });
     }
-    for _ in 0..rounds {
-        for (program, series) in programs.iter().zip(&mut all) {
-            series.samples.push(program.run()?);
+    for round in 0..rounds {
+        // Each begins a round in its turn, so that none always follows the same.
+        for at in (0..programs.len()).map(|at| (round + at) % programs.len()) {
+            all[at].samples.push(programs[at].run()?);
         }
     }
     Ok(all)
@@ -55,7 +56,7 @@ impl Series {
     }
 }
 
-fn quantile<T: Ord + Copy + Default>(mut values: Vec<T>, percent: usize) -> T {
+pub(crate) fn quantile<T: Ord + Copy + Default>(mut values: Vec<T>, percent: usize) -> T {
     values.sort_unstable();
     values.get(values.len() * percent / 100).or(values.last()).copied().unwrap_or_default()
 }

@@ -119,7 +119,12 @@ fn a_sleep_of_wasi_ends_with_the_call() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
 fn a_sleep_of_the_standard_library_is_woken_when_the_call_ends() {
+    if std::fs::read(dist::probe()).unwrap().windows(12).any(|window| window == b"wasi:io/poll") {
+        eprintln!("not here: the libc that guests are built with sleeps by WASI");
+        return;
+    }
     let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 20}));
     let sleeps = json!([{"op": "wasi.sleep", "ms": 60_000}, {"op": "error", "kind": "cloud", "message": "woken"}]);
     job.script(sleeps).run().fails(CLOUD_ERROR, &["`wall_seconds`", "the guest ended in time and said: woken"]);

@@ -1,5 +1,6 @@
 //! Black-box tests of the built binaries, one module per subject.
 
+mod afflicted;
 mod agent;
 mod archives;
 mod audit;

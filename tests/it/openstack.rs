@@ -1,7 +1,7 @@
 //! The simulated OpenStack against the real one, the gateway before both, and
 //! the guest on either.
 
-mod cpi;
+pub(crate) mod cpi;
 mod gateway;
 mod life;
 mod program;

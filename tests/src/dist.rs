@@ -44,7 +44,12 @@ pub fn holes() -> PathBuf {
 
 /// The one that attacks run has all of WASI at hand: `cargo xtask attack` names it.
 pub fn probe() -> PathBuf {
-    std::env::var("WASM_CPI_PROBE").map_or_else(|_| file("probe.wasm"), |name| file(&name))
+    std::env::var("WASM_CPI_PROBE").map_or_else(|_| probe_of_the_sdk(), |name| file(&name))
+}
+
+/// As all guests are built here.
+pub fn probe_of_the_sdk() -> PathBuf {
+    file("probe.wasm")
 }
 
 /// The probe with all of WASI that a standard library imports.

@@ -18,6 +18,7 @@ use crate::steps::Steps;
 use crate::tidy;
 use anyhow::{Result, anyhow};
 use std::path::PathBuf;
+use std::thread::ScopedJoinHandle;
 
 /// Names the `cloud.json` of the real cloud for the tests.
 const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
@@ -80,9 +81,18 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
 }
 
 fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
-    // Without them the tests that need them say so.
-    steps.check("build the programs with holes", || build::holes(repo));
-    let cloud = if test.without_openstack { None } else { real_openstack(repo, steps) };
+    let cloud = std::thread::scope(|threads| {
+        // Its services start while programs are built.
+        let starting = (!test.without_openstack).then(|| threads.spawn(|| real_openstack(repo)));
+        // Without them the tests that need them say so.
+        steps.check("build the programs with holes", || build::holes(repo));
+        let started = |starting: ScopedJoinHandle<'_, Result<RealCloud>>| {
+            let started = || starting.join().unwrap_or_else(|_| Err(anyhow!("it could not be started")));
+            // Where it cannot start, that is a failure, and the simulator is tested alone.
+            steps.need("real OpenStack, what was left of its start", started).ok()
+        };
+        starting.and_then(started)
+    });
     steps.check("integration tests", || {
         render::setup()?;
         setup::tools(&TOOLS)?;
@@ -112,15 +122,11 @@ struct RealCloud {
     guard: Option<Guard>,
 }
 
-/// Where it cannot start, that is a failure, and the simulator is tested alone.
-fn real_openstack(repo: &Repo, steps: &mut Steps) -> Option<RealCloud> {
-    let up = || {
-        let was_up = openstack::is_up(repo)?;
-        let file = openstack::up(repo)?;
-        let guard = if was_up { None } else { Some(openstack::guard(repo)?) };
-        Ok(RealCloud { file, guard })
-    };
-    steps.need("real OpenStack", up).ok()
+fn real_openstack(repo: &Repo) -> Result<RealCloud> {
+    let was_up = openstack::is_up(repo)?;
+    let file = openstack::up(repo)?;
+    let guard = if was_up { None } else { Some(openstack::guard(repo)?) };
+    Ok(RealCloud { file, guard })
 }
 
 /// A filter for tests of all kinds need not be the name of an attack, and is none

@@ -27,7 +27,7 @@ mod panic;
 pub mod poll;
 pub mod random;
 pub mod registry;
-#[cfg(all(target_family = "wasm", feature = "system"))]
+#[cfg(all(target_os = "wasi", feature = "system"))]
 mod system;
 mod types;
 

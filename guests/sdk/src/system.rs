@@ -1,16 +1,18 @@
 //! What the standard library asks of a system, answered from the imports of `wit/`.
 //!
-//! std reaches WASI through libc, and an adapter in every component translates
-//! that into two dozen interfaces of files, terminals and streams, which a call
-//! pays for before it begins. But libc names each of its imports by a symbol, and
-//! who defines the symbol is asked instead. So a guest has no files and no
-//! environment because there is nothing that could give it any; clocks, sleep and
-//! what it prints work. libcs that know nothing of these symbols go on to use WASI.
+//! A libc on WASI's first preview needs an adapter in the component, which imports
+//! interfaces of files, terminals and streams that every call pays for before it
+//! begins. But libc names each of its imports by a symbol, and who defines the
+//! symbol is asked instead. So a guest has no files and no environment because
+//! there is nothing that could give it any; clocks, sleep and what it prints work.
+//! A libc on the second preview does not ask for these symbols, and uses WASI.
+//! They are exports of the guest's module, though nobody calls them from outside.
 
 #![allow(unsafe_code)]
 
 use crate::bindings::bosh::cpi::{clock, log, random};
 use std::slice;
+use std::sync::OnceLock;
 
 /// An error number of WASI, or none.
 type Errno = i32;
@@ -27,6 +29,8 @@ const STDERR: i32 = 2;
 const REALTIME: i32 = 0;
 const MONOTONIC: i32 = 1;
 const NS_PER_MS: u64 = 1_000_000;
+
+const PRINTED: usize = 64 * 1024;
 
 /// Defines functions of `wasi_snapshot_preview1` under libc's names for them.
 macro_rules! system {
@@ -51,7 +55,7 @@ macro_rules! no_descriptor {
 /// A piece of memory that libc hands over.
 #[repr(C)]
 struct Piece {
-    start: *mut u8,
+    start: *const u8,
     length: usize,
 }
 
@@ -98,9 +102,26 @@ fn put<T>(place: *mut T, value: T) -> Errno {
     SUCCESS
 }
 
+/// Finer than milliseconds, which names and seeds are made of.
+fn now() -> u64 {
+    static START: OnceLock<(u64, u64)> = OnceLock::new();
+    let (now, then) = START.get_or_init(|| (clock::now_ms() * NS_PER_MS, clock::monotonic_ns()));
+    now + (clock::monotonic_ns() - then)
+}
+
+/// What libc hands over to be read, which for nothing may be no place at all.
+fn read<'a, T>(start: *const T, count: usize) -> &'a [T] {
+    // SAFETY: libc passes memory of its own, as much as it says.
+    if count == 0 { &[] } else { unsafe { slice::from_raw_parts(start, count) } }
+}
+
+fn is_standard(descriptor: i32) -> bool {
+    (STDIN..=STDERR).contains(&descriptor)
+}
+
 fn time(clock: i32) -> Option<u64> {
     match clock {
-        REALTIME => Some(clock::now_ms() * NS_PER_MS),
+        REALTIME => Some(now()),
         MONOTONIC => Some(clock::monotonic_ns()),
         _ => None,
     }
@@ -112,9 +133,7 @@ system! {
     fn environ_sizes_get(count: *mut usize, bytes: *mut usize) { put(count, 0) + put(bytes, 0) }
     fn environ_get(_variables: *mut *mut u8, _text: *mut u8) { SUCCESS }
 
-    fn clock_res_get(clock: i32, resolution: *mut u64) {
-        if clock == REALTIME { put(resolution, NS_PER_MS) } else { put(resolution, 1) }
-    }
+    fn clock_res_get(_clock: i32, resolution: *mut u64) { put(resolution, 1) }
     fn clock_time_get(clock: i32, _precision: u64, now: *mut u64) {
         time(clock).map_or(NOTSUP, |time| put(now, time))
     }
@@ -134,9 +153,11 @@ system! {
     }
     fn sched_yield() { SUCCESS }
     fn random_get(start: *mut u8, length: usize) {
-        // SAFETY: libc passes memory of its own.
-        let memory = unsafe { slice::from_raw_parts_mut(start, length) };
-        for part in memory.chunks_mut(1024) {
+        if length == 0 {
+            return SUCCESS;
+        }
+        // SAFETY: libc passes memory of its own, as much as it says.
+        for part in unsafe { slice::from_raw_parts_mut(start, length) }.chunks_mut(1024) {
             let bytes = random::bytes(part.len() as u32);
             if bytes.len() != part.len() {
                 return IO;
@@ -152,22 +173,22 @@ system! {
         }
         let stream = if descriptor == STDERR { log::Output::Stderr } else { log::Output::Stdout };
         let mut total = 0;
-        // SAFETY: libc passes as many pieces of memory as it says.
-        for Piece { start, length } in unsafe { slice::from_raw_parts(pieces, count) } {
-            log::print(stream, unsafe { slice::from_raw_parts(*start, *length) });
+        for Piece { start, length } in read(pieces, count) {
+            // As much at a time as a host call always may carry.
+            read(*start, *length).chunks(PRINTED).for_each(|part| log::print(stream, part));
             total += length;
         }
         put(written, total)
     }
-    fn fd_read(descriptor: i32, _pieces: *const Piece, _count: usize, read: *mut usize) {
-        if descriptor == STDIN { put(read, 0) } else { BADF }
+    fn fd_read(descriptor: i32, _pieces: *const Piece, _count: usize, length: *mut usize) {
+        if descriptor == STDIN { put(length, 0) } else { BADF }
     }
     fn fd_fdstat_get(descriptor: i32, about: *mut Descriptor) {
-        if descriptor > STDERR { return BADF; }
+        if !is_standard(descriptor) { return BADF; }
         put(about, Descriptor { kind: 0, flags: 0, rights: u64::MAX, rights_inheriting: 0 })
     }
     fn fd_close(descriptor: i32) {
-        if descriptor > STDERR { BADF } else { SUCCESS }
+        if is_standard(descriptor) { SUCCESS } else { BADF }
     }
 }
 

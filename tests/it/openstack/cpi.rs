@@ -10,7 +10,7 @@ mod faults;
 mod gone;
 mod least;
 mod life;
-mod matrix;
+pub(crate) mod matrix;
 mod plays;
 mod pools;
 mod refused;

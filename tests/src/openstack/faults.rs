@@ -249,7 +249,9 @@ mod tests {
         let (planned, hits) = Planned::new(Rule::step(&step), Fault::ResetBefore);
         for (target, struck) in [("/a", false), ("/b", false), ("/b", true), ("/b", false), ("/a", false)] {
             let request = Request::new("GET", &format!("/v2.1{target}"), Vec::new());
-            assert_eq!(planned.strike(Service::Compute, &request).is_some(), struck, "{target}");
+            let one = planned.strike(Service::Compute, &request);
+            assert_eq!(one.is_some(), struck, "{target}");
+            one.iter().for_each(|one| one.count(false));
         }
         assert_eq!(hits.count(), 1);
     }
@@ -271,6 +273,18 @@ mod tests {
             struck.push(planned.strike(service, &request(method, target)).is_some());
         }
         assert_eq!(struck, [false, false, false, true, true, false]);
-        assert_eq!(hits.count(), 2);
+        assert_eq!(hits.count(), 0);
+    }
+
+    #[test]
+    fn a_fault_counts_when_it_happens() {
+        for (fault, early, late) in [(Fault::StallBefore, 1, 1), (Fault::StallAfter, 0, 1), (Fault::ResetAfter, 0, 1)] {
+            let (planned, hits) = Planned::new(Rule::any(), fault);
+            let struck = planned.strike(Service::Compute, &Request::new("GET", "/v2.1/servers", Vec::new()));
+            struck.iter().for_each(|struck| struck.count(false));
+            assert_eq!(hits.count(), early);
+            struck.iter().for_each(|struck| struck.count(true));
+            assert_eq!(hits.count(), late);
+        }
     }
 }
