@@ -1,5 +1,5 @@
-//! The corpus in as many parts as there are cores, each in namespaces of its
-//! own, and their tables as one: most of what a case does is wait.
+//! The corpus in twice as many parts as there are cores, each in namespaces of
+//! its own, and their tables as one: most of what a case does is wait.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -36,7 +36,7 @@ impl Part {
 
 /// Runs all parts at once and prints their tables as one.
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, String> {
-    let of = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let of = 2 * std::thread::available_parallelism().map_or(1, usize::from).min(2);
     let this = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
     let start = |number: usize| {
         let mut command = Command::new(&this);

@@ -10,6 +10,10 @@ use crate::repo::Repo;
 use anyhow::{Result, anyhow, bail};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Packages are installed by one thread at a time: apt's lists have one lock.
+static PACKAGES_CHANGE: Mutex<()> = Mutex::new(());
 
 /// What guests are compiled for: comes out of the linker as a component.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
@@ -60,6 +64,7 @@ pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
 
 /// Programs that tests run, installed by their packages where they are missing.
 pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
+    let _alone = alone();
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let missing =
         |(program, _): &&(&str, &str)| !std::env::split_paths(&paths).any(|path| path.join(program).is_file());
@@ -72,6 +77,11 @@ pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
         bail!("these packages are missing: {0}; on Debian: sudo apt-get install {0}", packages.join(" "));
     }
     apt_install(&packages)
+}
+
+/// Held by whoever looks for packages and installs what is missing.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    PACKAGES_CHANGE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn debian(repo: &Repo) -> Result<Toolchain> {

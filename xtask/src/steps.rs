@@ -4,7 +4,8 @@
 //! A step that others build on stops everything when it fails (`need`); the rest
 //! go on, so that one run shows every problem (`check`).
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// How a step ended that did not fail.
@@ -86,6 +87,11 @@ impl Steps {
         }
         Ok(())
     }
+}
+
+/// What a thread beside the steps came to.
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(anyhow!("it panicked")))
 }
 
 fn begin(name: &str) -> Instant {

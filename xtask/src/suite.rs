@@ -14,11 +14,11 @@ use crate::fuzz;
 use crate::release::render;
 use crate::repo::Repo;
 use crate::setup;
-use crate::steps::Steps;
+use crate::steps::{Steps, joined};
 use crate::tidy;
 use anyhow::{Result, anyhow};
 use std::path::PathBuf;
-use std::thread::ScopedJoinHandle;
+use std::thread::{self, ScopedJoinHandle};
 
 /// Names the `cloud.json` of the real cloud for the tests.
 const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
@@ -28,7 +28,7 @@ const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Tests of programs wait more than they compute.
 fn threads() -> usize {
-    2 * std::thread::available_parallelism().map_or(1, usize::from)
+    2 * thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What the tests run beside our programs, by the package that has it.
@@ -65,37 +65,32 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
     if wanted(Part::Lint) {
         lint(repo, &mut steps);
     }
-    if wanted(Part::Unit) {
-        unit(repo, &mut steps, rest);
-    }
-    if wanted(Part::Guests) {
-        steps.check("unit tests: guests", || run_tests(repo.cargo_guests("test").arg("--workspace"), rest));
-    }
-    if wanted(Part::Integration) {
-        integration(repo, &mut steps, test);
-    }
+    thread::scope(|threads| {
+        // They start while there is something to build.
+        let surroundings = wanted(Part::Integration).then(|| threads.spawn(|| surroundings(repo, test)));
+        if wanted(Part::Unit) {
+            unit(repo, &mut steps, rest);
+        }
+        if wanted(Part::Guests) {
+            steps.check("unit tests: guests", || run_tests(repo.cargo_guests("test").arg("--workspace"), rest));
+        }
+        if let Some(surroundings) = surroundings {
+            integration(repo, &mut steps, rest, surroundings);
+        }
+    });
     if wanted(Part::Attack) {
         attacks(repo, &mut steps, *only, rest);
     }
     steps.finish()
 }
 
-fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
-    let cloud = std::thread::scope(|threads| {
-        // Its services start while programs are built.
-        let starting = (!test.without_openstack).then(|| threads.spawn(|| real_openstack(repo)));
-        // Without them the tests that need them say so.
-        steps.check("build the programs with holes", || build::holes(repo));
-        let started = |starting: ScopedJoinHandle<'_, Result<RealCloud>>| {
-            let started = || starting.join().unwrap_or_else(|_| Err(anyhow!("it could not be started")));
-            // Where it cannot start, that is a failure, and the simulator is tested alone.
-            steps.need("real OpenStack, what was left of its start", started).ok()
-        };
-        starting.and_then(started)
-    });
+fn integration(repo: &Repo, steps: &mut Steps, rest: &[String], surroundings: Starting<'_>) {
+    // Without them the tests that need them say so.
+    steps.check("build the programs with holes", || build::holes(repo));
+    // Where it cannot start, that is a failure, and the simulator is tested alone.
+    let started = steps.need("tools and real OpenStack, what was left of their start", || joined(surroundings));
+    let cloud = started.ok().flatten();
     steps.check("integration tests", || {
-        render::setup()?;
-        setup::tools(&TOOLS)?;
         let mut cargo = repo.cargo_static("test");
         cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
         cargo.env(build::DIST, repo.dist()).env(build::HOLES, repo.holes());
@@ -106,7 +101,7 @@ fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
         if std::env::var_os(THREADS).is_none() {
             cargo.env(THREADS, threads().to_string());
         }
-        run_tests(&mut cargo, &test.rest)
+        run_tests(&mut cargo, rest)
     });
     if let Some(guard) = cloud.and_then(|cloud| cloud.guard) {
         steps.check("end of the real OpenStack", || {
@@ -115,6 +110,16 @@ fn integration(repo: &Repo, steps: &mut Steps, test: &Test) {
         });
     }
 }
+
+/// What integration tests find beside our programs, installed and started: the
+/// real cloud, unless nobody wants it.
+fn surroundings(repo: &Repo, test: &Test) -> Result<Option<RealCloud>> {
+    render::setup()?;
+    setup::tools(&TOOLS)?;
+    if test.without_openstack { Ok(None) } else { real_openstack(repo).map(Some) }
+}
+
+type Starting<'a> = ScopedJoinHandle<'a, Result<Option<RealCloud>>>;
 
 struct RealCloud {
     file: PathBuf,
@@ -136,7 +141,7 @@ fn attacks(repo: &Repo, steps: &mut Steps, only: Option<Part>, rest: &[String]) 
         steps.check("attacks", || attack::corpus(repo, &repo.dist(), rest));
     }
     if rest.is_empty() {
-        steps.check("fuzz targets", || fuzz::run(repo, fuzz::DEFAULT_SECONDS));
+        steps.check("fuzz targets", || fuzz::test(repo));
     }
 }
 

@@ -42,7 +42,10 @@ thread_local! {
 pub(crate) fn body(data: &[u8]) {
     let Some(parts) = parts(data) else { return };
     // A guest that knows a secret may send it.
-    if [AGENT, TOKEN, PASSWORD].iter().any(|secret| parts.iter().take(2).any(|part| part.contains(secret))) {
+    if [AGENT, TOKEN, PASSWORD]
+        .iter()
+        .any(|secret| parts.iter().take(2).any(|part| shows(part.as_bytes(), secret.as_bytes())))
+    {
         return;
     }
     let vault = Arc::new(Vault::new());
@@ -75,8 +78,7 @@ pub(crate) fn body(data: &[u8]) {
     logins.iter().for_each(|login| check_login(login));
     own.iter().for_each(|request| check_arrived(request, &seal, text.contains(&seal)));
     // Whoever takes the password may make a token of it.
-    let tokens: Vec<String> = answers.iter().filter_map(|answer| token_in(answer)).collect();
-    let told = tokens.iter().any(|token| token.contains(PASSWORD));
+    let told = answers.iter().any(|answer| shows(answer, PASSWORD.as_bytes()));
     assert!(told || !own.iter().any(|request| shows(request, PASSWORD.as_bytes())), "the password arrives");
     let token = answers.first().filter(|_| !logins.is_empty()).and_then(|answer| token_in(answer));
     let secrets =

@@ -70,7 +70,7 @@ fn capture(at: usize, word: &str) -> Option<Capture> {
     Some(Capture { method: "GET".into(), path, place: word.parse().ok()?, name: format!("captured-{at}") })
 }
 
-/// Below fields with such names there is nothing but null and seals.
+/// Below fields with such names there is nothing but null, empty texts and seals.
 fn check_fields(value: &Value, inside: bool, vault: &Vault) {
     match value {
         Value::Object(fields) => {
@@ -81,7 +81,7 @@ fn check_fields(value: &Value, inside: bool, vault: &Vault) {
         }
         Value::Array(items) => items.iter().for_each(|item| check_fields(item, inside, vault)),
         Value::Null => {}
-        Value::String(text) if vault.open(text).is_some() => {}
+        Value::String(text) if text.is_empty() || vault.open(text).is_some() => {}
         other => assert!(!inside, "the guest gets {other}"),
     }
 }

@@ -45,6 +45,7 @@ const PYTHONS: [&str; 3] = ["3.10", "3.11", "3.12"];
 const POLL: (&str, &str) = ("time.sleep(0.5)", "time.sleep(0.02)");
 
 pub(super) fn debian(lab: &Lab) -> Result<()> {
+    let _alone = setup::alone();
     let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !setup::is_installed(package)).collect();
     let unpacked = lab.home.join("rabbitmq");
     if missing.is_empty() && unpacked.exists() {
