@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod agent;
+pub mod arena;
 pub mod audit;
 pub mod bindings;
 pub mod commands;

@@ -1,6 +1,7 @@
 //! One call of a guest: its capabilities put together, run, and accounted for.
 
 use crate::agent::{self, AgentSession, VmSpec};
+use crate::arena::Arena;
 use crate::audit::{Audit, Used};
 use crate::bindings::bosh::cpi::config::CallInfo;
 use crate::component::prepared::{CacheEvent, Prepared};
@@ -73,6 +74,7 @@ pub struct Ran {
 
 pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let Session { config, request, call, vault, log, audit, watch } = session;
+    Arena::expect_call();
     let method = call.method();
     let limits = &config.limits;
     let ending = Arc::new(Ending::new(limits, method));

@@ -30,6 +30,11 @@ pub fn file(metadata: &Metadata) -> Result<u32, String> {
     Ok(metadata.mode())
 }
 
+/// What is read in one go fits with a little to spare, by which its end is seen.
+pub fn room(metadata: &Metadata, max_bytes: u64) -> usize {
+    usize::try_from(metadata.len().min(max_bytes)).map_or(0, |bytes| bytes + 64)
+}
+
 /// The text of a file that decides about trust, and the file's mode.
 pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), String> {
     let unreadable = |error: std::io::Error| format!("cannot be read ({error})");
@@ -39,8 +44,9 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), String> {
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .map_err(|error| format!("{}; check the path and that this user may read it", unreadable(error)))?;
-    let mode = file(&opened.metadata().map_err(unreadable)?)?;
-    let mut text = String::new();
+    let metadata = opened.metadata().map_err(unreadable)?;
+    let mode = file(&metadata)?;
+    let mut text = String::with_capacity(room(&metadata, max_bytes));
     Read::by_ref(&mut opened).take(max_bytes + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > max_bytes {
         let (amount, unit) = if max_bytes < 1 << 20 { (max_bytes >> 10, "KiB") } else { (max_bytes >> 20, "MiB") };

@@ -9,6 +9,7 @@
 mod chart;
 mod growth;
 mod https;
+mod order;
 mod program;
 mod report;
 mod rounds;
@@ -19,6 +20,9 @@ mod throughput;
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Asks for the list of functions alone.
+const ORDER: &str = "--order";
 
 /// What is measured, how long, and where the peers are.
 pub(crate) struct Bench {
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == Path::new(program::ALONE) => {
             program::alone(rest).map(|()| 0).map_err(|error| error.to_string())
         }
+        Some((first, rest)) if first == Path::new(ORDER) => parsed(rest).and_then(|(bench, out)| order(&bench, &out)),
         _ => parsed(&words).and_then(|(bench, out)| run(&bench, &out)),
     };
     match done {
@@ -77,6 +82,13 @@ fn parsed(words: &[PathBuf]) -> Result<(Bench, PathBuf), String> {
     };
     let files = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
     Ok((Bench { quick, job: (*job).clone(), peers: (*peers).clone(), files }, (*out).clone()))
+}
+
+/// Writes the list; no bar was missed.
+fn order(bench: &Bench, out: &Path) -> Result<usize, String> {
+    let names = order::names(bench)?;
+    tests::job::write(&out.join("hot.order"), (names.join("\n") + "\n").as_bytes());
+    Ok(0)
 }
 
 /// How many bars were missed.

@@ -34,9 +34,12 @@ The two to begin with:
                      every reader of hostile bytes, or of one of them, for a
                      minute or N; needs a C++ compiler
 
-  bench [--quick]    Measure the runtime beside native programs in one run: what a
+  bench [--quick|--order]
+                     Measure the runtime beside native programs in one run: what a
                      call costs from nothing, HTTPS, many at once, images, growth.
-                     Wants a quiet machine; `--quick` takes less than two minutes
+                     Wants a quiet machine; `--quick` takes less than two minutes.
+                     `--order` measures nothing: it writes runtime/hot.order, the
+                     functions that calls run, for the linker to lay side by side
 
 On the way there:
   setup              Install what building guests needs, or say what is missing
@@ -161,11 +164,19 @@ pub(crate) struct Fuzz {
     pub(crate) minutes: Option<u64>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bench {
+    Full,
+    Quick,
+    /// The list of functions alone.
+    Order,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
     Attack(Attack),
-    Bench { quick: bool },
+    Bench(Bench),
     Setup,
     Build,
     Cloud { direction: Direction, cloud: Cloud },
@@ -212,9 +223,10 @@ fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
 
 fn bench(words: &[String]) -> Result<Task, String> {
     match words {
-        [] => Ok(Task::Bench { quick: false }),
-        [flag] if flag == "--quick" => Ok(Task::Bench { quick: true }),
-        _ => Err("`bench` takes `--quick` or nothing".to_owned()),
+        [] => Ok(Task::Bench(Bench::Full)),
+        [flag] if flag == "--quick" => Ok(Task::Bench(Bench::Quick)),
+        [flag] if flag == "--order" => Ok(Task::Bench(Bench::Order)),
+        _ => Err("`bench` takes `--quick`, `--order` or nothing".to_owned()),
     }
 }
 

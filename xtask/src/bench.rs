@@ -4,7 +4,7 @@
 //! program `bench` of the tests crate, which measures. Table, JSON and chart end
 //! up in `target/bench`.
 
-use crate::arguments::Job;
+use crate::arguments::{Bench, Job};
 use crate::build;
 use crate::command;
 use crate::files;
@@ -16,12 +16,12 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// What the peers are built and run with, by the package that has it.
-const TOOLS: [(&str, &str); 3] = [("go", "golang-go"), ("ruby", "ruby"), ("curl", "curl")];
+const TOOLS: [(&str, &str); 4] = [("go", "golang-go"), ("ruby", "ruby"), ("curl", "curl"), ("valgrind", "valgrind")];
 
 /// Peers in Rust, by the name of their program.
 const NATIVE: [&str; 2] = ["peer-echo", "peer-https"];
 
-pub(crate) fn run(repo: &Repo, quick: bool) -> Result<()> {
+pub(crate) fn run(repo: &Repo, how: Bench) -> Result<()> {
     let out = repo.root.join("target/bench");
     let (peers, laid_out) = (out.join("peers"), out.join("job"));
     let mut steps = Steps::new();
@@ -31,10 +31,17 @@ pub(crate) fn run(repo: &Repo, quick: bool) -> Result<()> {
     let job = Job { out: laid_out.clone(), no_build: true, ..Job::default() };
     steps.need("lay out a job", || job::lay_out(repo, &job, &Given::new(repo, &job)?))?;
     let program = steps.need("build the measuring program", || built(repo))?;
+    let mut bench = command::new(program);
+    bench.env(build::DIST, repo.dist());
+    if how == Bench::Order {
+        steps.check("order", || {
+            command::run(bench.arg("--order").args([&laid_out, &peers, &out]))?;
+            files::copy(&out.join("hot.order"), &repo.root.join(build::ORDER), 0o644)
+        });
+        return steps.finish();
+    }
     steps.check("measure", || {
-        let mut bench = command::new(program);
-        bench.args(quick.then_some("--quick")).args([&laid_out, &peers, &out]).env(build::DIST, repo.dist());
-        command::run(&mut bench)
+        command::run(bench.args((how == Bench::Quick).then_some("--quick")).args([&laid_out, &peers, &out]))
     });
     eprintln!("\nthe figures as JSON and as a chart: {}", out.display());
     steps.finish()

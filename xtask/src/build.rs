@@ -30,6 +30,10 @@ pub(crate) const HOT: &str = "wasm-cpi-run";
 /// Optimised as a whole: a process per call lives on few pages and short paths.
 pub(crate) const WHOLE: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
 
+/// The functions that calls run, by their names to the linker, which lays them side
+/// by side: `cargo xtask bench --order` writes it. A name that is gone is passed over.
+pub(crate) const ORDER: &str = "runtime/hot.order";
+
 /// Where tests find the binaries and guests.
 pub(crate) const DIST: &str = "WASM_CPI_DIST";
 
@@ -46,10 +50,10 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
 /// Set-up and build, as the first steps of whatever needs the binaries.
 pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
     let toolchain = steps.need("set-up", || setup::run(repo))?;
+    steps.need("build the tool", || tool(repo))?;
     thread::scope(|threads| {
-        // Another compiler, in a directory of its own, for the core that the rest leaves idle.
+        // To optimise as a whole takes one core; they have a compiler and a directory of their own.
         let guests = threads.spawn(|| guests(repo, &toolchain));
-        steps.need("build the tool", || tool(repo))?;
         steps.need("build the hot binary", || hot(repo))?;
         steps.need("build the guests, what was left of it", || joined(guests))
     })
@@ -63,8 +67,13 @@ fn tool(repo: &Repo) -> Result<()> {
 
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("rustc");
-    cargo.args(["--release", "--package", "wasm-cpi", "--bin", HOT]);
-    command::run(cargo.args(WHOLE))?;
+    cargo.args(["--release", "--package", "wasm-cpi", "--bin", HOT]).args(WHOLE);
+    // Of the root directory, where the linker runs: a full path would be part of what is built.
+    if repo.links_with_lld()? {
+        let order = format!("link-arg=-Wl,--symbol-ordering-file={ORDER},--no-warn-symbol-ordering");
+        cargo.args(["-C", &order]);
+    }
+    command::run(&mut cargo)?;
     publish(&repo.dist(), &repo.built(HOT), HOT, 0o755)
 }
 

@@ -56,7 +56,7 @@ fn run(words: &[String]) -> Result<()> {
         Task::Help => Ok(()),
         Task::Setup => setup::run(&repo).map(drop),
         Task::Attack(attack) => attack::run(&repo, &attack),
-        Task::Bench { quick } => bench::run(&repo, quick),
+        Task::Bench(how) => bench::run(&repo, how),
         Task::Build => build::run(&repo),
         Task::Cloud { direction, cloud } => cloud::run(&repo, direction, cloud),
         Task::Demo => demo::run(&repo),

@@ -3,9 +3,17 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use wasm_cpi::arena::Arena;
 use wasm_cpi::config::ConfigArg;
 
+/// How it is laid out; another one is another build.
+const _: &str = include_str!("../../hot.order");
+
+#[global_allocator]
+static MEMORY: Arena = Arena;
+
 fn main() -> ExitCode {
+    Arena::begin();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match read(&arguments) {
         Some(config) => wasm_cpi::commands::run::run(&config),

@@ -11,7 +11,7 @@
 use crate::component::description::Description;
 use crate::component::source::Stamp;
 use crate::holes::Check;
-use crate::trust::trusted;
+use crate::trust::{room, trusted};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -242,9 +242,10 @@ impl Cache {
     /// The content, and when it was written.
     fn read_trusted(&self, name: &str, max: u64) -> Result<(Vec<u8>, i128), Miss> {
         let failed = |error: std::io::Error| Miss::Doubt(format!("{name}: {error}"));
-        let mut bytes = Vec::new();
         let file = self.open_trusted(name)?;
-        let stamp = Stamp::from(&file.metadata().map_err(failed)?);
+        let metadata = file.metadata().map_err(failed)?;
+        let stamp = Stamp::from(&metadata);
+        let mut bytes = Vec::with_capacity(room(&metadata, max));
         file.take(max).read_to_end(&mut bytes).map_err(failed)?;
         Ok((bytes, stamp.written_ns()))
     }

@@ -78,27 +78,33 @@ fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
         let pair = |byte: &u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
         add(HEX, Zeroizing::new(bytes.iter().flat_map(pair).collect::<Vec<u8>>()));
     }
+    let mut padded = Zeroizing::new(Vec::with_capacity(bytes.len() + 2));
+    padded.extend([0, 0]);
+    padded.extend_from_slice(bytes);
     for offset in (0..3).filter(|_| Check::FormBase64.on()) {
-        let text = aligned(bytes, offset);
-        // Written in the alphabet for URLs.
-        let other = text.iter().map(|byte| match byte {
-            b'+' => b'-',
-            b'/' => b'_',
-            same => *same,
-        });
-        let other = Zeroizing::new(other.collect::<Vec<u8>>());
+        let text = aligned(&padded[2 - offset..], offset);
+        if text.iter().any(|byte| b"+/".contains(byte)) {
+            add(BASE64, for_urls(&text));
+        }
         add(BASE64, text);
-        add(BASE64, other);
     }
 }
 
-/// The base64 characters that depend on `bytes` alone when `offset` (mod 3)
-/// bytes stand before them.
-fn aligned(bytes: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
-    let mut padded = Zeroizing::new(vec![0; offset]);
-    padded.reserve_exact(bytes.len());
-    padded.extend_from_slice(bytes);
-    let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*padded));
+/// Written in the alphabet for URLs.
+fn for_urls(base64: &[u8]) -> Zeroizing<Vec<u8>> {
+    let other = base64.iter().map(|byte| match byte {
+        b'+' => b'-',
+        b'/' => b'_',
+        same => *same,
+    });
+    Zeroizing::new(other.collect())
+}
+
+/// The base64 characters that depend on the bytes behind the first `offset` alone.
+fn aligned(padded: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
+    let mut encoded = Zeroizing::new(STANDARD_NO_PAD.encode(padded).into_bytes());
     let (start, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
-    Zeroizing::new(encoded.as_bytes()[start..end].to_vec())
+    encoded.truncate(end);
+    encoded.drain(..start);
+    encoded
 }

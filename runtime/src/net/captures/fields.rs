@@ -4,9 +4,7 @@
 //! neither JSON nor XML are left alone; one that begins like them, names such a
 //! field and cannot be read is not for the guest.
 
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
+use memchr::memmem;
 use serde_json::Value;
 
 use crate::holes::Check;
@@ -31,17 +29,20 @@ const HANDED_OUT: [&str; 9] = [
 
 /// Hints that one of the names occurs, so that most bodies need no parsing. An
 /// escape may hide any letter.
-static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let hints = ["adminpass", "admin_pass", "admin-pass", "privatekey", "private_key", "private-key"];
-    automaton(hints.into_iter().chain(["userdata", "user_data", "user-data", ESCAPE]))
-});
+const HINTS: [&str; 10] = [
+    "adminpass",
+    "admin_pass",
+    "admin-pass",
+    "privatekey",
+    "private_key",
+    "private-key",
+    "userdata",
+    "user_data",
+    "user-data",
+    ESCAPE,
+];
 
-static HINTS_OF_HANDED_OUT: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| automaton(["password", "secret", "token"].into_iter()));
-
-fn automaton(hints: impl Iterator<Item = &'static str>) -> Option<AhoCorasick> {
-    AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
-}
+const HINTS_OF_HANDED_OUT: [&str; 3] = ["password", "secret", "token"];
 
 const ESCAPE: &str = "\\u";
 
@@ -60,8 +61,7 @@ pub(super) fn blank(
 ) -> Result<Option<Vec<u8>>, Unreadable> {
     let handed_out = with_credentials && Check::CredentialsHandedOut.on();
     let is_unwanted = |name: &str| is_one_of(name, &NAMES) || (handed_out && is_one_of(name, &HANDED_OUT));
-    let named = hinted(body) || (handed_out && HINTS_OF_HANDED_OUT.as_ref().is_none_or(|hints| hints.is_match(body)));
-    if !named {
+    if !(hinted(body, &HINTS) || (handed_out && hinted(body, &HINTS_OF_HANDED_OUT))) {
         return Ok(None);
     }
     let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
@@ -72,13 +72,15 @@ pub(super) fn blank(
     };
     match blanked {
         Some(blanked) => Ok(blanked),
-        None if hinted(&without_escapes(document)) => Err(Unreadable),
+        None if hinted(&without_escapes(document), &HINTS) => Err(Unreadable),
         None => Ok(None),
     }
 }
 
-fn hinted(body: &[u8]) -> bool {
-    HINTS.as_ref().is_none_or(|hints| hints.is_match(body))
+/// In whatever case.
+fn hinted(body: &[u8], hints: &[&str]) -> bool {
+    let body = body.to_ascii_lowercase();
+    hints.iter().any(|hint| memmem::find(&body, hint.as_bytes()).is_some())
 }
 
 /// With letters in place of their escapes, and no hint where there is another escape.

@@ -9,7 +9,10 @@ use tests::{CLOUD_ERROR, NOT_SUPPORTED};
 #[test]
 fn a_deployment_comes_and_goes_with_each_version_and_login_and_nothing_stays() {
     on_each_cloud(|name, gateway| {
-        for (version, way) in [(1, Way::Password), (2, Way::Credential), (3, Way::ProjectId)] {
+        let lives = [(1, Way::Password), (2, Way::Credential), (3, Way::ProjectId)];
+        // The last of them is played on real services where grants are tested, in `least`.
+        let lives = if name == "simulator" { &lives[..] } else { &lives[..2] };
+        for &(version, way) in lives {
             let cpi = Cpi::by(gateway, way).version(version).set("enable_auto_anti_affinity", json!(true));
             let before = cpi.api.contents();
             live(&cpi);
