@@ -1,16 +1,18 @@
 //! Memory for a process that lives as long as one call.
 //!
 //! Most of what a call allocates is small, made while it starts, and kept until it
-//! ends. So the first thread takes such pieces one after the other from a fixed
-//! arena and gives none back but the last; large ones, those of other threads, and
-//! whatever comes when the arena is full are the C library's as ever.
+//! ends. So the first thread takes such pieces one after the other from an arena
+//! and gives none back but the last; large ones, those of other threads, and
+//! whatever comes when the arena is full are the C library's as ever. It lies where
+//! the kernel likes, between pages that nobody can touch.
 
 #![expect(unsafe_code, reason = "an allocator hands out memory, and no type can tell whose it is")]
 
-use rustix::mm::{Advice, madvise};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A call that asks no cloud fits in.
 const BYTES: usize = 1 << 20;
@@ -26,13 +28,8 @@ const LARGEST: usize = 16 << 10;
 /// The `NEXT` of a thread that has no arena: behind every end, and the end of nothing.
 const NONE: usize = BYTES + 1;
 
-#[repr(C, align(4096))]
-struct Space(UnsafeCell<[u8; BYTES]>);
-
-// SAFETY: parts of it are handed out by the one thread that began, each to one owner.
-unsafe impl Sync for Space {}
-
-static SPACE: Space = Space(UnsafeCell::new([0; BYTES]));
+/// Where it begins, once there is one; then for ever.
+static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 thread_local! {
     /// Where the free rest begins.
@@ -42,10 +39,11 @@ thread_local! {
 pub struct Arena;
 
 impl Arena {
-    /// The calling thread takes from the arena from now on, if it is the first to ask.
+    /// The calling thread takes from the arena from now on, if it is the first to
+    /// ask. Without memory for one all goes on as it was.
     pub fn begin() {
-        static BEGUN: AtomicBool = AtomicBool::new(false);
-        if !BEGUN.swap(true, Ordering::Relaxed) {
+        let Some(base) = map() else { return };
+        if BASE.compare_exchange(ptr::null_mut(), base, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             NEXT.set(0);
         }
     }
@@ -61,24 +59,38 @@ impl Arena {
     }
 
     fn base() -> *mut u8 {
-        SPACE.0.get().cast()
+        BASE.load(Ordering::Relaxed)
     }
 
     fn take(layout: Layout) -> Option<*mut u8> {
         let start = NEXT.get().next_multiple_of(layout.align());
         let end = start.checked_add(layout.size())?;
-        if layout.size() > LARGEST || end > BYTES {
+        // Where a page may begin is all that is known of where the arena does.
+        if layout.size() > LARGEST || layout.align() > PAGE || end > BYTES {
             return None;
         }
         NEXT.set(end);
-        // SAFETY: `start` is at most `BYTES`.
+        // SAFETY: this thread has the arena, and `start` is at most `BYTES`.
         Some(unsafe { Arena::base().add(start) })
     }
 
     /// Where in the arena a piece begins, if it is one of it.
     fn offset(piece: *mut u8) -> Option<usize> {
-        let offset = piece.addr().wrapping_sub(Arena::base().addr());
-        (offset < BYTES).then_some(offset)
+        let base = Arena::base();
+        let offset = piece.addr().wrapping_sub(base.addr());
+        (!base.is_null() && offset < BYTES).then_some(offset)
+    }
+}
+
+/// Room for an arena, with a page before and behind it that nobody can touch.
+fn map() -> Option<*mut u8> {
+    let open = MprotectFlags::READ | MprotectFlags::WRITE;
+    // SAFETY: memory that is new belongs to nobody.
+    unsafe {
+        let all = mmap_anonymous(ptr::null_mut(), BYTES + 2 * PAGE, ProtFlags::empty(), MapFlags::PRIVATE).ok()?;
+        let base = all.byte_add(PAGE);
+        mprotect(base, BYTES, open).ok()?;
+        Some(base.cast())
     }
 }
 
@@ -167,7 +179,8 @@ mod tests {
     /// What is done: take, take zeroed, give back one of those there are, resize one.
     fn steps() -> impl Strategy<Value = Vec<(u8, usize, usize, u32)>> {
         let size = prop_oneof![1..200_usize, 1..LARGEST + 2, 1..8_usize];
-        proptest::collection::vec((0..4_u8, size, any::<usize>(), 0..7_u32), 1..400)
+        let align = prop_oneof![8 => 0..7_u32, 1 => 7..15_u32];
+        proptest::collection::vec((0..4_u8, size, any::<usize>(), align), 1..400)
     }
 
     #[test]

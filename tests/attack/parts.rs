@@ -1,5 +1,5 @@
-//! The corpus in twice as many parts as there are cores, each in namespaces of
-//! its own, and their tables as one: most of what a case does is wait.
+//! The corpus in up to four parts at once, twice as many as there are cores, each
+//! in namespaces of its own, and their tables as one: a case waits a lot.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitCode, Stdio};

@@ -6,7 +6,7 @@ use crate::report::{Bar, Report};
 use crate::rounds::interleaved;
 use crate::starts::{call, request};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tests::servers::{Answer, Authority, Server, Validity, with};
 use tests::{Job, cloud, dist};
 
@@ -20,11 +20,12 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    pub(crate) fn start(bench: &Bench) -> Cloud {
+    pub(crate) fn start(files: &Path) -> Cloud {
         let authority = Authority::new();
         let identity = authority.issue(&["127.0.0.1"], Validity::Now);
         let server = Server::tls(identity.server(None), |_| Answer::ok("hello"));
-        let ca = bench.write("ca.pem", authority.pem());
+        let ca = files.join("ca.pem");
+        tests::job::write(&ca, authority.pem().as_bytes());
         let job = cloud::job(json!([with(server.grant("cloud"), json!({"tls": {"ca": ca}}))]));
         let script = json!([{"op": "http", "url": server.url("/hello")}, {"op": "result", "json": "disk-1"}]);
         let request = request("create_disk", json!([1024, {"probe": script}, null]));
@@ -33,7 +34,7 @@ impl Cloud {
 }
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
-    let Cloud { job, request, server, ca } = Cloud::start(bench);
+    let Cloud { job, request, server, ca } = Cloud::start(bench.files.path());
     let disk = bench.write("https.json", request.to_string());
     let native = bench.write("https-peer.json", json!({"url": server.url("/hello"), "ca": ca}).to_string());
     let all = interleaved(

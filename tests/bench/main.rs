@@ -21,7 +21,7 @@ use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Asks for the list of functions alone.
+/// Asks for the list of functions alone, and says where to write it.
 const ORDER: &str = "--order";
 
 /// What is measured, how long, and where the peers are.
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == Path::new(program::ALONE) => {
             program::alone(rest).map(|()| 0).map_err(|error| error.to_string())
         }
-        Some((first, rest)) if first == Path::new(ORDER) => parsed(rest).and_then(|(bench, out)| order(&bench, &out)),
+        Some((first, [list])) if first == Path::new(ORDER) => order::write(list).map(|()| 0),
         _ => parsed(&words).and_then(|(bench, out)| run(&bench, &out)),
     };
     match done {
@@ -82,13 +82,6 @@ fn parsed(words: &[PathBuf]) -> Result<(Bench, PathBuf), String> {
     };
     let files = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
     Ok((Bench { quick, job: (*job).clone(), peers: (*peers).clone(), files }, (*out).clone()))
-}
-
-/// Writes the list; no bar was missed.
-fn order(bench: &Bench, out: &Path) -> Result<usize, String> {
-    let names = order::names(bench)?;
-    tests::job::write(&out.join("hot.order"), (names.join("\n") + "\n").as_bytes());
-    Ok(0)
 }
 
 /// How many bars were missed.

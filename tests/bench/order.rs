@@ -4,59 +4,53 @@
 //! Valgrind tells, and hardening would hold it as well: what that runs is taken
 //! by its name.
 
-use crate::Bench;
 use crate::https;
 use crate::starts::{create_vm, request};
 use serde_json::json;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use tests::{Job, dist};
+use std::process::Command;
+use tests::{Job, dist, elf};
 
 const HARDENING: [&str; 3] = ["wasm_cpi9hardening", "8landlock", "11seccompiler"];
 
-/// Names as the linker knows them, in the order in which they are met.
-pub(crate) fn names(bench: &Bench) -> Result<Vec<String>, String> {
-    let program = fs::read(dist::hot()).map_err(|error| format!("{}: {error}", dist::hot().display()))?;
-    let symbols: HashSet<&str> =
-        program.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok()).collect();
-    let https::Cloud { job: cloud, request: https, server: _alive, .. } = https::Cloud::start(bench);
+/// Names as the linker knows them, in the order in which they are met, below the
+/// compiler that gave them.
+pub(crate) fn write(list: &Path) -> Result<(), String> {
+    let files = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
+    let symbols = elf::symbols(&dist::hot());
+    let https::Cloud { job: cloud, request: https, server: _alive, .. } = https::Cloud::start(files.path());
     let mut names = Vec::new();
-    for (job, name, request) in [
-        (Job::default(), "info.json", request("info", json!([]))),
-        (Job::default(), "create_vm.json", create_vm(json!({}))),
-        (cloud, "https.json", https),
-    ] {
+    for (job, request) in
+        [(Job::default(), request("info", json!([]))), (Job::default(), create_vm(json!({}))), (cloud, https)]
+    {
         let job = job.configure(|config| config["hardening"] = json!("off"));
-        let request = bench.write(name, request.to_string());
-        names.extend(called(bench, &job.config_file(), &request)?);
+        let file = files.path().join("request.json");
+        tests::job::write(&file, request.to_string().as_bytes());
+        names.extend(called(files.path(), &job.config_file(), &file)?);
     }
-    let mut held: Vec<String> = symbols
-        .iter()
-        .filter(|symbol| symbol.starts_with("_ZN") && HARDENING.iter().any(|name| symbol.contains(name)))
-        .map(|symbol| (*symbol).to_owned())
-        .collect();
-    held.sort();
-    names.extend(held);
+    let held = symbols.keys().filter(|name| HARDENING.iter().any(|part| name.contains(part)));
+    names.extend(held.cloned());
     let mut seen = HashSet::new();
-    names.retain(|name| symbols.contains(name.as_str()) && seen.insert(name.clone()));
-    Ok(names)
+    names.retain(|name| symbols.contains_key(name) && seen.insert(name.clone()));
+    let text = format!("# {}\n{}\n", elf::compiler(), names.join("\n"));
+    tests::job::write(list, text.as_bytes());
+    Ok(())
 }
 
-fn called(bench: &Bench, config: &Path, request: &Path) -> Result<Vec<String>, String> {
-    let out = bench.write("callgrind.out", "");
+fn called(files: &Path, config: &Path, request: &Path) -> Result<Vec<String>, String> {
+    let out = files.join("callgrind.out");
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--demangle=no"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .args([&dist::hot(), Path::new("--config"), config])
         .stdin(File::open(request).map_err(|error| error.to_string())?)
-        .stderr(Stdio::null())
         .output()
         .map_err(|error| format!("valgrind: {error}"))?;
-    let answer = String::from_utf8_lossy(&output.stdout);
+    let (answer, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if !answer.contains(r#""error":null"#) {
-        return Err(format!("{}: {answer}", request.display()));
+        return Err(format!("no call to take them from: {answer}\n{told}"));
     }
     let profile = fs::read_to_string(&out).map_err(|error| error.to_string())?;
     // `fn=(7) name`, or `cfn=` for one that is called; a recursion ends in `'2`.

@@ -16,7 +16,10 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// What the peers are built and run with, by the package that has it.
-const TOOLS: [(&str, &str); 4] = [("go", "golang-go"), ("ruby", "ruby"), ("curl", "curl"), ("valgrind", "valgrind")];
+const TOOLS: [(&str, &str); 3] = [("go", "golang-go"), ("ruby", "ruby"), ("curl", "curl")];
+
+/// What tells which functions a call runs.
+const PROFILER: [(&str, &str); 1] = [("valgrind", "valgrind")];
 
 /// Peers in Rust, by the name of their program.
 const NATIVE: [&str; 2] = ["peer-echo", "peer-https"];
@@ -26,25 +29,32 @@ pub(crate) fn run(repo: &Repo, how: Bench) -> Result<()> {
     let (peers, laid_out) = (out.join("peers"), out.join("job"));
     let mut steps = Steps::new();
     build::everything(repo, &mut steps)?;
+    if how == Bench::Order {
+        steps.need("tools", || setup::tools(&PROFILER))?;
+        let program = steps.need("build the measuring program", || built(repo))?;
+        steps.check("order", || order(repo, &program, &out));
+        return steps.finish();
+    }
     steps.need("tools", || setup::tools(&TOOLS))?;
     steps.need("build the peers", || build_peers(repo, &peers))?;
     let job = Job { out: laid_out.clone(), no_build: true, ..Job::default() };
     steps.need("lay out a job", || job::lay_out(repo, &job, &Given::new(repo, &job)?))?;
     let program = steps.need("build the measuring program", || built(repo))?;
-    let mut bench = command::new(program);
-    bench.env(build::DIST, repo.dist());
-    if how == Bench::Order {
-        steps.check("order", || {
-            command::run(bench.arg("--order").args([&laid_out, &peers, &out]))?;
-            files::copy(&out.join("hot.order"), &repo.root.join(build::ORDER), 0o644)
-        });
-        return steps.finish();
-    }
     steps.check("measure", || {
-        command::run(bench.args((how == Bench::Quick).then_some("--quick")).args([&laid_out, &peers, &out]))
+        let mut bench = command::new(program);
+        bench.args((how == Bench::Quick).then_some("--quick")).args([&laid_out, &peers, &out]);
+        command::run(bench.env(build::DIST, repo.dist()))
     });
     eprintln!("\nthe figures as JSON and as a chart: {}", out.display());
     steps.finish()
+}
+
+/// Writes the list of what calls run, under the compiler whose names they are.
+fn order(repo: &Repo, program: &Path, out: &Path) -> Result<()> {
+    files::directory(out, 0o755)?;
+    let list = out.join("hot.order");
+    command::run(command::new(program).arg("--order").arg(&list).env(build::DIST, repo.dist()))?;
+    files::copy(&list, &repo.root.join(build::ORDER), 0o644)
 }
 
 fn build_peers(repo: &Repo, peers: &Path) -> Result<()> {

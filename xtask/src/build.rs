@@ -54,8 +54,8 @@ pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
     thread::scope(|threads| {
         // To optimise as a whole takes one core; they have a compiler and a directory of their own.
         let guests = threads.spawn(|| guests(repo, &toolchain));
-        steps.need("build the hot binary", || hot(repo))?;
-        steps.need("build the guests, what was left of it", || joined(guests))
+        let hot = steps.need("build the hot binary", || hot(repo));
+        steps.need("build the guests, what was left of it", || joined(guests)).and(hot)
     })
 }
 

@@ -24,8 +24,8 @@ use std::thread;
 /// What a run takes that nobody asked to be longer.
 pub(crate) const DEFAULT_SECONDS: u64 = 60;
 
-/// And the one that belongs to the tests, which walks the same way each time: what
-/// is green stays so until the code changes. Others begin anywhere.
+/// And the one that belongs to the tests, which sets out the same way each time, as
+/// far as its time goes. Others begin anywhere.
 const TEST_SECONDS: u64 = 30;
 const TEST_SEED: &str = "-seed=1";
 

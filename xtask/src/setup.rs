@@ -48,6 +48,7 @@ enum Choice {
 }
 
 pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
+    let _alone = alone();
     match choose(&Facts::gather()) {
         Choice::Rustup => {
             eprintln!("    guests: built with rustup's target {TARGET}");

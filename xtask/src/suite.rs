@@ -56,17 +56,15 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
     let Test { only, rest, .. } = test;
     let wanted = |part: Part| only.is_none_or(|only| only == part);
     let mut steps = Steps::new();
-    if (wanted(Part::Integration) || wanted(Part::Attack))
-        && let Err(error) = build::everything(repo, &mut steps)
-    {
-        steps.finish().err();
-        return Err(error);
-    }
-    if wanted(Part::Lint) {
-        lint(repo, &mut steps);
-    }
-    thread::scope(|threads| {
-        // They start while there is something to build.
+    let built = thread::scope(|threads| {
+        // What others wait for is built and started beside what they do not need.
+        let deny = wanted(Part::Lint).then(|| threads.spawn(|| deny::install(repo)));
+        if wanted(Part::Integration) || wanted(Part::Attack) {
+            build::everything(repo, &mut steps)?;
+        }
+        if let Some(deny) = deny {
+            lint(repo, &mut steps, deny);
+        }
         let surroundings = wanted(Part::Integration).then(|| threads.spawn(|| surroundings(repo, test)));
         if wanted(Part::Unit) {
             unit(repo, &mut steps, rest);
@@ -77,19 +75,26 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
         if let Some(surroundings) = surroundings {
             integration(repo, &mut steps, rest, surroundings);
         }
+        if wanted(Part::Attack) {
+            attacks(repo, &mut steps, *only, rest);
+        }
+        Ok(())
     });
-    if wanted(Part::Attack) {
-        attacks(repo, &mut steps, *only, rest);
-    }
-    steps.finish()
+    built.and(steps.finish())
 }
 
-fn integration(repo: &Repo, steps: &mut Steps, rest: &[String], surroundings: Starting<'_>) {
+fn integration(
+    repo: &Repo,
+    steps: &mut Steps,
+    rest: &[String],
+    surroundings: ScopedJoinHandle<'_, Result<Surroundings>>,
+) {
     // Without them the tests that need them say so.
     steps.check("build the programs with holes", || build::holes(repo));
+    let (tools, cloud) = joined(surroundings).unwrap_or_else(|error| (Err(error), None));
+    steps.check("what was left of installing tools", || tools);
     // Where it cannot start, that is a failure, and the simulator is tested alone.
-    let started = steps.need("tools and real OpenStack, what was left of their start", || joined(surroundings));
-    let cloud = started.ok().flatten();
+    let cloud = cloud.and_then(|cloud| steps.need("real OpenStack", || cloud).ok());
     steps.check("integration tests", || {
         let mut cargo = repo.cargo_static("test");
         cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
@@ -111,15 +116,15 @@ fn integration(repo: &Repo, steps: &mut Steps, rest: &[String], surroundings: St
     }
 }
 
-/// What integration tests find beside our programs, installed and started: the
-/// real cloud, unless nobody wants it.
-fn surroundings(repo: &Repo, test: &Test) -> Result<Option<RealCloud>> {
-    render::setup()?;
-    setup::tools(&TOOLS)?;
-    if test.without_openstack { Ok(None) } else { real_openstack(repo).map(Some) }
+/// What integration tests find beside our programs: tools, installed; and the real
+/// cloud, started, unless nobody wants it.
+fn surroundings(repo: &Repo, test: &Test) -> Result<Surroundings> {
+    let tools = render::setup().and_then(|()| setup::tools(&TOOLS));
+    let cloud = (!test.without_openstack).then(|| real_openstack(repo));
+    Ok((tools, cloud))
 }
 
-type Starting<'a> = ScopedJoinHandle<'a, Result<Option<RealCloud>>>;
+type Surroundings = (Result<()>, Option<Result<RealCloud>>);
 
 struct RealCloud {
     file: PathBuf,
@@ -145,7 +150,7 @@ fn attacks(repo: &Repo, steps: &mut Steps, only: Option<Part>, rest: &[String]) 
     }
 }
 
-fn lint(repo: &Repo, steps: &mut Steps) {
+fn lint(repo: &Repo, steps: &mut Steps, deny: ScopedJoinHandle<'_, Result<PathBuf>>) {
     steps.check("tidy", || tidy::run(&repo.root));
     steps.check("format: runtime", || command::run(command::new("cargo").current_dir(&repo.root).args(FORMAT)));
     steps.check("format: guests", || command::run(command::new("cargo").current_dir(repo.guests()).args(FORMAT)));
@@ -163,9 +168,7 @@ fn lint(repo: &Repo, steps: &mut Steps) {
     steps.check("clippy: guests", || {
         command::run(repo.cargo_guests("clippy").args(["--workspace", "--all-targets"]).args(DENY_WARNINGS))
     });
-    let Ok(deny) = steps.need("cargo-deny", || deny::install(repo)) else {
-        return;
-    };
+    let Ok(deny) = steps.need("cargo-deny, what was left of its build", || joined(deny)) else { return };
     for (name, manifest) in MANIFESTS {
         steps.check(&format!("dependencies: {name}"), || deny::dependencies(repo, &deny, manifest));
     }

@@ -78,7 +78,8 @@ pub(crate) fn body(data: &[u8]) {
     logins.iter().for_each(|login| check_login(login));
     own.iter().for_each(|request| check_arrived(request, &seal, text.contains(&seal)));
     // Whoever takes the password may make a token of it.
-    let told = answers.iter().any(|answer| shows(answer, PASSWORD.as_bytes()));
+    let mut tokens = answers.iter().filter_map(|answer| token_in(answer));
+    let told = tokens.any(|token| shows(token.as_bytes(), PASSWORD.as_bytes()));
     assert!(told || !own.iter().any(|request| shows(request, PASSWORD.as_bytes())), "the password arrives");
     let token = answers.first().filter(|_| !logins.is_empty()).and_then(|answer| token_in(answer));
     let secrets =

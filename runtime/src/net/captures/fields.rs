@@ -46,6 +46,9 @@ const HINTS_OF_HANDED_OUT: [&str; 3] = ["password", "secret", "token"];
 
 const ESCAPE: &str = "\\u";
 
+/// What is searched at a time: a body may be large, and a copy of it should not.
+const PIECE: usize = 16 << 10;
+
 type IsOne<'a> = &'a dyn Fn(&str) -> bool;
 
 /// A document that may hold such texts, and cannot be read.
@@ -77,10 +80,13 @@ pub(super) fn blank(
     }
 }
 
-/// In whatever case.
+/// In whatever case. Piece by piece, each with the beginning of the next.
 fn hinted(body: &[u8], hints: &[&str]) -> bool {
-    let body = body.to_ascii_lowercase();
-    hints.iter().any(|hint| memmem::find(&body, hint.as_bytes()).is_some())
+    let longest = hints.iter().map(|hint| hint.len()).max().unwrap_or_default();
+    (0..body.len()).step_by(PIECE).any(|at| {
+        let piece = body[at..body.len().min(at + PIECE + longest)].to_ascii_lowercase();
+        hints.iter().any(|hint| memmem::find(&piece, hint.as_bytes()).is_some())
+    })
 }
 
 /// With letters in place of their escapes, and no hint where there is another escape.

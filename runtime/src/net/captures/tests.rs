@@ -176,6 +176,17 @@ fn credentials_in_fields_are_blanked() {
 }
 
 #[test]
+fn a_field_is_found_wherever_it_stands_in_a_large_body() {
+    let vault = Vault::new();
+    for before in (16 << 10) - 24..(16 << 10) + 2 {
+        let pad = "x".repeat(before);
+        let sent = format!(r#"{{"a":"{pad}","adminPass":"hush"}}"#);
+        let (_, _, body) = receive(&vault, ("GET", "/servers", 200), &[JSON], &sent);
+        assert!(!body.contains("hush"), "{before} bytes before it");
+    }
+}
+
+#[test]
 fn what_names_such_a_field_and_cannot_be_read_is_withheld() {
     for body in [
         r#"{"user_data" : "#,
