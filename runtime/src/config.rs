@@ -9,12 +9,13 @@ mod installed;
 mod module;
 
 pub use guest::{GuestConfig, is_sha256};
-pub use installed::{ConfigArg, package_file};
+pub use installed::{ConfigArg, Packages};
 
 use crate::agent::AgentConfig;
 use crate::audit::AuditConfig;
 use crate::component::prepared::Wanted;
 use crate::component::signature::Signature;
+use crate::component::source::Stamp;
 use crate::failure::Failure;
 use crate::hardening::Hardening;
 use crate::holes::{self, Check};
@@ -28,13 +29,14 @@ use crate::strict_json;
 use crate::trust;
 use guest::GuestSection;
 use installed::Installed;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A larger file is no configuration.
-const MAX_BYTES: u64 = 4 << 20;
+pub const MAX_BYTES: u64 = 4 << 20;
 
 const MAX_DEPTH: usize = 64;
 
@@ -47,8 +49,9 @@ pub struct Config {
     pub policy: PathBuf,
     /// The policy itself, where it stands in this file.
     pub inline_policy: Option<String>,
-    /// Where packages are installed, if anybody knows.
-    pub packages: Option<PathBuf>,
+    pub packages: Packages,
+    /// Which file this is, and which of its modules; nothing, if it was never one.
+    pub written: Option<Written>,
     pub limits: Limits,
     pub log_level: Level,
     pub log_format: Format,
@@ -95,6 +98,14 @@ struct DebugCpi {
     api_version: Option<u32>,
 }
 
+/// A config as a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    pub path: PathBuf,
+    pub module: Option<String>,
+    pub stamp: Stamp,
+}
+
 impl Config {
     /// What has to be prepared for it.
     pub fn wanted(&self) -> Wanted<'_> {
@@ -103,8 +114,9 @@ impl Config {
 
     pub fn load(source: &ConfigArg) -> Result<Config, Failure> {
         let path = &source.path;
-        let (text, warnings) = read(path)?;
+        let (text, warnings, stamp) = read_stamped(path)?;
         let mut config = Config::parse(source, &text, warnings).map_err(|problems| several(path, &problems))?;
+        config.written = Some(Written { path: path.clone(), module: source.module.clone(), stamp });
         if config.guest.sha256.is_empty() {
             config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
             config.warnings.push(format!(
@@ -135,8 +147,7 @@ impl Config {
             Err(error) => return Err(vec![format!("the file is not JSON: {error}")]),
         };
         fields = module::of_module(fields, source.module.as_deref())?;
-        let installed = Installed::around(path);
-        let packages = source.packages.clone().or_else(|| installed.as_ref().map(Installed::packages));
+        let packages = Packages::of(source);
         let mut sections = Sections { fields, problems: Vec::new() };
         match sections.fields.remove("version") {
             Some(version) if version == 1 || !Check::UnknownVersion.on() => {}
@@ -154,8 +165,9 @@ impl Config {
         let audit: Option<AuditConfig> = sections.optional("audit");
         let http_trace: Option<HttpTrace> = sections.optional("http_trace");
         let cache: Option<PathBuf> = sections.optional("cache");
-        let cache =
-            cache.unwrap_or_else(|| installed.map_or("cache".into(), |installed| installed.data().join("cache")));
+        let cache = cache.unwrap_or_else(|| {
+            Installed::around(path).map_or("cache".into(), |installed| installed.data().join("cache"))
+        });
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
@@ -177,9 +189,9 @@ impl Config {
             advice.push("`hardening` is `off`: only the engine stands between a guest and this machine".into());
         }
         let base = path.parent().unwrap_or(Path::new("."));
-        let module = guest.as_ref().and_then(|guest| {
-            guest.file(base, packages.as_deref()).map_err(|problem| sections.problems.extend(problem)).ok()
-        });
+        let module = guest
+            .as_ref()
+            .and_then(|guest| guest.file(base, &packages).map_err(|problem| sections.problems.extend(problem)).ok());
         let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
             Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
         });
@@ -196,6 +208,7 @@ impl Config {
                 policy: base.join(policy),
                 inline_policy,
                 packages,
+                written: None,
                 limits: holes::lifted(limits),
                 log_level: log.as_ref().map_or_else(default_level, |log| log.level),
                 log_format: log.as_ref().map_or_else(default_format, |log| log.format),
@@ -234,14 +247,24 @@ pub fn several(path: &Path, problems: &[String]) -> Failure {
 
 /// Reads a file that decides about trust: only its owner may be able to write it.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    let (text, mode) =
-        trust::read(path, MAX_BYTES).map_err(|what| Failure::config(format!("{}: {what}", path.display())))?;
+    read_stamped(path).map(|(text, warnings, _)| (text, warnings))
+}
+
+/// With what it was before it was read.
+pub fn read_stamped(path: &Path) -> Result<(String, Vec<String>, Stamp), Failure> {
+    let failed = |what: String| unreadable(path, &what);
+    let (file, metadata) = trust::open(path).map_err(failed)?;
+    let text = trust::text(&file, &metadata, MAX_BYTES).map_err(failed)?;
     let mut warnings = Vec::new();
-    if mode & 0o004 != 0 {
+    if metadata.mode() & 0o004 != 0 {
         warnings
             .push(format!("{} is readable by everybody; run `chmod o-r` on it if it holds secrets", path.display()));
     }
-    Ok((text, warnings))
+    Ok((text, warnings, Stamp::from(&metadata)))
+}
+
+pub fn unreadable(path: &Path, what: &str) -> Failure {
+    Failure::config(format!("{}: {what}", path.display()))
 }
 
 struct Sections {

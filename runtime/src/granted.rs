@@ -3,6 +3,12 @@
 //!
 //! Reads the operator's files, and decides nothing: that is `policy`.
 
+mod kept;
+mod presets;
+
+pub use presets::Presets;
+
+use crate::component::cache::Cache;
 use crate::component::description::Description;
 use crate::config::{self, Config};
 use crate::failure::Failure;
@@ -10,7 +16,7 @@ use crate::hardening::Network;
 use crate::net::proxy::ProxyConfig;
 use crate::policy::{Endpoint, Needs, Policy, PolicyFile, Problem, Properties};
 use crate::registry::RegistryConfig;
-use std::cell::RefCell;
+use kept::Opened;
 use std::path::Path;
 
 /// What the guest declares, as it was read when it was prepared.
@@ -28,40 +34,47 @@ pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
     description.needs.as_ref().map(parse).transpose()
 }
 
-/// The operator's policy with this call's properties filled in.
+/// The operator's policy with properties filled in, all of its grants at hand.
 pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -> Result<Policy, Failure> {
     let path = &config.policy;
-    let several = |problems: Vec<Problem>| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        config::several(path, &problems)
-    };
     let text = match &config.inline_policy {
         Some(text) => text.clone(),
         None => config::read(path)?.0,
     };
-    let file = policy_file(&text, path, config.packages.as_deref(), &mut Vec::new()).map_err(several)?;
-    Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local).map_err(several)
+    let file = Presets::beside(path, &config.packages).parse(&text).map_err(|problems| several(path, &problems))?;
+    Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local)
+        .map_err(|problems| several(path, &problems))
 }
 
-/// The policy that stands in the file at `path`, with the presets that it names.
-pub fn policy_file(
-    text: &str,
-    path: &Path,
-    packages: Option<&Path>,
-    warnings: &mut Vec<String>,
-) -> Result<PolicyFile, Vec<Problem>> {
-    let doubts = RefCell::new(Vec::new());
-    let file = PolicyFile::parse_with(text, &|package, name| {
-        let file = match package {
-            None => path.parent().unwrap_or(Path::new("")).join(name),
-            Some(package) => config::package_file(packages, package, name)?,
-        };
-        let (text, warnings) = config::read(&file).map_err(|failure| failure.message)?;
-        doubts.borrow_mut().extend(warnings);
-        Ok(text)
-    });
-    warnings.append(&mut doubts.into_inner());
-    file
+/// The same for a call, which need not read all of a long file again. A policy that
+/// stands in the config is read with it.
+pub fn policy_of_call(config: &Config, properties: &Properties, needs: Option<&Needs>) -> Result<Policy, Failure> {
+    let path = &config.policy;
+    let (None, Some(written)) = (&config.inline_policy, &config.written) else {
+        return policy(config, properties, needs);
+    };
+    let failed = |problems: Vec<Problem>| several(path, &problems);
+    let resolve = |file: &PolicyFile| {
+        Policy::resolve(file, properties, needs, &forbidden(config), config.allow_local).map_err(failed)
+    };
+    let opened = Opened::new(path, written)?;
+    let cache = opened.is_long().then(|| Cache::open(&config.cache).ok()).flatten();
+    let presets = Presets::beside(path, &config.packages);
+    if let Some(file) = cache.as_ref().and_then(|cache| opened.kept(cache, &presets)) {
+        return resolve(&file);
+    }
+    let text = opened.text()?;
+    let file = presets.parse(&text).map_err(failed)?;
+    let policy = resolve(&file)?;
+    if let Some(cache) = cache {
+        opened.keep(&cache, &text, &file, &presets);
+    }
+    Ok(policy)
+}
+
+fn several(path: &Path, problems: &[Problem]) -> Failure {
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    config::several(path, &problems)
 }
 
 /// Endpoints of BOSH itself, which no grant can open.

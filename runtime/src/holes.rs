@@ -220,6 +220,7 @@ checks! {
         CacheDigest "an artifact that is not what its name says";
         CacheManifest "a manifest of another format or guest";
         CacheStamp "a guest's file that changed since it was hashed";
+        KeptPolicyStamp "a policy that changed since it was found right";
     }
     "director" {
         JsonDuplicateKey "a key that stands in JSON twice";

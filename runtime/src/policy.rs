@@ -26,6 +26,7 @@ mod problem;
 mod properties;
 mod reach;
 mod registry;
+mod settled;
 mod slots;
 mod template;
 mod tls;
@@ -35,6 +36,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 pub use auth::Auth;
 pub use beyond::{Want, beyond};
@@ -54,6 +56,7 @@ pub use preset::ReadFile;
 pub use problem::Problem;
 pub use properties::{NOT_PROPERTIES, Properties};
 pub use registry::RegistryRights;
+pub use settled::{Fetched, Settled, Spot};
 pub use slots::{AGENT, Capture, Operations, Slot};
 pub use template::{SecretRef, Template};
 pub use tls::{ClientCertificate, Pem, Tls};
@@ -67,12 +70,14 @@ use problem::Problems;
 /// The policy of one call: properties filled in, needs applied.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    pub http: Vec<Grant>,
+    /// Without those that are settled, which have neither secrets nor slots nor files.
+    pub http: Vec<Arc<Grant>>,
     pub logins: BTreeMap<String, Login>,
     pub expose: Expose,
     pub registry: RegistryRights,
     /// Whether the module declares that it reads the stemcell's image.
     pub image: bool,
+    settled: Option<Arc<Settled>>,
     trust_undeclared: bool,
     /// None: the module has no needs section.
     declared: Option<Vec<Declared>>,
@@ -105,7 +110,7 @@ impl Policy {
             if let Some(needs) = declared.as_ref().filter(|_| Check::NeedsSlots.on()) {
                 grant.slots = declared_slots(&grant.slots, &grant.origin, needs);
             }
-            http.push(grant);
+            http.push(Arc::new(grant));
         }
         for (name, login) in &logins {
             let Some(spec) = file.logins.get(name) else { continue };
@@ -126,6 +131,7 @@ impl Policy {
             expose: file.expose.clone(),
             registry: file.registry.declared(uses_registry),
             image,
+            settled: file.settled.clone(),
             trust_undeclared: file.trust_undeclared,
             declared,
             forbidden: forbidden.to_vec(),
@@ -140,11 +146,12 @@ impl Policy {
 
     /// Ports that a request or a login can lead to.
     pub fn ports(&self) -> impl Iterator<Item = u16> {
-        let declared = |grant: &&Grant| match &self.declared {
+        let declared = |port: &u16| match &self.declared {
             None => self.trust_undeclared,
-            Some(needs) => needs.iter().any(|need| need.may_use(grant.origin.port)),
+            Some(needs) => needs.iter().any(|need| need.may_use(*port)),
         };
-        let granted = self.http.iter().filter(declared).map(|grant| grant.origin.port);
+        let settled = self.settled.iter().flat_map(|settled| settled.ports()).copied();
+        let granted = self.http.iter().map(|grant| grant.origin.port).chain(settled).filter(declared);
         granted.chain(self.logins.values().map(|login| login.origin.port))
     }
 

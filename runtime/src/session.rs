@@ -80,7 +80,7 @@ pub fn run(session: Session<'_>, prepared: Prepared) -> Result<Ran, Failure> {
     let ending = Arc::new(Ending::new(limits, method));
     let needs = granted::needs(&prepared.description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
-    let mut policy = granted::policy(config, &properties, needs.as_ref())?;
+    let mut policy = granted::policy_of_call(config, &properties, needs.as_ref())?;
     if let Call::CreateVm { env, .. } = call
         && Check::EndpointOfEnv.on()
     {

@@ -37,20 +37,33 @@ pub fn room(metadata: &Metadata, max_bytes: u64) -> usize {
 
 /// The text of a file that decides about trust, and the file's mode.
 pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read ({error})");
+    let (file, metadata) = open(path)?;
+    Ok((text(&file, &metadata, max_bytes)?, metadata.mode()))
+}
+
+/// A file that may decide about trust.
+pub fn open(path: &Path) -> Result<(File, Metadata), String> {
     // What is no file (a pipe, say) is not waited for.
-    let mut opened = File::options()
+    let opened = File::options()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
-        .map_err(|error| format!("{}; check the path and that this user may read it", unreadable(error)))?;
-    let metadata = opened.metadata().map_err(unreadable)?;
-    let mode = file(&metadata)?;
-    let mut text = String::with_capacity(room(&metadata, max_bytes));
-    Read::by_ref(&mut opened).take(max_bytes + 1).read_to_string(&mut text).map_err(unreadable)?;
+        .map_err(|error| format!("{}; check the path and that this user may read it", unreadable(&error)))?;
+    let metadata = opened.metadata().map_err(|error| unreadable(&error))?;
+    file(&metadata)?;
+    Ok((opened, metadata))
+}
+
+pub fn text(mut file: &File, metadata: &Metadata, max_bytes: u64) -> Result<String, String> {
+    let mut text = String::with_capacity(room(metadata, max_bytes));
+    Read::by_ref(&mut file).take(max_bytes + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
     if text.len() as u64 > max_bytes {
         let (amount, unit) = if max_bytes < 1 << 20 { (max_bytes >> 10, "KiB") } else { (max_bytes >> 20, "MiB") };
         return Err(format!("is larger than {amount} {unit}"));
     }
-    Ok((text, mode))
+    Ok(text)
+}
+
+fn unreadable(error: &std::io::Error) -> String {
+    format!("cannot be read ({error})")
 }

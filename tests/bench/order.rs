@@ -2,7 +2,8 @@
 //! is touched is a page that a process per call pays for.
 //!
 //! Valgrind tells, and hardening would hold it as well: what that runs is taken
-//! by its name.
+//! by its name. So is what the C library would run on another processor than
+//! valgrind's.
 
 use crate::https;
 use crate::starts::{create_vm, request};
@@ -30,6 +31,9 @@ pub(crate) fn write(list: &Path) -> Result<(), String> {
         tests::job::write(&file, request.to_string().as_bytes());
         names.extend(called(files.path(), &job.config_file(), &file)?);
     }
+    let families: HashSet<String> = names.iter().filter_map(|name| family(name)).collect();
+    let siblings = symbols.keys().filter(|name| family(name).is_some_and(|family| families.contains(&family)));
+    names.extend(siblings.cloned());
     let held = symbols.keys().filter(|name| HARDENING.iter().any(|part| name.contains(part)));
     names.extend(held.cloned());
     let mut seen = HashSet::new();
@@ -37,6 +41,12 @@ pub(crate) fn write(list: &Path) -> Result<(), String> {
     let text = format!("# {}\n{}\n", elf::compiler(), names.join("\n"));
     tests::job::write(list, text.as_bytes());
     Ok(())
+}
+
+/// What `__memmove_avx_unaligned` and `__memmove_evex_unaligned` have in common.
+fn family(name: &str) -> Option<String> {
+    let at = ["_sse2", "_sse4", "_ssse3", "_avx", "_evex"].iter().filter_map(|processor| name.find(processor)).min()?;
+    name.starts_with("__").then(|| name[..at].to_owned())
 }
 
 fn called(files: &Path, config: &Path, request: &Path) -> Result<Vec<String>, String> {

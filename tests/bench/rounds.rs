@@ -26,12 +26,20 @@ pub(crate) fn interleaved(programs: &[Program], rounds: usize) -> Result<Vec<Ser
         all.push(Series { name: program.name.clone(), samples: Vec::new(), memory });
     }
     for round in 0..rounds {
-        // Each begins a round in its turn, so that none always follows the same.
-        for at in (0..programs.len()).map(|at| (round + at) % programs.len()) {
+        for at in order(programs.len(), round) {
             all[at].samples.push(programs[at].run()?);
         }
     }
     Ok(all)
+}
+
+/// Each begins rounds in its turn, and steps of all widths that meet everyone take
+/// turns: a program that always followed the same would find the same left behind.
+fn order(programs: usize, round: usize) -> impl Iterator<Item = usize> {
+    let meets_all = |step: &usize| !(2..=*step).any(|part| step.is_multiple_of(part) && programs.is_multiple_of(part));
+    let steps: Vec<usize> = (1..programs.max(2)).filter(meets_all).collect();
+    let step = steps[round % steps.len()];
+    (0..programs).map(move |at| (round + at * step) % programs)
 }
 
 impl Series {
@@ -69,6 +77,23 @@ pub(crate) fn ratio(of: Duration, to: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_meets_every_program_once_and_not_always_in_one_order() {
+        for programs in 1..12 {
+            let rounds: Vec<Vec<usize>> = (0..40).map(|round| order(programs, round).collect()).collect();
+            for round in &rounds {
+                let mut met = round.clone();
+                met.sort_unstable();
+                assert_eq!(met, (0..programs).collect::<Vec<_>>());
+            }
+            let before = |round: &Vec<usize>| {
+                round.iter().position(|at| *at == 0).and_then(|at| round.get(at.checked_sub(1)?).copied())
+            };
+            let befores: std::collections::HashSet<usize> = rounds.iter().filter_map(before).collect();
+            assert!(befores.len() + 1 >= programs.min(3), "{programs} programs: {befores:?}");
+        }
+    }
 
     #[test]
     fn quantiles_are_values_that_were_measured() {

@@ -5,6 +5,7 @@ mod denials;
 mod heads;
 mod hints;
 mod images;
+mod kept;
 mod peers;
 mod trust;
 mod ways;

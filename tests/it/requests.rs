@@ -315,6 +315,29 @@ fn a_caller_that_does_not_listen_ends_the_call_without_a_crash() {
 }
 
 #[test]
+fn no_file_takes_the_place_of_a_stream_that_is_not_there() {
+    let job = Job::default().configure(|config| config["audit"] = json!({"path": "../audit.log"}));
+    let call = job.call("has_vm", json!(["vm-1"]));
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", &format!("exec \"$0\" --config \"$1\" {closed}")]).arg(job.program()).arg(job.config_file());
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // Nobody may be there to take it.
+        let _ = child.stdin.take().unwrap().write_all(call.request().as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let answer = serde_json::from_slice::<Value>(&output.stdout);
+        match closed {
+            "<&-" => assert!(answer.unwrap()["error"]["message"].as_str().unwrap().contains("stdin is empty")),
+            "2>&-" => assert_eq!(answer.unwrap()["result"], true),
+            _ => assert!(output.stdout.is_empty()),
+        }
+        let audit = std::fs::read_to_string(job.path("audit.log")).unwrap();
+        let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.iter().all(|line| line["v"] == 1), "something else was written to the audit log: {audit}");
+    }
+}
+
+#[test]
 fn stdin_that_is_not_there_is_an_error_of_the_request() {
     let job = Job::default();
     let output = job.call("info", json!([])).command().stdin(Stdio::null()).output().unwrap();

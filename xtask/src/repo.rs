@@ -90,11 +90,14 @@ fn host_triple(version: &str) -> Option<&str> {
 
 /// A static, non-relocatable binary starts fastest and needs no libc of a certain
 /// age. Every library carries its bitcode, so that the hot binary can be optimised
-/// as a whole from the very libraries that all others link as they are.
+/// as a whole from the very libraries that all others link as they are. A static
+/// program cannot ask its C library whether it knows `getrandom`, and would open
+/// files instead: every kernel that we run on has it.
 fn static_flags(triple: &str) -> Option<&'static str> {
-    triple
-        .contains("-linux-")
-        .then_some("-C target-feature=+crt-static -C relocation-model=static -C embed-bitcode=yes")
+    triple.contains("-linux-").then_some(concat!(
+        "-C target-feature=+crt-static -C relocation-model=static -C embed-bitcode=yes",
+        " --cfg getrandom_backend=\"linux_getrandom\"",
+    ))
 }
 
 /// The variable through which cargo takes flags for one target.

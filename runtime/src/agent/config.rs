@@ -68,7 +68,11 @@ pub fn endpoints_of_env(env: &Map<String, Value>) -> Vec<(&'static str, String)>
 fn blobstore(options: &Value) -> Vec<(&'static str, String)> {
     let Some(options) = options.as_object() else { return Vec::new() };
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut urls: Vec<String> = options.values().filter_map(Value::as_str).map(str::to_owned).collect();
+    // Of other options only what is a URL: a password would be asked for as a host's name.
+    let url = |(name, value): (&String, &Value)| {
+        value.as_str().filter(|text| name == "endpoint" || text.contains("://")).map(str::to_owned)
+    };
+    let mut urls: Vec<String> = options.iter().filter_map(url).collect();
     if let Some(host) = options.get("host") {
         let port = options.get("port").map_or_else(|| "443".to_owned(), text);
         urls.push(format!("https://{}:{port}", text(host)));
@@ -132,6 +136,10 @@ mod tests {
         let without_scheme = config(json!({"blobstore": {"options": {"endpoint": "10.0.0.9:25250"}}})).endpoints();
         assert_eq!(without_scheme, [("the blobstore", "https://10.0.0.9:25250".to_owned())]);
         assert!(config(json!({"blobstore": {"options": {"endpoint": 1}}})).endpoints().is_empty());
+        // What is no endpoint may be a secret, and endpoints are looked up.
+        let options = json!({"endpoint": "http://b", "user": "agent", "password": "k3x9", "other": "https://c"});
+        let urls: Vec<String> = blobstore(&options).into_iter().map(|(_, url)| url).collect();
+        assert_eq!(urls, ["http://b", "https://c"]);
         let env = json!({"bosh": {"mbus": {"urls": ["nats://h:4222"]}, "blobstores": [{"options": {"endpoint": "http://b"}}, 7]}});
         assert_eq!(endpoints_of_env(env.as_object().unwrap()), expected.map(|(what, url)| (what, url.to_owned())));
         assert_eq!(endpoints_of_env(&Map::new()), []);

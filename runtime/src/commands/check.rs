@@ -5,9 +5,9 @@ use crate::audit::Audit;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::{source, surface};
-use crate::config::{self, Config, ConfigArg, GuestConfig};
+use crate::config::{self, Config, ConfigArg, GuestConfig, Packages};
 use crate::failure::Failure;
-use crate::granted;
+use crate::granted::{self, Presets};
 use crate::hardening::{self, Hardening};
 use crate::net::tls;
 use crate::policy::{Needs, Pem, Policy, Properties};
@@ -29,7 +29,7 @@ pub fn check(source: &ConfigArg) -> Report {
         Err(failure) => {
             findings.failed(&failure);
             // Where it lies by default; what it says can be judged by itself.
-            findings.policy_text(&path.with_file_name("policy.json"), source.packages.as_deref());
+            findings.policy_text(&path.with_file_name("policy.json"), &Packages::of(source));
         }
         Ok(config) => {
             findings.good.push(format!("{}: read", path.display()));
@@ -122,10 +122,11 @@ impl Findings {
             Err(failure) => return self.failed(&failure),
         };
         let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-        let packages = config.packages.as_deref();
-        let resolved = granted::policy_file(&text, &config.policy, packages, &mut self.warnings).and_then(|file| {
+        let presets = Presets::beside(&config.policy, &config.packages);
+        let resolved = presets.parse(&text).and_then(|file| {
             Policy::resolve(&file, &properties, needs, &granted::forbidden(config), config.allow_local)
         });
+        self.warnings.extend(presets.into_warnings());
         match resolved {
             Ok(policy) => {
                 self.certificates(&config.policy, &policy);
@@ -137,12 +138,13 @@ impl Findings {
     }
 
     /// The policy alone, when the config that names it cannot be read.
-    fn policy_text(&mut self, path: &Path, packages: Option<&Path>) {
-        if let Ok((text, _)) = config::read(path)
-            && let Err(problems) = granted::policy_file(&text, path, packages, &mut self.warnings)
-        {
+    fn policy_text(&mut self, path: &Path, packages: &Packages) {
+        let Ok((text, _)) = config::read(path) else { return };
+        let presets = Presets::beside(path, packages);
+        if let Err(problems) = presets.parse(&text) {
             self.problems.extend(problems.iter().map(|problem| format!("{}: {problem}", path.display())));
         }
+        self.warnings.extend(presets.into_warnings());
     }
 
     /// Files that the policy names and that are read when they are first needed.

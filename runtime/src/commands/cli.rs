@@ -114,7 +114,7 @@ impl Report {
 
 pub fn main() -> ExitCode {
     let report = match Cli::parse().command {
-        Command::Run(options) => return run::run(&options),
+        Command::Run(options) => return if run::run(&options) { ExitCode::SUCCESS } else { ExitCode::from(FAILURE) },
         Command::CompileGuest { compile_mib, compile_seconds, memory_mib, hardening } => {
             // What goes wrong here the parent sees as a missing answer.
             return match compile::compile_guest(compile_mib, compile_seconds, memory_mib, hardening) {

@@ -6,9 +6,11 @@ use crate::component::prepared::{self, Stored, Wanted};
 use crate::component::source;
 use crate::config::{Config, ConfigArg, GuestConfig};
 use crate::failure::Failure;
+use crate::granted;
 use crate::hardening::{self, Hardening};
 use crate::limits::Limits;
 use crate::log::Level;
+use crate::policy::Properties;
 use clap::Args;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
@@ -47,6 +49,9 @@ pub fn prepare(options: &Options) -> Result<Report, Failure> {
     for config in configs.iter().flatten() {
         become_owner(&config.cache)?;
         good &= one(config.wanted(), &mut text)?;
+        // So that the first call need not read all of a long one; what is wrong with it, `check` and calls say.
+        let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
+        let _ = granted::policy_of_call(config, &properties, None);
     }
     Ok(Report { text, good })
 }

@@ -24,24 +24,20 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 /// Of an error's message: guests write those, and the Director reads them byte
 /// by byte.
 const MESSAGE_MAX: usize = 64 * 1024;
 
-/// Never panics, never leaves the caller without a response.
-pub fn run(config: &ConfigArg) -> ExitCode {
+/// Never panics, never leaves the caller without a response. Whether that was taken.
+pub fn run(config: &ConfigArg) -> bool {
     hardening::process::at_start();
     // A panic is reported in the response; its text may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
     let document = caught(|audit| answer(config, audit));
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(document.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    stdout.write_all(document.as_bytes()).and_then(|()| stdout.flush()).is_ok()
 }
 
 /// The answer, or one that says that there is none because of us.

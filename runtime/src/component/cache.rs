@@ -1,4 +1,4 @@
-//! Prepared guests on disk.
+//! Prepared guests on disk, and beside them where the grants of long policies stand.
 //!
 //! Loading an artifact runs what is in it, so a file counts only if nobody but
 //! this user or root can have written it: directory and files are opened without
@@ -15,15 +15,18 @@ use crate::trust::{room, trusted};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Grows with every change of the engine's settings or of these files.
 const FORMAT: u32 = 3;
 
 const MANIFEST_MAX: u64 = 1 << 20;
+
+/// A guest is no secret, and root may prepare what another user runs.
+const FOR_ALL: u32 = 0o644;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
@@ -54,6 +57,28 @@ impl Entry {
     /// Whether the guest's file is still the one that was hashed.
     pub fn is_of(&self, guest: &Path) -> bool {
         Stamp::of(guest).is_some_and(|now| now.is_still(&self.stamp, self.written_ns))
+    }
+}
+
+/// What was kept of a policy, its lines not read yet.
+pub struct Kept {
+    pub head: Vec<u8>,
+    pub written_ns: i128,
+    file: File,
+    /// As it was when it was opened: that cannot be asked later.
+    bytes: u64,
+}
+
+impl Kept {
+    /// Of the lines behind the first.
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.bytes.saturating_sub(self.head.len() as u64)).unwrap_or(0)
+    }
+
+    pub fn lines(&self) -> std::io::Result<String> {
+        let mut lines = vec![0; self.bytes()];
+        self.file.read_exact_at(&mut lines, self.head.len() as u64)?;
+        String::from_utf8(lines).map_err(std::io::Error::other)
     }
 }
 
@@ -145,7 +170,7 @@ impl Cache {
         artifact: &[u8],
     ) -> Result<(), String> {
         let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
-        let artifact_stamp = self.write(&name, artifact)?;
+        let artifact_stamp = self.write(&name, artifact, FOR_ALL)?;
         let manifest = Manifest {
             format: FORMAT,
             wasm_sha256: wasm_sha256.to_owned(),
@@ -195,18 +220,32 @@ impl Cache {
         manifest.stamp.grow_old();
         manifest.artifact_stamp.grow_old();
         let text = serde_json::to_vec(manifest).map_err(|error| error.to_string())?;
-        Ok(self.write(&manifest_name(&manifest.wasm_sha256), &text)?.written_ns())
+        Ok(self.write(&manifest_name(&manifest.wasm_sha256), &text, FOR_ALL)?.written_ns())
+    }
+
+    /// What was kept under a name, if it counts: the first line, and those behind it.
+    pub fn read_kept(&self, name: &str) -> Option<Kept> {
+        let mut reader = BufReader::new(self.open_trusted(name).ok()?);
+        let mut head = Vec::new();
+        Read::by_ref(&mut reader).take(MANIFEST_MAX).read_until(b'\n', &mut head).ok()?;
+        let file = reader.into_inner();
+        let metadata = file.metadata().ok()?;
+        Some(Kept { head, file, written_ns: Stamp::from(&metadata).written_ns(), bytes: metadata.len() })
+    }
+
+    /// For this user alone, as policies may be.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        self.write(name, bytes, 0o600).map(drop)
     }
 
     /// Answers the stamp of what lies there now.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<Stamp, String> {
+    fn write(&self, name: &str, bytes: &[u8], mode: u32) -> Result<Stamp, String> {
         let failed = |error: &dyn std::fmt::Display| format!("cache {}: {name}: {error}", self.path.display());
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| failed(&error))?;
         let temporary = format!(".{}.tmp", crate::component::source::hex(&random));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Holds no secrets; root may prepare what another user runs.
-        let mode = Mode::from_raw_mode(0o644);
+        let mode = Mode::from_raw_mode(mode);
         let file = rustix::fs::openat(&self.dir, &temporary, flags, mode).map_err(|error| failed(&error))?;
         let mut file = File::from(file);
         let written = rustix::fs::fchmod(&file, mode)

@@ -17,6 +17,9 @@ use std::time::Duration;
 /// Milliseconds that a file system's clock may need to move on.
 const TICKS_TO_WAIT: u32 = 50;
 
+/// A clock that was set back further than that is not waited for.
+const FUTURE_NS: i128 = 1_000_000_000;
+
 /// What tells cheaply that a file is still the one that was hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
@@ -40,15 +43,20 @@ impl Stamp {
         self == kept && self.ctime_ns < kept_at_ns
     }
 
-    /// Waits until what is written from now on is younger.
-    pub fn grow_old(&self) {
-        for _ in 0..TICKS_TO_WAIT {
+    /// Waits until what is written from now on is younger. Whether it will be: a file may
+    /// be of the future.
+    pub fn grow_old(&self) -> bool {
+        let age = || {
             let now = clock_gettime(ClockId::CLOCK_REALTIME_COARSE);
-            if now.is_ok_and(|now| ns(now.tv_sec(), now.tv_nsec()) > self.ctime_ns) {
+            now.map_or(i128::MIN, |now| ns(now.tv_sec(), now.tv_nsec()) - self.ctime_ns)
+        };
+        for _ in 0..TICKS_TO_WAIT {
+            if age() > 0 || age() < -FUTURE_NS {
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+        age() > 0
     }
 
     pub fn written_ns(&self) -> i128 {

@@ -3,7 +3,7 @@
 //! A module of a package is named by package and file, and may be pinned by a
 //! file beside it; that is the only file read here, never the module itself.
 
-use super::package_file;
+use super::Packages;
 use crate::component::signature::Signature;
 use crate::failure::Failure;
 use crate::trust;
@@ -34,11 +34,11 @@ pub(super) struct GuestSection {
 
 impl GuestSection {
     /// The module's file and its pin, which is empty where its package has it.
-    pub(super) fn file(&self, base: &Path, packages: Option<&Path>) -> Result<(PathBuf, String), Vec<String>> {
+    pub(super) fn file(&self, base: &Path, packages: &Packages) -> Result<(PathBuf, String), Vec<String>> {
         let mut problems = Vec::new();
         let path = match (&self.path, &self.package, &self.file) {
             (Some(path), None, None) => base.join(path),
-            (None, Some(package), Some(file)) => package_file(packages, package, file).unwrap_or_else(|problem| {
+            (None, Some(package), Some(file)) => packages.file(package, file).unwrap_or_else(|problem| {
                 problems.push(format!("`guest`: {problem}"));
                 PathBuf::new()
             }),

@@ -52,7 +52,7 @@ impl Installed {
         Some(Installed { root: jobs.parent()?.to_owned(), job: job.file_name()?.to_str()?.to_owned() })
     }
 
-    pub(super) fn packages(&self) -> PathBuf {
+    fn packages(&self) -> PathBuf {
         self.root.join("packages")
     }
 
@@ -76,17 +76,32 @@ fn as_written(path: &Path) -> PathBuf {
     })
 }
 
-/// A file of a package: nothing that leads out of it.
-pub fn package_file(packages: Option<&Path>, package: &str, file: &str) -> Result<PathBuf, String> {
-    let inside = |name: &str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    if package.is_empty() || package.contains('/') || !inside(package) {
-        return Err(format!("`package` is `{package}`, which is no package's name"));
+/// Where packages are installed, looked for when a file of one is.
+#[derive(Debug)]
+pub struct Packages {
+    given: Option<PathBuf>,
+    config: PathBuf,
+}
+
+impl Packages {
+    pub fn of(source: &ConfigArg) -> Packages {
+        Packages { given: source.packages.clone(), config: source.path.clone() }
     }
-    if file.is_empty() || !inside(file) {
-        return Err("`file` must lie in its package: a relative path without `..`".to_owned());
+
+    /// A file of a package: nothing that leads out of it.
+    pub fn file(&self, package: &str, file: &str) -> Result<PathBuf, String> {
+        let inside = |name: &str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        if package.is_empty() || package.contains('/') || !inside(package) {
+            return Err(format!("`package` is `{package}`, which is no package's name"));
+        }
+        if file.is_empty() || !inside(file) {
+            return Err("`file` must lie in its package: a relative path without `..`".to_owned());
+        }
+        let around = || Installed::around(&self.config).map(|installed| installed.packages());
+        let packages = self.given.clone().or_else(around);
+        let packages = packages.ok_or("nobody says where packages are; run it with `--packages DIR`")?;
+        Ok(packages.join(package).join(file))
     }
-    let packages = packages.ok_or("nobody says where packages are; run it with `--packages DIR`")?;
-    Ok(packages.join(package).join(file))
 }
 
 #[cfg(test)]
@@ -121,12 +136,13 @@ mod tests {
 
     #[test]
     fn nothing_leads_out_of_a_package() {
-        let packages = Some(Path::new("/p"));
-        assert_eq!(package_file(packages, "acme", "lib/a.wasm"), Ok("/p/acme/lib/a.wasm".into()));
+        let of = |given: Option<&str>| Packages { given: given.map(PathBuf::from), config: "/x/cpi.json".into() };
+        let packages = of(Some("/p"));
+        assert_eq!(packages.file("acme", "lib/a.wasm"), Ok("/p/acme/lib/a.wasm".into()));
         for (package, file) in [("..", "x"), ("a/b", "x"), ("", "x"), ("/", "x"), ("a", "../x"), ("a", "/x"), ("a", "")]
         {
-            assert!(package_file(packages, package, file).is_err(), "{package} {file}");
+            assert!(packages.file(package, file).is_err(), "{package} {file}");
         }
-        assert!(package_file(None, "a", "b").unwrap_err().contains("--packages"));
+        assert!(of(None).file("a", "b").unwrap_err().contains("--packages"));
     }
 }

@@ -156,12 +156,17 @@ impl Gate {
         let mut headers = request.headers;
         let (mut body, part) = self.body(request.body)?;
         let message = Message { headers: &headers, body: &body };
-        let grant = match self.policy.judge(&destination, method.as_str(), &message) {
-            Verdict::Allowed(grant) => grant,
+        let granted = match self.policy.judge(&destination, method.as_str(), &message) {
+            Verdict::Allowed(granted) => granted,
             Verdict::Denied(denial) => {
                 return Err(HttpError::denied(denial.reason, format!("policy: {}", denial.message)));
             }
+            Verdict::Unknown(why) => {
+                let message = format!("config: whether the policy allows it cannot be told ({why}); try again");
+                return Err(HttpError::new(HttpErrorKind::Cancelled, message));
+            }
         };
+        let grant = granted.as_ref();
         event.grant = Some(grant.id.clone());
         headers::check_credentials(
             &headers,

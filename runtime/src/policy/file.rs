@@ -4,6 +4,7 @@
 //! mean what it seems to is worse than none. Opens no file.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ use super::login::LoginSpec;
 use super::preset::{self, Preset, ReadFile};
 use super::problem::{Problem, Problems};
 use super::registry::RegistryRights;
+use super::settled::{self, Settled, Spot};
 use crate::holes::Check;
 use crate::strict_json;
 
@@ -25,9 +27,11 @@ pub struct PolicyFile {
     pub(super) registry: RegistryRights,
     pub(super) logins: BTreeMap<String, LoginSpec>,
     pub(super) http: Vec<GrantSpec>,
+    /// Those that are kept apart.
+    pub(super) settled: Option<Arc<Settled>>,
 }
 
-const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 
 impl PolicyFile {
     /// All problems at once, with the keys they are at. A policy that names presets
@@ -39,11 +43,24 @@ impl PolicyFile {
     /// The same, with whoever reads presets.
     pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<PolicyFile, Vec<Problem>> {
         let problems = Problems::default();
-        let file = PolicyFile::read(text, read, &problems).unwrap_or_default();
+        let file = PolicyFile::read(text, read, None, &problems).unwrap_or_default();
         problems.or(file)
     }
 
-    fn read(text: &str, read: ReadFile<'_>, problems: &Problems) -> Option<PolicyFile> {
+    /// A policy that was found right, with a number in place of so many grants that are
+    /// kept apart.
+    pub fn parse_rest(text: &str, read: ReadFile<'_>, settled: Settled) -> Result<PolicyFile, Vec<Problem>> {
+        let problems = Problems::default();
+        let file = PolicyFile::read(text, read, Some(settled), &problems).unwrap_or_default();
+        problems.or(file)
+    }
+
+    /// Where in its own text grants stand that may be kept apart.
+    pub fn settled(&self, text: &str) -> Vec<Spot> {
+        settled::spots(text, self)
+    }
+
+    fn read(text: &str, read: ReadFile<'_>, settled: Option<Settled>, problems: &Problems) -> Option<PolicyFile> {
         let value = match strict_json::parse(text, MAX_DEPTH) {
             Ok(value) => value,
             Err(error) => {
@@ -58,7 +75,7 @@ impl PolicyFile {
         let mut expose = Expose::read(&mut fields);
         let mut registry = RegistryRights::read(&mut fields);
         let mut logins = fields.members("logins");
-        let mut http = fields.list("http");
+        let mut http = Written::own(fields.list("http"), settled.is_some());
         fields.close();
         for Preset { at, value } in &presets {
             let mut fields = Fields::open(value, at.clone(), problems)?;
@@ -71,18 +88,53 @@ impl PolicyFile {
                 }
                 logins.push((at, name, login));
             }
-            http.extend(fields.list("http"));
+            http.add(fields.list("http"));
             fields.close();
         }
-        check_names(&logins, &http, problems);
+        check_names(&logins, &http.grants, problems);
         let read = |(at, name, value): &(String, &String, &Value)| {
             Some(((*name).clone(), LoginSpec::read(name, value, at.clone(), problems)?))
         };
         let logins = logins.iter().filter_map(read).collect();
-        let http: Vec<GrantSpec> =
-            http.into_iter().filter_map(|(at, value)| GrantSpec::read(value, at, problems)).collect();
+        let http: Vec<GrantSpec> = http
+            .grants
+            .iter()
+            .filter_map(|(at, value, order)| GrantSpec::read(value, at.clone(), *order, problems))
+            .collect();
         check_captures(&http, problems);
-        Some(PolicyFile { trust_undeclared, expose, registry, logins, http })
+        let settled = settled.map(Arc::new);
+        Some(PolicyFile { trust_undeclared, expose, registry, logins, http, settled })
+    }
+}
+
+/// Grants as they are written: where, and which of all.
+struct Written<'a> {
+    grants: Vec<(String, &'a Value, usize)>,
+    next: usize,
+}
+
+impl<'a> Written<'a> {
+    /// The policy's own, where `settled` with numbers for those that are not here.
+    fn own(list: Vec<(String, &'a Value)>, settled: bool) -> Self {
+        let mut written = Written { grants: Vec::with_capacity(list.len()), next: 0 };
+        for (at, value) in list {
+            match value.as_u64().filter(|_| settled) {
+                Some(left) => written.next += usize::try_from(left).unwrap_or(0),
+                None if settled => {
+                    let at = format!("http[{}]", written.next);
+                    written.add(vec![(at, value)]);
+                }
+                None => written.add(vec![(at, value)]),
+            }
+        }
+        written
+    }
+
+    fn add(&mut self, list: Vec<(String, &'a Value)>) {
+        for (at, value) in list {
+            self.grants.push((at, value, self.next));
+            self.next += 1;
+        }
     }
 }
 
@@ -104,15 +156,15 @@ fn check_version(fields: &mut Fields<'_>) -> Option<()> {
 
 /// On what is written, so that one broken grant does not make its login look
 /// unused.
-fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a Value)], problems: &Problems) {
+fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a Value, usize)], problems: &Problems) {
     let mut ids: HashSet<&str> = HashSet::new();
-    for (at, grant) in http {
+    for (at, grant, _) in http {
         let Some(id) = grant.get("id").and_then(Value::as_str) else { continue };
         if !ids.insert(id) && Check::DuplicateName.on() {
             problems.add(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id");
         }
     }
-    let used = |(at, grant): &'a (String, &'a Value)| Some((at, grant.get("auth")?.get("login")?.as_str()?));
+    let used = |(at, grant, _): &'a (String, &'a Value, usize)| Some((at, grant.get("auth")?.get("login")?.as_str()?));
     let used: Vec<(&String, &str)> = http.iter().filter_map(used).collect();
     for (at, name) in &used {
         if Check::UnusedLogin.on() && !logins.iter().any(|(_, login, _)| login == name) {

@@ -27,6 +27,8 @@ use crate::secret::Layer;
 
 #[derive(Clone, Debug)]
 pub struct Grant {
+    /// Its place in the policy: of equals the first one counts.
+    pub order: usize,
     pub id: String,
     pub origin: Origin,
     /// Of the origin.
@@ -46,6 +48,7 @@ pub struct Grant {
 #[derive(Clone, Debug)]
 pub(super) struct GrantSpec {
     at: String,
+    order: usize,
     pub(super) id: String,
     pub(super) reach: ReachSpec,
     methods: Vec<String>,
@@ -57,7 +60,7 @@ pub(super) struct GrantSpec {
 }
 
 impl GrantSpec {
-    pub(super) fn read(value: &Value, at: String, problems: &Problems) -> Option<GrantSpec> {
+    pub(super) fn read(value: &Value, at: String, order: usize, problems: &Problems) -> Option<GrantSpec> {
         let mut fields = Fields::open(value, at.clone(), problems)?;
         let id = fields.required_text("id", "compute");
         if id.is_some_and(|id| !is_ident(id)) {
@@ -74,7 +77,7 @@ impl GrantSpec {
         let captures = Capture::read_all(&mut fields);
         fields.close();
         let (id, reach) = (id?.to_owned(), reach?);
-        let grant = GrantSpec { at, id, reach, methods, paths, operations, auth, slots, captures };
+        let grant = GrantSpec { at, order, id, reach, methods, paths, operations, auth, slots, captures };
         grant.check(problems);
         Some(grant)
     }
@@ -129,6 +132,11 @@ impl GrantSpec {
         }
     }
 
+    /// Whether it neither sends nor takes secrets, nor names files.
+    pub(super) fn stands_alone(&self) -> bool {
+        self.secrets().is_none() && self.reach.tls.is_empty()
+    }
+
     pub(super) fn at(&self) -> &str {
         &self.at
     }
@@ -177,6 +185,7 @@ impl GrantSpec {
             }
         }
         Some(Grant {
+            order: self.order,
             id: self.id.clone(),
             origin: reach.origin,
             layer: reach.layer,

@@ -4,6 +4,8 @@
 //! of its own, that pattern of paths, else the one path. It never holds secrets,
 //! auth, slots, CIDRs or wildcard hosts: those are for the operator to think of.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::grant::{Grant, GrantSpec};
@@ -20,7 +22,7 @@ pub(super) fn paste_ready(
     declared: &PathPattern,
     destination: &Destination,
     method: &str,
-    grants: &[Grant],
+    grants: &[Arc<Grant>],
 ) -> Option<String> {
     let need = &by.need;
     let vague = Check::HintNarrow.on()
@@ -44,7 +46,7 @@ pub(super) fn paste_ready(
     let id = free_id(&need.id, &|id| grants.iter().any(|grant| grant.id == id));
     let grant = json!({"id": id, "to": to, "methods": [method], "paths": [path]});
     let problems = Problems::default();
-    GrantSpec::read(&grant, String::new(), &problems)?;
+    GrantSpec::read(&grant, String::new(), 0, &problems)?;
     problems.is_empty().then(|| grant.to_string())
 }
 

@@ -5,6 +5,7 @@
 //! really missing. Guest error, audit line and tests all show this value.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Policy;
 use super::forbidden::Endpoint;
@@ -17,9 +18,11 @@ use crate::net::destination::Destination;
 use crate::place::{Message, Place};
 
 #[derive(Debug)]
-pub enum Verdict<'a> {
-    Allowed(&'a Grant),
+pub enum Verdict {
+    Allowed(Arc<Grant>),
     Denied(Denial),
+    /// What was kept of the policy cannot be read.
+    Unknown(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +70,29 @@ impl fmt::Display for DenialReason {
 }
 
 impl Policy {
-    pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict<'_> {
+    pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict {
+        let Some(settled) = &self.settled else {
+            return self.judge_by(&self.http, destination, method, message);
+        };
+        let judged = settled.near(destination, &self.http).and_then(|near| {
+            match self.judge_by(&near, destination, method, message) {
+                // None of the others can allow it; they can say what is missing.
+                Verdict::Denied(_) => {
+                    settled.all(&self.http).map(|all| self.judge_by(&all, destination, method, message))
+                }
+                allowed => Ok(allowed),
+            }
+        });
+        judged.unwrap_or_else(Verdict::Unknown)
+    }
+
+    fn judge_by(
+        &self,
+        grants: &[Arc<Grant>],
+        destination: &Destination,
+        method: &str,
+        message: &Message<'_>,
+    ) -> Verdict {
         let deny = |reason, why: String| {
             // Any other text is the guest's, and would stand where it could pass for ours.
             let shown = if METHODS.contains(&method) { method } else { "this method at" };
@@ -90,8 +115,8 @@ impl Policy {
             }
         };
         let undeclared = needs.as_ref().is_some_and(Vec::is_empty);
-        let judged: Vec<(&Grant, Result<(), Failed>)> =
-            self.http.iter().map(|grant| (grant, grant.allows(destination, method, message))).collect();
+        let judged: Vec<(&Arc<Grant>, Result<(), Failed>)> =
+            grants.iter().map(|grant| (grant, grant.allows(destination, method, message))).collect();
         let allowing = judged.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(grant, _)| *grant);
         // Of equals the first: `max_by_key` would take the last.
         let best = allowing.rev().max_by_key(|grant| grant.specificity(destination));
@@ -100,13 +125,13 @@ impl Policy {
                 let why = format!("grant `{}` allows it, but the module's needs do not declare it", grant.id);
                 return deny(DenialReason::Undeclared, format!("{why}; the module's author has to"));
             }
-            return Verdict::Allowed(grant);
+            return Verdict::Allowed(Arc::clone(grant));
         }
-        let failed = || judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().err()?)));
+        let failed = || judged.iter().filter_map(|(grant, verdict)| Some((grant.as_ref(), verdict.as_ref().err()?)));
         let reason = failed().map(|(_, failed)| failed.stage).max().unwrap_or(DenialReason::Undeclared);
         let nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
         let mut declaring = needs.iter().flatten().filter(|_| reason != DenialReason::Operation);
-        let hint = declaring.find_map(|(one, path)| paste_ready(one, path, destination, method, &self.http));
+        let hint = declaring.find_map(|(one, path)| paste_ready(one, path, destination, method, grants));
         let remedy = match hint {
             Some(grant) => format!("to allow it, add this, asked for by the guest, to the policy's \"http\": {grant}"),
             None if undeclared => "the module's needs do not declare it either".to_owned(),

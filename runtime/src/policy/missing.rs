@@ -54,6 +54,7 @@ impl Policy {
     }
 
     fn compare(&self, declared: &Declared) -> ComparedNeed {
+        debug_assert!(self.settled.is_none(), "only a policy that was read as a whole can be compared");
         let need = &declared.need;
         let to = match &need.to {
             Wanted::Whatever => "*".to_owned(),
@@ -69,8 +70,10 @@ impl Policy {
             slot_lines: Vec::new(),
         };
         let grants: Vec<&Grant> = match &declared.target {
-            Target::Whatever => self.http.iter().collect(),
-            Target::Origin(origin) => self.http.iter().filter(|grant| grant.origin.covers(origin)).collect(),
+            Target::Whatever => self.http.iter().map(AsRef::as_ref).collect(),
+            Target::Origin(origin) => {
+                self.http.iter().map(AsRef::as_ref).filter(|grant: &&Grant| grant.origin.covers(origin)).collect()
+            }
             Target::Unset => Vec::new(),
         };
         let serves = |grant: &&&Grant| {

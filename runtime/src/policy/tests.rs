@@ -10,6 +10,7 @@ mod mutated;
 mod oracle;
 mod presets;
 mod resolve;
+mod settled;
 
 use serde_json::{Map, Value, json};
 
@@ -54,5 +55,6 @@ fn verdict_on(policy: &Policy, method: &str, url: &str, message: &Message<'_>) -
     match policy.judge(&destination, method, message) {
         Verdict::Allowed(grant) => (format!("allowed by {}", grant.id), String::new()),
         Verdict::Denied(denial) => (denial.reason.to_string(), denial.message),
+        Verdict::Unknown(why) => (format!("unknown: {why}"), String::new()),
     }
 }

@@ -9,7 +9,7 @@ use crate::holes::Check;
 use crate::limits::Limits;
 use nix::time::{ClockId, clock_gettime};
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wasmtime::{CallHook, ResourceLimiter};
 
 /// A limit of the configuration was reached: the error that ends the guest.
@@ -41,8 +41,7 @@ pub struct Meter {
     host_calls: u64,
     cpu_limit: Duration,
     used: Usage,
-    /// Thread CPU time at which guest code was entered, while it runs.
-    entered: Option<Duration>,
+    cpu: CpuTime,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,31 +64,21 @@ impl Meter {
             host_calls: limits.host_calls,
             cpu_limit: Duration::from_secs(limits.cpu_seconds),
             used: Usage::default(),
-            entered: None,
+            cpu: CpuTime::default(),
         }
     }
 
     pub fn usage(&self) -> Usage {
-        Usage { cpu: self.cpu(), ..self.used }
-    }
-
-    /// CPU time of guest code so far; waiting and host code do not count.
-    fn cpu(&self) -> Duration {
-        self.used.cpu + self.entered.map_or(Duration::ZERO, |entered| thread_cpu().saturating_sub(entered))
+        Usage { cpu: self.cpu.so_far(), ..self.used }
     }
 
     pub fn cpu_is_spent(&self) -> bool {
-        self.cpu() >= self.cpu_limit
+        self.cpu.so_far() >= self.cpu_limit
     }
 
     /// Around every crossing between guest and host.
     pub fn cross(&mut self, hook: CallHook) -> Result<(), LimitReached> {
-        if hook.entering_host() {
-            self.used.cpu = self.cpu();
-            self.entered = None;
-        } else {
-            self.entered = Some(thread_cpu());
-        }
+        self.cpu.cross(hook.exiting_host());
         if matches!(hook, CallHook::CallingHost) {
             self.used.host_calls += 1;
             if self.used.host_calls > self.host_calls {
@@ -97,6 +86,47 @@ impl Meter {
             }
         }
         Ok(())
+    }
+}
+
+/// CPU time of guest code. Waiting does not count, nor what the host does for longer
+/// than a moment.
+///
+/// The thread's own clock is a system call, and a call crosses the border many
+/// times. So it is asked about stretches that lasted; the others take the CPU for as
+/// long as they take, on whichever side.
+#[derive(Default)]
+struct CpuTime {
+    /// Up to `since`.
+    counted: Duration,
+    /// What the thread's clock said then.
+    since: Duration,
+    /// How long the short stretches since then took.
+    short: Duration,
+    crossed: Option<Instant>,
+    in_guest: bool,
+}
+
+impl CpuTime {
+    const SHORT: Duration = Duration::from_micros(100);
+
+    fn cross(&mut self, to_guest: bool) {
+        let now = Instant::now();
+        match self.crossed.replace(now).map(|before| now - before) {
+            Some(took) if took < CpuTime::SHORT => self.short += took,
+            _ => self.count(),
+        }
+        self.in_guest = to_guest;
+    }
+
+    /// A long stretch ends: the guest's counts, the host's does not.
+    fn count(&mut self) {
+        self.counted = self.so_far();
+        (self.since, self.short) = (thread_cpu(), Duration::ZERO);
+    }
+
+    fn so_far(&self) -> Duration {
+        self.counted + if self.in_guest { thread_cpu().saturating_sub(self.since) } else { self.short }
     }
 }
 
@@ -136,5 +166,52 @@ impl ResourceLimiter for Meter {
 
     fn memories(&self) -> usize {
         bounded(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    fn compute(time: Duration) {
+        let begun = thread_cpu();
+        while thread_cpu() - begun < time {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn about(time: Duration, expected: u128) {
+        let ms = time.as_millis();
+        assert!((expected..expected * 2).contains(&ms), "{ms} ms instead of {expected}");
+    }
+
+    #[test]
+    fn what_the_guest_computes_counts_and_what_it_waits_for_does_not() {
+        let ms = Duration::from_millis;
+        let mut time = CpuTime::default();
+        for _ in 0..3 {
+            time.cross(true);
+            compute(ms(5));
+            about(time.so_far() - time.counted, 5);
+            time.cross(false);
+            // The host works, and waits.
+            compute(ms(20));
+            sleep(ms(20));
+        }
+        about(time.so_far(), 15);
+    }
+
+    #[test]
+    fn what_a_guest_computes_between_calls_without_number_counts() {
+        let mut time = CpuTime::default();
+        let begun = thread_cpu();
+        for _ in 0..2000 {
+            time.cross(true);
+            compute(Duration::from_micros(20));
+            time.cross(false);
+        }
+        let spent = thread_cpu() - begun;
+        assert!(time.so_far() * 10 >= spent * 9, "{:?} of {spent:?}", time.so_far());
     }
 }

@@ -3,13 +3,11 @@
 //! It is built anew with every secret that a call learns, and then searches a few
 //! lines: what it costs to build counts more than how fast it searches, so it is
 //! a sorted list of beginnings behind a filter, and no automaton. It knows no
-//! case: what counts as the same is decided by comparing.
+//! case, nor which alphabet base64 is in: what counts as the same is decided by comparing.
 
 use std::ops::{ControlFlow, Range};
 
-use zeroize::Zeroizing;
-
-use super::needles::{CASE, HEX};
+use super::needles::{BASE64, CASE, HEX, Needle, standard};
 
 /// Bytes of a needle that are looked up; every needle has as many.
 pub(super) const BEGINNING: usize = 4;
@@ -19,40 +17,30 @@ pub(super) const BEGINNING: usize = 4;
 const EFFORT: usize = 64;
 const LEAST_EFFORT: usize = 64 * 1024;
 
-pub(super) struct Needle {
-    /// Index of what it belongs to.
-    pub(super) owner: usize,
-    /// What was done to it.
-    pub(super) form: &'static str,
-    pub(super) text: Zeroizing<Vec<u8>>,
-}
-
 pub(super) struct Scanner {
     needles: Vec<Needle>,
-    /// Beginnings in lower case, with the needles that have them, sorted.
+    /// Beginnings, folded, with the needles that have them, sorted.
     beginnings: Vec<(u32, usize)>,
     /// One bit for each hash of a beginning that occurs.
     filter: Filter,
 }
 
 impl Needle {
-    pub(super) fn new(owner: usize, form: &'static str, text: Vec<u8>) -> Self {
-        Needle { owner, form, text: Zeroizing::new(text) }
-    }
-
     /// Whether the bytes begin with it, or look like that and the effort is spent.
     fn begins(&self, bytes: &[u8], effort: &mut usize) -> bool {
-        let Some(bytes) = bytes.get(..self.text.len()) else { return false };
+        let text = self.text();
+        let Some(bytes) = bytes.get(..text.len()) else { return false };
         let (head, rest) = bytes.split_at(bytes.len().min(EFFORT));
-        let alike = head.eq_ignore_ascii_case(&self.text[..head.len()]);
+        let alike = head.iter().zip(text).all(|(one, other)| folded(*one) == folded(*other));
         *effort = effort.saturating_sub(if alike { head.len() + rest.len() } else { head.len() });
         if !alike || *effort == 0 {
             return *effort == 0;
         }
         match self.form {
-            HEX => bytes.eq_ignore_ascii_case(&self.text),
-            CASE => bytes.eq_ignore_ascii_case(&self.text) && *bytes != **self.text,
-            _ => *bytes == **self.text,
+            HEX => bytes.eq_ignore_ascii_case(text),
+            CASE => bytes.eq_ignore_ascii_case(text) && bytes != text,
+            BASE64 => bytes.iter().zip(text).all(|(one, other)| standard(*one) == *other),
+            _ => bytes == text,
         }
     }
 }
@@ -64,7 +52,7 @@ impl Scanner {
             .iter()
             .enumerate()
             .map(|(at, needle)| {
-                let beginning = needle.text.iter().take(BEGINNING).fold(0, |before, byte| rolled(before, *byte));
+                let beginning = needle.beginning().iter().fold(0, |before, byte| rolled(before, *byte));
                 filter.insert(beginning);
                 (beginning, at)
             })
@@ -93,7 +81,7 @@ impl Scanner {
             for (_, at) in self.beginnings[first..].iter().take_while(|(other, _)| *other == beginning) {
                 let needle = &self.needles[*at];
                 if needle.begins(&bytes[start..], &mut effort) {
-                    visit(needle, start..start + needle.text.len())?;
+                    visit(needle, start..start + needle.text().len())?;
                 }
             }
         }
@@ -101,9 +89,14 @@ impl Scanner {
     }
 }
 
-/// The last four bytes, in lower case.
+/// The last four bytes, folded.
 fn rolled(before: u32, byte: u8) -> u32 {
-    before << 8 | u32::from(byte.to_ascii_lowercase())
+    before << 8 | u32::from(folded(byte))
+}
+
+/// What may count as the same becomes the same: case, and alphabets of base64.
+fn folded(byte: u8) -> u8 {
+    standard(byte.to_ascii_lowercase())
 }
 
 /// Says no to almost all beginnings that no needle has.

@@ -41,7 +41,7 @@ fn done<T>(result: std::io::Result<T>) -> T {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    [writers(), places(), contents()].into_iter().flatten().collect()
+    [writers(), places(), contents(), changes()].into_iter().flatten().collect()
 }
 
 fn writers() -> Vec<Case> {
@@ -233,4 +233,27 @@ fn contents() -> Vec<Case> {
             }
         }),
     ]
+}
+
+/// A policy that was found right is not read as a whole again, until it changes.
+fn changes() -> Vec<Case> {
+    vec![Case::silent(CLASS, "a long policy that was right a moment ago", &["kept-policy-stamp"], || {
+        let grant = |at: usize| tests::servers::grant(&format!("grant-{at}"), &format!("https://api-{at}.iaas.test"));
+        let grants: Vec<Value> = (0..30).map(grant).collect();
+        let job = Job::new().policy(json!({"version": 1, "http": grants}));
+        for _ in 0..2 {
+            assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true);
+        }
+        let text = done(fs::read_to_string(job.policy_file()));
+        // In place, and of the same length.
+        for (from, to, said) in [
+            (r#""id":"grant-11""#, r#""id":"grant-12""#, "an earlier grant's"),
+            ("https://api-13.iaas.test", "https://api-13.iaas.te*t", "is no origin"),
+            (r#""paths":["/**"]"#, r#""paths":["**/"]"#, "`http[0].paths[0]`"),
+        ] {
+            assert_eq!((from.len(), text.contains(from)), (to.len(), true));
+            write(&job.policy_file(), text.replacen(from, to, 1).as_bytes());
+            refused(&job, &[said]);
+        }
+    })]
 }

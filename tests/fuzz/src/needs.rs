@@ -4,7 +4,7 @@
 use crate::input::is_printable;
 use crate::policy::FORBIDDEN;
 use serde_json::{Value, json};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use wasm_cpi::net::destination::Destination;
 use wasm_cpi::place::Message;
 use wasm_cpi::policy::{Endpoint, Grant, Needs, Policy, PolicyFile, Properties, Slot, Verdict};
@@ -66,13 +66,14 @@ fn resolve(properties: &Properties, needs: &Needs) -> Policy {
         .unwrap_or_else(|problems| panic!("a module's needs make the operator's file invalid: {problems:#?}"))
 }
 
-fn allows<'a>(policy: &'a Policy, method: &str, destination: &Destination) -> Option<&'a Grant> {
+fn allows(policy: &Policy, method: &str, destination: &Destination) -> Option<Arc<Grant>> {
     match policy.judge(destination, method, &Message { headers: &[], body: b"" }) {
         Verdict::Allowed(grant) => Some(grant),
         Verdict::Denied(denial) => {
             assert_printable(&denial.message);
             None
         }
+        Verdict::Unknown(why) => panic!("{why}"),
     }
 }
 

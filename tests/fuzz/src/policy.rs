@@ -46,8 +46,9 @@ pub(crate) fn body(data: &[u8]) {
     let case = Case { properties, needs, destination: &destination, method, message };
     let Some(policy) = case.resolve(&written) else { return };
     match policy.judge(case.destination, case.method, &case.message) {
-        Verdict::Allowed(grant) => case.check_allowed(grant, &written),
+        Verdict::Allowed(grant) => case.check_allowed(&grant, &written),
         Verdict::Denied(denial) => case.check_denied(&denial, written),
+        Verdict::Unknown(why) => panic!("{why}"),
     }
 }
 

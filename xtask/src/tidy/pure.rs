@@ -6,10 +6,12 @@
 /// The policy and every module that it uses.
 const PURE: [&str; 7] = ["policy", "place", "secret", "strict_json", "invisible", "net/addresses", "net/destination"];
 
-/// Modules of `std` without IO, clocks or threads; of `net` the addresses.
+/// Modules of `std` without IO, clocks or threads; of `net` the addresses, of `sync` what
+/// is the same for everybody who looks.
 const STD: [&str; 13] =
     ["borrow", "cell", "cmp", "collections", "convert", "fmt", "iter", "mem", "net", "ops", "slice", "str", "string"];
 const STD_NET: [&str; 3] = ["IpAddr", "Ipv4Addr", "Ipv6Addr"];
+const STD_SYNC: [&str; 2] = ["Arc", "OnceLock"];
 
 /// Crates of which each can do some of that.
 const CRATES: [&str; 14] = [
@@ -45,7 +47,8 @@ pub(super) fn impurity(path: &str, line: &str) -> Option<String> {
     }
     let paths = paths(line);
     let named = paths.iter().find(|path| match path.as_slice() {
-        ["std", "net", names @ ..] => names.first().is_none_or(|_| names.iter().any(|name| !STD_NET.contains(name))),
+        ["std", "net", names @ ..] => names.is_empty() || names.iter().any(|name| !STD_NET.contains(name)),
+        ["std", "sync", names @ ..] => names.is_empty() || names.iter().any(|name| !STD_SYNC.contains(name)),
         ["std" | "core" | "alloc", module, ..] => !STD.contains(module),
         // Which check a test has turned off: a constant in every build that ships.
         ["crate", "holes", ..] => false,
@@ -108,7 +111,9 @@ mod tests {
             "use std::env;",
             "use std::time::Instant;",
             "use std::thread;",
+            "use std::sync;",
             "use std::sync::Mutex;",
+            "use std::sync::{Arc, Mutex};",
             "use std::process::Command;",
             "use std::os::unix::fs::MetadataExt;",
             "use std::net::TcpStream;",
@@ -151,6 +156,7 @@ mod tests {
             "use std::net::IpAddr;",
             "use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};",
             "use std::collections::BTreeMap;",
+            "use std::sync::{Arc, OnceLock};",
             "use crate::net::addresses::{Addresses, never_net};",
             "use crate::net::destination::Destination;",
             "use crate::place::{Message, Place};",

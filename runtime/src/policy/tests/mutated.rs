@@ -200,6 +200,7 @@ fn verdicts(file: &PolicyFile, needs: &Needs, many: &[Asked]) -> Result<Vec<Stri
         match policy.judge(&destination, asked.method, &Message { headers: &headers, body: b"" }) {
             Verdict::Allowed(grant) => grant.id.clone(),
             Verdict::Denied(denial) => denial.message,
+            Verdict::Unknown(why) => panic!("{why}"),
         }
     };
     Ok(many.iter().map(judge).collect())

@@ -24,6 +24,7 @@ fn judged(policy: &Policy, asked: &Asked) -> Result<String, Denial> {
     match policy.judge(&destination, asked.method, &Message { headers: &headers, body: b"" }) {
         Verdict::Allowed(grant) => Ok(grant.id.clone()),
         Verdict::Denied(denial) => Err(denial),
+        Verdict::Unknown(why) => panic!("{why}"),
     }
 }
 

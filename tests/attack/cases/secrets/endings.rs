@@ -292,13 +292,17 @@ pub(super) fn clean(scene: &Scene, response: &Response) -> Result<(), String> {
     files(scene, &scene.job)
 }
 
+/// All that the call can have written. What many share is looked at where it is new.
 fn files(scene: &Scene, job: &Job) -> Result<(), String> {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let begun = changed(&job.config_file());
     let mut waiting = vec![job.path(""), dist::shared_cache().to_owned()];
     let own: [&Path; 2] = [&job.config_file(), &job.policy_file()];
     while let Some(path) = waiting.pop() {
         if path.is_dir() {
             waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
-        } else if !own.contains(&path.as_path()) {
+        } else if !own.contains(&path.as_path()) && (!path.starts_with(dist::shared_cache()) || changed(&path) >= begun)
+        {
             let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             scene.garden.is_not_in(&path.display().to_string(), &bytes)?;
         }
