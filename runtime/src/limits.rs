@@ -53,7 +53,7 @@ limits! {
     wall_seconds: 3600, SECONDS_MAX;
     /// The same for `create_stemcell`, which moves gigabytes.
     create_stemcell_wall_seconds: 14_400, SECONDS_MAX;
-    /// Of guest code; waiting does not count.
+    /// Of guest code; waiting does not count, nor what the host does for long.
     cpu_seconds: 60, SECONDS_MAX;
     /// To undo what was begun, once a deadline passed or a signal came.
     cleanup_seconds: 120, SECONDS_MAX;
