@@ -1,4 +1,4 @@
-//! Prepared guests on disk, and beside them where the grants of long policies stand.
+//! Prepared guests on disk, and beside them the grants of long policies.
 //!
 //! Loading an artifact runs what is in it, so a file counts only if nobody but
 //! this user or root can have written it: directory and files are opened without
