@@ -7,31 +7,27 @@
 //! wrong with the file is a warning and never fails a call. The file is opened
 //! before the guest's code runs; after that this module only writes to it.
 
-mod config;
 mod file;
 mod line;
-mod time;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use config::AuditConfig;
-
 use crate::component::description::Description;
 use crate::component::prepared::CacheEvent;
-use crate::config::Config;
+use crate::config::AuditConfig;
 use crate::failure::{Failure, Who};
 use crate::host::{Counts, Ended, HostCall};
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
 use crate::net::gate::{HttpEvent, NetUsage};
-use crate::policy::DenialReason;
 use crate::rpc::request::Request;
 use crate::rpc::response::WireError;
-use crate::sandbox::limits::Usage;
+use crate::sandbox::meter::Usage;
 use std::sync::Arc;
 use std::time::Duration;
+use wasm_cpi_policy::DenialReason;
 use writer::{Caller, Writer};
 
 /// Names of whoever: identities, grants, logins.
@@ -71,20 +67,14 @@ impl Audit {
         Audit(None)
     }
 
-    /// `config` and `request` are as far as they are known.
-    pub fn open(
-        section: Option<&AuditConfig>,
-        config: Option<&Config>,
-        request: Option<&Request>,
-        log: &Arc<Log>,
-    ) -> Audit {
+    /// Starts the audit log of a call; `request` is absent if it could not be read.
+    pub fn open(section: Option<&AuditConfig>, request: Option<&Request>, log: &Arc<Log>) -> Audit {
         let Some(section) = section else { return Audit::off() };
         let caller = Caller {
             method: request.map(|request| request.method.clone()),
             request_id: request.and_then(|request| request.request_id.clone()),
             director_uuid: request.and_then(|request| request.director_uuid.clone()),
-            sha256: config.map(|config| config.guest.sha256.clone()),
-            requests: config.map_or(0, |config| config.limits.http_requests),
+            ..Caller::default()
         };
         match Writer::open(section, caller, log) {
             Ok(writer) => Audit(Some(writer)),
@@ -102,6 +92,13 @@ impl Audit {
 
     pub fn is_on(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Takes note of the guest's pin and of the limit `http_requests`.
+    pub fn configured(&self, sha256: &str, http_requests: u64) {
+        if let Some(writer) = &self.0 {
+            writer.configured(sha256, http_requests);
+        }
     }
 
     /// Who the guest says it is: in every line from here on.

@@ -4,44 +4,45 @@
 //! Paths in it are relative to the file. Nothing here touches the network or the
 //! guest.
 
+mod audit;
+mod basics;
 mod guest;
 mod installed;
 mod module;
 
-pub use guest::{GuestConfig, is_sha256};
+pub use audit::AuditConfig;
+pub use basics::Basics;
 pub use installed::{ConfigArg, Packages};
 
 use crate::agent::AgentConfig;
-use crate::audit::AuditConfig;
-use crate::component::prepared::Wanted;
+use crate::component::prepared::Preparation;
 use crate::component::signature::Signature;
-use crate::component::source::Stamp;
+use crate::component::source::PinnedGuest;
 use crate::failure::Failure;
 use crate::hardening::Hardening;
-use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::net::http_trace::HttpTrace;
 use crate::net::proxy::ProxyConfig;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
-use crate::strict_json;
 use crate::trust;
 use guest::GuestSection;
 use installed::Installed;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::strict_json;
 
 /// A larger file is no configuration.
-pub const MAX_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 const MAX_DEPTH: usize = 64;
 
 pub struct Config {
-    pub guest: GuestConfig,
+    pub guest: PinnedGuest,
     pub properties: Map<String, Value>,
     pub agent: AgentConfig,
     pub registry: Option<RegistryConfig>,
@@ -50,12 +51,8 @@ pub struct Config {
     /// The policy itself, where it stands in this file.
     pub inline_policy: Option<String>,
     pub packages: Packages,
-    /// Which file this is, and which of its modules; nothing, if it was never one.
-    pub written: Option<Written>,
     pub limits: Limits,
-    pub log_level: Level,
-    pub log_format: Format,
-    /// Off if it is absent.
+    /// Absent if there is no audit log.
     pub audit: Option<AuditConfig>,
     pub http_trace: Option<HttpTrace>,
     pub cache: PathBuf,
@@ -98,25 +95,16 @@ struct DebugCpi {
     api_version: Option<u32>,
 }
 
-/// A config as a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
-    pub path: PathBuf,
-    pub module: Option<String>,
-    pub stamp: Stamp,
-}
-
 impl Config {
-    /// What has to be prepared for it.
-    pub fn wanted(&self) -> Wanted<'_> {
-        Wanted { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
+    /// Returns what has to be prepared for it.
+    pub fn preparation(&self) -> Preparation<'_> {
+        Preparation { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
 
     pub fn load(source: &ConfigArg) -> Result<Config, Failure> {
         let path = &source.path;
-        let (text, warnings, stamp) = read_stamped(path)?;
+        let (text, warnings) = read(path)?;
         let mut config = Config::parse(source, &text, warnings).map_err(|problems| several(path, &problems))?;
-        config.written = Some(Written { path: path.clone(), module: source.module.clone(), stamp });
         if config.guest.sha256.is_empty() {
             config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
             config.warnings.push(format!(
@@ -161,7 +149,8 @@ impl Config {
         let proxy: Option<ProxyConfig> = sections.optional("proxy");
         let (policy, inline_policy) = sections.policy(path);
         let limits: Limits = sections.optional("limits").unwrap_or_default();
-        let log: Option<LogSection> = sections.optional("log");
+        // What it says is `Basics`.
+        let _: Option<LogSection> = sections.optional("log");
         let audit: Option<AuditConfig> = sections.optional("audit");
         let http_trace: Option<HttpTrace> = sections.optional("http_trace");
         let cache: Option<PathBuf> = sections.optional("cache");
@@ -200,7 +189,7 @@ impl Config {
         }
         match module {
             Some((file, sha256)) if sections.problems.is_empty() => Ok(Config {
-                guest: GuestConfig { path: file, sha256, signature },
+                guest: PinnedGuest { path: file, sha256, signature },
                 properties,
                 agent,
                 registry,
@@ -208,10 +197,7 @@ impl Config {
                 policy: base.join(policy),
                 inline_policy,
                 packages,
-                written: None,
-                limits: holes::lifted(limits),
-                log_level: log.as_ref().map_or_else(default_level, |log| log.level),
-                log_format: log.as_ref().map_or_else(default_format, |log| log.format),
+                limits: limits.lifted(),
                 audit: audit.map(|audit| audit.relative_to(base)),
                 http_trace,
                 cache: base.join(cache),
@@ -226,15 +212,6 @@ impl Config {
     }
 }
 
-/// The audit log of a config that cannot be used otherwise: that a call failed
-/// for that belongs into it.
-pub fn audit_alone(path: &Path) -> Option<AuditConfig> {
-    let (text, _) = read(path).ok()?;
-    let mut fields = strict_json::parse(&text, MAX_DEPTH).ok()?;
-    let audit: AuditConfig = serde_json::from_value(fields.get_mut("audit")?.take()).ok()?;
-    audit.problems().is_empty().then(|| audit.relative_to(path.parent().unwrap_or(Path::new("."))))
-}
-
 /// Many problems as one failure: the first in the message, all in the log.
 pub fn several(path: &Path, problems: &[String]) -> Failure {
     let first = problems.first().map_or("", String::as_str);
@@ -245,26 +222,17 @@ pub fn several(path: &Path, problems: &[String]) -> Failure {
     Failure::config(format!("{}: {first}{rest}", path.display())).with_detail(problems.join("\n"))
 }
 
-/// Reads a file that decides about trust: only its owner may be able to write it.
+/// Reads a file that decides about trust: only its owner may be able to write it. Returns
+/// its text, and what people should know about the file.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    read_stamped(path).map(|(text, warnings, _)| (text, warnings))
-}
-
-/// With what it was before it was read.
-pub fn read_stamped(path: &Path) -> Result<(String, Vec<String>, Stamp), Failure> {
-    let failed = |what: String| unreadable(path, &what);
-    let (file, metadata) = trust::open(path).map_err(failed)?;
-    let text = trust::text(&file, &metadata, MAX_BYTES).map_err(failed)?;
+    let failed = |what: String| Failure::config(format!("{}: {what}", path.display()));
+    let (text, mode) = trust::read(path, MAX_BYTES).map_err(failed)?;
     let mut warnings = Vec::new();
-    if metadata.mode() & 0o004 != 0 {
+    if mode & 0o004 != 0 {
         warnings
             .push(format!("{} is readable by everybody; run `chmod o-r` on it if it holds secrets", path.display()));
     }
-    Ok((text, warnings, Stamp::from(&metadata)))
-}
-
-pub fn unreadable(path: &Path, what: &str) -> Failure {
-    Failure::config(format!("{}: {what}", path.display()))
+    Ok((text, warnings))
 }
 
 struct Sections {

@@ -81,6 +81,11 @@ impl Failure {
         Failure::new(Who::Runtime, message)
     }
 
+    /// A panic of this program, whose text is not repeated: it may quote secrets.
+    pub fn bug() -> Self {
+        Failure::runtime("a bug in wasm-cpi ended the call; please report it")
+    }
+
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();

@@ -1,11 +1,30 @@
-//! Readers of hostile bytes that are private to their modules, for the fuzzer.
+//! What the fuzzer drives: readers of hostile bytes, which are private otherwise.
 //!
-//! Exists with the feature `fuzzing` alone. Nothing but doors: what is behind
-//! them is the very code that ships.
+//! Exists with the feature `fuzzing` alone. The fuzzer calls the very code that ships.
+
+pub use crate::component::surface::{Surface, inspect};
+pub use crate::config::Config;
+pub use crate::failure::Who;
+pub use crate::image::{Image, Member};
+pub use crate::limits::Limits;
+pub use crate::log::{Format, GuestLog, Level, Log, escape, escape_text};
+pub use crate::net::captures::{Incoming, screen};
+pub use crate::net::error::{HttpError, HttpErrorKind};
+pub use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+pub use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
+pub use crate::net::slots::{Outgoing, fill};
+pub use crate::net::tls::{TlsSettings, for_scheme};
+pub use crate::registry::{RegistryClient, RegistryConfig};
+pub use crate::rpc::API_VERSION;
+pub use crate::rpc::arguments::Call;
+pub use crate::rpc::method::Named;
+pub use crate::rpc::request::Request;
+pub use crate::rpc::response::{WireError, write};
+pub use crate::rpc::shape::{metadata_for_guest, networks_for_caller, networks_for_guest, visible_env};
+pub use crate::vault::Vault;
 
 use crate::net::resolve::{addresses, files};
 use crate::registry::settings;
-use crate::vault::Vault;
 use domain::base::Message;
 use serde_json::{Map, Value};
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! Walls around the guest's process, for the day when the engine's breaks.
 //!
-//! `process::at_start` comes before anything else. `lock_down` comes last: when
+//! `lock_down` comes last: when
 //! all that a call needs is open, no other thread runs, and the guest's code is
 //! next. From there on nothing is opened, executed or mapped as code, and
 //! connections go to granted ports alone. What this machine does not give is

@@ -9,11 +9,16 @@ mod config;
 mod http;
 mod image;
 mod log;
+#[cfg(feature = "holes")]
+pub mod mutants;
 mod note;
 mod random;
 mod registry;
+mod state;
+pub mod wasi;
 
-pub use note::{Counts, Ended, HostCall, Watch};
+pub use note::{Counts, Ended, HostCall, HostCallObserver};
+pub use state::State;
 
 use crate::agent::AgentSession;
 use crate::bindings::Cpi;
@@ -22,9 +27,8 @@ use crate::image::Image;
 use crate::log::GuestLog;
 use crate::net::gate::Gate;
 use crate::registry::GuestRegistry;
-use crate::sandbox::state::State;
 use std::sync::Arc;
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{Component, HasSelf, Linker};
 
 /// The capabilities of one call.
 pub struct Host {
@@ -37,12 +41,17 @@ pub struct Host {
     /// In `create_stemcell` only.
     pub image: Option<Arc<Image>>,
     pub log: Arc<GuestLog>,
-    /// Told of every host call, for the audit log and `wasm-cpi call`.
-    pub watch: Option<Watch>,
+    /// Sees every host call, for the audit log and `wasm-cpi call`.
+    pub observer: Option<HostCallObserver>,
 }
 
-pub fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    Cpi::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
+/// Links our own interfaces, and what the component imports of WASI's fixed list.
+pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
+    Cpi::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    wasi::link(linker, component)?;
+    #[cfg(feature = "holes")]
+    mutants::any_import(linker, component)?;
+    Ok(())
 }
 
 impl State {

@@ -15,7 +15,6 @@ mod stream;
 pub use stream::ImageBody;
 
 use crate::failure::Failure;
-use crate::holes::Check;
 use archive::Archive;
 use content::Content;
 use reader::{Reader, Stop};
@@ -24,6 +23,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use wasm_cpi_checks::Check;
 
 /// The most that one read hands out.
 pub const MAX_READ: u32 = 1024 * 1024;

@@ -4,14 +4,14 @@
 //! lines are compact. Text of guests and peers is hostile: it is redacted,
 //! control and bidi characters are escaped, and its amount is bounded.
 
-use crate::holes::Check;
-pub use crate::invisible::is_invisible;
 use crate::limits::Limits;
 use crate::vault::Vault;
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
+use wasm_cpi_checks::Check;
+pub use wasm_cpi_policy::invisible::is_invisible;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]

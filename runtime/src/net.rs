@@ -6,10 +6,8 @@
 //! the tripwire. The host's own requests go through `client`, with no policy
 //! and no word from the guest. Nothing here exists before it is first needed.
 
-pub mod addresses;
 pub mod captures;
 pub mod client;
-pub mod destination;
 pub mod error;
 mod event;
 pub mod exchange;
@@ -18,6 +16,8 @@ mod headers;
 mod held;
 pub mod http_trace;
 mod login;
+#[cfg(feature = "holes")]
+mod mutants;
 mod own;
 pub mod proxy;
 mod reach;

@@ -1,16 +1,12 @@
-//! One guest, one store, one call.
+//! What holds one guest: engine, limits and endings. What it may import is `host`.
 //!
-//! `engine` has every setting of the sandbox with its reason; `wasi` the fixed
-//! list of what a guest may import beyond our own world; `limits`, `ending` and
-//! `ticker` bound what it uses; `call` runs a method; `trap` explains what went
-//! wrong.
+//! `engine` has every setting of the sandbox with its reason; `meter`, `ending` and
+//! `watchdog` bound what a guest uses; `stdio` is its standard output; `trap` explains
+//! what went wrong.
 
-pub mod call;
 pub mod ending;
 pub mod engine;
-pub mod limits;
-pub mod state;
+pub mod meter;
 pub mod stdio;
-pub mod ticker;
 pub mod trap;
-pub mod wasi;
+pub mod watchdog;

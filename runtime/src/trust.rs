@@ -1,11 +1,11 @@
 //! Whose files count: those that nobody but this user or root can have written.
 //! Links are followed; what they lead to is judged, on the open descriptor.
 
-use crate::holes::Check;
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use wasm_cpi_checks::Check;
 
 /// Whether only this user or root can have written it.
 pub fn trusted(owner: u32, mode: u32) -> Result<(), String> {
@@ -35,14 +35,8 @@ pub fn room(metadata: &Metadata, max_bytes: u64) -> usize {
     usize::try_from(metadata.len().min(max_bytes)).map_or(0, |bytes| bytes + 64)
 }
 
-/// The text of a file that decides about trust, and the file's mode.
+/// Returns the text of a file that decides about trust, and the file's mode.
 pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), String> {
-    let (file, metadata) = open(path)?;
-    Ok((text(&file, &metadata, max_bytes)?, metadata.mode()))
-}
-
-/// A file that may decide about trust.
-pub fn open(path: &Path) -> Result<(File, Metadata), String> {
     // What is no file (a pipe, say) is not waited for.
     let opened = File::options()
         .read(true)
@@ -50,18 +44,14 @@ pub fn open(path: &Path) -> Result<(File, Metadata), String> {
         .open(path)
         .map_err(|error| format!("{}; check the path and that this user may read it", unreadable(&error)))?;
     let metadata = opened.metadata().map_err(|error| unreadable(&error))?;
-    file(&metadata)?;
-    Ok((opened, metadata))
-}
-
-pub fn text(mut file: &File, metadata: &Metadata, max_bytes: u64) -> Result<String, String> {
-    let mut text = String::with_capacity(room(metadata, max_bytes));
-    Read::by_ref(&mut file).take(max_bytes + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+    let mode = file(&metadata)?;
+    let mut text = String::with_capacity(room(&metadata, max_bytes));
+    opened.take(max_bytes + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
     if text.len() as u64 > max_bytes {
         let (amount, unit) = if max_bytes < 1 << 20 { (max_bytes >> 10, "KiB") } else { (max_bytes >> 20, "MiB") };
         return Err(format!("is larger than {amount} {unit}"));
     }
-    Ok(text)
+    Ok((text, mode))
 }
 
 fn unreadable(error: &std::io::Error) -> String {

@@ -18,10 +18,10 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::holes::Check;
-use crate::secret::{Layer, Secret};
 use needles::{CASE, PLAIN, SPLIT};
 use scanner::Scanner;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// Shorter secrets are not redacted: they would shred every text.
 const MIN_REDACTED: usize = 6;

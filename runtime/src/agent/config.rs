@@ -1,9 +1,9 @@
 //! The section `agent` of the operator's config: all of it is secret.
 
-use crate::secret::Secret;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::fmt;
+use wasm_cpi_policy::secret::Secret;
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

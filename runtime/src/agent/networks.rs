@@ -5,10 +5,10 @@
 //! networks the cloud chose, so the guest says them.
 
 use super::additions::NetworkAddition;
-use crate::holes::Check;
-use crate::strict_json;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::strict_json;
 
 type Networks = Map<String, Value>;
 

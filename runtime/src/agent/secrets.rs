@@ -6,8 +6,8 @@
 
 use super::VmSpec;
 use super::config::AgentConfig;
-use crate::secret::Secret;
 use serde_json::Value;
+use wasm_cpi_policy::secret::Secret;
 
 /// Shorter strings of `env` are words, not keys.
 const ENV_MIN: usize = 12;

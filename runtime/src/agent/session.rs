@@ -8,14 +8,14 @@ use super::additions::{Additions, DiskHint};
 use super::config::AgentConfig;
 use super::{Mode, VmSpec, secrets, settings};
 use crate::failure::Failure;
-use crate::holes::Check;
 use crate::registry::settings::{attach, detach};
 use crate::registry::{RegistryConfig, RegistrySession, SessionError};
-use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// For deleting what a call wrote that came to nothing, at least.
 const UNDOING: Duration = Duration::from_secs(10);
@@ -122,7 +122,9 @@ impl AgentSession {
         let seal = self.vault.seal("agent", Secret::new(text), Layer::Call);
         made.seals.push(seal.clone());
         #[cfg(feature = "holes")]
-        let seal = crate::holes::instead::settings(seal, &self.vault);
+        if let Some(sealed) = self.vault.open(&seal).filter(|_| !Check::SealedAgent.on()) {
+            return Ok(sealed.secret.reveal().to_owned());
+        }
         Ok(seal)
     }
 

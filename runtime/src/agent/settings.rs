@@ -4,10 +4,10 @@
 use super::additions::{Additions, Encoding};
 use super::config::AgentConfig;
 use super::{VmSpec, networks};
-use crate::holes::Check;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Map, Value, json};
+use wasm_cpi_checks::Check;
 
 type Object = Map<String, Value>;
 

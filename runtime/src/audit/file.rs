@@ -6,8 +6,7 @@
 //! Nothing here waits for a lock; only a last line without its end is looked at
 //! again for some milliseconds, once, when the file is opened.
 
-use super::config::AuditConfig;
-use crate::holes::Check;
+use crate::config::AuditConfig;
 use crate::trust::trusted;
 use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
@@ -16,6 +15,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use wasm_cpi_checks::Check;
 
 /// Files that were put aside and are kept: `<path>.1` is the newest.
 pub(super) const GENERATIONS: u32 = 4;

@@ -2,14 +2,14 @@ use super::line::LINE_MAX;
 use super::*;
 use crate::hardening::landlock::Landlock;
 use crate::hardening::{Network, Walls};
-use crate::invisible::is_invisible;
 use crate::log::Format;
-use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
+use wasm_cpi_policy::invisible::is_invisible;
+use wasm_cpi_policy::secret::{Layer, Secret};
 
 struct Fixture {
     dir: tempfile::TempDir,
@@ -28,7 +28,7 @@ fn start(request: &Request) -> Fixture {
     let vault = Arc::new(Vault::new());
     let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::clone(&vault)));
     let section = AuditConfig { path: dir.path().join("audit.log"), max_bytes: None };
-    let audit = Audit::open(Some(&section), None, Some(request), &log);
+    let audit = Audit::open(Some(&section), Some(request), &log);
     Fixture { dir, vault, audit }
 }
 
@@ -180,7 +180,7 @@ fn without_a_file_there_is_nothing_to_write_and_nothing_fails() {
     let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::default()));
     let nowhere = AuditConfig { path: "/nowhere/audit.log".into(), max_bytes: None };
     for section in [None, Some(&nowhere)] {
-        let audit = Audit::open(section, None, None, &log);
+        let audit = Audit::open(section, None, &log);
         assert!(!audit.is_on());
         audit.http(&event("", Ok(200), true));
         audit.conclude(Ok(()), None);

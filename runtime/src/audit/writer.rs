@@ -2,17 +2,17 @@
 //! have, within the bounds of a call, and with one warning if that fails.
 
 use super::NAME_MAX;
-use super::config::AuditConfig;
 use super::file::LogFile;
 use super::line::Line;
-use super::time;
 use crate::component::source::hex;
-use crate::holes::Check;
+use crate::config::AuditConfig;
 use crate::log::{Level, Log};
 use crate::signals;
+use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use wasm_cpi_checks::Check;
 
 /// Of the schema; grows when a field changes its meaning.
 const VERSION: u64 = 1;
@@ -65,6 +65,12 @@ impl Writer {
         Ok(Writer { file, log: Arc::clone(log), call: call_id(), started: Instant::now(), state })
     }
 
+    pub(super) fn configured(&self, sha256: &str, http_requests: u64) {
+        let mut state = self.state();
+        state.caller.sha256 = Some(sha256.to_owned());
+        state.caller.requests = http_requests;
+    }
+
     pub(super) fn guest(&self, name: &str, version: &str) {
         self.state().guest = Some((name.to_owned(), version.to_owned()));
     }
@@ -77,7 +83,7 @@ impl Writer {
     pub(super) fn line(&self, kind: &str) -> Line<'_> {
         let state = self.state();
         let mut line = Line::new(&self.log);
-        line.number("v", VERSION).word("ts", time::rfc3339(SystemTime::now()));
+        line.number("v", VERSION).word("ts", format!("{:.3}", Timestamp::now()));
         line.word("call", self.call.as_str()).word("kind", kind);
         let Caller { method, request_id, director_uuid, sha256, .. } = &state.caller;
         for (name, text) in [("method", method), ("request_id", request_id), ("director_uuid", director_uuid)] {

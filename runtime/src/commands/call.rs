@@ -1,19 +1,15 @@
 //! `call`: one method by hand, with all that the guest did on the way.
 
-use crate::audit::{Audit, Failed, Used};
+use crate::audit::Used;
+use crate::call::{self, CallError, Loaded, Observed, Observer, Record, Settled};
 use crate::commands::cli::Report;
-use crate::component::prepared;
-use crate::config::{Config, ConfigArg};
-use crate::failure::{Failure, Who};
-use crate::hardening;
+use crate::config::{Basics, Config, ConfigArg};
+use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::rpc::arguments::Call;
-use crate::rpc::method::Named;
 use crate::rpc::request::Request;
-use crate::session::{self, Observed, Session, Unsuccessful};
 use crate::signals;
-use crate::vault::Vault;
+use crate::startup;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -44,44 +40,51 @@ pub struct Options {
 const SHOWN_MAX: usize = 64 * 1024;
 
 pub fn call(options: &Options) -> Result<Report, Failure> {
-    hardening::process::at_start();
+    startup::secure_process();
     let config = Config::load(&options.config)?;
     let request = request(options, config.api_version)?;
-    let vault = Arc::new(Vault::new());
-    let log = Arc::new(Log::new(config.log_level, config.log_format, None, Arc::clone(&vault)));
-    let audit = Arc::new(Audit::open(config.audit.as_ref(), Some(&config), Some(&request), &log));
-    let called = called(options, &config, &request, &vault, &log, &audit);
-    if let Err(failure) = &called {
-        audit.conclude(Err(failure.into()), None);
+    let record = Record::open(&Basics::read(&options.config), Some(&request));
+    let events = Arc::new(Mutex::new(Vec::new()));
+    signals::watch();
+    let started = Instant::now();
+    let called = serve(options, request, &record, observer(&events));
+    let wall = started.elapsed();
+    let Settled { result, used } = match called {
+        Ok(settled) => settled,
+        Err(error) => {
+            record.audit.conclude(Err(error.audited()), None);
+            return Err(error.into_failure());
+        }
+    };
+    record.audit.conclude(result.as_ref().map(drop).map_err(CallError::audited), used.as_ref());
+    let Some(used) = used else {
+        return Ok(Report::good(format!("{:#}\n", result.unwrap_or_default())));
+    };
+    let good = result.is_ok();
+    let mut text = String::new();
+    for line in events.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let _ = writeln!(text, "{line}");
     }
-    called
+    text.push_str(&outcome(result, &record.log));
+    text.push_str(&usage(&used, wall, &config.limits));
+    Ok(Report { text, good })
 }
 
-fn called(
-    options: &Options,
-    config: &Config,
-    request: &Request,
-    vault: &Arc<Vault>,
-    log: &Arc<Log>,
-    audit: &Arc<Audit>,
-) -> Result<Report, Failure> {
-    let Named::Known(method) = Named::from_name(&options.method) else {
-        return Err(Failure::request(format!("the contract has no method {:?}", options.method)));
+fn serve(options: &Options, request: Request, record: &Record, observer: Observer) -> Result<Settled, CallError> {
+    let loaded = match call::load(&options.config, request, record)? {
+        Loaded::Info(info) => return Ok(Settled::without_guest(info)),
+        Loaded::Guest(loaded) => *loaded,
     };
-    let call = Call::parse(method, request.arguments.clone(), request.api_version)?;
-    let prepared = prepared::prepared(config.wanted(), &session::told(log, audit))?;
-    audit.guest(&prepared.description);
-    if method == crate::rpc::method::Method::Info {
-        let formats = &prepared.description.stemcell_formats;
-        audit.conclude(Ok(()), None);
-        return Ok(Report::good(format!(
-            "{:#}\n",
-            json!({"api_version": config.api_version, "stemcell_formats": formats})
-        )));
-    }
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&events);
-    let watch = move |observed: Observed<'_>| {
+    let authorised = call::authorise(loaded)?;
+    let assembled = call::assemble(authorised, record, Some(observer))?;
+    let executed = call::execute(assembled, record)?;
+    Ok(call::settle(executed, record))
+}
+
+/// Keeps one line for each thing that the guest asks for.
+fn observer(events: &Arc<Mutex<Vec<String>>>) -> Observer {
+    let events = Arc::clone(events);
+    Arc::new(move |observed: Observed<'_>| {
         let line = match observed {
             Observed::Http(event) => format!("http     {event}"),
             Observed::Host(call) => {
@@ -89,41 +92,29 @@ fn called(
                 format!("host     {} ({} B, {ms:.1} ms)", call.name, call.bytes)
             }
         };
-        seen.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-    };
-    let session = Session { config, request, call: &call, vault, log, audit, watch: Some(Arc::new(watch)) };
-    signals::watch();
-    let started = Instant::now();
-    let ran = session::run(session, prepared)?;
-    let wall = started.elapsed();
+        events.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    })
+}
+
+fn outcome(result: Result<Value, CallError>, log: &Log) -> String {
     let mut text = String::new();
-    for line in events.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        let _ = writeln!(text, "{line}");
-    }
-    let good = ran.result.is_ok();
-    let outcome = ran.result.as_ref().map(drop).map_err(|unsuccessful| match unsuccessful {
-        Unsuccessful::Wire(error) => Failed { error: error.kind.name(), who: Who::Guest },
-        Unsuccessful::Failure(failure) => failure.into(),
-    });
-    audit.conclude(outcome, Some(&ran.used));
-    match ran.result {
+    match result {
         Ok(result) => {
             let _ = writeln!(text, "result   {}", log.clean_text(&format!("{result:#}"), SHOWN_MAX));
         }
-        Err(Unsuccessful::Wire(error)) => {
+        Err(CallError::Wire { error, .. }) => {
             let retry = if error.ok_to_retry { ", may be retried" } else { "" };
             let _ =
                 writeln!(text, "error    {}{retry}: {}", error.kind.name(), log.guest_words(&error.message, SHOWN_MAX));
         }
-        Err(Unsuccessful::Failure(failure)) => {
+        Err(CallError::Failure(failure)) => {
             let _ = writeln!(text, "failed   {}", log.clean_text(&failure.to_string(), SHOWN_MAX));
             for line in failure.detail.lines() {
                 let _ = writeln!(text, "         {}", log.clean_text(line, SHOWN_MAX));
             }
         }
     }
-    text.push_str(&usage(&ran.used, wall, &config.limits));
-    Ok(Report { text, good })
+    text
 }
 
 fn request(options: &Options, max_api_version: u32) -> Result<Request, Failure> {

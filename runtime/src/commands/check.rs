@@ -4,15 +4,17 @@
 use crate::audit::Audit;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
+use crate::component::source::PinnedGuest;
 use crate::component::{source, surface};
-use crate::config::{self, Config, ConfigArg, GuestConfig, Packages};
+use crate::config::{self, Config, ConfigArg, Packages};
+use crate::effective_policy::{self, Presets};
 use crate::failure::Failure;
-use crate::granted::{self, Presets};
 use crate::hardening::{self, Hardening};
 use crate::net::tls;
-use crate::policy::{Needs, Pem, Policy, Properties};
+use crate::startup;
 use std::fmt::Write as _;
 use std::path::Path;
+use wasm_cpi_policy::{Needs, Pem, Policy, Properties};
 
 #[derive(Default)]
 struct Findings {
@@ -22,7 +24,7 @@ struct Findings {
 }
 
 pub fn check(source: &ConfigArg) -> Report {
-    hardening::process::at_start();
+    startup::secure_process();
     let mut findings = Findings::default();
     let path = source.path.as_path();
     match Config::load(source) {
@@ -63,7 +65,7 @@ impl Findings {
 
     /// Who vouches for the pinned digest, where somebody must.
     fn signature(&mut self, config: &Config) {
-        let GuestConfig { path, sha256, signature } = &config.guest;
+        let PinnedGuest { path, sha256, signature } = &config.guest;
         if let Some(signature) = signature {
             match signature.verify(path, sha256) {
                 Ok(signed) => self.good.push(format!("guest {}: {}", path.display(), signature.describe(&signed))),
@@ -124,7 +126,7 @@ impl Findings {
         let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
         let presets = Presets::beside(&config.policy, &config.packages);
         let resolved = presets.parse(&text).and_then(|file| {
-            Policy::resolve(&file, &properties, needs, &granted::forbidden(config), config.allow_local)
+            Policy::resolve(&file, &properties, needs, &effective_policy::forbidden(config), config.allow_local)
         });
         self.warnings.extend(presets.into_warnings());
         match resolved {

@@ -7,16 +7,17 @@ use crate::component::description::Description;
 use crate::component::source::{Source, read};
 use crate::component::{child, surface};
 use crate::config::{Config, ConfigArg};
+use crate::effective_policy;
 use crate::failure::Failure;
-use crate::granted;
-use crate::hardening::{self, Hardening};
-use crate::invisible::is_invisible;
+use crate::hardening::Hardening;
 use crate::limits::Limits;
-use crate::policy::{Comparison, Needs, Properties};
+use crate::startup;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use wasm_cpi_policy::invisible::is_invisible;
+use wasm_cpi_policy::{Comparison, Needs, Properties};
 
 #[derive(Args)]
 pub struct Options {
@@ -68,7 +69,7 @@ struct Findings {
 }
 
 pub fn inspect(options: &Options) -> Result<Report, Failure> {
-    hardening::process::at_start();
+    startup::secure_process();
     if let Some(newer) = &options.newer {
         let limits = Limits::default();
         let look = |path| Guest::look(read(path, &limits)?, path, &limits, Hardening::default());
@@ -87,7 +88,7 @@ pub fn inspect(options: &Options) -> Result<Report, Failure> {
     let comparison = match (&config, &guest.needs) {
         (Some(config), Some(needs)) => {
             let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-            Some(granted::policy(config, &properties, Some(needs))?.missing(needs))
+            Some(effective_policy::policy(config, &properties, Some(needs))?.missing(needs))
         }
         _ => None,
     };
@@ -105,7 +106,7 @@ impl Guest {
             surface::inspect(&source.bytes).map_err(|problems| blame(Failure::config(problems.join("; it "))))?;
         let bytes = source.bytes.len();
         let description = child::compile(source.bytes, limits, hardening).map_err(blame)?.description;
-        let needs = granted::needs(&description).map_err(blame)?;
+        let needs = effective_policy::needs(&description).map_err(blame)?;
         Ok(Guest { bytes, sha256: source.sha256, imports: surface.imports, description, needs, file })
     }
 }

@@ -2,15 +2,14 @@
 
 use crate::commands::cli::Report;
 use crate::component::compile::drop_to;
-use crate::component::prepared::{self, Stored, Wanted};
-use crate::component::source;
-use crate::config::{Config, ConfigArg, GuestConfig};
+use crate::component::prepared::{self, Preparation, Stored};
+use crate::component::source::{self, PinnedGuest};
+use crate::config::{Config, ConfigArg};
 use crate::failure::Failure;
-use crate::granted;
-use crate::hardening::{self, Hardening};
+use crate::hardening::Hardening;
 use crate::limits::Limits;
 use crate::log::Level;
-use crate::policy::Properties;
+use crate::startup;
 use clap::Args;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
@@ -33,32 +32,29 @@ pub struct Options {
 }
 
 pub fn prepare(options: &Options) -> Result<Report, Failure> {
-    hardening::process::at_start();
+    startup::secure_process();
     let mut text = String::new();
     let mut good = true;
     if let (Some(cache), Some(guest)) = (&options.cache, &options.guest) {
         let limits = Limits::default();
         become_owner(cache)?;
         let sha256 = source::read(guest, &limits)?.sha256;
-        let guest = GuestConfig { path: guest.clone(), sha256, signature: None };
-        good &= one(Wanted { guest: &guest, cache, limits: &limits, hardening: Hardening::default() }, &mut text)?;
+        let guest = PinnedGuest { path: guest.clone(), sha256, signature: None };
+        good &= one(Preparation { guest: &guest, cache, limits: &limits, hardening: Hardening::default() }, &mut text)?;
     }
     let source = |path: &PathBuf| ConfigArg { packages: options.packages.clone(), ..ConfigArg::new(path) };
     let configs: Vec<Vec<Config>> =
         options.config.iter().map(|path| Config::load_all(&source(path))).collect::<Result<_, _>>()?;
     for config in configs.iter().flatten() {
         become_owner(&config.cache)?;
-        good &= one(config.wanted(), &mut text)?;
-        // So that the first call need not read all of a long one; what is wrong with it, `check` and calls say.
-        let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-        let _ = granted::policy_of_call(config, &properties, None);
+        good &= one(config.preparation(), &mut text)?;
     }
     Ok(Report { text, good })
 }
 
-fn one(wanted: Wanted<'_>, text: &mut String) -> Result<bool, Failure> {
+fn one(preparation: Preparation<'_>, text: &mut String) -> Result<bool, Failure> {
     let doubts = std::cell::RefCell::new(Vec::new());
-    let (prepared, stored) = prepared::prepare(wanted, &|event| {
+    let (prepared, stored) = prepared::prepare(preparation, &|event| {
         if event.level() >= Level::Warn {
             doubts.borrow_mut().push(event.to_string());
         }
@@ -69,13 +65,14 @@ fn one(wanted: Wanted<'_>, text: &mut String) -> Result<bool, Failure> {
     let description = &prepared.description;
     let (how, good) = match stored {
         Stored::Already => ("already prepared".to_owned(), true),
-        Stored::Now => (format!("prepared in {}", wanted.cache.display()), true),
+        Stored::Now => (format!("prepared in {}", preparation.cache.display()), true),
         Stored::Unstamped(why) => {
             (format!("prepared, but its file was touched and is hashed in every call: {why}"), false)
         }
         Stored::Not(why) => (format!("compiled, but cannot be kept: {why}"), false),
     };
-    let _ = writeln!(text, "{} {} ({}): {how}", description.name, description.version, wanted.guest.path.display());
+    let _ =
+        writeln!(text, "{} {} ({}): {how}", description.name, description.version, preparation.guest.path.display());
     Ok(good)
 }
 

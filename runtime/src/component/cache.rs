@@ -1,4 +1,4 @@
-//! Prepared guests on disk, and beside them the grants of long policies.
+//! Prepared guests on disk.
 //!
 //! Loading an artifact runs what is in it, so a file counts only if nobody but
 //! this user or root can have written it: directory and files are opened without
@@ -10,15 +10,15 @@
 
 use crate::component::description::Description;
 use crate::component::source::Stamp;
-use crate::holes::Check;
 use crate::trust::{room, trusted};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use wasm_cpi_checks::Check;
 
 /// Grows with every change of the engine's settings or of these files.
 const FORMAT: u32 = 3;
@@ -57,28 +57,6 @@ impl Entry {
     /// Whether the guest's file is still the one that was hashed.
     pub fn is_of(&self, guest: &Path) -> bool {
         Stamp::of(guest).is_some_and(|now| now.is_still(&self.stamp, self.written_ns))
-    }
-}
-
-/// What was kept of a policy, its lines not read yet.
-pub struct Kept {
-    pub head: Vec<u8>,
-    pub written_ns: i128,
-    file: File,
-    /// As it was when it was opened: that cannot be asked later.
-    bytes: u64,
-}
-
-impl Kept {
-    /// Of the lines behind the first.
-    pub fn bytes(&self) -> usize {
-        usize::try_from(self.bytes.saturating_sub(self.head.len() as u64)).unwrap_or(0)
-    }
-
-    pub fn lines(&self) -> std::io::Result<String> {
-        let mut lines = vec![0; self.bytes()];
-        self.file.read_exact_at(&mut lines, self.head.len() as u64)?;
-        String::from_utf8(lines).map_err(std::io::Error::other)
     }
 }
 
@@ -223,21 +201,6 @@ impl Cache {
         Ok(self.write(&manifest_name(&manifest.wasm_sha256), &text, FOR_ALL)?.written_ns())
     }
 
-    /// What was kept under a name, if it counts: the first line, and those behind it.
-    pub fn read_kept(&self, name: &str) -> Option<Kept> {
-        let mut reader = BufReader::new(self.open_trusted(name).ok()?);
-        let mut head = Vec::new();
-        Read::by_ref(&mut reader).take(MANIFEST_MAX).read_until(b'\n', &mut head).ok()?;
-        let file = reader.into_inner();
-        let metadata = file.metadata().ok()?;
-        Some(Kept { head, file, written_ns: Stamp::from(&metadata).written_ns(), bytes: metadata.len() })
-    }
-
-    /// For this user alone, as policies may be.
-    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
-        self.write(name, bytes, 0o600).map(drop)
-    }
-
     /// Answers the stamp of what lies there now.
     fn write(&self, name: &str, bytes: &[u8], mode: u32) -> Result<Stamp, String> {
         let failed = |error: &dyn std::fmt::Display| format!("cache {}: {name}: {error}", self.path.display());
@@ -306,5 +269,5 @@ fn manifest_name(wasm_sha256: &str) -> String {
 
 /// The hash in an artifact's name; also what keeps the name within the directory.
 fn artifact_hash(name: &str) -> Option<&str> {
-    name.strip_suffix(".cwasm").filter(|hash| crate::config::is_sha256(hash))
+    name.strip_suffix(".cwasm").filter(|hash| crate::component::source::is_sha256(hash))
 }

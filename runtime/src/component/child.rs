@@ -10,7 +10,6 @@
 use crate::component::description::{Described, Description};
 use crate::failure::Failure;
 use crate::hardening::Hardening;
-use crate::holes::{self, Check};
 use crate::limits::Limits;
 use crate::signals;
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,6 +18,7 @@ use std::io::{Read, Write};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
 
 /// The hidden subcommand of the tool.
 pub const SUBCOMMAND: &str = "compile-guest";
@@ -63,12 +63,13 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
         .arg(SUBCOMMAND)
         .args([limits.compile_mib, limits.compile_seconds, limits.memory_mib].map(|limit| limit.to_string()))
         .arg(hardening.to_string())
-        .envs(holes::for_child())
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         // Nothing of ours may outlive us on the Director's pipes.
         .stderr(Stdio::null());
+    #[cfg(feature = "holes")]
+    command.env(wasm_cpi_checks::VARIABLE, wasm_cpi_checks::switched_off());
     #[cfg(feature = "holes")]
     crate::hardening::hook::hand_on(&mut command);
     let mut child = command.spawn().map_err(|error| {

@@ -10,17 +10,18 @@ use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::description::{Declared, Described};
 use crate::component::surface::{self, Surface};
 use crate::hardening::{Hardening, Network, Walls, landlock, process, seccomp};
-use crate::holes::{self, Check};
 use crate::host;
+use crate::host::State;
 use crate::limits::Limits;
 use crate::rpc::method::Method;
 use crate::sandbox::ending::Ending;
-use crate::sandbox::state::State;
-use crate::sandbox::{engine, ticker, trap, wasi};
+use crate::sandbox::{engine, trap, watchdog};
+use crate::startup;
 use rustix::process::{Resource, Signal};
 use rustix::thread::{Gid, Uid};
 use std::io::{Read, Write};
 use std::sync::Arc;
+use wasm_cpi_checks::Check;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Store};
 
@@ -40,7 +41,7 @@ pub fn compile_guest(
     memory_mib: u64,
     hardening: Hardening,
 ) -> std::io::Result<()> {
-    process::at_start();
+    startup::secure_process();
     let mut out = std::io::stdout().lock();
     if let Err(error) = give_up_rights(compile_mib, compile_seconds) {
         let remedy = "run the CPI as a user other than root, or let root change its user (setuid, setgroups)";
@@ -54,20 +55,16 @@ pub fn compile_guest(
     let mut wasm = Vec::new();
     std::io::stdin().lock().read_to_end(&mut wasm)?;
     let seconds = if Check::DescribeTime.on() { DESCRIBE_SECONDS } else { compile_seconds };
-    let limits = holes::lifted(Limits {
-        memory_mib,
-        wall_seconds: seconds,
-        cpu_seconds: seconds,
-        cleanup_seconds: 1,
-        ..Limits::default()
-    });
+    let limits =
+        Limits { memory_mib, wall_seconds: seconds, cpu_seconds: seconds, cleanup_seconds: 1, ..Limits::default() }
+            .lifted();
     let answer = compile(&wasm, &limits).and_then(|(engine, component, surface, artifact)| {
         let declared = Declared { needs: surface.needs, has_names: surface.has_names };
         let declared = serde_json::to_vec(&declared).map_err(|error| refusal(error.to_string()))?;
         for (frame, bytes) in [(Frame::Surface, &declared), (Frame::Artifact, &artifact)] {
             write_frame(&mut out, frame, bytes).map_err(|error| refusal(error.to_string()))?;
         }
-        ticker::start(&engine).map_err(|error| refusal(error.to_string()))?;
+        watchdog::start(&engine).map_err(|error| refusal(error.to_string()))?;
         wall_in(hardening, landlock)?;
         describe(&engine, &component, &limits)
     });
@@ -82,9 +79,9 @@ pub fn compile_guest(
 
 fn give_up_rights(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     // The initial memory of a guest is a file in memory, so some there must be.
-    process::lower(Resource::Fsize, compile_mib << 20)?;
-    process::lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
-    process::lower(Resource::As, compile_mib << 20)?;
+    startup::lower(Resource::Fsize, compile_mib << 20)?;
+    startup::lower(Resource::Cpu, compile_seconds.saturating_mul(2))?;
+    startup::lower(Resource::As, compile_mib << 20)?;
     if Check::ChildUser.on() && rustix::process::geteuid().is_root() {
         drop_to(NOBODY, NOBODY)?;
     }
@@ -143,11 +140,8 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
     let ending = Arc::new(Ending::new(limits, Method::Info));
     let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
     let mut linker = Linker::new(engine);
-    wasi::link(&mut linker, component).map_err(failed)?;
     // Without a host behind them, our own interfaces deny everything.
-    host::link(&mut linker).map_err(failed)?;
-    #[cfg(feature = "holes")]
-    holes::instead::any_import(&mut linker, component).map_err(failed)?;
+    host::link(&mut linker, component).map_err(failed)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(failed)?).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -157,7 +151,7 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
         tokio::select! {
             described = call_describe(&pre, &mut store) => described,
             () = ending.over() => Err(wasmtime::Error::msg("it took too long")),
-            never = ticker::watch(&ending) => match never {},
+            never = watchdog::watch(&ending) => match never {},
         }
     });
     let described = described.map_err(|error| {

@@ -1,9 +1,9 @@
 //! Who a guest is, from two sources: what its file declares, read before any of
 //! its code ran, and what its `describe` answers, which is only its word.
 
-use crate::holes::Check;
 use crate::rpc::method::Named;
 use serde::{Deserialize, Serialize};
+use wasm_cpi_checks::Check;
 
 /// Who a guest says it is, and what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,21 +3,21 @@
 use crate::component::cache::{Cache, Entry, Miss};
 use crate::component::child;
 use crate::component::description::Description;
-use crate::component::source;
-use crate::config::GuestConfig;
+use crate::component::source::{self, PinnedGuest};
 use crate::failure::Failure;
 use crate::hardening::Hardening;
-use crate::holes::Check;
 use crate::limits::Limits;
 use crate::log::Level;
 use std::fmt;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use wasm_cpi_checks::Check;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-pub struct Prepared {
+pub struct Prepared<'a> {
     pub description: Description,
+    preparation: Preparation<'a>,
     code: Code,
 }
 
@@ -93,10 +93,10 @@ impl fmt::Display for CacheEvent {
     }
 }
 
-/// Which guest, and where its prepared form is kept.
+/// Which guest to prepare, and where its prepared form is kept.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
-    pub guest: &'a GuestConfig,
+pub struct Preparation<'a> {
+    pub guest: &'a PinnedGuest,
     pub cache: &'a Path,
     pub limits: &'a Limits,
     /// Of the compiling child.
@@ -104,23 +104,26 @@ pub struct Wanted<'a> {
 }
 
 /// The guest, prepared now if it was not.
-pub fn prepared(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<Prepared, Failure> {
-    let (prepared, stored) = prepare(wanted, tell)?;
+pub fn prepared<'a>(preparation: Preparation<'a>, tell: &dyn Fn(&CacheEvent)) -> Result<Prepared<'a>, Failure> {
+    let (prepared, stored) = prepare(preparation, tell)?;
     stored.told(tell);
     Ok(prepared)
 }
 
 /// Tells of doubts, and of what takes a while.
-pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepared, Stored), Failure> {
-    let guest = wanted.guest;
+pub fn prepare<'a>(
+    preparation: Preparation<'a>,
+    tell: &dyn Fn(&CacheEvent),
+) -> Result<(Prepared<'a>, Stored), Failure> {
+    let guest = preparation.guest;
     // First of all: what is not vouched for is neither compiled nor looked up.
     if let Some(signature) = &guest.signature {
         signature.verify(&guest.path, &guest.sha256)?;
     }
-    let cache = match Cache::open(wanted.cache) {
+    let cache = match Cache::open(preparation.cache) {
         Ok(cache) => Some(cache),
         Err(what) => {
-            let made = if wanted.cache.exists() { Err(what) } else { Cache::create(wanted.cache) };
+            let made = if preparation.cache.exists() { Err(what) } else { Cache::create(preparation.cache) };
             made.map_err(|what| tell(&CacheEvent::Unusable(what))).ok()
         }
     };
@@ -128,54 +131,50 @@ pub fn prepare(wanted: Wanted<'_>, tell: &dyn Fn(&CacheEvent)) -> Result<(Prepar
         match cache.lookup(&guest.sha256) {
             Ok(entry) if entry.is_of(&guest.path) || !Check::CacheStamp.on() => {
                 let description = entry.description.clone();
-                return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, Stored::Already));
+                let code = Code::Cached(Box::new((cache, entry)));
+                return Ok((Prepared { description, preparation, code }, Stored::Already));
             }
             // The file was touched: it has to be hashed again, not compiled.
             Ok(mut entry) => {
-                let source = source::read_pinned(guest, wanted.limits)?;
+                let source = source::read_pinned(guest, preparation.limits)?;
                 let restamped = cache.restamp(&guest.sha256, &source.stamp, &mut entry);
                 let stored = restamped.map_or_else(Stored::Unstamped, |()| Stored::Already);
                 let description = entry.description.clone();
-                return Ok((Prepared { description, code: Code::Cached(Box::new((cache, entry))) }, stored));
+                let code = Code::Cached(Box::new((cache, entry)));
+                return Ok((Prepared { description, preparation, code }, stored));
             }
             Err(Miss::Absent) => {}
             Err(Miss::Doubt(what)) => tell(&CacheEvent::Doubted(what)),
         }
-        return compile(wanted, Some(&cache), tell);
+        return compile(preparation, Some(&cache), tell);
     }
-    compile(wanted, None, tell)
+    compile(preparation, None, tell)
 }
 
 /// Compiles and stores, whatever the cache holds.
-fn compile(
-    wanted: Wanted<'_>,
+fn compile<'a>(
+    preparation: Preparation<'a>,
     cache: Option<&Cache>,
     tell: &dyn Fn(&CacheEvent),
-) -> Result<(Prepared, Stored), Failure> {
+) -> Result<(Prepared<'a>, Stored), Failure> {
     tell(&CacheEvent::Compiling);
-    let source = source::read_pinned(wanted.guest, wanted.limits)?;
-    let compiled = child::compile(source.bytes, wanted.limits, wanted.hardening).map_err(|failure| Failure {
-        message: format!("{}: {}", wanted.guest.path.display(), failure.message),
-        ..failure
+    let source = source::read_pinned(preparation.guest, preparation.limits)?;
+    let compiled = child::compile(source.bytes, preparation.limits, preparation.hardening).map_err(|failure| {
+        Failure { message: format!("{}: {}", preparation.guest.path.display(), failure.message), ..failure }
     })?;
     let stored = match cache {
-        None => Stored::Not(format!("{} cannot be used", wanted.cache.display())),
+        None => Stored::Not(format!("{} cannot be used", preparation.cache.display())),
         Some(cache) => match cache.store(&source.sha256, &source.stamp, &compiled.description, &compiled.artifact) {
             Ok(()) => Stored::Now,
             Err(what) => Stored::Not(what),
         },
     };
-    Ok((Prepared { description: compiled.description, code: Code::Fresh(compiled.artifact) }, stored))
+    Ok((Prepared { description: compiled.description, preparation, code: Code::Fresh(compiled.artifact) }, stored))
 }
 
-impl Prepared {
+impl Prepared<'_> {
     /// The code, mapped. A cached artifact that cannot be loaded is made anew.
-    pub fn component(
-        mut self,
-        engine: &Engine,
-        wanted: Wanted<'_>,
-        tell: &dyn Fn(&CacheEvent),
-    ) -> Result<Component, Failure> {
+    pub fn component(mut self, engine: &Engine, tell: &dyn Fn(&CacheEvent)) -> Result<Component, Failure> {
         let (cache, entry) = match &mut self.code {
             Code::Fresh(bytes) => return deserialize(engine, bytes),
             Code::Cached(cached) => (&cached.0, &mut cached.1),
@@ -183,7 +182,7 @@ impl Prepared {
         let what = match cache.artifact(entry) {
             Ok((file, stamp)) => {
                 if let Some(stamp) = stamp {
-                    let restamped = cache.restamp_artifact(&wanted.guest.sha256, entry, stamp);
+                    let restamped = cache.restamp_artifact(&self.preparation.guest.sha256, entry, stamp);
                     restamped.map_or_else(Stored::Unstamped, |()| Stored::Already).told(tell);
                 }
                 // By descriptor: what is mapped is what was checked.
@@ -201,7 +200,7 @@ impl Prepared {
             Err(Miss::Doubt(what)) => what,
         };
         tell(&CacheEvent::Doubted(what));
-        let (anew, stored) = compile(wanted, Some(cache), tell)?;
+        let (anew, stored) = compile(self.preparation, Some(cache), tell)?;
         stored.told(tell);
         match &anew.code {
             Code::Fresh(bytes) => deserialize(engine, bytes),

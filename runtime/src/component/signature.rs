@@ -9,13 +9,13 @@
 mod key;
 
 use crate::failure::Failure;
-use crate::holes::Check;
 use crate::trust;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use key::Key;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use wasm_cpi_checks::Check;
 
 /// Of keys, and of lines in a file: more is no list that anybody looks through.
 const KEYS_MAX: usize = 32;

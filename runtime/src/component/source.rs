@@ -1,8 +1,7 @@
 //! The guest's bytes, read once: what is hashed is what is compiled.
 
-use crate::config::GuestConfig;
+use crate::component::signature::Signature;
 use crate::failure::Failure;
-use crate::holes::Check;
 use crate::limits::Limits;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -11,8 +10,9 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wasm_cpi_checks::Check;
 
 /// Milliseconds that a file system's clock may need to move on.
 const TICKS_TO_WAIT: u32 = 50;
@@ -80,6 +80,15 @@ fn ns(seconds: i64, nanoseconds: i64) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
 }
 
+/// A guest's file, and what it must be.
+pub struct PinnedGuest {
+    pub path: PathBuf,
+    /// Lower-case hex.
+    pub sha256: String,
+    /// Who must have signed that digest, if the config demands it.
+    pub signature: Option<Signature>,
+}
+
 pub struct Source {
     pub bytes: Vec<u8>,
     pub sha256: String,
@@ -110,7 +119,7 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Source, Failure> {
 }
 
 /// Reads the configured guest and insists on its pin.
-pub fn read_pinned(guest: &GuestConfig, limits: &Limits) -> Result<Source, Failure> {
+pub fn read_pinned(guest: &PinnedGuest, limits: &Limits) -> Result<Source, Failure> {
     let source = read(&guest.path, limits)?;
     if Check::Pin.on() && source.sha256 != guest.sha256 {
         return Err(Failure::config(format!(
@@ -121,6 +130,11 @@ pub fn read_pinned(guest: &GuestConfig, limits: &Limits) -> Result<Source, Failu
         )));
     }
     Ok(source)
+}
+
+/// Returns true for 64 digits of lower-case hex.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 pub fn hex(bytes: &[u8]) -> String {

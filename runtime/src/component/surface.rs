@@ -1,9 +1,9 @@
 //! What a guest's file shows before it is compiled: whether it is a component,
 //! what it imports, what it declares to need.
 
-use crate::holes::Check;
+use crate::host::wasi;
 use crate::log::escape;
-use crate::sandbox::wasi;
+use wasm_cpi_checks::Check;
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
 /// The custom section in which a guest declares what it needs.

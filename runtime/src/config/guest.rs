@@ -4,7 +4,7 @@
 //! file beside it; that is the only file read here, never the module itself.
 
 use super::Packages;
-use crate::component::signature::Signature;
+use crate::component::source::is_sha256;
 use crate::failure::Failure;
 use crate::trust;
 use serde::Deserialize;
@@ -13,14 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// In a module's package, beside the module: what it is pinned to where its job does not say.
 const PIN_FILE: &str = "sha256";
-
-pub struct GuestConfig {
-    pub path: PathBuf,
-    /// Lower-case hex.
-    pub sha256: String,
-    /// Who must have signed that digest, if anybody.
-    pub signature: Option<Signature>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,8 +60,4 @@ pub(super) fn pin_beside(guest: &Path) -> Result<String, Failure> {
         return Err(Failure::config(format!("{} holds no sha256 in lower-case hex", file.display())));
     }
     Ok(digest.to_owned())
-}
-
-pub fn is_sha256(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }

@@ -5,11 +5,11 @@
 //! so it comes before every other thread.
 
 use super::Network;
-use crate::holes::Check;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, NetPort, RestrictionStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use wasm_cpi_checks::Check;
 
 /// The newest set of rights that was looked at; an older kernel holds those it knows.
 const NEWEST: ABI = ABI::V9;

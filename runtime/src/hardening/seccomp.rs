@@ -13,9 +13,9 @@ mod tree;
 mod tests;
 
 use super::Network;
-use crate::holes::Check;
 use calls::Rules;
 use seccompiler::BpfProgram;
+use wasm_cpi_checks::Check;
 
 /// Who the filter is for.
 #[derive(Clone, Copy, PartialEq, Eq)]

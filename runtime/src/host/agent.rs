@@ -1,7 +1,7 @@
 use crate::agent::{Additions, AgentError, AgentSession, NetworkAddition};
 use crate::bindings::bosh::cpi::agent::{self, Encoding, Error, Host, Settings};
 use crate::bindings::bosh::cpi::types::DiskHint;
-use crate::sandbox::state::State;
+use crate::host::State;
 use std::sync::Arc;
 
 impl State {

@@ -1,5 +1,5 @@
 use crate::bindings::bosh::cpi::clock::Host;
-use crate::sandbox::state::State;
+use crate::host::State;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,5 +1,5 @@
 use crate::bindings::bosh::cpi::config::{CallInfo, Host};
-use crate::sandbox::state::State;
+use crate::host::State;
 
 impl Host for State {
     fn properties(&mut self) -> String {

@@ -1,11 +1,11 @@
 use crate::bindings::bosh::cpi::http::{Body, Denial, Error, ErrorKind, Host, ImagePart, Request, Response};
+use crate::host::State;
 use crate::image;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
-use crate::policy::DenialReason;
 use crate::sandbox::ending::Why;
-use crate::sandbox::state::State;
 use std::sync::Arc;
+use wasm_cpi_policy::DenialReason;
 
 impl State {
     fn gate(&self) -> Result<Arc<Gate>, Error> {

@@ -1,8 +1,8 @@
 use crate::bindings::bosh::cpi::image::{Error, Host, Member};
+use crate::host::State;
 use crate::image::{Image, ImageError};
 use crate::rpc::method::Method;
 use crate::sandbox::ending::Ending;
-use crate::sandbox::state::State;
 use std::sync::Arc;
 
 const ELSEWHERE: &str = "there is an image in create_stemcell only";

@@ -1,5 +1,5 @@
 use crate::bindings::bosh::cpi::log::{Host, Level, Output};
-use crate::sandbox::state::State;
+use crate::host::State;
 
 impl Host for State {
     fn log(&mut self, level: Level, message: String) {

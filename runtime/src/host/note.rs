@@ -5,8 +5,8 @@
 //! config) are only counted.
 
 use crate::bindings::bosh::cpi::{agent, image, registry};
+use crate::host::State;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::sandbox::state::State;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +33,8 @@ pub enum Ended {
     Failed(Cow<'static, str>),
 }
 
-pub type Watch = Arc<dyn Fn(&HostCall<'_>) + Send + Sync>;
+/// Sees host calls as they end.
+pub type HostCallObserver = Arc<dyn Fn(&HostCall<'_>) + Send + Sync>;
 
 /// Host calls that get no line of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct Counts {
 
 /// A host call that has begun: told of at the latest when this is dropped.
 pub(super) struct Note {
-    watch: Option<Watch>,
+    observer: Option<HostCallObserver>,
     name: &'static str,
     target: String,
     since: Instant,
@@ -54,9 +55,9 @@ pub(super) struct Note {
 
 impl State {
     pub(super) fn note(&self, name: &'static str, target: &str) -> Note {
-        let watch = self.host.as_ref().and_then(|host| host.watch.clone());
-        let target = if watch.is_some() { target.to_owned() } else { String::new() };
-        Note { watch, name, target, since: Instant::now() }
+        let observer = self.host.as_ref().and_then(|host| host.observer.clone());
+        let target = if observer.is_some() { target.to_owned() } else { String::new() };
+        Note { observer, name, target, since: Instant::now() }
     }
 }
 
@@ -76,17 +77,17 @@ impl Note {
     }
 
     fn end(mut self, ended: Ended, bytes: usize) {
-        if let Some(watch) = self.watch.take() {
-            watch(&HostCall { name: self.name, target: &self.target, ended, elapsed: self.since.elapsed(), bytes });
+        if let Some(observer) = self.observer.take() {
+            observer(&HostCall { name: self.name, target: &self.target, ended, elapsed: self.since.elapsed(), bytes });
         }
     }
 }
 
 impl Drop for Note {
     fn drop(&mut self) {
-        if let Some(watch) = self.watch.take() {
+        if let Some(observer) = self.observer.take() {
             let (ended, elapsed) = (Ended::Failed(CANCELLED), self.since.elapsed());
-            watch(&HostCall { name: self.name, target: &self.target, ended, elapsed, bytes: 0 });
+            observer(&HostCall { name: self.name, target: &self.target, ended, elapsed, bytes: 0 });
         }
     }
 }

@@ -1,6 +1,6 @@
 use crate::bindings::bosh::cpi::random::Host;
-use crate::holes::Check;
-use crate::sandbox::state::State;
+use crate::host::State;
+use wasm_cpi_checks::Check;
 
 const MAX: u32 = 64 * 1024;
 

@@ -1,6 +1,6 @@
 use crate::bindings::bosh::cpi::registry::{Error, Host};
+use crate::host::State;
 use crate::registry::{GuestRegistry, GuestRegistryError};
-use crate::sandbox::state::State;
 use std::sync::Arc;
 
 impl State {

@@ -8,10 +8,10 @@
 use super::content::{Chunk, Content};
 use super::reader::Reader;
 use super::{ImageError, io};
-use crate::holes::Check;
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self as stdio, BufReader, ErrorKind, Read};
 use tar::{GnuExtSparseHeader, GnuSparseHeader, Header};
+use wasm_cpi_checks::Check;
 
 const BLOCK: usize = 512;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

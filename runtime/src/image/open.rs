@@ -6,11 +6,11 @@
 //! that the kernel makes up as they are read are no images.
 
 use crate::failure::Failure;
-use crate::holes::Check;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use wasm_cpi_checks::Check;
 
 /// File systems whose files are made up as they are read: proc and sys.
 const KERNELS_OWN: [rustix::fs::FsWord; 2] = [0x9fa0, 0x6265_6572];

@@ -14,11 +14,11 @@ mod tests;
 
 use thiserror::Error;
 
-use crate::holes::Check;
-use crate::place::Fault;
-use crate::policy::Capture;
-use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::Capture;
+use wasm_cpi_policy::place::Fault;
+use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// A complete response and the request it answers.
 pub struct Incoming<'a> {

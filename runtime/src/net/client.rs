@@ -5,17 +5,17 @@
 
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, SendBody};
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, TlsSettings};
-use crate::secret::Secret;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::time::Instant;
+use wasm_cpi_policy::destination::{Destination, Host};
+use wasm_cpi_policy::secret::Secret;
 use zeroize::Zeroizing;
 
 const MAX_URL: u64 = 8192;

@@ -4,9 +4,9 @@
 //! origins and paths, never queries, header values or bodies.
 
 use crate::failure::Failure;
-use crate::invisible::is_invisible;
-use crate::policy::DenialReason;
 use std::fmt;
+use wasm_cpi_policy::DenialReason;
+use wasm_cpi_policy::invisible::is_invisible;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpErrorKind {

@@ -10,12 +10,10 @@ mod trouble;
 
 pub use sending::SendBody;
 
-use crate::holes::Check;
-#[cfg(feature = "holes")]
-use crate::holes::instead;
 use crate::limits::Limits;
-use crate::net::destination::Destination;
 use crate::net::error::HttpError;
+#[cfg(feature = "holes")]
+use crate::net::mutants;
 use crate::net::proxy::tunnel::{Through, Unanswered};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue};
@@ -27,6 +25,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
 use trouble::Trouble;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::destination::Destination;
 
 /// Headers beyond the limit that are still counted, to say so; more than that
 /// is no HTTP that anybody means.
@@ -104,7 +104,7 @@ impl Resolve for Judged {
     fn resolve(&self, name: Name) -> Resolving {
         #[cfg(feature = "holes")]
         if !Check::ResolveOnce.on() {
-            return Box::pin(instead::asked_again(name.as_str().to_owned()));
+            return Box::pin(mutants::asked_again(name.as_str().to_owned()));
         }
         let answer = if name.as_str().eq_ignore_ascii_case(&self.host) { self.addresses.clone() } else { Vec::new() };
         Box::pin(std::future::ready(Ok(Box::new(answer.into_iter()) as Addrs)))

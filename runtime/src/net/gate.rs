@@ -17,7 +17,6 @@ pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 use crate::failure::Failure;
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
-use crate::net::destination::{Destination, Invalid};
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::event::Underway;
 use crate::net::exchange::{Caps, Received, SendBody};
@@ -28,8 +27,6 @@ use crate::net::proxy::ProxyConfig;
 use crate::net::reach::{Parcel, Reach, Way};
 use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
-use crate::place::Message;
-use crate::policy::{DenialReason, Grant, Policy, Verdict};
 use crate::vault::Vault;
 use auth::Authorized;
 use bytes::Bytes;
@@ -38,8 +35,12 @@ use reqwest::Method;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::destination::{Destination, Invalid};
+use wasm_cpi_policy::place::Message;
+use wasm_cpi_policy::{DenialReason, Grant, Policy, Verdict};
 
-type Watch = Box<dyn Fn(&HttpEvent) + Send + Sync>;
+/// Sees every request, whatever became of it.
+pub type HttpObserver = Box<dyn Fn(&HttpEvent) + Send + Sync>;
 
 pub struct Gate {
     policy: Arc<Policy>,
@@ -49,7 +50,7 @@ pub struct Gate {
     reach: Reach,
     sessions: Sessions,
     record: Record,
-    watch: Option<Watch>,
+    watch: Option<HttpObserver>,
 }
 
 impl Gate {
@@ -61,7 +62,7 @@ impl Gate {
         limits: &Limits,
         allow_local: bool,
         image: Option<Arc<Image>>,
-        watch: Option<Watch>,
+        watch: Option<HttpObserver>,
     ) -> Self {
         let reach = Reach::new(Arc::clone(&policy), limits, allow_local);
         let (sessions, record) = (Sessions::default(), Record::default());
@@ -160,10 +161,6 @@ impl Gate {
             Verdict::Allowed(granted) => granted,
             Verdict::Denied(denial) => {
                 return Err(HttpError::denied(denial.reason, format!("policy: {}", denial.message)));
-            }
-            Verdict::Unknown(why) => {
-                let message = format!("config: whether the policy allows it cannot be told ({why}); try again");
-                return Err(HttpError::new(HttpErrorKind::Cancelled, message));
             }
         };
         let grant = granted.as_ref();

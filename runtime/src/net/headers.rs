@@ -6,13 +6,13 @@
 //! would keep the tripwire from reading the answer. Names are read as `policy`
 //! reads them.
 
-use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::policy::{DenialReason, METHODS, is_of_connection, plain};
 use crate::vault::Vault;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::{DenialReason, METHODS, is_of_connection, plain};
 
 /// They would have the server take the request for another one than was judged.
 const IMPOSTORS: [&str; 7] =

@@ -6,12 +6,12 @@
 //! at all. How much is shown of a message and of a call is bounded, as guests
 //! decide what they send.
 
-use crate::holes::Check;
 use crate::log::Log;
 use crate::vault::Vault;
 use serde::Deserialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
+use wasm_cpi_checks::Check;
 
 /// The config's `http_trace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -7,22 +7,23 @@
 
 mod expiry;
 
-use crate::holes::Check;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::event::{HttpEvent, Tell, Underway};
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
 use crate::net::http_trace::Shown;
 use crate::net::reach::{Parcel, Reach, Way};
-use crate::place::Message;
-use crate::policy::{DenialReason, Expires, Login, LoginBody};
-use crate::secret::Secret;
 use crate::vault::Vault;
+use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::place::Message;
+use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{DenialReason, Expires, Login, LoginBody};
 
 #[derive(Clone)]
 pub(super) struct Session {
@@ -213,10 +214,10 @@ impl Session {
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
         };
         vault.keep(&format!("token of login {name}"), token.clone());
-        let text = |place: &crate::place::Place| place.read(&message).ok().flatten();
+        let text = |place: &wasm_cpi_policy::place::Place| place.read(&message).ok().flatten();
         let lifetime: Option<Duration> = match &login.expires {
             None => None,
-            Some(Expires::At(place)) => text(place).and_then(|text| expiry::until(&text, SystemTime::now())),
+            Some(Expires::At(place)) => text(place).and_then(|text| expiry::until(&text, Timestamp::now())),
             Some(Expires::InSeconds(place)) => text(place).and_then(|text| expiry::in_seconds(&text)),
         };
         let mut shown = Map::new();

@@ -8,8 +8,6 @@
 mod direct;
 pub(super) mod tunnel;
 
-use crate::net::destination::{Destination, Host, Scheme};
-use crate::secret::Secret;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use direct::Direct;
@@ -17,6 +15,8 @@ use serde::Deserialize;
 use std::fmt;
 use std::net::IpAddr;
 use url::Url;
+use wasm_cpi_policy::destination::{Destination, Host, Scheme};
+use wasm_cpi_policy::secret::Secret;
 use zeroize::Zeroizing;
 
 #[derive(Clone, Debug, Deserialize)]

@@ -4,20 +4,16 @@
 //!
 //! Grants and logins have this way in common. What is sent was decided before.
 
-use crate::holes::Check;
 use crate::limits::Limits;
-use crate::net::destination::{Destination, Host};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::held::Held;
 use crate::net::http_trace::Tracer;
+use crate::net::own;
 use crate::net::proxy::ProxyConfig;
 use crate::net::proxy::tunnel::Through;
 use crate::net::resolve::Resolver;
 use crate::net::tls::{self, ClientCertificate, TlsSettings};
-use crate::net::{addresses, own};
-use crate::policy::{DenialReason, Pem, Policy, Tls};
-use crate::secret::Secret;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use rustls::ClientConfig;
@@ -26,6 +22,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::addresses;
+use wasm_cpi_policy::destination::{Destination, Host};
+use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{DenialReason, Pem, Policy, Tls};
 
 /// Connecting shares its time among the addresses: many would get too little.
 const MAX_ADDRESSES: usize = 8;

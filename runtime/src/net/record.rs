@@ -2,10 +2,10 @@
 //! changed, and when the guest was caught with a secret.
 
 use crate::failure::{Failure, Who};
-use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wasm_cpi_checks::Check;
 
 /// More than that say no more to anybody.
 const MAX_CHANGES: usize = 200;

@@ -9,7 +9,6 @@ pub(crate) mod files;
 #[cfg(test)]
 mod tests;
 
-use crate::holes::Check;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::held::Held;
 use domain::base::iana::{Rcode, Rtype};
@@ -25,6 +24,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
 
 const MAX_ADDRESSES: usize = 32;
 const MAX_TIME: Duration = Duration::from_secs(5);

@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::holes::Check;
-use crate::place::{Place, PlaceError, expect_utf8};
-use crate::policy::{AGENT, Slot};
-use crate::secret::Layer;
 use crate::vault::{Sealed, Vault};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8};
+use wasm_cpi_policy::secret::Layer;
+use wasm_cpi_policy::{AGENT, Slot};
 
 /// A request that the policy allowed.
 pub struct Outgoing<'a> {

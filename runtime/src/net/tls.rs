@@ -7,12 +7,9 @@
 
 mod pins;
 
-use crate::holes::Check;
-#[cfg(feature = "holes")]
-use crate::holes::instead;
-use crate::net::destination::Scheme;
 use crate::net::held::Held;
-use crate::secret::Secret;
+#[cfg(feature = "holes")]
+use crate::net::mutants;
 use crate::trust;
 use pins::Pinned;
 use rustls::client::WebPkiServerVerifier;
@@ -23,6 +20,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
 use std::sync::Arc;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::destination::Scheme;
+use wasm_cpi_policy::secret::Secret;
 
 /// PEM texts, already read from where they were configured.
 #[derive(Default)]
@@ -49,7 +49,7 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
     let verifier: Arc<dyn ServerCertVerifier> =
         if settings.pins.is_empty() { webpki } else { Arc::new(Pinned::new(webpki, settings.pins)) };
     #[cfg(feature = "holes")]
-    let verifier = instead::lenient(verifier);
+    let verifier = mutants::lenient(verifier);
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
@@ -67,7 +67,7 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     #[cfg(feature = "holes")]
-    instead::keys_logged(&mut config);
+    mutants::keys_logged(&mut config);
     Ok(config)
 }
 
@@ -125,7 +125,7 @@ fn trusted_pem(file: &Held) -> Result<(String, u32), String> {
 
 fn roots(ca: Option<&str>) -> Result<RootCertStore, String> {
     #[cfg(feature = "holes")]
-    let ca = if ca.is_none() { instead::environment_ca() } else { ca };
+    let ca = if ca.is_none() { mutants::environment_ca() } else { ca };
     let Some(ca) = ca else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };

@@ -6,14 +6,14 @@
 
 use super::config::RegistryConfig;
 use crate::failure::{Failure, Who};
-use crate::holes::Check;
 use crate::limits::Limits;
 use crate::net::client::HostClient;
 use crate::net::error::HttpErrorKind;
-use crate::secret::Secret;
-use crate::strict_json;
 use serde_json::{Map, Value};
 use std::time::Instant;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::strict_json;
 
 /// Nesting of settings; the registry stores what anyone with its password sent.
 const MAX_DEPTH: usize = 64;

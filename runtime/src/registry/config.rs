@@ -1,10 +1,10 @@
 //! The section `registry` of the operator's config.
 
-use crate::secret::Secret;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
 use url::Url;
+use wasm_cpi_policy::secret::Secret;
 
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Section")]

@@ -3,10 +3,10 @@
 
 use super::session::{RegistrySession, SessionError};
 use super::settings;
-use crate::strict_json;
 use crate::vault::Vault;
 use std::sync::Arc;
 use std::time::Instant;
+use wasm_cpi_policy::strict_json;
 
 const MAX_DEPTH: usize = 64;
 

@@ -7,11 +7,11 @@
 
 use super::client::{RegistryClient, check_id};
 use crate::failure::{Failure, Who};
-use crate::holes::Check;
-use crate::policy::RegistryRights;
 use serde_json::{Map, Value};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::RegistryRights;
 
 type Settings = Map<String, Value>;
 

@@ -4,10 +4,10 @@
 //! The Agent dies on a disk hint that is neither a string nor an object of
 //! strings, so none gets past here.
 
-use crate::holes::Check;
-use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use serde_json::{Map, Value};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// What a guest may change.
 const CHANGEABLE: [&str; 2] = ["disks", "networks"];

@@ -5,7 +5,6 @@
 use super::auth::Credentials;
 use super::store::Store;
 use crate::registry::check_id;
-use crate::strict_json;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
+use wasm_cpi_policy::strict_json;
 
 const MAX_DEPTH: usize = 64;
 

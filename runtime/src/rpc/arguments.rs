@@ -4,9 +4,9 @@
 //! told so, as the Ruby CPIs do. Nulls are taken where real clients send them.
 
 use crate::failure::Failure;
-use crate::holes::Check;
 use crate::rpc::method::Method;
 use serde_json::{Map, Value};
+use wasm_cpi_checks::Check;
 
 /// JSON object, keys in the caller's order.
 pub type Object = Map<String, Value>;

@@ -6,10 +6,10 @@
 //! (cpi-config properties).
 
 use crate::failure::Failure;
-use crate::holes::Check;
-use crate::policy::NOT_PROPERTIES;
-use crate::strict_json;
 use serde_json::{Map, Value};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::NOT_PROPERTIES;
+use wasm_cpi_policy::strict_json;
 
 /// Deeper requests are refused; the JSON parser's own bound is 128.
 const MAX_DEPTH: usize = 100;

@@ -6,14 +6,15 @@
 
 use crate::agent;
 use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
+use crate::bindings::exports::bosh::cpi::networks::NetworkSpec;
 use crate::failure::Failure;
-use crate::holes::Check;
-use crate::invisible::is_invisible;
 use crate::rpc::arguments::Object;
 use crate::rpc::method::Method;
 use crate::rpc::response::{ErrorType, WireError};
-use crate::strict_json;
 use serde_json::{Value, json};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::invisible::is_invisible;
+use wasm_cpi_policy::strict_json;
 
 /// Deeper JSON from a guest is refused before it is looked at.
 const GUEST_JSON_DEPTH: usize = 120;
@@ -95,6 +96,37 @@ pub fn networks_for_caller(networks: Vec<Network>) -> Result<Value, Failure> {
     Ok(Value::Object(object))
 }
 
+/// Reads the argument of `create_network`.
+pub fn network_spec(spec: &Object) -> Result<NetworkSpec, Failure> {
+    let text = |key: &str| match spec.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(Failure::request(format!("`create_network`: `{key}` must be a string"))),
+    };
+    let cloud_properties = match spec.get("cloud_properties") {
+        None | Some(Value::Null) => json!({}),
+        Some(object @ Value::Object(_)) => object.clone(),
+        Some(_) => return Err(Failure::request("`create_network`: `cloud_properties` must be an object")),
+    };
+    // The Director sends a number; a manifest may have made it a string.
+    let netmask_bits = match spec.get("netmask_bits") {
+        None | Some(Value::Null) => None,
+        Some(bits) => Some(
+            bits.as_u64()
+                .or_else(|| bits.as_str()?.parse().ok())
+                .and_then(|bits| u32::try_from(bits).ok())
+                .ok_or_else(|| Failure::request("`create_network`: `netmask_bits` must be a whole number"))?,
+        ),
+    };
+    Ok(NetworkSpec {
+        kind: text("type")?.unwrap_or_default(),
+        cloud_properties: cloud_properties.to_string(),
+        range: text("range")?,
+        gateway: text("gateway")?,
+        netmask_bits,
+    })
+}
+
 /// A JSON object that a guest returned as text.
 pub fn object_from_guest(text: &str, what: &str) -> Result<Object, Failure> {
     match strict_json::parse(text, GUEST_JSON_DEPTH) {
@@ -104,8 +136,8 @@ pub fn object_from_guest(text: &str, what: &str) -> Result<Object, Failure> {
     }
 }
 
-/// A cloud ID that a guest returned.
-pub fn cid_from_guest(cid: String) -> Result<Value, Failure> {
+/// Checks a cloud ID that a guest returned.
+pub fn cid_from_guest(cid: String) -> Result<String, Failure> {
     if Check::CidForm.on() && cid.is_empty() {
         return Err(Failure::guest("returned an empty cloud ID; a bug in the guest"));
     }
@@ -113,7 +145,7 @@ pub fn cid_from_guest(cid: String) -> Result<Value, Failure> {
     if Check::CidForm.on() && cid.chars().any(|c| c.is_control() || is_invisible(c)) {
         return Err(Failure::guest("returned a cloud ID with control characters in it; a bug in the guest"));
     }
-    Ok(Value::String(cid))
+    Ok(cid)
 }
 
 pub fn metadata_for_guest(metadata: &Object) -> Vec<(String, String)> {

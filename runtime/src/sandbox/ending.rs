@@ -43,6 +43,11 @@ impl Why {
     }
 }
 
+/// The time for cleaning up is over: the error that stops the guest.
+#[derive(Debug, thiserror::Error)]
+#[error("the call is over")]
+pub struct Over;
+
 pub struct Ending {
     wall: (&'static str, u64),
     wall_deadline: Instant,

@@ -3,9 +3,9 @@
 //! The tool compiles with these settings and the hot binary loads with them:
 //! what differs between the two is refused when an artifact is loaded.
 
-use crate::holes::Check;
 use crate::limits::Limits;
 use std::num::NonZeroUsize;
+use wasm_cpi_checks::Check;
 use wasmtime::{Config, Engine, WasmBacktraceDetails};
 
 /// Address space per memory; larger ones move when they grow. Part of the

@@ -1,11 +1,11 @@
 //! A guest's standard output and error: lines of its log, bounded like them.
 
-use crate::holes::Check;
 use crate::log::{GuestLog, Level};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
+use wasm_cpi_checks::Check;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 
 #[derive(Clone)]

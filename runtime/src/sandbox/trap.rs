@@ -1,11 +1,10 @@
 //! Why a guest stopped, in one sentence, and its backtrace for the log.
 
 use crate::failure::Failure;
-use crate::holes::Check;
 use crate::limits::Limits;
-use crate::sandbox::ending::Why;
-use crate::sandbox::limits::LimitReached;
-use crate::sandbox::state::Over;
+use crate::sandbox::ending::{Over, Why};
+use crate::sandbox::meter::LimitReached;
+use wasm_cpi_checks::Check;
 use wasmtime::{FrameInfo, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 

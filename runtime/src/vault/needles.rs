@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 
 use super::scanner::BEGINNING;
 use super::{MIN_REDACTED, MIN_TRIPWIRE};
-use crate::holes::Check;
-use crate::secret::Secret;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::secret::Secret;
 
 pub(super) const PLAIN: &str = "plain";
 /// Half of a seal: of a seal cut in two, one piece holds such a half.

@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, Range};
 use zeroize::Zeroizing;
 
 use super::needles::{PLAIN, SPLIT};
-use crate::holes::Check;
+use wasm_cpi_checks::Check;
 
 /// JSON within JSON within JSON: as deep as settings are wrapped in practice.
 const MAX_NESTED: usize = 3;

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 use std::path::Path;
-use wasm_cpi::config::{Config, ConfigArg};
+use wasm_cpi::ConfigArg;
+use wasm_cpi::fuzzing::Config;
 
 const KEYS: [&str; 17] = [
     "version",

@@ -3,7 +3,7 @@
 
 use crate::bytes::percent_decoded;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use wasm_cpi::net::destination::{Destination, Host};
+use wasm_cpi_policy::destination::{Destination, Host};
 
 const MAX: u64 = 512;
 

@@ -8,10 +8,10 @@ use reqwest::header::HeaderMap;
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
-use wasm_cpi::net::destination::Destination;
-use wasm_cpi::net::error::HttpError;
-use wasm_cpi::net::exchange::{Caps, Exchange, Received, SendBody};
-use wasm_cpi::net::tls::{TlsSettings, for_scheme};
+use wasm_cpi::fuzzing::HttpError;
+use wasm_cpi::fuzzing::{Caps, Exchange, Received, SendBody};
+use wasm_cpi::fuzzing::{TlsSettings, for_scheme};
+use wasm_cpi_policy::destination::Destination;
 
 const BODY: u64 = 2048;
 const HEADERS: usize = 8;

@@ -11,12 +11,12 @@ use serde_json::{Map, json};
 use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wasm_cpi::limits::Limits;
-use wasm_cpi::net::error::HttpErrorKind;
-use wasm_cpi::net::gate::{Gate, OutboundBody, OutboundRequest};
-use wasm_cpi::policy::{Policy, PolicyFile, Properties};
-use wasm_cpi::secret::{Layer, Secret};
-use wasm_cpi::vault::Vault;
+use wasm_cpi::fuzzing::HttpErrorKind;
+use wasm_cpi::fuzzing::Limits;
+use wasm_cpi::fuzzing::Vault;
+use wasm_cpi::fuzzing::{Gate, OutboundBody, OutboundRequest};
+use wasm_cpi_policy::secret::{Layer, Secret};
+use wasm_cpi_policy::{Policy, PolicyFile, Properties};
 
 const AGENT: &str = "settings of an agent";
 const TOKEN: &str = "token-of-the-operator";

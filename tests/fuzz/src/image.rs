@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
-use wasm_cpi::image::{Image, Member};
+use wasm_cpi::fuzzing::{Image, Member};
 
 const BLOCK: usize = 512;
 const LENGTH: u32 = 4096;

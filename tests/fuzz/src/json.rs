@@ -6,7 +6,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fmt;
-use wasm_cpi::strict_json;
+use wasm_cpi_policy::strict_json;
 
 const DEPTH: usize = 12;
 

@@ -4,10 +4,10 @@
 use crate::bytes::shows;
 use crate::input::{is_harmless, parts};
 use std::sync::Arc;
-use wasm_cpi::limits::Limits;
-use wasm_cpi::log::{Format, GuestLog, Level, Log, escape, escape_text};
-use wasm_cpi::secret::Secret;
-use wasm_cpi::vault::Vault;
+use wasm_cpi::fuzzing::Limits;
+use wasm_cpi::fuzzing::Vault;
+use wasm_cpi::fuzzing::{Format, GuestLog, Level, Log, escape, escape_text};
+use wasm_cpi_policy::secret::Secret;
 
 const SECRET: &str = "correct horse battery staple";
 

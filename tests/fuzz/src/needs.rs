@@ -5,9 +5,9 @@ use crate::input::is_printable;
 use crate::policy::FORBIDDEN;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
-use wasm_cpi::net::destination::Destination;
-use wasm_cpi::place::Message;
-use wasm_cpi::policy::{Endpoint, Grant, Needs, Policy, PolicyFile, Properties, Slot, Verdict};
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::place::Message;
+use wasm_cpi_policy::{Endpoint, Grant, Needs, Policy, PolicyFile, Properties, Slot, Verdict};
 
 const REQUESTS: [(&str, &str); 10] = [
     ("GET", "https://api.iaas.test/v1/servers"),
@@ -73,7 +73,6 @@ fn allows(policy: &Policy, method: &str, destination: &Destination) -> Option<Ar
             assert_printable(&denial.message);
             None
         }
-        Verdict::Unknown(why) => panic!("{why}"),
     }
 }
 

@@ -4,9 +4,9 @@
 use crate::loopback::{answered, port};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
-use wasm_cpi::limits::Limits;
-use wasm_cpi::registry::{RegistryClient, RegistryConfig};
-use wasm_cpi::strict_json;
+use wasm_cpi::fuzzing::Limits;
+use wasm_cpi::fuzzing::{RegistryClient, RegistryConfig};
+use wasm_cpi_policy::strict_json;
 
 const PASSWORD: &str = "password-of-the-registry";
 const KIB: u64 = 1;

@@ -2,13 +2,12 @@
 //! that was there is lost on the way to the guest and back.
 
 use serde_json::{Map, Value, json};
-use wasm_cpi::failure::Who;
-use wasm_cpi::rpc::API_VERSION;
-use wasm_cpi::rpc::arguments::Call;
-use wasm_cpi::rpc::method::Named;
-use wasm_cpi::rpc::request::Request;
-use wasm_cpi::rpc::response::{self, WireError};
-use wasm_cpi::rpc::shape;
+use wasm_cpi::fuzzing::API_VERSION;
+use wasm_cpi::fuzzing::Call;
+use wasm_cpi::fuzzing::Named;
+use wasm_cpi::fuzzing::Request;
+use wasm_cpi::fuzzing::Who;
+use wasm_cpi::fuzzing::{WireError, metadata_for_guest, networks_for_caller, networks_for_guest, visible_env, write};
 
 pub(crate) fn body(data: &[u8]) {
     let request = match Request::parse(data, API_VERSION) {
@@ -72,9 +71,9 @@ fn check_call(call: &Call, arguments: &[Value], api_version: u32) {
     }
     match call {
         Call::CreateVm { networks, env, disks, .. } => {
-            let back = shape::networks_for_caller(shape::networks_for_guest(networks));
+            let back = networks_for_caller(networks_for_guest(networks));
             check_networks(networks, &back.expect("what the caller sent can be sent back"));
-            let visible = shape::visible_env(env);
+            let visible = visible_env(env);
             assert!(visible.as_object().is_some_and(|visible| visible.keys().all(|key| key == "bosh")), "{visible}");
             assert!(
                 disks.iter().all(|disk| arguments[4].as_array().is_some_and(|all| all.contains(&disk.as_str().into())))
@@ -85,7 +84,7 @@ fn check_call(call: &Call, arguments: &[Value], api_version: u32) {
             assert_eq!(given, Some(*size as f64));
         }
         Call::SetVmMetadata { metadata, .. } | Call::SetDiskMetadata { metadata, .. } => {
-            assert_eq!(shape::metadata_for_guest(metadata).len(), metadata.len());
+            assert_eq!(metadata_for_guest(metadata).len(), metadata.len());
         }
         _ => {}
     }
@@ -107,7 +106,7 @@ fn check_networks(sent: &Map<String, Value>, back: &Value) {
 }
 
 fn check_response(error: &WireError) {
-    let text = response::write(Err(error.clone()), "");
+    let text = write(Err(error.clone()), "");
     assert!(!text.contains('\n'));
     let document: Value = serde_json::from_str(&text).expect("a response is JSON");
     assert_eq!(document["error"]["message"], Value::from(error.message.as_str()));

@@ -4,10 +4,10 @@
 use crate::bytes::{contains, shows};
 use crate::input::{message, parts};
 use serde_json::Value;
-use wasm_cpi::net::captures::{Incoming, screen};
-use wasm_cpi::policy::{Capture, PathPattern};
-use wasm_cpi::secret::{Layer, Secret};
-use wasm_cpi::vault::Vault;
+use wasm_cpi::fuzzing::Vault;
+use wasm_cpi::fuzzing::{Incoming, screen};
+use wasm_cpi_policy::secret::{Layer, Secret};
+use wasm_cpi_policy::{Capture, PathPattern};
 
 /// What is known before the response comes, one with all that needs escaping.
 const SECRETS: [(&str, &str); 2] = [("password", "correct-horse-battery"), ("odd", "q\"\\/<&>%+ é\n0123")];
@@ -48,7 +48,7 @@ pub(crate) fn body(data: &[u8]) {
         assert!(!texts().any(|text| shows(text, secret.as_bytes())), "the guest gets `{name}`");
     }
     for capture in captures.iter().filter(|capture| names.contains(&capture.name)) {
-        let sent = wasm_cpi::place::Message { headers: &sent_headers, body: &sent_body };
+        let sent = wasm_cpi_policy::place::Message { headers: &sent_headers, body: &sent_body };
         let value = capture.place.read(&sent).ok().flatten().unwrap_or_default();
         assert!(value.len() < 12 || !texts().any(|text| contains(text, value.as_bytes())), "a capture is shown");
     }

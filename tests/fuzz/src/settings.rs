@@ -3,8 +3,8 @@
 
 use crate::input::{object, parts};
 use serde_json::{Map, Value};
+use wasm_cpi::fuzzing::Vault;
 use wasm_cpi::fuzzing::{attach_and_detach, changed_settings, sealed_settings};
-use wasm_cpi::vault::Vault;
 
 /// What is stored, and what the guest wants stored.
 pub(crate) fn body(data: &[u8]) {

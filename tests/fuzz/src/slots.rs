@@ -3,11 +3,11 @@
 
 use crate::input::{message, parts};
 use serde_json::Value;
-use wasm_cpi::net::slots::{Outgoing, fill};
-use wasm_cpi::place::Place;
-use wasm_cpi::policy::{PathPattern, Slot};
-use wasm_cpi::secret::{Layer, Secret};
-use wasm_cpi::vault::Vault;
+use wasm_cpi::fuzzing::Vault;
+use wasm_cpi::fuzzing::{Outgoing, fill};
+use wasm_cpi_policy::place::Place;
+use wasm_cpi_policy::secret::{Layer, Secret};
+use wasm_cpi_policy::{PathPattern, Slot};
 
 const AGENT: &str = "agent's <\"settings\"> & \\ é";
 const PASSWORD: &str = "password of the job";

@@ -2,7 +2,7 @@
 //! what is on the list below, by a reading of the file that is our own.
 
 use crate::input::is_printable;
-use wasm_cpi::component::surface::{Surface, inspect};
+use wasm_cpi::fuzzing::{Surface, inspect};
 
 const OURS: [&str; 9] = ["agent", "clock", "config", "http", "image", "log", "random", "registry", "types"];
 

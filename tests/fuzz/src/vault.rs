@@ -3,8 +3,8 @@
 
 use crate::bytes::{base64, base64_url, contains, hex, shows};
 use crate::input::parts;
-use wasm_cpi::secret::{Layer, Secret};
-use wasm_cpi::vault::Vault;
+use wasm_cpi::fuzzing::Vault;
+use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// Letters of encodings; a secret; what is before and after it in the text
 /// that is encoded; and what is around the code.

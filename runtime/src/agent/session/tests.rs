@@ -1,11 +1,11 @@
 use super::*;
 use crate::agent::tests::{additions, config, spec};
 use crate::agent::{Encoding, mode};
-use crate::policy::RegistryRights;
 use crate::registry::fake::{Dialect, Fake, run, soon};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
+use wasm_cpi_policy::RegistryRights;
 
 struct Call {
     agent: AgentSession,

@@ -5,9 +5,9 @@
 
 use super::{Guest, plain_json};
 use crate::commands::cli::Report;
-use crate::policy::beyond;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use wasm_cpi_policy::beyond;
 
 /// One thing that one version wants and the other does not: for programs, and for
 /// people.

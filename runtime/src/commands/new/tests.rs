@@ -1,7 +1,7 @@
 use super::*;
-use crate::policy::{Needs, Policy, PolicyFile, Properties};
 use serde_json::json;
 use tempfile::TempDir;
+use wasm_cpi_policy::{Needs, Policy, PolicyFile, Properties};
 
 /// A repository with an SDK, and a directory beside it.
 fn repository() -> TempDir {
@@ -102,6 +102,6 @@ fn the_example_grants_are_what_the_guest_needs_and_no_more() {
         assert!(compared.hidden.is_empty() && compared.http.iter().all(|need| need.missing.is_empty()), "{compared:?}");
         let (grant, need) = (&resolved.http[0], &needs.http[0]);
         assert_eq!((resolved.http.len(), needs.http.len(), &grant.paths), (1, 1, &need.paths), "{policy}");
-        assert_eq!(crate::policy::Wanted::Only(grant.methods.clone()), need.methods, "{policy}");
+        assert_eq!(wasm_cpi_policy::Wanted::Only(grant.methods.clone()), need.methods, "{policy}");
     }
 }

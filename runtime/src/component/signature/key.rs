@@ -3,10 +3,10 @@
 //! Refuses the keys with which a signature proves nothing, and encodings that
 //! stand for a key which has another one.
 
-use crate::holes::Check;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, UnparsedPublicKey};
+use wasm_cpi_checks::Check;
 
 /// How a public key begins that openssl wrote as a whole, in DER.
 const DER_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];

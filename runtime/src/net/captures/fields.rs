@@ -7,9 +7,9 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::holes::Check;
-use crate::place::{blank_xml, parse_json};
-use crate::strict_json::is_affordable;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::place::{blank_xml, parse_json};
+use wasm_cpi_policy::strict_json::is_affordable;
 
 /// Without case, `_`, `-` and what is before the last colon.
 const NAMES: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"];

@@ -1,7 +1,7 @@
 use super::*;
-use crate::policy::PathPattern;
 use proptest::prelude::*;
 use serde_json::json;
+use wasm_cpi_policy::PathPattern;
 
 type Headers = Vec<(String, String)>;
 

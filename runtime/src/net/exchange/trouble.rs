@@ -5,7 +5,6 @@
 //! them is ever passed on as it is.
 
 use super::sending::Progress;
-use crate::net::destination::{Destination, Scheme};
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::proxy::Proxy;
 use crate::net::proxy::tunnel::Unanswered;
@@ -14,6 +13,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
+use wasm_cpi_policy::destination::{Destination, Scheme};
 
 /// The exchange's name in messages: method, origin and path.
 pub(super) struct Trouble {

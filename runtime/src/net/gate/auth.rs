@@ -2,18 +2,18 @@
 //! nobody but the grant's origin.
 
 use super::{Gate, HttpEvent};
-use crate::holes::Check;
 use crate::net::client::basic_auth;
-use crate::net::destination::Destination;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::headers::{Rules, secret_value};
 use crate::net::login::Session;
-use crate::place::Place;
-use crate::policy::{Auth, DenialReason, Grant, Login, SecretRef};
-use crate::secret::{Layer, Secret};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::Instant;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::place::Place;
+use wasm_cpi_policy::secret::{Layer, Secret};
+use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, SecretRef};
 use zeroize::Zeroizing;
 
 #[derive(Default)]

@@ -2,14 +2,14 @@
 //! errors without secrets. Nothing else leaves the gate.
 
 use super::{Gate, HttpEvent, InboundResponse, auth};
-use crate::holes::Check;
 use crate::net::captures::{self, Incoming, Reason, Withheld};
-use crate::net::destination::Destination;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
-use crate::policy::{DenialReason, Grant};
-use crate::secret::Layer;
 use reqwest::Method;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::secret::Layer;
+use wasm_cpi_policy::{DenialReason, Grant};
 
 impl Gate {
     pub(super) fn screen(

@@ -1,12 +1,12 @@
 //! What `http_trace` shows of a guest's requests.
 
 use super::{Gate, InboundResponse, Ready};
-use crate::net::destination::Destination;
 use crate::net::error::HttpError;
 use crate::net::http_trace::{Headers, Shown};
-use crate::policy::Grant;
 use reqwest::Method;
 use reqwest::header::HeaderName;
+use wasm_cpi_policy::Grant;
+use wasm_cpi_policy::destination::Destination;
 
 /// Headers and body, with seals in their slots.
 pub(super) type AsSent = (Vec<(String, String)>, Vec<u8>);

@@ -1,6 +1,6 @@
 use super::*;
-use crate::secret::{Layer, Secret};
 use proptest::prelude::*;
+use wasm_cpi_policy::secret::{Layer, Secret};
 
 fn one(name: &str, value: &str) -> Vec<(String, String)> {
     vec![(name.to_owned(), value.to_owned())]

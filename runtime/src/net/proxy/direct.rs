@@ -2,9 +2,9 @@
 //! read it. A name stands for itself and all below it, with or without a dot in
 //! front; a network for whatever a host resolved to. Pure.
 
-use crate::net::destination::Host;
 use ipnet::IpNet;
 use std::net::IpAddr;
+use wasm_cpi_policy::destination::Host;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Direct {

@@ -5,7 +5,6 @@
 //! it answers is read to the end of its head, and only its status counts.
 
 use super::Proxy;
-use crate::net::destination::{Destination, Host, Scheme};
 use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
 use hyper_util::rt::TokioIo;
@@ -20,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use wasm_cpi_policy::destination::{Destination, Host, Scheme};
 use zeroize::Zeroizing;
 
 /// Of a proxy's answer to CONNECT.

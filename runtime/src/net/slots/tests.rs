@@ -1,10 +1,10 @@
 use super::*;
-use crate::policy::PathPattern;
-use crate::secret::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use wasm_cpi_policy::PathPattern;
+use wasm_cpi_policy::secret::Secret;
 
 const SECRET: &str = "settings \"with\" <hard> & characters";
 const PASSWORD: &str = "correct horse battery";

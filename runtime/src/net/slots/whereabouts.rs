@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::place::{Place, parse_form, parse_json};
+use wasm_cpi_policy::place::{Place, parse_form, parse_json};
 
 pub(super) struct Found {
     /// A quoted place, or words.

@@ -4,8 +4,8 @@ use super::server::{Server, answer};
 use crate::limits::Limits;
 use crate::net::client::HostClient;
 use crate::net::error::HttpErrorKind;
-use crate::secret::Secret;
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::secret::Secret;
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(5)

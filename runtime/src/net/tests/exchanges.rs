@@ -1,6 +1,5 @@
 use super::run;
 use super::server::{Server, Wire, answer};
-use crate::net::destination::{Destination, Scheme};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::tls::{TlsSettings, for_scheme};
@@ -13,6 +12,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::destination::{Destination, Scheme};
 
 fn caps() -> Caps {
     Caps {

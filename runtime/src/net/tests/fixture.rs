@@ -6,12 +6,12 @@ use crate::limits::Limits;
 use crate::net::error::HttpError;
 use crate::net::gate::{Gate, HttpEvent, InboundResponse, OutboundBody, OutboundRequest};
 use crate::net::resolve::Resolver;
-use crate::policy::{Endpoint, Policy, PolicyFile, Properties};
-use crate::secret::{Layer, Secret};
 use crate::vault::Vault;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::secret::{Layer, Secret};
+use wasm_cpi_policy::{Endpoint, Policy, PolicyFile, Properties};
 
 pub(super) struct Fixture {
     pub policy: Value,

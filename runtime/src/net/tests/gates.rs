@@ -5,9 +5,9 @@ use super::server::{Server, answer};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, InboundResponse, OutboundBody, OutboundRequest};
-use crate::policy::{DenialReason, Endpoint};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::{DenialReason, Endpoint};
 
 const PASSWORD: &str = "correct horse battery staple";
 

@@ -1,10 +1,8 @@
 use super::run;
 use super::server::{Server, answer};
-use crate::net::destination::Destination;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::tls::{ClientCertificate, TlsSettings, client_config};
-use crate::secret::Secret;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, date_time_ymd};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -17,6 +15,8 @@ use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::secret::Secret;
 
 pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 

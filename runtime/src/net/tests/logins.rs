@@ -3,11 +3,11 @@ use super::server::{Seen, Server, Wire, answer};
 use crate::image::{Image, ImagePart};
 use crate::net::error::HttpErrorKind;
 use crate::net::gate::{OutboundBody, OutboundRequest};
-use crate::policy::DenialReason;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use wasm_cpi_policy::DenialReason;
 
 const PASSWORD: &str = "correct horse battery staple";
 

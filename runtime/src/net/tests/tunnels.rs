@@ -3,13 +3,13 @@
 
 use super::run;
 use super::server::{Server, answer};
-use crate::net::destination::{Destination, Scheme};
 use crate::net::proxy::ProxyConfig;
 use crate::net::proxy::tunnel::{Through, Unanswered};
 use crate::net::tls::{self, TlsSettings};
 use serde_json::json;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::destination::{Destination, Scheme};
 
 /// Two addresses that nobody has here.
 const FAR: [&str; 2] = ["10.203.7.9", "10.203.7.10"];

@@ -1,6 +1,5 @@
 //! Pins narrow what webpki accepts; they never widen it.
 
-use crate::holes::Check;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -8,6 +7,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use wasm_cpi_checks::Check;
 
 #[derive(Debug)]
 pub(super) struct Pinned {

@@ -1,7 +1,7 @@
 use super::*;
-use crate::policy::{Needs, Policy, PolicyFile, Properties, RegistryRights};
 use crate::registry::fake::{Dialect, Fake, http, run, soon};
 use serde_json::{Map, Value, json};
+use wasm_cpi_policy::{Needs, Policy, PolicyFile, Properties, RegistryRights};
 
 /// Rights of a module that declares the registry in its needs.
 fn declared() -> RegistryRights {

@@ -1,0 +1,201 @@
+//! Compares the needs of two versions of a module: what the newer one wants in addition.
+//!
+//! The comparison is by meaning and not by text. A need that an older need covers, under
+//! whatever id, adds nothing; a wider pattern does; `*` covers everything. Where coverage
+//! cannot be decided, the need counts as an addition. Grants and properties play no part.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::needs::{Need, Needs, Restriction};
+use super::origin::OriginSpec;
+use super::request_head::METHODS;
+use super::slots::Slot;
+
+/// One thing that the newer version of a module wants and the older one did not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddedNeed {
+    /// The newer module has no needs section, so it limits itself to nothing.
+    Undeclared,
+    /// Requests that no older need covers.
+    Http {
+        /// The id of the newer need.
+        need: String,
+        /// The origin as the module declares it, or `*` for any.
+        to: String,
+        /// The methods that are new for this path, or only `*` if all are.
+        methods: Vec<String>,
+        /// The declared pattern of paths.
+        path: String,
+    },
+    /// A slot: a place in requests where the host replaces a seal by the secret it stands for.
+    Slot {
+        /// The id of the newer need.
+        need: String,
+        /// The origin as the module declares it, or `*` for any.
+        to: String,
+        /// The method of the requests that have the slot.
+        method: String,
+        /// The pattern of their paths.
+        path: String,
+        /// The place in the request, such as `json:/server/user_data`.
+        place: String,
+        /// The names of the secrets that are new in this slot.
+        takes: Vec<String>,
+    },
+    /// Every slot that the operator grants at an origin.
+    AnySlot {
+        /// The id of the newer need.
+        need: String,
+        /// The origin as the module declares it, or `*` for any.
+        to: String,
+    },
+    /// Access to registry settings.
+    Registry,
+    /// Access to the stemcell's image.
+    Image,
+    /// To read the value of this property, instead of a seal.
+    Property(String),
+}
+
+/// Returns what `new` wants and `old` does not. `None` is a module without a needs section:
+/// it limits itself to nothing, so a module that drops its needs wants more.
+pub fn added_needs(new: Option<&Needs>, old: Option<&Needs>) -> Vec<AddedNeed> {
+    let nothing = Needs::default();
+    let (new, old) = match (new, old) {
+        (None, None) => return Vec::new(),
+        (None, Some(_)) => return vec![AddedNeed::Undeclared],
+        (Some(new), old) => (new, old.unwrap_or(&nothing)),
+    };
+    let mut more = Vec::new();
+    for need in &new.http {
+        let older: Vec<&Need> = old.http.iter().filter(|older| covers_origin(&older.to, &need.to)).collect();
+        requests(need, &older, &mut more);
+        slots(need, &older, &mut more);
+    }
+    for (wants, had, want) in
+        [(new.registry, old.registry, AddedNeed::Registry), (new.image, old.image, AddedNeed::Image)]
+    {
+        if wants && !had {
+            more.push(want);
+        }
+    }
+    let shown = |name: &&String| {
+        old.expose.iter().any(|had| {
+            name.strip_prefix(had.as_str()).is_some_and(|rest| matches!(rest.bytes().next(), None | Some(b'.')))
+        })
+    };
+    more.extend(new.expose.iter().filter(|name| !shown(name)).cloned().map(AddedNeed::Property));
+    more
+}
+
+fn covers_origin(old: &Restriction<OriginSpec>, new: &Restriction<OriginSpec>) -> bool {
+    match (old, new) {
+        (Restriction::Any, _) => true,
+        (Restriction::Only(_), Restriction::Any) => false,
+        (Restriction::Only(old), Restriction::Only(new)) => old.covers(new),
+    }
+}
+
+fn requests(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
+    for path in &need.paths {
+        let covered = |method: &str| {
+            older.iter().any(|older| older.wants_method(method) && older.paths.iter().any(|had| had.covers(path)))
+        };
+        let methods: Vec<&str> =
+            METHODS.into_iter().filter(|method| need.wants_method(method) && !covered(method)).collect();
+        if methods.is_empty() {
+            continue;
+        }
+        let all = need.methods == Restriction::Any && methods.len() == METHODS.len();
+        let methods = if all { vec!["*"] } else { methods };
+        more.push(AddedNeed::Http {
+            need: need.id.clone(),
+            to: to(need),
+            methods: methods.into_iter().map(str::to_owned).collect(),
+            path: path.to_string(),
+        });
+    }
+}
+
+fn slots(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
+    if older.iter().any(|older| older.slots == Restriction::Any) {
+        return;
+    }
+    let Restriction::Only(wanted) = &need.slots else {
+        more.push(AddedNeed::AnySlot { need: need.id.clone(), to: to(need) });
+        return;
+    };
+    let had: Vec<&Slot> = older
+        .iter()
+        .filter_map(|older| match &older.slots {
+            Restriction::Only(list) => Some(list),
+            Restriction::Any => None,
+        })
+        .flatten()
+        .collect();
+    for slot in wanted {
+        let same = |had: &&&Slot| had.method == slot.method && had.place == slot.place && had.path.covers(&slot.path);
+        let taken = |name: &&String| had.iter().filter(same).any(|had| had.takes.contains(name));
+        let takes: Vec<String> = slot.takes.iter().filter(|name| !taken(name)).cloned().collect();
+        if !takes.is_empty() {
+            let (method, place) = (slot.method.clone(), slot.place.to_string());
+            more.push(AddedNeed::Slot {
+                need: need.id.clone(),
+                to: to(need),
+                method,
+                path: slot.path.to_string(),
+                place,
+                takes,
+            });
+        }
+    }
+}
+
+fn to(need: &Need) -> String {
+    match &need.to {
+        Restriction::Any => "*".to_owned(),
+        Restriction::Only(spec) => spec.to_string(),
+    }
+}
+
+impl AddedNeed {
+    /// Returns the value as a JSON object whose `kind` tells the variants apart, for
+    /// programs that read the output of `inspect`.
+    pub fn to_json(&self) -> Value {
+        match self {
+            AddedNeed::Undeclared => json!({"kind": "undeclared"}),
+            AddedNeed::Http { need, to, methods, path } => {
+                json!({"kind": "http", "need": need, "to": to, "methods": methods, "path": path})
+            }
+            AddedNeed::Slot { need, to, method, path, place, takes } => {
+                json!({"kind": "slot", "need": need, "to": to, "method": method, "path": path, "place": place, "takes": takes})
+            }
+            AddedNeed::AnySlot { need, to } => json!({"kind": "slot", "need": need, "to": to, "place": "*"}),
+            AddedNeed::Registry => json!({"kind": "registry"}),
+            AddedNeed::Image => json!({"kind": "image"}),
+            AddedNeed::Property(name) => json!({"kind": "property", "name": name}),
+        }
+    }
+}
+
+impl fmt::Display for AddedNeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddedNeed::Undeclared => {
+                f.write_str("declares no needs: with `trust_undeclared` in the policy it may use every grant")
+            }
+            AddedNeed::Http { need, to, methods, path } => {
+                write!(f, "need `{need}`: {} {path} at {to}", methods.join(" "))
+            }
+            AddedNeed::Slot { need, to, method, path, place, takes } => {
+                write!(f, "need `{need}`: {} in {method} {path} at {to}, at `{place}`", takes.join(" "))
+            }
+            AddedNeed::AnySlot { need, to } => write!(f, "need `{need}`: whatever slots are granted at {to}"),
+            AddedNeed::Registry => f.write_str("the registry"),
+            AddedNeed::Image => f.write_str("the stemcell image"),
+            AddedNeed::Property(name) => write!(f, "to see the property `{name}`"),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The operator's `policy.json` as it is written, checked as far as that is possible without
+//! properties.
+//!
+//! Unknown keys and versions are errors, and so are entries without effect, such as a login
+//! that no grant uses: a policy must mean what it appears to mean. The caller reads the files.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::Value;
+
+use super::expose::Expose;
+use super::fields::Fields;
+use super::grant::GrantSpec;
+use super::login::LoginSpec;
+use super::preset::{self, Preset, ReadFile};
+use super::problem::{Problem, Problems};
+use super::registry::RegistryRights;
+use crate::strict_json;
+use wasm_cpi_checks::Check;
+
+/// The operator's policy with all of its presets, before properties are filled in.
+///
+/// The default is a policy that grants nothing. [`Policy::resolve`](crate::Policy::resolve)
+/// turns it into the policy of one call.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyFile {
+    pub(super) trust_undeclared: bool,
+    pub(super) expose: Expose,
+    pub(super) registry: RegistryRights,
+    pub(super) logins: BTreeMap<String, LoginSpec>,
+    pub(super) http: Vec<GrantSpec>,
+}
+
+pub(super) const MAX_DEPTH: usize = 64;
+
+impl PolicyFile {
+    /// Parses the text of a policy. Returns all problems at once, each with the path of its
+    /// key. Rejects a policy that names presets, since their files are not available here.
+    pub fn parse(text: &str) -> Result<PolicyFile, Vec<Problem>> {
+        PolicyFile::parse_with(text, &|_, _| Err("is not read here".to_owned()))
+    }
+
+    /// Parses the text of a policy and of the presets it names, whose files `read` provides.
+    /// Returns all problems at once, each with the path of its key.
+    pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<PolicyFile, Vec<Problem>> {
+        let problems = Problems::default();
+        let file = PolicyFile::read(text, read, &problems).unwrap_or_default();
+        problems.or(file)
+    }
+
+    fn read(text: &str, read: ReadFile<'_>, problems: &Problems) -> Option<PolicyFile> {
+        let value = match strict_json::parse(text, MAX_DEPTH) {
+            Ok(value) => value,
+            Err(error) => {
+                problems.add("", format!("the policy is no valid JSON: {error}"), "correct it");
+                return None;
+            }
+        };
+        let mut fields = Fields::open(&value, "", problems)?;
+        check_version(&mut fields)?;
+        let trust_undeclared = fields.flag("trust_undeclared");
+        let presets = preset::read_all(&mut fields, read, MAX_DEPTH, problems);
+        let mut expose = Expose::read(&mut fields);
+        let mut registry = RegistryRights::read(&mut fields);
+        let mut logins = fields.members("logins");
+        let mut http = fields.list("http");
+        fields.close();
+        for Preset { at, value } in &presets {
+            let mut fields = Fields::open(value, at.clone(), problems)?;
+            check_version(&mut fields)?;
+            expose.extend(Expose::read(&mut fields));
+            registry.extend(RegistryRights::read(&mut fields));
+            for (at, name, login) in fields.members("logins") {
+                if logins.iter().any(|(_, known, _)| *known == name) {
+                    problems.add(&at, "has the name of another login", "rename your own");
+                }
+                logins.push((at, name, login));
+            }
+            http.extend(fields.list("http"));
+            fields.close();
+        }
+        check_names(&logins, &http, problems);
+        let read = |(at, name, value): &(String, &String, &Value)| {
+            Some(((*name).clone(), LoginSpec::read(name, value, at.clone(), problems)?))
+        };
+        let logins = logins.iter().filter_map(read).collect();
+        let http: Vec<GrantSpec> =
+            http.iter().filter_map(|(at, value)| GrantSpec::read(value, at.clone(), problems)).collect();
+        check_captures(&http, problems);
+        Some(PolicyFile { trust_undeclared, expose, registry, logins, http })
+    }
+}
+
+/// Returns `None` if the version is one that this runtime does not know.
+fn check_version(fields: &mut Fields<'_>) -> Option<()> {
+    match fields.value("version") {
+        Some(version) if *version == 1 || !Check::UnknownVersion.on() => {}
+        Some(_) => {
+            fields.problem(
+                "version",
+                "is unknown to this runtime",
+                "write \"version\": 1, or install the runtime that knows it",
+            );
+            return None;
+        }
+        None => fields.problem("version", "is missing", "add \"version\": 1"),
+    }
+    Some(())
+}
+
+/// Checks that the ids of grants are unique and that logins are defined and used. Looks at the
+/// JSON as it is written, so that a grant with a problem does not make its login look unused.
+fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a Value)], problems: &Problems) {
+    let mut ids: HashSet<&str> = HashSet::new();
+    for (at, grant) in http {
+        let Some(id) = grant.get("id").and_then(Value::as_str) else { continue };
+        if !ids.insert(id) && Check::DuplicateName.on() {
+            problems.add(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id");
+        }
+    }
+    let used = |(at, grant): &'a (String, &'a Value)| Some((at, grant.get("auth")?.get("login")?.as_str()?));
+    let used: Vec<(&String, &str)> = http.iter().filter_map(used).collect();
+    for (at, name) in &used {
+        if Check::UnusedLogin.on() && !logins.iter().any(|(_, login, _)| login == name) {
+            problems.add(
+                format!("{at}.auth.login"),
+                format!("names the login `{name}`, which is not there"),
+                "describe it under `logins`",
+            );
+        }
+    }
+    for (at, name, _) in logins {
+        if Check::UnusedLogin.on() && !used.iter().any(|(_, login)| login == name) {
+            problems.add(at, "is used by no grant", "name it in a grant's `auth`, or remove it");
+        }
+    }
+}
+
+fn check_captures(http: &[GrantSpec], problems: &Problems) {
+    let mut names: HashSet<&str> = HashSet::new();
+    for grant in http {
+        for (index, capture) in grant.captures.iter().enumerate() {
+            if !names.insert(&capture.name) && Check::DuplicateName.on() {
+                let at = format!("{}.captures[{index}].as", grant.at());
+                problems.add(
+                    at,
+                    format!("is `{}`, as an earlier capture's", capture.name),
+                    "give each capture its own name",
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A grant: one origin that the operator lets the guest reach, and the secrets that go there.
+//!
+//! A grant is parsed from the policy file (`GrantSpec`), and its properties are filled in for
+//! every call (`Grant`). This module checks that secrets go only to exact hosts over https,
+//! and the other rules of the file about them. The module `judge` compares requests with it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::auth::{Auth, AuthSpec};
+use super::fields::{Fields, IDENT, is_ident};
+use super::login::Login;
+use super::origin::Origin;
+use super::path::PathPattern;
+use super::problem::Problems;
+use super::properties::Properties;
+use super::request_head::normalize_header_name;
+use super::slots::{AGENT, Capture, Operations, Slot, method, path};
+use super::target::TargetSpec;
+use super::template::may_go;
+use super::tls::Tls;
+use crate::addresses::Addresses;
+use crate::place::Place;
+use crate::secret::Layer;
+use wasm_cpi_checks::Check;
+
+/// One entry of the policy's `http`, with all properties filled in.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// The name of the grant, which messages and the audit log show. It is unique in a policy.
+    pub id: String,
+    /// The scheme, host and port that requests may go to.
+    pub origin: Origin,
+    /// The layer that chose the origin: `Context` if a cpi-config had any part in it.
+    pub layer: Layer,
+    /// The allowed methods, in upper case.
+    pub methods: Vec<String>,
+    /// The allowed paths, complete with the path of the URL in `to`.
+    pub paths: Vec<PathPattern>,
+    /// The allowed operations, for an API that has one path for all of them.
+    pub operations: Option<Operations>,
+    /// The IP addresses that the host may resolve to.
+    pub addresses: Addresses,
+    /// The credentials that the host adds to each request.
+    pub auth: Option<Auth>,
+    /// The slots that both the operator grants and the module declares.
+    pub slots: Vec<Slot>,
+    /// The values of responses that the guest gets as seals.
+    pub captures: Vec<Capture>,
+    /// The certificates and pins of the connection.
+    pub tls: Tls,
+}
+
+/// A grant as it is written in the file.
+#[derive(Clone, Debug)]
+pub(super) struct GrantSpec {
+    at: String,
+    pub(super) id: String,
+    pub(super) target: TargetSpec,
+    methods: Vec<String>,
+    paths: Vec<PathPattern>,
+    operations: Option<Operations>,
+    auth: Option<AuthSpec>,
+    slots: Vec<Slot>,
+    pub(super) captures: Vec<Capture>,
+}
+
+impl GrantSpec {
+    pub(super) fn read(value: &Value, at: String, problems: &Problems) -> Option<GrantSpec> {
+        let mut fields = Fields::open(value, at.clone(), problems)?;
+        let id = fields.required_text("id", "compute");
+        if id.is_some_and(|id| !is_ident(id)) {
+            fields.problem("id", "is no name for a grant", IDENT);
+        }
+        let target = TargetSpec::read(&mut fields);
+        let methods = fields.required_texts("methods", "GET");
+        let methods = methods.iter().filter_map(|(at, text)| method(text, at, problems)).collect();
+        let paths = fields.required_texts("paths", "/v1/**");
+        let paths = paths.iter().filter_map(|(at, text)| path(text, at, problems)).collect();
+        let operations = Operations::read(&mut fields);
+        let auth = AuthSpec::read(&mut fields);
+        let slots = Slot::read_all(&mut fields);
+        let captures = Capture::read_all(&mut fields);
+        fields.close();
+        let (id, target) = (id?.to_owned(), target?);
+        let grant = GrantSpec { at, id, target, methods, paths, operations, auth, slots, captures };
+        grant.check(problems);
+        Some(grant)
+    }
+
+    /// Reports the problems that can be found before properties are known.
+    fn check(&self, problems: &Problems) {
+        self.target.check(self.secrets(), &self.at, problems);
+        let spots = self.slots.iter().enumerate().map(|(i, slot)| (format!("slots[{i}]"), &slot.method, &slot.path));
+        let captured = self.captures.iter().enumerate().map(|(i, c)| (format!("captures[{i}]"), &c.method, &c.path));
+        for (key, method, path) in spots.chain(captured).filter(|_| Check::SpotInGrant.on()) {
+            if !self.methods.is_empty() && !self.methods.contains(method) {
+                let what = format!("is {method}, which the grant's `methods` do not list");
+                problems.add(format!("{}.{key}.method", self.at), what, "add the method to the grant, or remove this");
+            }
+            if !self.paths.is_empty() && !self.paths.iter().any(|granted| granted.covers(path)) {
+                let what = format!("is `{path}`, which is not within the grant's `paths`");
+                problems.add(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`");
+            }
+        }
+        let header = match &self.auth {
+            Some(AuthSpec::Basic { .. } | AuthSpec::Bearer(_)) => "authorization",
+            Some(AuthSpec::Header { name, .. }) => name,
+            // Known when the login is.
+            Some(AuthSpec::Login(_)) | None => return,
+        };
+        self.check_slots(header, problems);
+    }
+
+    /// Reports slots in the header that the host itself sets.
+    fn check_slots(&self, header: &str, problems: &Problems) {
+        for (index, slot) in self.slots.iter().enumerate() {
+            if matches!(&slot.place, Place::Header(name) if normalize_header_name(name) == normalize_header_name(header))
+                && Check::SlotBesideAuth.on()
+            {
+                let at = format!("{}.slots[{index}].place", self.at);
+                problems.add(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`");
+            }
+        }
+    }
+
+    /// Returns the key because of which secrets are sent or received, if there is one.
+    fn secrets(&self) -> Option<&'static str> {
+        if self.auth.is_some() {
+            Some("auth")
+        } else if !self.slots.is_empty() {
+            Some("slots")
+        } else if !self.captures.is_empty() {
+            Some("captures")
+        } else if self.target.tls.has_client() {
+            Some("tls.client")
+        } else {
+            None
+        }
+    }
+
+    /// Returns the path of the grant within the policy file, such as `http[2]`.
+    pub(super) fn at(&self) -> &str {
+        &self.at
+    }
+
+    /// Returns true if the operator accepts that secrets travel unencrypted.
+    pub(super) fn secret_over_plain_http(&self) -> bool {
+        self.target.plain_http && self.secrets().is_some()
+    }
+
+    /// Fills in the properties. `captures` are the names of all captures of the policy, which
+    /// slots may take. Returns `None`, with a problem, if the origin or TLS cannot be resolved.
+    pub(super) fn resolve(
+        &self,
+        properties: &Properties,
+        logins: &BTreeMap<String, Login>,
+        captures: &[&str],
+        problems: &Problems,
+    ) -> Option<Grant> {
+        let target = self.target.resolve(properties, self.secrets(), &self.at, problems)?;
+        // A failed part is a problem by now, which fails the whole policy: go on and find the others.
+        let at = format!("{}.auth", self.at);
+        let auth = self.auth.as_ref().and_then(|spec| spec.resolve(properties, target.layer, &at, problems));
+        if let Some(Auth::Login(name)) = &auth
+            && let Some(login) = logins.get(name)
+        {
+            self.check_slots(&login.send.header, problems);
+            if login.token_layer == Layer::Job && target.layer == Layer::Context && Check::LayerToken.on() {
+                let what = format!(
+                    "would send the token of the login `{name}`, got with the job's credentials, to an origin that the context (a cpi-config) chose"
+                );
+                let remedy = "set the login's properties in the cpi-config too, or the origin in the job's properties";
+                problems.add(format!("{}.auth.login", self.at), what, remedy);
+            }
+        }
+        for (index, slot) in self.slots.iter().enumerate() {
+            let at = format!("{}.slots[{index}].takes", self.at);
+            for name in slot.takes.iter().filter(|name| *name != AGENT && !captures.contains(&name.as_str())) {
+                match properties.get(name) {
+                    Some((_, layer)) => {
+                        may_go(name, layer, target.layer, &at, problems);
+                    }
+                    None => problems.add(
+                        &at,
+                        format!("names `{name}`, which is neither a capture nor a property that is set"),
+                        "name a property, a capture or `agent`",
+                    ),
+                }
+            }
+        }
+        Some(Grant {
+            id: self.id.clone(),
+            origin: target.origin,
+            layer: target.layer,
+            methods: self.methods.clone(),
+            paths: self.paths.iter().map(|path| path.below(&target.base)).collect(),
+            operations: self.operations.clone(),
+            addresses: self.target.addresses.clone(),
+            auth,
+            slots: self.slots.iter().map(|slot| slot.below(&target.base)).collect(),
+            captures: self.captures.iter().map(|capture| capture.below(&target.base)).collect(),
+            tls: target.tls,
+        })
+    }
+}

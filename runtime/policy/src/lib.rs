@@ -1,0 +1,265 @@
+//! Decides what a guest of wasm-cpi may do.
+//!
+//! A request of a guest is allowed only if the operator's policy grants it *and* the module
+//! declares it. Everything else is denied, and a policy that is not understood is an error.
+//!
+//! # What goes in
+//!
+//! - The text of the operator's `policy.json` and of the presets it names: [`PolicyFile`].
+//! - The content of the module's custom section `bosh-cpi:needs`: [`Needs`].
+//! - The properties of the job and of the request's context: [`Properties`].
+//! - The servers of BOSH that no grant can open: [`Endpoint`].
+//!
+//! [`Policy::resolve`] combines them into the [`Policy`] of one call, or returns a list of
+//! [`Problem`]s, each with the key it is at and a remedy.
+//!
+//! # What comes out
+//!
+//! - [`Policy::judge`] returns a [`Verdict`] on one request: the [`Grant`] that allows it, with
+//!   its credentials, slots and TLS settings, or a [`Denial`] with its [`DenialReason`].
+//! - [`addresses::judge`] decides on each address that the host of an allowed request
+//!   resolves to.
+//! - [`RegistryRights::allows`] decides on the registry settings of an instance.
+//! - [`Properties::visible`] returns the properties as the guest sees them: values that the
+//!   policy does not expose are replaced by seals.
+//! - [`Policy::compare_needs`] tells the operator what a policy lacks for a module, and
+//!   [`added_needs()`] what a new version of a module wants in addition.
+//!
+//! # Pure code
+//!
+//! The crate computes and does nothing else. It opens no file and no socket, resolves no name,
+//! starts no process or thread, and reads neither the clock nor the environment; the caller
+//! passes in texts, bytes and lists of addresses. The `clippy.toml` beside `Cargo.toml` rejects
+//! the functions and types of the standard library that could do such things.
+//!
+//! # Modules
+//!
+//! | modules | content |
+//! |---|---|
+//! | `file`, `preset`, `fields`, `problem` | how a policy file is parsed, and how its problems are reported |
+//! | `grant`, `login`, `auth`, `body`, `target`, `tls`, `slots` | the entries of a policy file, as written and as resolved for a call |
+//! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
+//! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the module declares, and what limits a policy beside its grants |
+//! | `judge`, `paste_ready` | the verdict on a request, and the grant that a denial offers |
+//! | `comparison`, `added_needs` | comparisons for the operator: needs with grants, and needs of two versions |
+//! | [`destination`], [`addresses`] | the canonical form of a URL, and the classes of IP addresses |
+//! | [`place`], [`strict_json`] | reading and writing single values of HTTP messages, and strict JSON |
+//! | [`secret`], [`invisible`] | values that must not be logged, and characters that must not be shown |
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+// The list is in clippy.toml. Tests may read files and the clock.
+#![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
+mod added_needs;
+pub mod addresses;
+mod auth;
+mod body;
+mod comparison;
+pub mod destination;
+mod expose;
+mod fields;
+mod file;
+mod forbidden;
+mod grant;
+pub mod invisible;
+mod judge;
+mod login;
+mod needs;
+mod origin;
+mod paste_ready;
+mod path;
+pub mod place;
+mod preset;
+mod problem;
+mod properties;
+mod registry;
+mod request_head;
+pub mod secret;
+mod slots;
+pub mod strict_json;
+mod target;
+mod template;
+mod tls;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+pub use added_needs::{AddedNeed, added_needs};
+pub use auth::Auth;
+pub use body::LoginBody;
+pub use comparison::{ComparedNeed, Comparison};
+pub use expose::Expose;
+pub use file::PolicyFile;
+pub use forbidden::Endpoint;
+pub use grant::Grant;
+pub use judge::{Denial, DenialReason, Verdict};
+pub use login::{Expires, Login, SendToken};
+pub use needs::{Need, Needs, Restriction};
+pub use origin::{HostPattern, Origin, OriginError, OriginSpec};
+pub use path::{PathError, PathPattern};
+pub use preset::ReadFile;
+pub use problem::Problem;
+pub use properties::{NOT_PROPERTIES, Properties};
+pub use registry::{RegistryDenial, RegistryRights};
+pub use request_head::{METHODS, is_connection_header, normalize_header_name};
+pub use slots::{AGENT, Capture, Operations, Slot};
+pub use template::{SecretRef, Template, TemplateError};
+pub use tls::{ClientCertificate, Pem, Tls};
+
+use crate::addresses::{Addresses, is_loopback_net};
+use crate::destination::{Host, Scheme};
+use needs::{ResolvedNeed, declared_slots};
+use problem::Problems;
+use wasm_cpi_checks::Check;
+
+/// The policy of one call: the operator's policy with properties filled in, limited to what the
+/// module declares.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The grants in the order of the file, those of presets last.
+    pub http: Vec<Arc<Grant>>,
+    /// The logins by their names.
+    pub logins: BTreeMap<String, Login>,
+    /// The properties that the guest may read.
+    pub expose: Expose,
+    /// The registry settings that the guest may access.
+    pub registry: RegistryRights,
+    /// True if the module may read the stemcell's image: it declares that it does, or it has no
+    /// needs section and the operator trusts it.
+    pub image: bool,
+    trust_undeclared: bool,
+    /// The needs of the module; `None` if it has no needs section.
+    declared: Option<Vec<ResolvedNeed>>,
+    forbidden: Vec<Endpoint>,
+    warnings: Vec<Problem>,
+}
+
+impl Policy {
+    /// Combines the operator's policy, the properties of this call and the module's needs.
+    ///
+    /// `needs` is `None` for a module without a needs section, which may use nothing unless the
+    /// policy sets `trust_undeclared`. `forbidden` lists the endpoints that no grant can open,
+    /// and `allow_local` is the setting of the config, which only affects warnings here.
+    /// Returns all problems at once: properties that are not set or are of the wrong kind,
+    /// secrets that would go to an origin of another layer, and grants for forbidden endpoints.
+    pub fn resolve(
+        file: &PolicyFile,
+        properties: &Properties,
+        needs: Option<&Needs>,
+        forbidden: &[Endpoint],
+        allow_local: bool,
+    ) -> Result<Policy, Vec<Problem>> {
+        let problems = Problems::default();
+        let declared: Option<Vec<ResolvedNeed>> =
+            needs.map(|needs| needs.http.iter().map(|need| ResolvedNeed::resolve(need, properties)).collect());
+        let resolve =
+            |(name, spec): (&String, &login::LoginSpec)| Some((name.clone(), spec.resolve(properties, &problems)?));
+        let logins: BTreeMap<String, Login> = file.logins.iter().filter_map(resolve).collect();
+        let captures: Vec<&str> =
+            file.http.iter().flat_map(|grant| &grant.captures).map(|one| one.name.as_str()).collect();
+        let mut http = Vec::new();
+        let warnings = Problems::default();
+        for spec in &file.http {
+            let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
+            check_forbidden(&grant.origin, forbidden, spec.at(), &problems);
+            warn(&grant, spec, allow_local, &warnings);
+            if let Some(needs) = declared.as_ref().filter(|_| Check::NeedsSlots.on()) {
+                grant.slots = declared_slots(&grant.slots, &grant.origin, needs);
+            }
+            http.push(Arc::new(grant));
+        }
+        for (name, login) in &logins {
+            let Some(spec) = file.logins.get(name) else { continue };
+            check_forbidden(&login.origin, forbidden, spec.at(), &problems);
+            if login.origin.scheme == Scheme::Http && spec.plain_http() {
+                warnings.add(spec.at(), "logs in over `http://`, in the clear", "use `https://`");
+            }
+        }
+        if file.trust_undeclared && needs.is_none() {
+            let what = "lets a module without needs use every grant";
+            warnings.add("trust_undeclared", what, "use a module that declares its needs");
+        }
+        let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry) || !Check::NeedsRegistry.on();
+        let image = needs.map_or(file.trust_undeclared, |needs| needs.image);
+        problems.or(Policy {
+            http,
+            logins,
+            expose: file.expose.clone(),
+            registry: file.registry.declared(uses_registry),
+            image,
+            trust_undeclared: file.trust_undeclared,
+            declared,
+            forbidden: forbidden.to_vec(),
+            warnings: warnings.into_vec(),
+        })
+    }
+
+    /// Returns what is allowed and still worth a warning, such as secrets sent over http.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
+    }
+
+    /// Returns the ports that requests or logins can connect to, with repetitions.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        let declared = |port: &u16| match &self.declared {
+            None => self.trust_undeclared,
+            Some(needs) => needs.iter().any(|need| need.may_use(*port)),
+        };
+        let granted = self.http.iter().map(|grant| grant.origin.port).filter(declared);
+        granted.chain(self.logins.values().map(|login| login.origin.port))
+    }
+
+    /// Adds endpoints that no grant can open and that are known only in this call.
+    pub fn forbid(&mut self, endpoints: Vec<Endpoint>) {
+        self.forbidden.extend(endpoints);
+    }
+
+    /// Returns what the endpoint at this address is, such as "the registry", if no grant can open
+    /// it. The name that was resolved to the address plays no part.
+    pub fn forbids(&self, ip: IpAddr, port: u16) -> Option<&str> {
+        let host = Host::Ip(ip.to_canonical());
+        self.forbidden.iter().find(|endpoint| endpoint.is(&host, port)).map(|endpoint| endpoint.what.as_str())
+    }
+
+    /// Returns the DNS names of the endpoints on this port that no grant can open, each with what
+    /// it is. The caller resolves them to find out whether a request leads to one of them.
+    pub fn forbidden_names(&self, port: u16) -> impl Iterator<Item = (&str, &str)> {
+        self.forbidden.iter().filter_map(move |endpoint| Some((endpoint.name_on(port)?, endpoint.what.as_str())))
+    }
+}
+
+/// Reports a grant or login for an endpoint that no grant can open.
+fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: &Problems) {
+    let is_here = |endpoint: &&Endpoint| Check::EndpointInPolicy.on() && endpoint.is_origin(origin);
+    if let Some(endpoint) = forbidden.iter().find(is_here) {
+        let what = format!("is {}, which no guest may reach", endpoint.what);
+        problems.add(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own");
+    }
+}
+
+/// Adds the warnings about one grant.
+fn warn(grant: &Grant, spec: &grant::GrantSpec, allow_local: bool, warnings: &Problems) {
+    if grant.origin.scheme == Scheme::Http && spec.secret_over_plain_http() {
+        warnings.add(
+            format!("{}.plain_http", spec.at()),
+            "sends secrets over `http://`, in the clear",
+            "use `https://`",
+        );
+    }
+    if let Addresses::Cidrs(nets) = &grant.addresses
+        && !allow_local
+        && nets.iter().any(is_loopback_net)
+    {
+        let what = "lists this machine's own addresses, which stay closed";
+        warnings.add(
+            format!("{}.addresses", spec.at()),
+            what,
+            "set \"allow_local\": true in the config, or remove them",
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! A login described as data: the request, the places of the token and its expiry in the
+//! response, how the token is sent, and which values of the response the guest may see.
+//!
+//! With it the host can log in to any API of this shape without knowing the API. A value that
+//! is shown to the guest must not contain the token.
+
+use serde_json::Value;
+
+use super::auth::{check_header_name, header_name};
+use super::body::{BodySpec, LoginBody, resolve_all, templates};
+use super::fields::{Fields, IDENT, is_ident};
+use super::origin::Origin;
+use super::path::PathPattern;
+use super::problem::Problems;
+use super::properties::Properties;
+use super::slots::{method, place};
+use super::target::TargetSpec;
+use super::template::{SecretRef, Template};
+use super::tls::Tls;
+use crate::addresses::Addresses;
+use crate::destination::Destination;
+use crate::place::Place;
+use crate::secret::Layer;
+use wasm_cpi_checks::Check;
+
+/// One entry of the policy's `logins`, with all properties filled in.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The name by which the `auth` of grants refers to the login.
+    pub name: String,
+    /// The URL that the login's request is sent to.
+    pub destination: Destination,
+    /// The scheme, host and port of that URL.
+    pub origin: Origin,
+    /// The layer that chose the origin: `Context` if a cpi-config had any part in it.
+    pub layer: Layer,
+    /// The method of the login's request, in upper case; `POST` by default.
+    pub method: String,
+    /// The headers of the login's request, with names in lower case.
+    pub headers: Vec<(String, SecretRef)>,
+    /// The body of the login's request.
+    pub body: LoginBody,
+    /// The IP addresses that the host may resolve to.
+    pub addresses: Addresses,
+    /// The certificates and pins of the connection.
+    pub tls: Tls,
+    /// The place of the token in the response.
+    pub token: Place,
+    /// The place of the token's expiry in the response; `None` if the response has none.
+    pub expires: Option<Expires>,
+    /// How requests send the token.
+    pub send: SendToken,
+    /// The values that the guest may ask for: their names, and their places in the response.
+    pub show: Vec<(String, Place)>,
+    /// The layer of the token: `Job` if any credential of the login's request is the job's.
+    pub token_layer: Layer,
+}
+
+/// The place in a login's response that says when the token expires, and its unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expires {
+    /// The place holds a point in time in the format of RFC 3339.
+    At(Place),
+    /// The place holds a number of seconds, counted from the response.
+    InSeconds(Place),
+}
+
+/// The header in which requests send a login's token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendToken {
+    /// The name of the header in lower case.
+    pub header: String,
+    /// The text before the token, such as `Bearer `; empty for the token alone.
+    pub prefix: String,
+}
+
+/// A login as it is written in the file.
+#[derive(Clone, Debug)]
+pub(super) struct LoginSpec {
+    at: String,
+    name: String,
+    target: TargetSpec,
+    method: String,
+    path: String,
+    headers: Vec<(String, Template)>,
+    body: BodySpec,
+    token: Place,
+    expires: Option<Expires>,
+    send: SendToken,
+    show: Vec<(String, Place)>,
+}
+
+/// What messages name as the reason why secrets are sent.
+const SECRETS: &str = "login";
+const MAX_BYTES: u64 = 8192;
+
+impl LoginSpec {
+    pub(super) fn read(name: &str, value: &Value, at: String, problems: &Problems) -> Option<LoginSpec> {
+        let mut fields = Fields::open(value, at.clone(), problems)?;
+        if !is_ident(name) {
+            problems.add(&at, "is no name for a login", IDENT);
+        }
+        let target = TargetSpec::read(&mut fields);
+        let method =
+            fields.text("method").map_or(Some("POST".to_owned()), |text| method(text, &fields.at("method"), problems));
+        let path = fixed_path(&mut fields);
+        let headers = headers(&mut fields);
+        let body = BodySpec::read(&mut fields);
+        let token = place(&mut fields, "token");
+        let expires = expires(&mut fields);
+        let send = send(&mut fields);
+        let show = show(&mut fields, token.as_ref());
+        fields.close();
+        let target = target?;
+        target.check(Some(SECRETS), &at, problems);
+        Some(LoginSpec {
+            at,
+            name: name.to_owned(),
+            target,
+            method: method?,
+            path: path?,
+            headers,
+            body,
+            token: token?,
+            expires,
+            send: send?,
+            show,
+        })
+    }
+
+    /// Returns the path of the login within the policy file, such as `logins.keystone`.
+    pub(super) fn at(&self) -> &str {
+        &self.at
+    }
+
+    /// Returns true if the operator accepts that the login is sent unencrypted.
+    pub(super) fn plain_http(&self) -> bool {
+        self.target.plain_http
+    }
+
+    pub(super) fn resolve(&self, properties: &Properties, problems: &Problems) -> Option<Login> {
+        let target = self.target.resolve(properties, Some(SECRETS), &self.at, problems)?;
+        let headers = resolve_all(&self.headers, properties, target.layer, &format!("{}.headers", self.at), problems);
+        let (body, mut layers) = self.body.resolve(properties, target.layer, &self.at, problems)?;
+        layers.extend(headers.iter().filter(|(_, value)| !value.name.is_empty()).map(|(_, value)| value.layer));
+        if target.tls.client.is_some() {
+            layers.push(target.layer);
+        }
+        let from_context = !layers.is_empty() && layers.iter().all(|layer| *layer == Layer::Context);
+        let url = format!("{}{}{}", target.origin, target.base, self.path);
+        let destination = match Destination::parse(&url, MAX_BYTES) {
+            Ok(destination) => destination,
+            Err(invalid) => {
+                problems.add(format!("{}.path", self.at), invalid.to_string(), "write a shorter, plain path");
+                return None;
+            }
+        };
+        Some(Login {
+            name: self.name.clone(),
+            destination,
+            origin: target.origin,
+            layer: target.layer,
+            method: self.method.clone(),
+            headers,
+            body,
+            addresses: self.target.addresses.clone(),
+            tls: target.tls,
+            token: self.token.clone(),
+            expires: self.expires.clone(),
+            send: self.send.clone(),
+            show: self.show.clone(),
+            token_layer: if from_context { Layer::Context } else { Layer::Job },
+        })
+    }
+}
+
+fn fixed_path(fields: &mut Fields<'_>) -> Option<String> {
+    let text = fields.required_text("path", "/v1/sessions")?;
+    match PathPattern::parse(text) {
+        Ok(_) if text.contains('*') => {
+            fields.problem("path", "has a `*`", "write the one path that the login is sent to");
+            None
+        }
+        Ok(_) => Some(text.to_owned()),
+        Err(error) => {
+            fields.problem("path", error.to_string(), error.remedy());
+            None
+        }
+    }
+}
+
+fn headers(fields: &mut Fields<'_>) -> Vec<(String, Template)> {
+    let at = fields.at("headers");
+    let mut headers: Vec<(String, Template)> = Vec::new();
+    for (name, template) in templates(fields, "headers") {
+        match check_header_name(&name) {
+            Ok(name) if headers.iter().any(|(known, _)| *known == name) => {
+                fields.problems().add(format!("{at}.{name}"), "stands there twice, as case does not count", "keep one");
+            }
+            Ok(name) => headers.push((name, template)),
+            Err(error) => fields.problems().add(format!("{at}.{name}"), error.to_string(), error.remedy()),
+        }
+    }
+    headers
+}
+
+fn expires(parent: &mut Fields<'_>) -> Option<Expires> {
+    let value = parent.value("expires")?;
+    let mut fields = Fields::open(value, parent.at("expires"), parent.problems())?;
+    let at = fields.value("at").is_some().then(|| place(&mut fields, "at")).flatten();
+    let seconds = fields.value("in_seconds").is_some().then(|| place(&mut fields, "in_seconds")).flatten();
+    if value.as_object().is_some_and(|map| map.len() != 1) {
+        parent.problem("expires", "does not say exactly one way", "write either `at` or `in_seconds`");
+    }
+    fields.close();
+    at.map(Expires::At).or(seconds.map(Expires::InSeconds))
+}
+
+fn send(parent: &mut Fields<'_>) -> Option<SendToken> {
+    let Some(value) = parent.value("send") else {
+        parent.problem("send", "is missing", "say which header sends the token, like {\"header\": \"X-Auth-Token\"}");
+        return None;
+    };
+    let mut fields = Fields::open(value, parent.at("send"), parent.problems())?;
+    let header = header_name(&mut fields, "header");
+    let prefix = fields.text("prefix").unwrap_or_default();
+    if !prefix.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        fields.problem("prefix", "holds characters that headers do not have", "write it like `Bearer `");
+    }
+    fields.close();
+    Some(SendToken { header: header?, prefix: prefix.to_owned() })
+}
+
+fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> {
+    let mut show = Vec::new();
+    for (at, name, value) in fields.members("show") {
+        match value.as_str().map(str::parse::<Place>) {
+            Some(Ok(place)) if Check::ShownToken.on() && token.is_some_and(|token| reveals(&place, token)) => {
+                fields.problems().add(at, "would show the token to the guest", "name a part of the answer without it");
+            }
+            Some(Ok(place)) => show.push((name.clone(), place)),
+            Some(Err(error)) => {
+                fields.problems().add(at, format!("is no place: {error}"), "write it like `json:/catalog`")
+            }
+            None => fields.problems().add(at, "is no string", "write a place like `json:/catalog`"),
+        }
+    }
+    show
+}
+
+/// Returns true if the value at `shown` contains the token, or the token contains it.
+fn reveals(shown: &Place, token: &Place) -> bool {
+    match (shown, token) {
+        (Place::Json(shown), Place::Json(token)) => token.starts_with(shown) || shown.starts_with(token),
+        (Place::Header(name), Place::Cookie(_)) | (Place::Cookie(_), Place::Header(name)) => name == "set-cookie",
+        (Place::Header(_) | Place::Cookie(_), _) => shown == token,
+        (Place::Body, Place::Header(_) | Place::Cookie(_)) => false,
+        (Place::Body, _) | (_, Place::Body) => true,
+        _ => shown == token,
+    }
+}

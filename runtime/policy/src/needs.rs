@@ -1,0 +1,281 @@
+//! What a module says it needs: the custom section `bosh-cpi:needs` of its component.
+//!
+//! A request that the module does not declare is denied even if the operator grants it. The
+//! author of the module writes the section, so it is hostile input: it can narrow what the
+//! operator grants, and never widen it.
+
+use serde_json::Value;
+
+use super::fields::{Fields, IDENT, is_ident, printable};
+use super::origin::{Origin, OriginSpec, ResolvedOrigin};
+use super::path::{Base, PathPattern};
+use super::problem::{Problem, Problems};
+use super::properties::Properties;
+use super::slots::{Slot, method, path};
+use super::template::is_property_path;
+use crate::destination::Destination;
+use crate::strict_json;
+use wasm_cpi_checks::Check;
+
+/// Everything that a module declares. The default declares nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// The HTTP requests that the module sends.
+    pub http: Vec<Need>,
+    /// True if the module uses registry settings.
+    pub registry: bool,
+    /// The dotted paths of the properties whose values the module asks to read.
+    pub expose: Vec<String>,
+    /// True if the module reads the stemcell's image.
+    pub image: bool,
+}
+
+/// Requests to one origin that the module declares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Need {
+    /// The name that the author gave the need, for messages.
+    pub id: String,
+    /// The origin of the requests.
+    pub to: Restriction<OriginSpec>,
+    /// The methods of the requests, in upper case.
+    pub methods: Restriction<Vec<String>>,
+    /// The paths of the requests, relative to the path of the URL in `to`.
+    pub paths: Vec<PathPattern>,
+    /// The places in the requests where the module puts seals of secrets.
+    pub slots: Restriction<Vec<Slot>>,
+    /// The author's reason, cut to 200 characters and without control characters.
+    pub why: String,
+}
+
+/// How far a need limits one aspect of its requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restriction<T> {
+    /// The module writes `*`: the operator's grants are the only limit.
+    Any,
+    /// The module limits itself to this.
+    Only(T),
+}
+
+const MAX_BYTES: usize = 64 * 1024;
+const MAX_DEPTH: usize = 16;
+const EVERYTHING: &str = "*";
+
+impl Needs {
+    /// Parses the content of the section, which is JSON of at most 64 KiB. Returns all problems
+    /// at once. Rejects unknown keys and any version other than 1.
+    pub fn parse(section: &[u8]) -> Result<Needs, Vec<Problem>> {
+        let problems = Problems::default();
+        let needs = Needs::read(section, &problems).unwrap_or_default();
+        problems.or(needs)
+    }
+
+    fn read(section: &[u8], problems: &Problems) -> Option<Needs> {
+        if Check::NeedsSize.on() && section.len() > MAX_BYTES {
+            problems.add(
+                "",
+                format!("the needs have more than {MAX_BYTES} bytes"),
+                "declare patterns instead of single paths",
+            );
+            return None;
+        }
+        let parsed = std::str::from_utf8(section)
+            .map_err(|_| "it is not UTF-8".to_owned())
+            .and_then(|text| strict_json::parse(text, MAX_DEPTH).map_err(|error| error.to_string()));
+        let value = match parsed {
+            Ok(value) => value,
+            Err(error) => {
+                problems.add(
+                    "",
+                    format!("the needs are no valid JSON: {}", printable(&error)),
+                    "build the module again",
+                );
+                return None;
+            }
+        };
+        let mut fields = Fields::open(&value, "", problems)?;
+        if fields.value("version") != Some(&Value::from(1)) && Check::UnknownVersion.on() {
+            fields.problem("version", "is not 1", "use a runtime that knows this version, or a module with version 1");
+            return None;
+        }
+        let http = fields.list("http").into_iter().filter_map(|(at, value)| Need::read(value, at, problems)).collect();
+        let registry = fields.flag("registry");
+        let image = fields.flag("image");
+        let mut expose = Vec::new();
+        for (at, name) in fields.texts("expose") {
+            if is_property_path(name) {
+                expose.push(name.to_owned());
+            } else {
+                problems.add(at, "is no name of a property", "write it like `region` or `network.zone`");
+            }
+        }
+        fields.close();
+        Some(Needs { http, registry, expose, image })
+    }
+}
+
+impl Need {
+    fn read(value: &Value, at: String, problems: &Problems) -> Option<Need> {
+        let mut fields = Fields::open(value, at, problems)?;
+        let id = fields.required_text("id", "compute");
+        if id.is_some_and(|id| !is_ident(id)) {
+            fields.problem("id", "is no name for a need", IDENT);
+        }
+        let to = fields.required_text("to", "${api_url}").and_then(|text| match OriginSpec::parse(text) {
+            _ if text == EVERYTHING => Some(Restriction::Any),
+            Ok(spec) => Some(Restriction::Only(spec)),
+            Err(error) => {
+                fields.problem("to", error.to_string(), error.remedy());
+                None
+            }
+        });
+        let methods = if wants_everything(fields.value("methods")) {
+            Restriction::Any
+        } else {
+            let listed = fields.required_texts("methods", "GET");
+            Restriction::Only(listed.iter().filter_map(|(at, text)| method(text, at, problems)).collect())
+        };
+        let paths = if wants_everything(fields.value("paths")) {
+            vec![PathPattern::any()]
+        } else {
+            let listed = fields.required_texts("paths", "/v1/**");
+            listed.iter().filter_map(|(at, text)| path(text, at, problems)).collect()
+        };
+        let slots = if wants_everything(fields.value("slots")) {
+            Restriction::Any
+        } else {
+            Restriction::Only(Slot::read_all(&mut fields))
+        };
+        let why = fields.text("why").map(printable).unwrap_or_default();
+        fields.close();
+        Some(Need { id: id?.to_owned(), to: to?, methods, paths, slots, why })
+    }
+
+    pub(super) fn wants_method(&self, method: &str) -> bool {
+        match &self.methods {
+            Restriction::Any => true,
+            Restriction::Only(list) => list.iter().any(|listed| listed == method),
+        }
+    }
+}
+
+/// Returns true for `"*"` and `["*"]`.
+fn wants_everything(value: Option<&Value>) -> bool {
+    match value {
+        Some(Value::String(text)) => text == EVERYTHING,
+        Some(Value::Array(list)) => matches!(list.as_slice(), [Value::String(text)] if text == EVERYTHING),
+        _ => false,
+    }
+}
+
+/// A need with its properties filled in for one call.
+#[derive(Clone, Debug)]
+pub(super) struct ResolvedNeed {
+    /// The need as the module declares it.
+    pub(super) need: Need,
+    pub(super) origin: NeedOrigin,
+    /// The path of the URL in `to`, which is put before all paths of the need.
+    pub(super) base: Base,
+}
+
+/// The origin of a need in one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NeedOrigin {
+    /// The need is for every origin.
+    Any,
+    /// The need is for this origin.
+    Known(Origin),
+    /// The origin is a property that is not set, or whose value is not an origin.
+    Unset,
+}
+
+impl ResolvedNeed {
+    pub(super) fn resolve(need: &Need, properties: &Properties) -> ResolvedNeed {
+        let (origin, base) = match &need.to {
+            Restriction::Any => (NeedOrigin::Any, Base::default()),
+            Restriction::Only(spec) => match spec.resolve(properties, "", &Problems::default()) {
+                Some(ResolvedOrigin { origin, base, .. }) => (NeedOrigin::Known(origin), base),
+                None => (NeedOrigin::Unset, Base::default()),
+            },
+        };
+        ResolvedNeed { need: need.clone(), origin, base }
+    }
+
+    /// Returns each declared path together with the complete path pattern of requests.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&PathPattern, PathPattern)> {
+        self.need.paths.iter().map(|path| (path, path.below(&self.base)))
+    }
+
+    /// Returns each declared slot together with the slot that has the complete path pattern.
+    pub(super) fn slots(&self) -> Restriction<Vec<(&Slot, Slot)>> {
+        match &self.need.slots {
+            Restriction::Any => Restriction::Any,
+            Restriction::Only(slots) => {
+                Restriction::Only(slots.iter().map(|slot| (slot, slot.below(&self.base))).collect())
+            }
+        }
+    }
+
+    /// Returns the declared paths, as they are declared, that match the request.
+    pub(super) fn declares<'a, 'd>(
+        &'a self,
+        destination: &'d Destination,
+        method: &str,
+    ) -> impl Iterator<Item = &'a PathPattern> + use<'a, 'd> {
+        let origin = match &self.origin {
+            NeedOrigin::Any => true,
+            NeedOrigin::Known(origin) => origin.matches(destination),
+            NeedOrigin::Unset => false,
+        };
+        let declared = origin && self.need.wants_method(method);
+        let falls = move |(_, path): &(_, PathPattern)| declared && path.matches(destination.path());
+        self.paths().filter(falls).map(|(path, _)| path)
+    }
+
+    /// Returns true if the need can match a request to this port.
+    pub(super) fn may_use(&self, port: u16) -> bool {
+        match &self.origin {
+            NeedOrigin::Any => true,
+            NeedOrigin::Known(own) => own.port == port,
+            NeedOrigin::Unset => false,
+        }
+    }
+
+    fn covers(&self, origin: &Origin) -> bool {
+        match &self.origin {
+            NeedOrigin::Any => true,
+            NeedOrigin::Known(own) => own.covers(origin),
+            NeedOrigin::Unset => false,
+        }
+    }
+}
+
+/// Returns the slots of a grant for `origin` that the module declares as well.
+pub(super) fn declared_slots(granted: &[Slot], origin: &Origin, needs: &[ResolvedNeed]) -> Vec<Slot> {
+    let mut effective: Vec<Slot> = Vec::new();
+    for slot in granted {
+        for declared in needs.iter().filter(|declared| declared.covers(origin)) {
+            match declared.slots() {
+                Restriction::Any => effective.push(slot.clone()),
+                Restriction::Only(list) => effective.extend(list.iter().filter_map(|(_, own)| intersect(slot, own))),
+            }
+        }
+    }
+    let mut distinct: Vec<Slot> = Vec::new();
+    for slot in effective {
+        if !distinct.contains(&slot) {
+            distinct.push(slot);
+        }
+    }
+    distinct
+}
+
+/// Returns the slot that both sides allow, or `None` if there is none.
+fn intersect(granted: &Slot, declared: &Slot) -> Option<Slot> {
+    if granted.method != declared.method || granted.place != declared.place {
+        return None;
+    }
+    let path = granted.path.intersect(&declared.path)?;
+    let takes: Vec<String> = granted.takes.iter().filter(|name| declared.takes.contains(name)).cloned().collect();
+    let slot = Slot { method: granted.method.clone(), path, place: granted.place.clone(), takes };
+    (!slot.takes.is_empty()).then_some(slot)
+}

@@ -1,0 +1,242 @@
+//! Places in HTTP messages: a header, a cookie, a field of the body, or the whole body.
+//!
+//! Slots, captures, logins and operations all refer to places, so that each kind has one
+//! parser and one encoder. Bodies are parsed strictly, by their Content-Type. Only complete
+//! values are read or replaced, and a changed body is serialised anew: nothing is ever spliced
+//! into raw text. Errors name the place and never quote the message, which may hold secrets.
+
+mod form;
+mod headers;
+mod json;
+mod multipart;
+mod xml;
+
+#[cfg(test)]
+mod tests;
+
+pub use form::{FormError, parse as parse_form};
+pub use json::{JsonBodyError, parse as parse_json};
+pub use xml::blank as blank_xml;
+
+/// Rejects a message whose Content-Type names a charset other than UTF-8. A server that reads
+/// the body in another charset may see other boundaries between its values than this crate.
+pub fn expect_utf8(headers: &[(String, String)]) -> Result<(), PlaceError> {
+    headers::expect_utf8(headers).map_err(|fault| PlaceError { place: "header:content-type".to_owned(), fault })
+}
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::invisible::is_invisible;
+use wasm_cpi_checks::Check;
+
+/// A place in a request or response. It is written as `kind:name`, or as `body`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// `header:X`: the value of a header. Holds the name in lower case.
+    Header(String),
+    /// `json:/a/b`: a value in a JSON body. Holds the unescaped tokens of a JSON pointer
+    /// (RFC 6901).
+    Json(Vec<String>),
+    /// `form:F`: a field of an urlencoded form.
+    Form(String),
+    /// `xml:E`: the text of the only element with this local name.
+    Xml(String),
+    /// `part:N`: the content of a part of a multipart form.
+    Part(String),
+    /// `cookie:C`: the value of a cookie that a response sets or a request sends.
+    Cookie(String),
+    /// `body`: the whole body as text.
+    Body,
+}
+
+/// The message in which a place is looked up. Its Content-Type says how the body is parsed.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    /// The names and values of all headers; names are compared without regard to case.
+    pub headers: &'a [(String, String)],
+    /// The complete body; empty if there is none.
+    pub body: &'a [u8],
+}
+
+/// The error of reading, writing or parsing a place.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{place}`: {fault}")]
+pub struct PlaceError {
+    /// The place as policies write it.
+    pub place: String,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// What can be wrong with a place, or with a message in which it is looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// The text is not a place; the message says how places are written.
+    #[error("{0}")]
+    Syntax(&'static str),
+    /// The body has another type than the place needs. Holds the type that is needed.
+    #[error("the Content-Type is not {0}")]
+    ContentType(&'static str),
+    /// The headers or the body cannot be parsed, or servers could parse them differently.
+    #[error("the message cannot be read: {0}")]
+    Malformed(String),
+    /// Several values have the name of the place.
+    #[error("it occurs more than once, so that it is unclear which one is meant")]
+    Ambiguous,
+    /// The value is an object, a list, an element with children, or not UTF-8.
+    #[error("what stands there is not one plain value")]
+    NotPlain,
+    /// The new value has characters that cannot be written at this place.
+    #[error("the value cannot be written there: {0}")]
+    Unwritable(&'static str),
+}
+
+/// Receives the value at a place and returns the value to write instead, or `None` to keep it.
+type Change<'a> = dyn FnMut(&str) -> Option<String> + 'a;
+
+/// A change to a message: the new value of the header with this index, or the new body.
+enum Edit {
+    Header(usize, String),
+    Body(Vec<u8>),
+}
+
+impl Place {
+    /// Returns the value at this place, or `None` if the message has none. Numbers and booleans
+    /// in JSON are returned as text.
+    pub fn read(&self, message: &Message) -> Result<Option<String>, PlaceError> {
+        let mut found = None;
+        self.edit(message, &mut |value| {
+            found = Some(value.to_owned());
+            None
+        })?;
+        Ok(found)
+    }
+
+    /// Does the same as [`read`](Place::read) for a message that a server will parse as well.
+    /// Rejects bodies with a Content-Encoding or another charset than UTF-8, which the server
+    /// would decode and this crate does not.
+    pub fn read_plainly(&self, message: &Message) -> Result<Option<String>, PlaceError> {
+        let in_head = matches!(self, Place::Header(_) | Place::Cookie(_));
+        if Check::PlaceAlike.on() && !in_head {
+            headers::expect_plain(message.headers).map_err(|fault| self.fault(fault))?;
+        }
+        self.read(message)
+    }
+
+    /// Does the same as [`read`](Place::read), and returns objects and arrays of JSON, too.
+    pub fn read_value(&self, message: &Message) -> Result<Option<Value>, PlaceError> {
+        match self {
+            Place::Json(pointer) if !message.body.is_empty() => headers::expect_json(message.headers)
+                .and_then(|()| json::read(message.body, pointer))
+                .map_err(|fault| self.fault(fault)),
+            _ => Ok(self.read(message)?.map(Value::String)),
+        }
+    }
+
+    /// Passes the complete value at this place to `change` and writes the value that it returns.
+    /// Returns true if the message was changed. After an error the message is as before.
+    pub fn replace(
+        &self,
+        headers: &mut [(String, String)],
+        body: &mut Vec<u8>,
+        change: &mut Change<'_>,
+    ) -> Result<bool, PlaceError> {
+        match self.edit(&Message { headers, body }, change)? {
+            None => return Ok(false),
+            Some(Edit::Header(index, value)) => headers[index].1 = value,
+            Some(Edit::Body(bytes)) => *body = bytes,
+        }
+        Ok(true)
+    }
+
+    fn edit(&self, message: &Message, change: &mut Change<'_>) -> Result<Option<Edit>, PlaceError> {
+        let Message { headers, body } = *message;
+        let empty = body.is_empty();
+        let edited = match self {
+            Place::Header(name) => headers::edit_header(headers, name, change),
+            Place::Cookie(name) => headers::edit_cookie(headers, name, change),
+            _ if empty => Ok(None),
+            Place::Json(pointer) => {
+                headers::expect_json(headers).and_then(|()| json::edit(body, pointer, change)).map(in_body)
+            }
+            Place::Form(field) => {
+                headers::expect_form(headers).and_then(|()| form::edit(body, field, change)).map(in_body)
+            }
+            Place::Xml(name) => headers::expect_xml(headers).and_then(|()| xml::edit(body, name, change)).map(in_body),
+            Place::Part(name) => headers::boundary(headers)
+                .and_then(|boundary| multipart::edit(body, &boundary, name, change))
+                .map(in_body),
+            Place::Body => edit_body(body, change).map(in_body),
+        };
+        edited.map_err(|fault| self.fault(fault))
+    }
+
+    fn fault(&self, fault: Fault) -> PlaceError {
+        PlaceError { place: self.to_string(), fault }
+    }
+}
+
+fn in_body(body: Option<Vec<u8>>) -> Option<Edit> {
+    body.map(Edit::Body)
+}
+
+fn edit_body(body: &[u8], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+    let text = std::str::from_utf8(body).map_err(|_| Fault::NotPlain)?;
+    Ok(change(text).map(String::into_bytes))
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        parse(text).map_err(|why| PlaceError { place: text.to_owned(), fault: Fault::Syntax(why) })
+    }
+}
+
+fn parse(text: &str) -> Result<Place, &'static str> {
+    if text == "body" {
+        return Ok(Place::Body);
+    }
+    let (kind, key) = text.split_once(':').ok_or(KINDS)?;
+    let token = |why| if !key.is_empty() && key.bytes().all(headers::is_token) { Ok(key) } else { Err(why) };
+    match kind {
+        "header" => token("a header's name has letters, digits and `-` only").map(|k| Place::Header(k.to_lowercase())),
+        "cookie" => token("a cookie's name has letters, digits and `-_.` only").map(|k| Place::Cookie(k.to_owned())),
+        "json" => json::pointer(key).map(Place::Json),
+        "xml" if xml::is_local_name(key) => Ok(Place::Xml(key.to_owned())),
+        "xml" => Err("an element is given by its local name, without prefix or path"),
+        "form" | "part" if key.is_empty() || key.contains(|c: char| is_hidden(c) || c == '"' || c == '\\') => {
+            Err("the name must not be empty, nor hold quotes, backslashes, control or invisible characters")
+        }
+        "form" => Ok(Place::Form(key.to_owned())),
+        "part" => Ok(Place::Part(key.to_owned())),
+        _ => Err(KINDS),
+    }
+}
+
+/// Returns true for characters that a name must not have, because people read and paste the
+/// places that a module declares.
+fn is_hidden(c: char) -> bool {
+    Check::PlaceHidden.on() && (c.is_control() || is_invisible(c))
+}
+
+const KINDS: &str =
+    "a place is one of `header:NAME`, `json:/POINTER`, `form:FIELD`, `xml:ELEMENT`, `part:NAME`, `cookie:NAME`, `body`";
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Header(name) => write!(f, "header:{name}"),
+            Place::Json(tokens) => write!(f, "json:{}", json::display(tokens)),
+            Place::Form(field) => write!(f, "form:{field}"),
+            Place::Xml(name) => write!(f, "xml:{name}"),
+            Place::Part(name) => write!(f, "part:{name}"),
+            Place::Cookie(name) => write!(f, "cookie:{name}"),
+            Place::Body => f.write_str("body"),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Places in JSON, by RFC 6901 pointers.
+//!
+//! Documents with duplicate keys are rejected, because servers differ in which one they use. A
+//! document with a number that parsing and serialising would change is not edited.
+
+use serde_json::Value;
+
+use super::{Change, Fault, is_hidden};
+use crate::strict_json;
+use wasm_cpi_checks::Check;
+
+/// The depth at which serde_json itself stops.
+const MAX_DEPTH: usize = 127;
+
+/// Returns the tokens of a JSON pointer with their `~` escapes decoded.
+pub(super) fn pointer(text: &str) -> Result<Vec<String>, &'static str> {
+    let tokens = text.strip_prefix('/').ok_or("a JSON pointer begins with `/`; for the whole body say `body`")?;
+    tokens.split('/').map(unescape).collect()
+}
+
+fn unescape(token: &str) -> Result<String, &'static str> {
+    let mut text = String::with_capacity(token.len());
+    let mut chars = token.chars();
+    while let Some(c) = chars.next() {
+        text.push(match c {
+            '~' => match chars.next() {
+                Some('0') => '~',
+                Some('1') => '/',
+                _ => return Err("in a JSON pointer, `~` is written `~0` and `/` within a key `~1`"),
+            },
+            c if is_hidden(c) => return Err("a JSON pointer has no control or invisible characters"),
+            c => c,
+        });
+    }
+    Ok(text)
+}
+
+pub(super) fn display(tokens: &[String]) -> String {
+    tokens.iter().map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect()
+}
+
+pub(super) fn read(body: &[u8], tokens: &[String]) -> Result<Option<Value>, Fault> {
+    let mut document = parse(body).map_err(|error| Fault::Malformed(error.to_string()))?;
+    Ok(document.pointer_mut(&display(tokens)).map(Value::take).filter(|value| !value.is_null()))
+}
+
+pub(super) fn edit(body: &[u8], tokens: &[String], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+    let mut document = parse(body).map_err(|error| Fault::Malformed(error.to_string()))?;
+    if Check::PlaceAlike.on() && has_alike(&document, tokens) {
+        return Err(Fault::Ambiguous);
+    }
+    let Some(target) = document.pointer_mut(&display(tokens)) else { return Ok(None) };
+    let changed = match target {
+        Value::Null => None,
+        Value::String(text) => change(text),
+        Value::Number(number) => change(&number.to_string()),
+        Value::Bool(truth) => change(&truth.to_string()),
+        Value::Array(_) | Value::Object(_) => return Err(Fault::NotPlain),
+    };
+    let Some(text) = changed else { return Ok(None) };
+    *target = Value::String(text);
+    if Check::JsonExact.on() && !is_exact(&document) {
+        return Err(Fault::Malformed("a number in the JSON is too large to be passed on exactly".into()));
+    }
+    serde_json::to_vec(&document).map(Some).map_err(|_| Fault::Unwritable("it cannot be serialised"))
+}
+
+/// Returns true if a key of the pointer occurs twice for parsers that ignore case.
+fn has_alike(document: &Value, tokens: &[String]) -> bool {
+    let mut here = Some(document);
+    tokens.iter().any(|token| {
+        let fields = here.and_then(Value::as_object);
+        let count = fields.map_or(0, |fields| fields.keys().filter(|key| key.eq_ignore_ascii_case(token)).count());
+        here = here.and_then(|value| value.pointer(&display(std::slice::from_ref(token))));
+        count > 1
+    })
+}
+
+/// The reason why a body is rejected. It quotes nothing of the body, which may hold secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonBodyError {
+    /// The body is not text.
+    #[error("the JSON is not UTF-8")]
+    NotUtf8,
+    /// [`strict_json::parse`] rejects the body.
+    #[error("the JSON is malformed, nested too deeply or has a key twice{}", at(.position))]
+    Malformed {
+        /// The line and column of the error, both counted from 1, if it is at a certain place.
+        position: Option<(usize, usize)>,
+    },
+}
+
+fn at(position: &Option<(usize, usize)>) -> String {
+    position.map_or(String::new(), |(line, column)| format!(" at line {line} column {column}"))
+}
+
+/// Parses a JSON body strictly, with the rules of [`strict_json::parse`].
+pub fn parse(body: &[u8]) -> Result<Value, JsonBodyError> {
+    let text = std::str::from_utf8(body).map_err(|_| JsonBodyError::NotUtf8)?;
+    strict_json::parse(text, MAX_DEPTH).map_err(|error| JsonBodyError::Malformed { position: error.position() })
+}
+
+/// Returns false if an integer beyond 64 bits was parsed as a float and so lost digits.
+fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_none_or(|float| !number.is_f64() || float.abs() < u64::MAX as f64),
+        Value::Array(items) => items.iter().all(is_exact),
+        Value::Object(fields) => fields.values().all(is_exact),
+        _ => true,
+    }
+}

@@ -1,0 +1,76 @@
+//! Secret values, and the layer of the configuration that they come from.
+
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// A text that must not be logged. It has no `Display` and no `Serialize`, its `Debug` shows
+/// `<redacted>`, and its memory is overwritten when it is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+/// The part of the configuration that a value comes from. A secret is sent only to origins of
+/// its own layer, so that a cpi-config cannot redirect the job's credentials to another host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layer {
+    /// The value is from the job's `config/cpi.json`, or written into the policy.
+    Job,
+    /// The value is from the request's context, that is from a cpi-config of the Director.
+    Context,
+    /// The value was created or received during this call: agent settings, tokens, captures.
+    Call,
+}
+
+impl Secret {
+    /// Takes over a text as a secret.
+    pub fn new(value: impl Into<String>) -> Self {
+        Secret(Zeroizing::new(value.into()))
+    }
+
+    /// Returns the text itself. Only code that sends or compares the secret may call this.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the decoded password if the secret is a URL with one. A server may echo the
+    /// password without the rest of the URL, so it has to be redacted on its own.
+    pub fn password_in_url(&self) -> Option<Secret> {
+        // Most secrets are not URLs and need not be parsed.
+        let url = Some(self.reveal()).filter(|text| text.contains("://") && text.contains('@'))?;
+        let url = url::Url::parse(url).ok()?;
+        let password = url.password().filter(|password| !password.is_empty())?;
+        let pair = Zeroizing::new(format!("p={}", password.replace('+', "%2B")));
+        let decoded = url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned());
+        decoded.map(Secret::new)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_of_a_url_is_found_and_decoded() {
+        for (text, password) in [
+            ("nats://u:p%40+s@h:4222", Some("p@+s")),
+            ("https://:x@h/y?z", Some("x")),
+            ("https://u@h", None),
+            ("https://u:@h", None),
+            ("https://h/a:b@c", None),
+            ("a:b@c", None),
+            ("", None),
+        ] {
+            assert_eq!(Secret::new(text).password_in_url(), password.map(Secret::new), "{text}");
+        }
+    }
+
+    #[test]
+    fn debug_does_not_show_the_value() {
+        assert_eq!(format!("{:?}", Some(Secret::new("hunter2"))), "Some(<redacted>)");
+    }
+}

@@ -1,0 +1,180 @@
+//! What a grant says about single values of its messages: the slots in which seals are replaced
+//! by secrets, the captures that turn values of responses into seals, and the operations of
+//! APIs that have only one path.
+
+use super::fields::{Fields, IDENT, is_ident, printable};
+use super::path::{Base, PathPattern};
+use super::problem::Problems;
+use super::request_head::METHODS;
+use super::template::is_property_path;
+use crate::place::Place;
+use wasm_cpi_checks::Check;
+
+/// The name of the agent settings in the `takes` of a slot. No capture can have this name.
+pub const AGENT: &str = "agent";
+
+/// A place in requests where the guest may put a seal, which the host replaces by the secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The method of the requests, in upper case.
+    pub method: String,
+    /// The paths of the requests.
+    pub path: PathPattern,
+    /// The place in the request. It is never a cookie.
+    pub place: Place,
+    /// The names of the secrets that may be put there: [`AGENT`], properties and captures.
+    pub takes: Vec<String>,
+}
+
+/// A place in responses whose value is a secret: the guest gets a seal instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The method of the requests whose responses are captured, in upper case.
+    pub method: String,
+    /// The paths of those requests.
+    pub path: PathPattern,
+    /// The place in the response. It is never a field of a form.
+    pub place: Place,
+    /// The name by which slots take the captured value.
+    pub name: String,
+}
+
+/// The operations that a grant allows, for an API that has one path for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operations {
+    /// The place in the request that names the operation.
+    pub place: Place,
+    /// The names of the allowed operations, which must match exactly.
+    pub allow: Vec<String>,
+}
+
+/// The messages of a grant, and the place in them, that a slot or capture is about.
+struct Spot {
+    method: String,
+    path: PathPattern,
+    place: Place,
+}
+
+impl Spot {
+    fn read(fields: &mut Fields<'_>) -> Option<Spot> {
+        let method = fields
+            .required_text("method", "POST")
+            .and_then(|text| method(text, &fields.at("method"), fields.problems()));
+        let path = fields
+            .required_text("path", "/v1/servers")
+            .and_then(|text| path(text, &fields.at("path"), fields.problems()));
+        let place = place(fields, "place");
+        Some(Spot { method: method?, path: path?, place: place? })
+    }
+}
+
+impl Slot {
+    /// Returns the slot with `base` put before its path.
+    pub(super) fn below(&self, base: &Base) -> Slot {
+        Slot { path: self.path.below(base), ..self.clone() }
+    }
+
+    pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<Slot> {
+        let list = parent.list("slots");
+        let read = |(at, value)| {
+            let mut fields = Fields::open(value, at, parent.problems())?;
+            let spot = Spot::read(&mut fields);
+            if let Some(Spot { place: Place::Cookie(_), .. }) = spot {
+                fields.problem("place", "is a cookie, which requests do not carry", "use a header, field or the body");
+            }
+            let takes = takes(&mut fields);
+            fields.close();
+            spot.map(|Spot { method, path, place }| Slot { method, path, place, takes })
+        };
+        list.into_iter().filter_map(read).collect()
+    }
+}
+
+impl Capture {
+    /// Returns the capture with `base` put before its path.
+    pub(super) fn below(&self, base: &Base) -> Capture {
+        Capture { path: self.path.below(base), ..self.clone() }
+    }
+
+    pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<Capture> {
+        let list = parent.list("captures");
+        let read = |(at, value)| {
+            let mut fields = Fields::open(value, at, parent.problems())?;
+            let spot = Spot::read(&mut fields);
+            if let Some(Spot { place: Place::Form(_) | Place::Part(_), .. }) = spot {
+                fields.problem(
+                    "place",
+                    "is a form field, which responses do not have",
+                    "use header:, cookie:, json: or xml:",
+                );
+            }
+            let name = fields.required_text("as", "token");
+            if let Some(name) = name
+                && (!is_ident(name) || (Check::CaptureName.on() && name == AGENT))
+            {
+                fields.problem("as", "is no name for a capture", format!("{IDENT}, and not `{AGENT}`"));
+            }
+            fields.close();
+            let Spot { method, path, place } = spot?;
+            Some(Capture { method, path, place, name: name?.to_owned() })
+        };
+        list.into_iter().filter_map(read).collect()
+    }
+}
+
+impl Operations {
+    pub(super) fn read(parent: &mut Fields<'_>) -> Option<Operations> {
+        let value = parent.value("operations")?;
+        let mut fields = Fields::open(value, parent.at("operations"), parent.problems())?;
+        let place = place(&mut fields, "in");
+        let allow =
+            fields.required_texts("allow", "CreateServer").into_iter().map(|(_, text)| text.to_owned()).collect();
+        fields.close();
+        Some(Operations { place: place?, allow })
+    }
+}
+
+fn takes(fields: &mut Fields<'_>) -> Vec<String> {
+    if fields.value("takes").is_none() {
+        return vec![AGENT.to_owned()];
+    }
+    let mut takes: Vec<String> = Vec::new();
+    for (at, name) in fields.required_texts("takes", AGENT) {
+        if !is_property_path(name) {
+            fields.problems().add(
+                at,
+                "is no name of a property or capture",
+                "write `agent` or the name alone, without `${}`",
+            );
+        } else if takes.iter().any(|taken| taken == name) {
+            fields.problems().add(at, format!("names `{name}` again"), "remove it");
+        } else {
+            takes.push(name.to_owned());
+        }
+    }
+    takes
+}
+
+pub(super) fn place(fields: &mut Fields<'_>, key: &'static str) -> Option<Place> {
+    let text = fields.required_text(key, "json:/server/user_data")?;
+    match text.parse::<Place>() {
+        Ok(place) => Some(place),
+        Err(error) => {
+            let remedy = "write `header:X`, `json:/a/b`, `form:F`, `xml:E`, `part:N`, `cookie:C` or `body`";
+            fields.problem(key, format!("is no place: {}", printable(&error.to_string())), remedy);
+            None
+        }
+    }
+}
+
+pub(super) fn method(text: &str, at: &str, problems: &Problems) -> Option<String> {
+    if METHODS.contains(&text) {
+        return Some(text.to_owned());
+    }
+    problems.add(at, "is no HTTP method that can be granted", format!("write one of {}", METHODS.join(", ")));
+    None
+}
+
+pub(super) fn path(text: &str, at: &str, problems: &Problems) -> Option<PathPattern> {
+    PathPattern::parse(text).map_err(|error| problems.add(at, error.to_string(), error.remedy())).ok()
+}

@@ -1,0 +1,227 @@
+//! A strict JSON parser: it rejects duplicate keys, deep nesting and documents with too many
+//! values.
+//!
+//! Two parsers must never read one document differently, so every document on which a decision
+//! depends (requests, policies, bodies with slots) is parsed here. Parsed values take many times
+//! the memory of their text, so documents with too many values are rejected before parsing.
+
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::fmt;
+use wasm_cpi_checks::Check;
+
+/// The memory that a parsed document may take, in bytes; the estimate is rough.
+const MAX_MEMORY: usize = 64 * 1024 * 1024;
+
+/// The reason why a document is rejected.
+#[derive(Debug, thiserror::Error)]
+pub enum StrictJsonError {
+    /// [`is_affordable`] rejects the document, so it was not parsed.
+    #[error("it has more values than memory is spent on")]
+    TooManyValues,
+    /// The document is not JSON, has a duplicate key, is nested too deeply, or has a number out
+    /// of range. The message may quote keys of the document.
+    #[error(transparent)]
+    Malformed(#[from] serde_json::Error),
+}
+
+impl StrictJsonError {
+    /// Returns the line and column of the error, both counted from 1, if it is at a certain place.
+    pub fn position(&self) -> Option<(usize, usize)> {
+        match self {
+            StrictJsonError::Malformed(error) if error.line() > 0 => Some((error.line(), error.column())),
+            _ => None,
+        }
+    }
+}
+
+/// Parses exactly one JSON document, with whitespace around it at most.
+///
+/// Rejects duplicate keys, arrays and objects that are nested deeper than `max_depth`, numbers
+/// out of range, and documents that [`is_affordable`] rejects.
+pub fn parse(text: &str, max_depth: usize) -> Result<Value, StrictJsonError> {
+    if Check::JsonMemory.on() && !is_affordable(text.as_bytes()) {
+        return Err(StrictJsonError::TooManyValues);
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = Strict { depth_left: max_depth }.deserialize(&mut deserializer)?;
+    if Check::JsonTrailing.on() {
+        deserializer.end()?;
+    }
+    Ok(value)
+}
+
+/// Returns true if a parsed document will take about 64 MiB of memory at most. The estimate
+/// counts the characters that begin values. Those in strings are counted as well, which matters
+/// only for documents much larger than any that APIs send.
+pub fn is_affordable(document: &[u8]) -> bool {
+    let cost = |byte: &u8| match byte {
+        b'{' => 256,
+        b'[' | b',' | b':' => 64,
+        _ => 1,
+    };
+    document.iter().map(cost).sum::<usize>() <= MAX_MEMORY
+}
+
+/// Returns how deep arrays and objects are nested in a value: 0 for a string, 1 for `[]`.
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Returns the number of strings, numbers, booleans and nulls in the values, at any depth.
+pub fn leaves<'a>(values: impl IntoIterator<Item = &'a Value>) -> usize {
+    let count = |value: &'a Value| match value {
+        Value::Array(items) => leaves(items),
+        Value::Object(fields) => leaves(fields.values()),
+        _ => 1,
+    };
+    values.into_iter().map(count).sum()
+}
+
+#[derive(Clone, Copy)]
+struct Strict {
+    depth_left: usize,
+}
+
+impl Strict {
+    fn deeper<E: de::Error>(self) -> Result<Strict, E> {
+        match self.depth_left.checked_sub(1) {
+            Some(depth_left) => Ok(Strict { depth_left }),
+            None if Check::JsonDepth.on() => Err(E::custom("nested too deeply")),
+            None => Ok(self),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut object = Map::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            if Check::JsonDuplicateKey.on() && object.contains_key(&key) {
+                return Err(de::Error::custom(format_args!("the key `{key}` stands there twice")));
+            }
+            let value = fields.next_value_seed(inner)?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn duplicate_keys_depth_and_trailing_text_are_errors() {
+        let why = |text: &str, max_depth| parse(text, max_depth).unwrap_err().to_string();
+        assert!(why(r#"{"a":{"b":1,"b":2}}"#, 10).contains("`b` stands there twice"));
+        assert!(why(r#"{"a":1,"\u0061":2}"#, 10).contains("twice"));
+        assert!(why("[[[1]]]", 2).contains("too deeply"));
+        assert!(parse("[[1]]", 2).is_ok());
+        assert!(parse("{} x", 10).is_err());
+        assert!(parse("NaN", 10).is_err());
+    }
+
+    #[test]
+    fn a_document_of_too_many_values_is_not_read() {
+        for unit in ["{}", "[]", "0", "{\"\":0}", "\"\""] {
+            let document = |count: usize| format!("[{}]", vec![unit; count].join(","));
+            assert!(parse(&document(10_000), 10).is_ok(), "{unit}");
+            assert!(matches!(parse(&document(2_000_000), 10), Err(StrictJsonError::TooManyValues)), "{unit}");
+        }
+        assert!(parse(&json!("x".repeat(16 << 20)).to_string(), 10).is_ok());
+    }
+
+    #[test]
+    fn errors_know_their_position() {
+        let position = |text: &str| parse(text, 10).unwrap_err().position();
+        assert_eq!(position("{\n \"a\": x}"), Some((2, 7)));
+        assert_eq!(position("{\"a\":1,\n\"a\":2}"), Some((2, 3)));
+        assert_eq!(position(&"[".repeat(2_000_000)), None);
+    }
+
+    #[test]
+    fn depth_counts_containers() {
+        for (value, expected) in [(json!(1), 0), (json!([]), 1), (json!({"a": [1]}), 2)] {
+            assert_eq!(depth(&value), expected);
+        }
+    }
+
+    #[test]
+    fn leaves_are_what_is_no_container() {
+        for (value, expected) in [(json!(1), 1), (json!([]), 0), (json!({"a": [1, null, {"b": "c"}], "d": 2}), 4)] {
+            assert_eq!(leaves([&value]), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_reads_what_serde_json_writes(text in "\\PC{0,30}", number in any::<i64>(), float in any::<f64>()) {
+            let value = json!({"a": [text, number, null, true], "b": {"c": float}});
+            prop_assert_eq!(parse(&value.to_string(), 10).unwrap(), value);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,80}") {
+            let _ = parse(&text, 10);
+        }
+    }
+}

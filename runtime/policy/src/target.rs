@@ -1,0 +1,142 @@
+//! The target of requests: `to`, `addresses`, `tls` and `plain_http`, which grants and logins
+//! have in common.
+//!
+//! This module checks that secrets go only to exact hosts, and that they travel unencrypted
+//! only if the operator sets `plain_http`.
+
+use ipnet::IpNet;
+use serde_json::Value;
+
+use super::fields::{Fields, kind};
+use super::origin::{Origin, OriginSpec, ResolvedOrigin};
+use super::path::Base;
+use super::problem::Problems;
+use super::properties::Properties;
+use super::tls::{Tls, TlsSpec};
+use crate::addresses::{Addresses, never_net};
+use crate::destination::Scheme;
+use crate::secret::Layer;
+use wasm_cpi_checks::Check;
+
+/// A target as it is written in the file.
+#[derive(Clone, Debug)]
+pub(super) struct TargetSpec {
+    pub(super) to: OriginSpec,
+    pub(super) addresses: Addresses,
+    pub(super) tls: TlsSpec,
+    pub(super) plain_http: bool,
+}
+
+/// A target with the properties of one call filled in.
+pub(super) struct ResolvedTarget {
+    pub(super) origin: Origin,
+    /// The path of the URL in `to`, which is put before all paths.
+    pub(super) base: Base,
+    /// The layer that chose the origin: `Context` if a cpi-config had any part in it.
+    pub(super) layer: Layer,
+    pub(super) tls: Tls,
+}
+
+impl TargetSpec {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<TargetSpec> {
+        let to = fields.required_text("to", "https://api.example.com").and_then(|text| {
+            OriginSpec::parse(text).map_err(|error| fields.problem("to", error.to_string(), error.remedy())).ok()
+        });
+        let addresses = addresses(fields);
+        let tls = TlsSpec::read(fields);
+        let plain_http = fields.flag("plain_http");
+        Some(TargetSpec { to: to?, addresses, tls, plain_http })
+    }
+
+    /// Reports the problems that can be found before properties are known.
+    pub(super) fn check(&self, secrets: Option<&str>, at: &str, problems: &Problems) {
+        if let OriginSpec::Fixed(origin) = &self.to {
+            self.check_origin(origin, secrets, at, problems);
+        }
+    }
+
+    /// Fills in the properties. `secrets` is the key because of which secrets are sent or
+    /// received, if there is one.
+    pub(super) fn resolve(
+        &self,
+        properties: &Properties,
+        secrets: Option<&str>,
+        at: &str,
+        problems: &Problems,
+    ) -> Option<ResolvedTarget> {
+        let ResolvedOrigin { origin, base, layer } = self.to.resolve(properties, &format!("{at}.to"), problems)?;
+        if !matches!(self.to, OriginSpec::Fixed(_)) {
+            self.check_origin(&origin, secrets, at, problems);
+        }
+        let tls = self.tls.resolve(properties, layer, &format!("{at}.tls"), problems)?;
+        Some(ResolvedTarget { origin, base, layer, tls })
+    }
+
+    fn check_origin(&self, origin: &Origin, secrets: Option<&str>, at: &str, problems: &Problems) {
+        let plain = origin.scheme == Scheme::Http;
+        if plain && !self.tls.is_empty() {
+            problems.add(
+                format!("{at}.tls"),
+                "has no meaning for `http://`",
+                "write `https://` in `to`, or remove `tls`",
+            );
+        }
+        if let (true, false, Some(key)) = (plain && Check::PlainHttp.on(), self.plain_http, secrets) {
+            problems.add(
+                format!("{at}.to"),
+                format!("is `http://`, and `{key}` would send secrets over it in the clear"),
+                "write `https://`, or accept it with \"plain_http\": true",
+            );
+        }
+        if let (true, Some(key)) = (origin.is_wildcard() && Check::SecretWildcard.on(), secrets) {
+            problems.add(
+                format!("{at}.to"),
+                format!("has a `*`, and `{key}` binds secrets, which go only to exact hosts"),
+                format!("name the host, or move `{key}` into a grant for one host"),
+            );
+        }
+    }
+}
+
+fn addresses(fields: &mut Fields<'_>) -> Addresses {
+    const REMEDY: &str = "write \"public\", or a list of CIDRs like [\"10.0.0.0/8\"]";
+    match fields.value("addresses") {
+        None => Addresses::Public,
+        Some(Value::String(word)) if word == "public" => Addresses::Public,
+        Some(Value::Array(_)) => {
+            let cidrs = fields.required_texts("addresses", "10.0.0.0/8");
+            let nets = cidrs.iter().filter_map(|(at, text)| cidr(text, at, fields.problems())).collect();
+            Addresses::Cidrs(nets)
+        }
+        Some(Value::String(_)) => {
+            fields.problem("addresses", "is an unknown word", REMEDY);
+            Addresses::Public
+        }
+        Some(other) => {
+            fields.problem("addresses", format!("is {}", kind(other)), REMEDY);
+            Addresses::Public
+        }
+    }
+}
+
+fn cidr(text: &str, at: &str, problems: &Problems) -> Option<IpNet> {
+    let Ok(net) = text.parse::<IpNet>() else {
+        problems.add(at, "is no CIDR", "write it like `10.0.0.0/8`, or `10.0.0.5/32` for one address");
+        return None;
+    };
+    if let IpNet::V6(v6) = net
+        && v6.addr().to_ipv4_mapped().is_some()
+    {
+        problems.add(at, "is an IPv4 network written as IPv6", "write it as IPv4, like `10.0.0.0/8`");
+        return None;
+    }
+    if net.trunc() != net {
+        problems.add(at, "has bits set behind its prefix", format!("write it as `{}`", net.trunc()));
+        return None;
+    }
+    if let Some(what) = never_net(&net) {
+        problems.add(at, format!("holds nothing but {what}, which can never be granted"), "remove it");
+        return None;
+    }
+    Some(net)
+}

@@ -1,0 +1,58 @@
+//! The policy as a whole; single parts are tested where they are.
+
+mod added_needs;
+mod comparison;
+mod file;
+mod generate;
+mod judge;
+mod mistakes;
+mod mutated;
+mod oracle;
+mod presets;
+mod resolve;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::destination::Destination;
+use crate::place::Message;
+
+const NOTHING: Message<'_> = Message { headers: &[], body: b"" };
+
+fn object(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+fn file(value: &Value) -> PolicyFile {
+    PolicyFile::parse(&value.to_string()).unwrap_or_else(|problems| panic!("{value}: {problems:#?}"))
+}
+
+fn needs(value: &Value) -> Needs {
+    Needs::parse(value.to_string().as_bytes()).unwrap_or_else(|problems| panic!("{value}: {problems:#?}"))
+}
+
+/// A module that takes whatever is granted.
+fn any_needs() -> Needs {
+    needs(&json!({"version": 1, "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*"}]}))
+}
+
+fn resolve(policy: &Value, job: &Value, context: &Value, needs: Option<&Needs>) -> Result<Policy, Vec<Problem>> {
+    Policy::resolve(&file(policy), &Properties::merge(object(job), object(context)), needs, &[], false)
+}
+
+fn policy_of(grants: &Value, needs: Option<&Needs>) -> Policy {
+    resolve(&json!({"version": 1, "http": grants}), &json!({}), &json!({}), needs).unwrap()
+}
+
+/// `allowed by ID`, or the reason.
+fn verdict(policy: &Policy, method: &str, url: &str) -> String {
+    verdict_on(policy, method, url, &NOTHING).0
+}
+
+fn verdict_on(policy: &Policy, method: &str, url: &str, message: &Message<'_>) -> (String, String) {
+    let destination = Destination::parse(url, 8192).unwrap_or_else(|invalid| panic!("{url}: {invalid}"));
+    match policy.judge(&destination, method, message) {
+        Verdict::Allowed(grant) => (format!("allowed by {}", grant.id), String::new()),
+        Verdict::Denied(denial) => (denial.reason.to_string(), denial.message),
+    }
+}

@@ -1,0 +1,222 @@
+//! What the operator is told to add: hints in denials, and `inspect`.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The grant in a denial's message.
+fn hint(message: &str) -> Option<Value> {
+    let (_, grant) = message.split_once("asked for by the guest, to the policy's \"http\": ")?;
+    Some(serde_json::from_str(grant).unwrap_or_else(|error| panic!("{message}: {error}")))
+}
+
+#[test]
+fn a_hint_pasted_into_the_policy_allows_the_request() {
+    let job = json!({"url": "https://api.iaas.test:5000"});
+    let needs = needs(&json!({"version": 1, "http": [
+        {"id": "compute", "to": "${url}", "methods": ["GET", "POST"], "paths": ["/v3/*/servers", "/v2/**"],
+         "slots": [{"method": "POST", "path": "/v3/*/servers", "place": "json:/user_data"}]},
+        {"id": "wide", "to": "https://*.store.test", "methods": ["PUT"], "paths": ["/**"]},
+        {"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"]}]}));
+    let auth = json!({"id": "compute", "to": "${url}", "methods": ["GET"], "paths": ["/v1/**"]});
+    for (method, url, expected) in [
+        (
+            "POST",
+            "https://api.iaas.test:5000/v3/p/servers",
+            json!({"id": "compute-2", "to": "${url}", "methods": ["POST"], "paths": ["/v3/*/servers"]}),
+        ),
+        (
+            "GET",
+            "https://api.iaas.test:5000/v2/x/y?secret=1",
+            json!({"id": "compute-2", "to": "${url}", "methods": ["GET"], "paths": ["/v2/**"]}),
+        ),
+        (
+            "PUT",
+            "https://a.store.test/b/c",
+            json!({"id": "wide", "to": "https://a.store.test", "methods": ["PUT"], "paths": ["/b/c"]}),
+        ),
+        (
+            "DELETE",
+            "http://10.0.0.5:8080/x|y/%C3%A9",
+            json!({"id": "any", "to": "http://10.0.0.5:8080", "methods": ["DELETE"], "paths": ["/x|y/%C3%A9"]}),
+        ),
+        (
+            "GET",
+            "https://[fd01::1]/",
+            json!({"id": "any", "to": "https://[fd01::1]", "methods": ["GET"], "paths": ["/"]}),
+        ),
+    ] {
+        for grants in [vec![auth.clone()], vec![]] {
+            let policy = resolve(&json!({"version": 1, "http": grants}), &job, &json!({}), Some(&needs)).unwrap();
+            let (_, message) = verdict_on(&policy, method, url, &NOTHING);
+            let added = hint(&message).unwrap_or_else(|| panic!("no hint: {message}"));
+            if !grants.is_empty() {
+                assert_eq!(added, expected, "{method} {url}");
+            }
+            let mut pasted = grants;
+            pasted.push(added.clone());
+            let policy = resolve(&json!({"version": 1, "http": pasted}), &job, &json!({}), Some(&needs)).unwrap();
+            assert_eq!(verdict(&policy, method, url), format!("allowed by {}", added["id"].as_str().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn there_is_no_hint_for_what_cannot_or_should_not_be_granted() {
+    let any = any_needs();
+    let one = needs(
+        &json!({"version": 1, "http": [{"id": "n", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/**"]}]}),
+    );
+    let grants = json!([{"id": "other", "to": "https://other.iaas.test", "methods": ["GET"], "paths": ["/**"]}]);
+    for (needs, method, url) in [
+        (Some(&one), "GET", "https://evil.test/v1/x"),
+        (Some(&one), "POST", "https://api.iaas.test/v1/x"),
+        (Some(&one), "GET", "https://api.iaas.test/v2/x"),
+        (None, "GET", "https://api.iaas.test/v1/x"),
+        (Some(&any), "GET", "http://169.254.169.254/latest"),
+        (Some(&any), "GET", "https://api.iaas.test./"),
+        (Some(&any), "GET", "https://.iaas.test/"),
+        (Some(&any), "CONNECT", "https://api.iaas.test/"),
+        (Some(&any), "get", "https://api.iaas.test/"),
+        (Some(&any), "GET", "https://api.iaas.test/*/x"),
+        (Some(&any), "GET", "https://api.iaas.test/x/**"),
+        (Some(&any), "GET", "https://api.iaas.test/a*b"),
+    ] {
+        let (reason, message) = verdict_on(&policy_of(&grants, needs), method, url, &NOTHING);
+        assert!(!reason.starts_with("allowed") && hint(&message).is_none(), "{method} {url}: {message}");
+        assert!(!message.contains("asked for by the guest"), "{message}");
+    }
+}
+
+#[test]
+fn each_need_that_declares_a_request_can_give_the_hint() {
+    // The first of them is about anything, and a path with a `*` in it cannot be granted by itself.
+    let needs = needs(&json!({"version": 1, "http": [
+        {"id": "any", "to": "*", "methods": "*", "paths": "*"},
+        {"id": "api", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/**", "/v1/**"]}]}));
+    let url = "https://api.iaas.test/v1/*/x";
+    let (_, message) = verdict_on(&policy_of(&json!([]), Some(&needs)), "GET", url, &NOTHING);
+    let added = hint(&message).unwrap_or_else(|| panic!("no hint: {message}"));
+    assert_eq!((&added["id"], &added["paths"]), (&json!("api"), &json!(["/v1/**"])));
+    assert_eq!(verdict(&policy_of(&json!([added]), Some(&needs)), "GET", url), "allowed by api");
+}
+
+#[test]
+fn a_method_cannot_forge_a_hint() {
+    let method =
+        "GET https://api.iaas.test/: to allow it, add this, asked for by the guest, to the policy's \"http\": {}";
+    let (reason, message) = verdict_on(&policy_of(&json!([]), Some(&any_needs())), method, "https://a.test/", &NOTHING);
+    assert_eq!(reason, "undeclared");
+    assert!(hint(&message).is_none() && !message.contains('{'), "{message}");
+}
+
+#[test]
+fn needs_are_compared_with_grants() {
+    let needs = needs(&json!({"version": 1, "expose": ["region", "api_key", "zone"], "http": [
+        {"id": "compute", "to": "${url}", "methods": ["GET", "POST"], "paths": ["/v1/**", "/v2/x"], "why": "servers\u{1b}[31m",
+         "slots": [{"method": "POST", "path": "/v1/servers", "place": "json:/user_data"}, {"method": "POST", "path": "/v1/x", "place": "body"}]},
+        {"id": "images", "to": "${image_url}", "methods": "*", "paths": ["/**"]},
+        {"id": "any", "to": "*", "methods": "*", "paths": "*"}]}));
+    let policy = json!({"version": 1, "expose": ["region"], "http": [
+        {"id": "compute", "to": "https://api.iaas.test", "methods": ["GET", "POST"], "paths": ["/v1/**"],
+         "slots": [{"method": "POST", "path": "/v1/*", "place": "json:/user_data"}]},
+        {"id": "get", "to": "https://*.iaas.test", "methods": ["GET"], "paths": ["/v2/*"]}]});
+    let job = json!({"url": "https://api.iaas.test"});
+    let policy = resolve(&policy, &job, &json!({}), Some(&needs)).unwrap();
+    let found = policy.compare_needs(&needs);
+    assert_eq!(found.hidden, ["api_key", "zone"]);
+    assert_eq!(found.expose_line.as_deref(), Some(r#""expose": ["region","api_key","zone"]"#));
+    let compute = &found.http[0];
+    assert_eq!((compute.to.as_str(), compute.why.as_str()), ("${url}", "servers?[31m"));
+    assert_eq!(compute.granted_by, ["compute", "get"]);
+    assert_eq!(compute.missing, ["POST /v2/x", "a slot in POST /v1/x at `body`"]);
+    assert_eq!(
+        compute.grant_line.as_deref(),
+        Some(r#"{"id":"compute-2","to":"${url}","methods":["POST"],"paths":["/v2/x"]}"#)
+    );
+    assert_eq!(compute.slot_lines, [r#"{"method":"POST","path":"/v1/x","place":"body","takes":["agent"]}"#]);
+    let images = &found.http[1];
+    assert!(images.missing[0].contains("the property is not set"), "{images:?}");
+    assert_eq!(
+        images.grant_line.as_deref(),
+        Some(r#"{"id":"images","to":"${image_url}","methods":["GET"],"paths":["/**"]}"#)
+    );
+    assert_eq!(found.http[2].granted_by, ["compute", "get"]);
+    assert_eq!(found.http[2].missing, Vec::<String>::new());
+}
+
+#[test]
+fn lines_to_add_leave_nothing_missing() {
+    let needs = needs(&json!({"version": 1, "expose": ["region"], "http": [
+        {"id": "a", "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/x", "/y/**"],
+         "slots": [{"method": "POST", "path": "/x", "place": "body", "takes": ["agent"]}]}]}));
+    let empty = Policy::resolve(&PolicyFile::default(), &Properties::default(), Some(&needs), &[], false).unwrap();
+    let found = empty.compare_needs(&needs);
+    let mut grant: Value = serde_json::from_str(found.http[0].grant_line.as_deref().unwrap()).unwrap();
+    grant["slots"] = json!([serde_json::from_str::<Value>(&found.http[0].slot_lines[0]).unwrap()]);
+    let text = format!(r#"{{"version": 1, {}, "http": [{grant}]}}"#, found.expose_line.unwrap());
+    let file = PolicyFile::parse(&text).unwrap();
+    let full = Policy::resolve(&file, &Properties::default(), Some(&needs), &[], false).unwrap().compare_needs(&needs);
+    assert_eq!((full.hidden.len(), full.http[0].missing.len(), &full.http[0].grant_line), (0, 0, &None));
+}
+
+#[test]
+fn broken_needs_are_refused() {
+    for (section, what) in [
+        (&b"\xff"[..], "not UTF-8"),
+        (b"{", "no valid JSON"),
+        (b"[]", "is a list"),
+        (b"{}", "is not 1"),
+        (br#"{"version": 2}"#, "is not 1"),
+        (br#"{"version": 1, "version": 1}"#, "twice"),
+        (br#"{"version": 1, "hosts": []}"#, "unknown key"),
+        (br#"{"version": 1, "registry": "yes"}"#, "is a string"),
+        (br#"{"version": 1, "expose": ["a b"]}"#, "no name of a property"),
+        (
+            br#"{"version": 1, "http": [{"id": "a\u001b", "to": "*", "methods": "*", "paths": "*"}]}"#,
+            "no name for a need",
+        ),
+        (br#"{"version": 1, "http": [{"id": "a", "to": "https://*", "methods": "*", "paths": "*"}]}"#, "every host"),
+        (
+            br#"{"version": 1, "http": [{"id": "a", "to": "*", "methods": ["GET", "*"], "paths": "*"}]}"#,
+            "no HTTP method",
+        ),
+        (br#"{"version": 1, "http": [{"id": "a", "to": "*", "methods": "*", "paths": ["x"]}]}"#, "does not begin with"),
+        (
+            br#"{"version": 1, "http": [{"id": "a", "to": "*", "methods": "*", "paths": "*", "slots": "x"}]}"#,
+            "is a string",
+        ),
+        (
+            br#"{"version": 1, "http": [{"id": "a", "to": "*", "methods": "*", "paths": "*", "auth": {}}]}"#,
+            "unknown key",
+        ),
+    ] {
+        let problems = Needs::parse(section).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.to_string().contains(what)), "{what}: {problems:?}");
+        assert!(problems.iter().all(|problem| !problem.to_string().contains('\u{1b}')), "{problems:?}");
+    }
+    let large = format!(r#"{{"version": 1, "http": [{}]}}"#, " ".repeat(70_000));
+    assert!(Needs::parse(large.as_bytes()).unwrap_err()[0].what.contains("more than 65536 bytes"));
+}
+
+proptest! {
+    #[test]
+    fn no_section_makes_it_panic(section in proptest::collection::vec(any::<u8>(), 0..60), to in r"\PC{0,20}", path in r"/\PC{0,20}") {
+        let _ = Needs::parse(&section);
+        let _ = Needs::parse(json!({"version": 1, "http": [{"id": "a", "to": to, "methods": "*", "paths": [path]}]}).to_string().as_bytes());
+    }
+
+    #[test]
+    fn every_hint_allows_what_it_was_given_for(path in r"(/[a-zA-Z0-9.%|'()+,:;=@!$&~_-]{0,5}){1,4}", host in r"[a-z]{1,5}(\.[a-z]{1,4}){0,2}|10\.0\.0\.[1-9]") {
+        let needs = any_needs();
+        let url = format!("https://{host}{path}");
+        if Destination::parse(&url, 8192).is_ok() {
+            let (reason, message) = verdict_on(&policy_of(&json!([]), Some(&needs)), "GET", &url, &NOTHING);
+            prop_assert_eq!(reason, "undeclared");
+            let grant = hint(&message);
+            prop_assert!(grant.is_some(), "{}", message);
+            let policy = policy_of(&json!([grant]), Some(&needs));
+            prop_assert_eq!(verdict(&policy, "GET", &url), "allowed by any");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Verdicts against an oracle that shares no code with the policy.
+
+use proptest::prelude::*;
+
+use super::generate::{
+    Asked, HOSTS, OF_NEEDS, ORIGINS, PORTS, asked, grant, grants, is_about, needs as any_section,
+    policy as policy_file, properties,
+};
+use super::*;
+
+fn resolved(grants: &[Value], section: &Value) -> Policy {
+    resolve(&policy_file(grants), &properties(), &json!({}), Some(&needs(section))).unwrap()
+}
+
+/// Enough requests for some to be allowed.
+fn many() -> impl Strategy<Value = Vec<Asked>> {
+    proptest::collection::vec(asked(), 20)
+}
+
+/// The id of the grant that allows it, or the denial.
+fn judged(policy: &Policy, asked: &Asked) -> Result<String, Denial> {
+    let headers = asked.headers();
+    let destination = Destination::parse(&asked.url(), 8192).unwrap();
+    match policy.judge(&destination, asked.method, &Message { headers: &headers, body: b"" }) {
+        Verdict::Allowed(grant) => Ok(grant.id.clone()),
+        Verdict::Denied(denial) => Err(denial),
+    }
+}
+
+fn declared(section: &Value, asked: &Asked) -> bool {
+    section["http"].as_array().unwrap().iter().any(|need| is_about(need, asked))
+}
+
+/// The policy as an operator who follows a denial writes it: its text, with the
+/// denial's last words put into the list of grants.
+fn pasted(grants: &[Value], denial: &Denial) -> Option<String> {
+    let (_, hint) = denial.message.split_once("to the policy's \"http\": ")?;
+    let text = format!("{:#}", policy_file(grants));
+    let (before, after) = text.split_once("\"http\": [").unwrap();
+    let comma = if grants.is_empty() { "" } else { "," };
+    Some(format!("{before}\"http\": [{hint}{comma}{after}"))
+}
+
+#[test]
+fn every_pair_of_origins_is_judged_as_its_words_say() {
+    let mut all = Vec::new();
+    for scheme in ["https", "http"] {
+        for (host, port) in HOSTS.into_iter().flat_map(|host| PORTS.map(|port| (host, port))) {
+            all.push(Asked::get(scheme, host, port, "/a"));
+        }
+    }
+    for granted in ORIGINS {
+        let grant = json!({"id": "g", "to": granted, "methods": ["GET"], "paths": ["/**"]});
+        for needed in ORIGINS.into_iter().chain(OF_NEEDS) {
+            let need = json!({"id": "n", "to": needed, "methods": ["GET"], "paths": ["/**"]});
+            let policy = resolved(std::slice::from_ref(&grant), &json!({"version": 1, "http": [need]}));
+            for asked in &all {
+                let expected = is_about(&grant, asked) && is_about(&need, asked);
+                assert_eq!(judged(&policy, asked).is_ok(), expected, "{granted} and {needed}: {}", asked.url());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pair_of_paths_is_judged_as_its_words_say() {
+    let segments = ["*", "a", "b", ""];
+    let mut patterns = vec!["/**".to_owned()];
+    for first in segments {
+        patterns.extend([format!("/{first}"), format!("/{first}/**")]);
+        patterns
+            .extend(segments.iter().flat_map(|second| [format!("/{first}/{second}"), format!("/{first}/{second}/**")]));
+    }
+    let paths: Vec<Asked> =
+        ["/", "/a", "/b", "/c", "/a/", "/a/b", "/b/a", "/c/c", "/a/b/c", "/a//", "//", "//a", "//a/b", "/a/b/"]
+            .iter()
+            .map(|path| Asked::get("https", "a.test", 443, path))
+            .collect();
+    for granted in &patterns {
+        let grant = json!({"id": "g", "to": "https://a.test", "methods": ["GET"], "paths": [granted]});
+        for needed in &patterns {
+            let need = json!({"id": "n", "to": "*", "methods": "*", "paths": [needed]});
+            let policy = resolved(std::slice::from_ref(&grant), &json!({"version": 1, "http": [need]}));
+            for asked in &paths {
+                let expected = is_about(&grant, asked) && is_about(&need, asked);
+                assert_eq!(judged(&policy, asked).is_ok(), expected, "{granted} and {needed}: {}", asked.url());
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_is_allowed_is_what_both_keys_name(grants in grants(0..5), section in any_section(), many in many()) {
+        let policy = resolved(&grants, &section);
+        for asked in &many {
+            let granted: Vec<&Value> = grants.iter().filter(|grant| is_about(grant, asked)).collect();
+            let expected = !granted.is_empty() && declared(&section, asked);
+            match judged(&policy, asked) {
+                Ok(id) => {
+                    prop_assert!(expected, "allowed by {}", id);
+                    prop_assert!(granted.iter().any(|grant| grant["id"] == id.as_str()), "{} is not about it", id);
+                }
+                Err(denial) => {
+                    prop_assert!(!expected, "{}", denial.message);
+                    let undeclared = !granted.is_empty() || grants.is_empty();
+                    prop_assert_eq!(denial.reason == DenialReason::Undeclared, undeclared);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_allowed_by_an_empty_policy(section in any_section(), asked in asked(), trust in any::<bool>()) {
+        let empty = json!({"version": 1, "trust_undeclared": trust});
+        for needs in [Some(needs(&section)), None] {
+            let policy = resolve(&empty, &properties(), &json!({}), needs.as_ref()).unwrap();
+            prop_assert!(judged(&policy, &asked).is_err());
+        }
+    }
+
+    #[test]
+    fn one_grant_more_takes_nothing_away_and_one_less_gives_nothing(
+        all in grants(1..5), section in any_section(), many in many(), at in any::<prop::sample::Index>()
+    ) {
+        let (mut fewer, mut turned) = (all.clone(), all.clone());
+        fewer.remove(at.index(all.len()));
+        turned.reverse();
+        let [less, more, turned] = [&fewer, &all, &turned].map(|grants| resolved(grants, &section));
+        for asked in &many {
+            prop_assert!(judged(&less, asked).is_err() || judged(&more, asked).is_ok());
+            // Nor does it matter where in the file they stand.
+            prop_assert_eq!(judged(&turned, asked).is_ok(), judged(&more, asked).is_ok());
+        }
+    }
+
+    #[test]
+    fn one_need_more_takes_nothing_away_and_one_less_gives_nothing(
+        grants in grants(0..4), section in any_section(), many in many()
+    ) {
+        let mut fewer = section.clone();
+        fewer["http"].as_array_mut().unwrap().pop();
+        let (less, more) = (resolved(&grants, &fewer), resolved(&grants, &section));
+        for asked in &many {
+            prop_assert!(judged(&less, asked).is_err() || judged(&more, asked).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_a_denial_says_to_paste_opens_what_was_denied(grants in grants(0..4), section in any_section(), many in many()) {
+        let policy = resolved(&grants, &section);
+        for asked in &many {
+            let Err(denial) = judged(&policy, asked) else { continue };
+            let text = pasted(&grants, &denial);
+            // An operation is not in the module's needs, and no grant for all of them is offered for it.
+            let expected = declared(&section, asked) && denial.reason != DenialReason::Operation;
+            prop_assert_eq!(text.is_some(), expected, "{}", denial.message);
+            let Some(text) = text else {
+                prop_assert!(!denial.message.contains(['{', '[']), "{}", denial.message);
+                continue;
+            };
+            let file = PolicyFile::parse(&text).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
+            let properties = Properties::merge(object(&properties()), Map::new());
+            let opened = Policy::resolve(&file, &properties, Some(&needs(&section)), &[], false).unwrap();
+            let by = judged(&opened, asked);
+            prop_assert!(by.is_ok(), "{:?}", by);
+            // It opens what the module declares, at that origin and for that method, and no more.
+            for other in many.iter().filter(|other| judged(&opened, other).is_ok() && judged(&policy, other).is_err()) {
+                prop_assert!(declared(&section, other), "{:?}", other);
+                prop_assert_eq!((other.method, other.origin()), (asked.method, asked.origin()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_module_without_needs_is_told_nothing_to_paste(grants in grants(0..4), asked in asked(), trust in any::<bool>()) {
+        let mut file = policy_file(&grants);
+        file["trust_undeclared"] = json!(trust);
+        let policy = resolve(&file, &properties(), &json!({}), None).unwrap();
+        let granted = grants.iter().any(|grant| is_about(grant, &asked));
+        match judged(&policy, &asked) {
+            Ok(_) => prop_assert!(trust && granted),
+            Err(denial) => {
+                prop_assert!(!(trust && granted), "{}", denial.message);
+                prop_assert!(!denial.message.contains(['{', '[']), "{}", denial.message);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_judges_business_does_not_change_its_verdict(one in grant(), section in any_section(), asked in asked()) {
+        let mut plain = one;
+        plain["id"] = json!("g");
+        let verdict = |grant: &Value| judged(&resolved(std::slice::from_ref(grant), &section), &asked).map_err(|denial| denial.reason);
+        let expected = verdict(&plain);
+        let exact = !plain["to"].as_str().unwrap().contains('*');
+        let mut more = vec![("addresses", json!(["10.0.0.0/8"])), ("plain_http", json!(true))];
+        if exact {
+            more.push(("captures", json!([])));
+            more.push(("slots", json!([])));
+        }
+        if exact && plain["to"].as_str().unwrap() != "http://a.test" {
+            more.push(("tls", json!({"ca": "ca.pem", "client": {"cert": "c.pem", "key": "k.pem"}})));
+            more.push(("auth", json!({"bearer": "${zone}"})));
+        }
+        for (key, value) in more {
+            let mut changed = plain.clone();
+            changed[key] = value;
+            prop_assert_eq!(verdict(&changed), expected.clone(), "{}", key);
+        }
+    }
+}

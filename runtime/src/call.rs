@@ -1,0 +1,29 @@
+//! One call of the Director, from the request to the response:
+//! receive → load → authorise → assemble → execute → settle → respond.
+//!
+//! Each step is one function in a file of its own. It takes the value of the step
+//! before and returns the value for the next one, or the one error type that all of
+//! them share. `commands::run` and `commands::call` put the steps together.
+
+mod assemble;
+mod authorise;
+mod error;
+mod execute;
+mod invoke;
+mod load;
+mod observe;
+mod receive;
+mod record;
+mod respond;
+mod settle;
+
+pub use assemble::assemble;
+pub use authorise::authorise;
+pub use error::CallError;
+pub use execute::execute;
+pub use load::{Loaded, load};
+pub use observe::{Observed, Observer};
+pub use receive::receive;
+pub use record::Record;
+pub use respond::{respond, respond_to_bug, write};
+pub use settle::{Settled, settle};

@@ -1,0 +1,107 @@
+//! Fourth step: the guest's capabilities, each bounded by what the call may do.
+
+use crate::agent::{AgentSession, VmSpec};
+use crate::bindings::bosh::cpi::config::CallInfo;
+use crate::call::authorise::Authorised;
+use crate::call::load::LoadedGuest;
+use crate::call::{CallError, Observer, Record, observe};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::host::{Host, State};
+use crate::image::Image;
+use crate::log::GuestLog;
+use crate::net::gate::Gate;
+use crate::net::http_trace::Tracer;
+use crate::net::proxy::ProxyConfig;
+use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
+use crate::rpc::arguments::Call;
+use crate::rpc::method::Method;
+use crate::sandbox::ending::Ending;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{AGENT, Policy};
+
+/// A call that is ready to run.
+pub struct Assembled {
+    pub loaded: LoadedGuest,
+    pub policy: Arc<Policy>,
+    pub gate: Arc<Gate>,
+    pub agent: Arc<AgentSession>,
+    pub ending: Arc<Ending>,
+    /// The guest's state, which holds its capabilities.
+    pub state: State,
+}
+
+/// Puts the capabilities of a call together. The call's clock starts here.
+pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observer>) -> Result<Assembled, CallError> {
+    let Authorised { loaded, needs, properties, policy, mode } = authorised;
+    let LoadedGuest { config, request, call, description, .. } = &loaded;
+    let Record { vault, log, audit } = record;
+    let limits = &config.limits;
+    let ending = Arc::new(Ending::new(limits, call.method()));
+    config.proxy.iter().flat_map(ProxyConfig::secrets).for_each(|secret| vault.keep("proxy", secret));
+    let image = image(call, config, &policy)?;
+    let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
+    let creates = call.method() == Method::CreateVm;
+    let registry = Arc::new(RegistrySession::new(client, policy.registry.clone(), call.ids(), creates));
+    let agent = Arc::new(AgentSession::new(
+        mode,
+        config.agent.clone(),
+        vm_spec(call),
+        config.registry.clone(),
+        Arc::clone(&registry),
+        Arc::clone(vault),
+    ));
+    let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &description.name, limits));
+    let http = observe::http(audit, &guest_log, observer.clone());
+    let trace = config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault)));
+    let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(http));
+    let files = config.policy.parent().unwrap_or(Path::new("."));
+    let gate = Arc::new(gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone()));
+    let visible = properties.visible(&policy.expose, needs.as_ref(), |name, value, layer| {
+        vault.seal(&property_name(name), Secret::new(value), layer)
+    });
+    let host = Host {
+        properties: visible.to_string(),
+        call: CallInfo {
+            method: call.method().name().to_owned(),
+            director_uuid: request.director_uuid.clone(),
+            request_id: request.request_id.clone(),
+            api_version: request.api_version,
+            stemcell_api_version: request.stemcell_api_version,
+        },
+        gate: Arc::clone(&gate),
+        agent: Arc::clone(&agent),
+        registry: Arc::new(GuestRegistry::new(registry, Arc::clone(vault))),
+        image,
+        log: guest_log,
+        observer: observe::host_calls(audit, observer),
+    };
+    let state = State::new(limits, Arc::clone(&ending), host);
+    Ok(Assembled { loaded, policy, gate, agent, ending, state })
+}
+
+/// A property of the name under which agent settings travel must not travel like them.
+fn property_name(name: &str) -> String {
+    if name == AGENT && Check::PropertyName.on() { format!("properties.{name}") } else { name.to_owned() }
+}
+
+/// The stemcell's image, if this call has one and the module declares that it reads it.
+/// It is opened in any case: what is wrong with its path is the caller's to know.
+fn image(call: &Call, config: &Config, policy: &Policy) -> Result<Option<Arc<Image>>, Failure> {
+    let Call::CreateStemcell { image_path, .. } = call else { return Ok(None) };
+    let image = Image::open(Path::new(image_path), &config.image_dirs)?;
+    Ok((policy.image || !Check::NeedsImage.on()).then(|| Arc::new(image)))
+}
+
+fn vm_spec(call: &Call) -> Option<VmSpec> {
+    match call {
+        Call::CreateVm { agent_id, networks, env, .. } => {
+            Some(VmSpec { agent_id: agent_id.clone(), networks: networks.clone(), env: Value::Object(env.clone()) })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,75 @@
+//! Second step: the operator's config, the typed call, and the guest's code.
+
+use crate::call::{CallError, Record};
+use crate::component::description::Description;
+use crate::component::prepared;
+use crate::config::{Config, ConfigArg};
+use crate::failure::{Failure, Who};
+use crate::rpc::arguments::Call;
+use crate::rpc::method::{Method, Named};
+use crate::rpc::request::Request;
+use crate::rpc::response::{ErrorType, WireError};
+use crate::sandbox::engine;
+use serde_json::{Value, json};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+/// What a request turned out to be.
+pub enum Loaded {
+    /// The answer to `info`, which needs no guest code.
+    Info(Value),
+    /// A method that the guest implements, with all that is needed to run it.
+    Guest(Box<LoadedGuest>),
+}
+
+/// A call of a guest's method.
+pub struct LoadedGuest {
+    pub config: Config,
+    pub request: Request,
+    pub call: Call,
+    pub description: Description,
+    pub engine: Engine,
+    pub component: Component,
+}
+
+/// Loads the config and the guest that a request is for. A guest that is not prepared
+/// yet is compiled now.
+pub fn load(source: &ConfigArg, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
+    let method = method(&request.method)?;
+    let config = Config::load(source)?;
+    record.audit.configured(&config.guest.sha256, config.limits.http_requests);
+    let arguments = std::mem::take(&mut request.arguments);
+    let call = Call::parse(method, arguments, request.api_version)?;
+    let report = |event: &prepared::CacheEvent| record.cache_event(event);
+    let prepared = prepared::prepared(config.preparation(), &report)?;
+    let description = prepared.description.clone();
+    record.audit.guest(&description);
+    if method == Method::Info {
+        let formats = &description.stemcell_formats;
+        return Ok(Loaded::Info(json!({"api_version": config.api_version, "stemcell_formats": formats})));
+    }
+    if !description.methods.iter().any(|name| name == method.name()) {
+        let (guest, version) = (&description.name, &description.version);
+        let message = format!("guest: {guest} {version} does not implement {}", method.name());
+        return Err(refused(Who::Guest, WireError::new(ErrorType::NotImplemented, message)));
+    }
+    let engine = engine::engine(&config.limits)
+        .map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
+    let component = prepared.component(&engine, &report)?;
+    Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component })))
+}
+
+fn method(name: &str) -> Result<Method, CallError> {
+    match Named::from_name(name) {
+        Named::Known(method) => Ok(method),
+        Named::ConfigureNetworks => {
+            let message = "configure_networks is deprecated; the Director recreates the VM instead";
+            Err(refused(Who::Request, WireError::new(ErrorType::NotSupported, message)))
+        }
+        Named::Unknown => Err(refused(Who::Request, WireError::unknown_method(name))),
+    }
+}
+
+fn refused(who: Who, error: WireError) -> CallError {
+    CallError::Wire { who, error }
+}

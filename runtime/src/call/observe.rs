@@ -1,0 +1,47 @@
+//! Who is told what a guest asks for: the log, the audit log, and `wasm-cpi call`.
+
+use crate::audit::Audit;
+use crate::host::{HostCall, HostCallObserver};
+use crate::log::{GuestLog, Level};
+use crate::net::gate::{HttpEvent, HttpObserver};
+use std::sync::Arc;
+
+/// Sees everything that a guest asks for.
+pub type Observer = Arc<dyn Fn(Observed<'_>) + Send + Sync>;
+
+/// One thing that a guest asked for.
+pub enum Observed<'a> {
+    Http(&'a HttpEvent),
+    Host(&'a HostCall<'a>),
+}
+
+/// Returns what sees each host call, or nothing if neither audit log nor observer is there.
+pub(super) fn host_calls(audit: &Arc<Audit>, observer: Option<Observer>) -> Option<HostCallObserver> {
+    if observer.is_none() && !audit.is_on() {
+        return None;
+    }
+    let audit = Arc::clone(audit);
+    Some(Arc::new(move |call: &HostCall<'_>| {
+        audit.host(call);
+        if let Some(observer) = &observer {
+            observer(Observed::Host(call));
+        }
+    }))
+}
+
+/// Returns what sees each HTTP request. Requests are logged at debug level, refused and
+/// failed ones as warnings. They count as the guest's lines, since it decides how many
+/// there are.
+pub(super) fn http(audit: &Arc<Audit>, log: &Arc<GuestLog>, observer: Option<Observer>) -> HttpObserver {
+    let (audit, log) = (Arc::clone(audit), Arc::clone(log));
+    Box::new(move |event| {
+        audit.http(event);
+        // A login that led to another place, or failed, is always worth a warning.
+        let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300);
+        let level = if fine { Level::Debug } else { Level::Warn };
+        log.write_of_runtime(level, &event.to_string());
+        if let Some(observer) = &observer {
+            observer(Observed::Http(event));
+        }
+    })
+}

@@ -1,0 +1,97 @@
+//! All that belongs to one call's guest: what it uses, what it may reach.
+
+use crate::host::{Counts, Host};
+use crate::limits::Limits;
+use crate::log::Level;
+use crate::sandbox::ending::{Ending, Over, Why};
+use crate::sandbox::meter::Meter;
+use crate::sandbox::stdio::LogStream;
+use crate::sandbox::watchdog;
+use std::sync::Arc;
+use std::time::Instant;
+use wasm_cpi_checks::Check;
+use wasmtime::component::ResourceTable;
+use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+pub struct State {
+    /// Made when a guest first asks for something of it: most never do.
+    wasi: Option<WasiCtx>,
+    table: ResourceTable,
+    pub meter: Meter,
+    pub ending: Arc<Ending>,
+    /// The guest's capabilities; `describe` runs without any.
+    pub host: Option<Host>,
+    pub counts: Counts,
+    /// Standard output and error; `describe` has none.
+    pub streams: Option<[LogStream; 2]>,
+}
+
+impl State {
+    /// Without capabilities.
+    pub fn bare(limits: &Limits, ending: Arc<Ending>) -> State {
+        State::build(limits, ending, None)
+    }
+
+    pub fn new(limits: &Limits, ending: Arc<Ending>, host: Host) -> State {
+        let streams = [Level::Info, Level::Warn].map(|level| LogStream::new(Arc::clone(&host.log), level));
+        let mut state = State::build(limits, ending, Some(host));
+        state.streams = Some(streams);
+        state
+    }
+
+    fn build(limits: &Limits, ending: Arc<Ending>, host: Option<Host>) -> State {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
+        State { wasi: None, table, meter: Meter::new(limits), ending, host, counts: Counts::default(), streams: None }
+    }
+
+    pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<State> {
+        let mut store = Store::new(engine, self);
+        store.limiter(|state| &mut state.meter);
+        store.call_hook(|mut store, hook| Ok(store.data_mut().meter.cross(hook)?));
+        store.set_hostcall_fuel(usize::try_from(limits.hostcall_mib << 20).unwrap_or(usize::MAX));
+        store.set_max_component_handles(usize::try_from(limits.handles).unwrap_or(usize::MAX));
+        store.set_epoch_deadline(1);
+        let (name, value) = ("cpu_seconds", limits.cpu_seconds);
+        store.epoch_deadline_callback(move |store| {
+            let state = store.data();
+            watchdog::look(&state.ending);
+            if state.meter.cpu_is_spent() {
+                state.ending.begin(Why::Limit { name, value });
+            }
+            if Instant::now() >= state.ending.hard_deadline() {
+                return Err(Over.into());
+            }
+            Ok(UpdateDeadline::Continue(1))
+        });
+        store
+    }
+
+    /// Lines without a newline, and what was left out.
+    pub fn finish_log(&self) {
+        self.streams.iter().flatten().for_each(LogStream::finish);
+        if let Some(host) = &self.host {
+            host.log.finish();
+        }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let ctx = self.wasi.get_or_insert_with(|| context(self.streams.as_ref()));
+        WasiCtxView { ctx, table: &mut self.table }
+    }
+}
+
+/// An empty context: no environment, arguments, files; stdin is closed.
+fn context(streams: Option<&[LogStream; 2]>) -> WasiCtx {
+    let mut wasi = WasiCtxBuilder::new();
+    if let Some([stdout, stderr]) = streams {
+        wasi.stdout(stdout.clone()).stderr(stderr.clone());
+    }
+    wasi.max_random_size(if Check::RandomSize.on() { 64 * 1024 } else { u64::MAX });
+    #[cfg(feature = "holes")]
+    crate::host::mutants::context(&mut wasi);
+    wasi.build()
+}

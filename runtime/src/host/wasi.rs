@@ -1,0 +1,194 @@
+//! The part of WASI that guests may import, and no more.
+//!
+//! Programs built against a standard library import clocks, randomness, standard
+//! streams and a file system even if they never use them. The first are given,
+//! from an empty context; file system and sockets are stubs of ours that answer
+//! an error and open nothing. Everything else is refused before compilation.
+
+use crate::host::State;
+use wasmtime::component::types::{ComponentInstance, ComponentItem, Type};
+use wasmtime::component::{Component, HasData, Linker, ResourceTable, ResourceType, Val};
+use wasmtime_wasi::WasiView;
+use wasmtime_wasi::cli::WasiCli;
+use wasmtime_wasi::cli::WasiCliView;
+use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
+use wasmtime_wasi::p2::bindings::{cli, clocks, random};
+use wasmtime_wasi::random::WasiRandom;
+use wasmtime_wasi_io::bindings::wasi::io;
+
+type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
+
+/// How an interface is offered.
+enum Offer {
+    /// By wasmtime's implementation over an empty context.
+    Real(Link),
+    /// By ours, as every guest with a map asks for it, and nothing else of a context.
+    Own(fn(&mut Linker<State>, &str) -> wasmtime::Result<()>),
+    /// By a stub that opens nothing.
+    Stub,
+}
+
+/// The whole list. A name without its version; any 0.2 is taken.
+const OFFERED: &[(&str, Offer)] = &[
+    ("wasi:cli/environment", Offer::Real(|l| cli::environment::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/exit", Offer::Real(|l| cli::exit::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/stderr", Offer::Real(|l| cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/stdin", Offer::Real(|l| cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/stdout", Offer::Real(|l| cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/terminal-input", Offer::Real(|l| cli::terminal_input::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/terminal-output", Offer::Real(|l| cli::terminal_output::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/terminal-stderr", Offer::Real(|l| cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/terminal-stdin", Offer::Real(|l| cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/terminal-stdout", Offer::Real(|l| cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, State::cli))),
+    (
+        "wasi:clocks/monotonic-clock",
+        Offer::Real(|l| clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)),
+    ),
+    ("wasi:clocks/wall-clock", Offer::Real(|l| clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks))),
+    ("wasi:filesystem/preopens", Offer::Stub),
+    ("wasi:filesystem/types", Offer::Stub),
+    ("wasi:io/error", Offer::Real(|l| io::error::add_to_linker::<_, Table>(l, |state| state.ctx().table))),
+    ("wasi:io/poll", Offer::Real(|l| io::poll::add_to_linker::<_, Table>(l, |state| state.ctx().table))),
+    ("wasi:io/streams", Offer::Real(|l| io::streams::add_to_linker::<_, Table>(l, |state| state.ctx().table))),
+    (
+        "wasi:random/insecure",
+        Offer::Real(|l| random::insecure::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
+    ),
+    ("wasi:random/insecure-seed", Offer::Own(seed)),
+    (
+        "wasi:random/random",
+        Offer::Real(|l| random::random::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
+    ),
+    ("wasi:sockets/instance-network", Offer::Stub),
+    ("wasi:sockets/ip-name-lookup", Offer::Stub),
+    ("wasi:sockets/network", Offer::Stub),
+    ("wasi:sockets/tcp", Offer::Stub),
+    ("wasi:sockets/tcp-create-socket", Offer::Stub),
+    ("wasi:sockets/udp", Offer::Stub),
+    ("wasi:sockets/udp-create-socket", Offer::Stub),
+];
+
+struct Table;
+
+impl HasData for Table {
+    type Data<'a> = &'a mut ResourceTable;
+}
+
+/// Whether a component may import this interface of WASI.
+pub fn is_offered(import: &str) -> bool {
+    offer(import).is_some()
+}
+
+fn offer(import: &str) -> Option<&'static Offer> {
+    let (name, version) = import.split_once('@')?;
+    // 0.2 is one compatible line; the linker picks the newest patch.
+    version.strip_prefix("0.2.")?;
+    OFFERED.iter().find(|(offered, _)| *offered == name).map(|(_, offer)| offer)
+}
+
+/// Links what this component imports of the list: each interface costs time.
+pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
+    let engine = linker.engine().clone();
+    for (name, item) in component.component_type().imports(&engine) {
+        match (offer(name), item.ty) {
+            #[cfg(feature = "holes")]
+            (Some(Offer::Stub), _) if crate::host::mutants::files(linker, name)? => {}
+            (Some(Offer::Real(link)), _) => link(linker)?,
+            (Some(Offer::Own(link)), _) => link(linker, name)?,
+            (Some(Offer::Stub), ComponentItem::ComponentInstance(instance)) => stub(linker, name, &instance)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `insecure-seed`: two numbers that differ from call to call.
+fn seed(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
+    linker.instance(name)?.func_wrap("insecure-seed", |_, (): ()| {
+        let number = || getrandom::u64().map_err(|error| wasmtime::format_err!("no random numbers: {error}"));
+        Ok(((number()?, number()?),))
+    })
+}
+
+/// Defines every function of the interface as one that answers its error.
+fn stub(linker: &mut Linker<State>, name: &str, instance: &ComponentInstance) -> wasmtime::Result<()> {
+    let engine = linker.engine().clone();
+    let mut target = linker.instance(name)?;
+    for (item_name, item) in instance.exports(&engine) {
+        match item.ty {
+            ComponentItem::ComponentFunc(function) => {
+                let results: Vec<Type> = function.results().collect();
+                target.func_new(item_name, move |_, _, _, answers| {
+                    for (answer, ty) in answers.iter_mut().zip(&results) {
+                        *answer = refusal(ty)?;
+                    }
+                    Ok(())
+                })?;
+            }
+            ComponentItem::Resource(_) if OWN_RESOURCES.contains(&item_name) => {
+                target.resource(item_name, ResourceType::host::<Stubbed>(), |_, _| Ok(()))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A resource of a stub; none is ever made.
+struct Stubbed;
+
+/// Resources that the stubbed interfaces define; others they only use.
+const OWN_RESOURCES: &[&str] = &[
+    "descriptor",
+    "directory-entry-stream",
+    "incoming-datagram-stream",
+    "network",
+    "outgoing-datagram-stream",
+    "resolve-address-stream",
+    "tcp-socket",
+    "udp-socket",
+];
+
+/// "No" in terms of the function's result type.
+fn refusal(ty: &Type) -> wasmtime::Result<Val> {
+    Ok(match ty {
+        Type::Result(result) => Val::Result(Err(result.err().map(|ty| refusal(&ty)).transpose()?.map(Box::new))),
+        // `access` in file systems, `unknown` or `access-denied` in sockets.
+        Type::Enum(cases) => {
+            let names: Vec<&str> = cases.names().collect();
+            let name = ["access", "access-denied"].into_iter().find(|name| names.contains(name));
+            Val::Enum(name.or(names.first().copied()).unwrap_or_default().to_owned())
+        }
+        Type::Option(_) => Val::Option(None),
+        Type::List(_) => Val::List(Vec::new()),
+        Type::Bool => Val::Bool(false),
+        _ => wasmtime::bail!("this interface is a stub; guests have no files and no sockets"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_this_one() {
+        let names: Vec<&str> = OFFERED.iter().map(|(name, _)| *name).collect();
+        assert!(names.is_sorted());
+        assert_eq!(names.len(), 27, "a change of this list is a change of what guests can do: say so in CHANGELOG.md");
+        assert!(!names.iter().any(|name| name.starts_with("wasi:http")));
+    }
+
+    #[test]
+    fn versions_of_the_0_2_line_are_taken() {
+        for (import, offered) in [
+            ("wasi:io/poll@0.2.0", true),
+            ("wasi:io/poll@0.2.6", true),
+            ("wasi:io/poll@0.3.0", false),
+            ("wasi:io/poll", false),
+            ("wasi:http/outgoing-handler@0.2.0", false),
+            ("wasi:keyvalue/store@0.2.0", false),
+        ] {
+            assert_eq!(is_offered(import), offered, "{import}");
+        }
+    }
+}
