@@ -225,7 +225,7 @@ pub fn several(path: &Path, problems: &[String]) -> Failure {
 /// Reads a file that decides about trust: only its owner may be able to write it. Returns
 /// its text, and what people should know about the file.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    let failed = |what: String| Failure::config(format!("{}: {what}", path.display()));
+    let failed = |error| Failure::config(format!("{}: {error}", path.display()));
     let (text, mode) = trust::read(path, MAX_BYTES).map_err(failed)?;
     let mut warnings = Vec::new();
     if mode & 0o004 != 0 {

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 /// The capabilities of one call.
-pub struct Host {
+pub struct Capabilities {
     /// The visible properties, JSON text.
     pub properties: String,
     pub call: CallInfo,

@@ -15,13 +15,13 @@ pub mod gate;
 mod headers;
 mod held;
 pub mod http_trace;
+mod http_usage;
 mod login;
 #[cfg(feature = "holes")]
 mod mutants;
 mod own;
 pub mod proxy;
 mod reach;
-mod record;
 pub mod resolve;
 pub mod slots;
 pub mod tls;

@@ -14,7 +14,7 @@ mod tls;
 use crate::failure::Failure;
 use api::Api;
 use auth::Credentials;
-use connections::Server;
+use connections::RegistryServer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use store::Store;
 use tokio::io::AsyncReadExt;
 use tokio_rustls::TlsAcceptor;
 
-pub struct Options {
+pub struct ServerOptions {
     /// Port 0 takes a free one; the address is printed.
     pub listen: SocketAddr,
     /// The database file: made if it is not there.
@@ -45,7 +45,7 @@ pub struct TlsFiles {
 }
 
 /// Serves until SIGTERM or SIGINT; requests under way are answered first.
-pub fn serve(options: Options) -> Result<(), Failure> {
+pub fn serve(options: ServerOptions) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::runtime(format!("the registry cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(async {
@@ -67,12 +67,12 @@ pub fn serve(options: Options) -> Result<(), Failure> {
 }
 
 /// Checks everything before the first request can come.
-async fn prepare(options: &Options) -> Result<Server, Failure> {
+async fn prepare(options: &ServerOptions) -> Result<RegistryServer, Failure> {
     let credentials = Credentials::new(&options.user, &options.password_file)?;
     let tls = options.tls.as_ref().map(tls::config).transpose()?;
     let store = Store::open(&options.store)?;
     let api = Api::new(store, credentials, options.max_kib);
-    Server::bind(options.listen, Arc::new(api), tls.map(TlsAcceptor::from)).await
+    RegistryServer::bind(options.listen, Arc::new(api), tls.map(TlsAcceptor::from)).await
 }
 
 /// Done when a signal came.

@@ -6,6 +6,7 @@
 
 pub mod ending;
 pub mod engine;
+mod engine_limit;
 pub mod meter;
 pub mod stdio;
 pub mod trap;

@@ -7,7 +7,7 @@ use crate::call::load::LoadedGuest;
 use crate::call::{CallError, Observer, Record, observe};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::host::{Host, State};
+use crate::host::{Capabilities, State};
 use crate::image::Image;
 use crate::log::GuestLog;
 use crate::net::gate::Gate;
@@ -64,7 +64,7 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let visible = properties.visible(&policy.expose, needs.as_ref(), |name, value, layer| {
         vault.seal(&property_name(name), Secret::new(value), layer)
     });
-    let host = Host {
+    let host = Capabilities {
         properties: visible.to_string(),
         call: CallInfo {
             method: call.method().name().to_owned(),

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 #[derive(Args)]
-pub struct Options {
+pub struct CallOptions {
     /// A method of the contract, like create_vm
     method: String,
     /// Its arguments: JSON each, or a string
@@ -39,7 +39,7 @@ pub struct Options {
 /// More of a text does not help anybody at a terminal.
 const SHOWN_MAX: usize = 64 * 1024;
 
-pub fn call(options: &Options) -> Result<Report, Failure> {
+pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     startup::secure_process();
     let config = Config::load(&options.config)?;
     let request = request(options, config.api_version)?;
@@ -70,7 +70,7 @@ pub fn call(options: &Options) -> Result<Report, Failure> {
     Ok(Report { text, good })
 }
 
-fn serve(options: &Options, request: Request, record: &Record, observer: Observer) -> Result<Settled, CallError> {
+fn serve(options: &CallOptions, request: Request, record: &Record, observer: Observer) -> Result<Settled, CallError> {
     let loaded = match call::load(&options.config, request, record)? {
         Loaded::Info(info) => return Ok(Settled::without_guest(info)),
         Loaded::Guest(loaded) => *loaded,
@@ -117,7 +117,7 @@ fn outcome(result: Result<Value, CallError>, log: &Log) -> String {
     text
 }
 
-fn request(options: &Options, max_api_version: u32) -> Result<Request, Failure> {
+fn request(options: &CallOptions, max_api_version: u32) -> Result<Request, Failure> {
     let argument = |text: &String| serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::String(text.clone()));
     let arguments: Vec<Value> = options.arguments.iter().map(argument).collect();
     let mut context = match options.context.as_deref().map(serde_json::from_str::<Value>) {

@@ -154,7 +154,7 @@ impl Findings {
         let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
         let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
         for (whose, tls) in grants.chain(logins) {
-            type Read = fn(&Path) -> Result<String, String>;
+            type Read = fn(&Path) -> Result<String, tls::TlsError>;
             let (pem, key): (Read, Read) = (tls::read_pem, tls::read_key);
             let client = tls.client.iter().flat_map(|client| [(&client.cert, pem), (&client.key, key)]);
             for (file, read) in tls.ca.iter().map(|ca| (ca, pem)).chain(client) {

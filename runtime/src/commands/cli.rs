@@ -36,7 +36,7 @@ enum Command {
     /// Checks pin and imports, compiles in a child process with limits, asks the
     /// guest who it is, and fills the cache. Does nothing for what is prepared.
     /// As root it becomes the owner of the cache directory first.
-    Prepare(prepare::Options),
+    Prepare(prepare::PrepareOptions),
 
     /// Find every problem in a job's files, without running the guest
     ///
@@ -51,17 +51,17 @@ enum Command {
     ///
     /// With a second file: what that newer version wants beyond the first, and what
     /// it wants less. Exits 3 if it wants more, 0 if not, 1 for errors.
-    Inspect(inspect::Options),
+    Inspect(inspect::InspectOptions),
 
     /// Call a method by hand and watch what the guest does
     ///
     /// Each ARG is JSON, or a string if it is not. Shows every request the guest
     /// made, the result, and what was used of each limit.
     #[command(after_help = "Example: wasm-cpi call has_vm vm-1 --config config/cpi.json")]
-    Call(call::Options),
+    Call(call::CallOptions),
 
     /// Start a new guest: a crate that builds, with needs, a grant and tests
-    New(new::Options),
+    New(new::NewOptions),
 
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
@@ -140,7 +140,7 @@ pub fn main() -> ExitCode {
 
 fn registry(options: RegistryOptions) -> Result<Report, Failure> {
     let tls = options.cert.zip(options.key).map(|(certificate, key)| TlsFiles { certificate, key });
-    registry_server::serve(registry_server::Options {
+    registry_server::serve(registry_server::ServerOptions {
         listen: options.listen,
         store: options.database,
         user: options.user,

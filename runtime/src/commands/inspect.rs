@@ -20,7 +20,7 @@ use wasm_cpi_policy::invisible::is_invisible;
 use wasm_cpi_policy::{Comparison, Needs, Properties};
 
 #[derive(Args)]
-pub struct Options {
+pub struct InspectOptions {
     /// The guest's file
     #[arg(value_name = "GUEST.wasm")]
     guest: PathBuf,
@@ -44,7 +44,7 @@ pub struct Options {
 /// How it exits if a newer version wants more: neither well nor an error.
 const WANTS_MORE: u8 = 3;
 
-impl Options {
+impl InspectOptions {
     /// For what is not as one would like it.
     pub(super) fn exit_code(&self) -> u8 {
         if self.newer.is_some() { WANTS_MORE } else { 1 }
@@ -68,7 +68,7 @@ struct Findings {
     comparison: Option<Comparison>,
 }
 
-pub fn inspect(options: &Options) -> Result<Report, Failure> {
+pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
     startup::secure_process();
     if let Some(newer) = &options.newer {
         let limits = Limits::default();
@@ -88,7 +88,7 @@ pub fn inspect(options: &Options) -> Result<Report, Failure> {
     let comparison = match (&config, &guest.needs) {
         (Some(config), Some(needs)) => {
             let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-            Some(effective_policy::policy(config, &properties, Some(needs))?.missing(needs))
+            Some(effective_policy::policy(config, &properties, Some(needs))?.compare_needs(needs))
         }
         _ => None,
     };

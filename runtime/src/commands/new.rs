@@ -18,7 +18,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-pub struct Options {
+pub struct NewOptions {
     /// Name of the guest: lower-case letters, digits and `-`
     name: String,
     /// Where to make its directory
@@ -46,7 +46,7 @@ const FILES: [(&str, &str); 11] = [
 
 const MAX_NAME: usize = 64;
 
-pub fn new(options: &Options) -> Result<Report, Failure> {
+pub fn new(options: &NewOptions) -> Result<Report, Failure> {
     let name = options.name.as_str();
     check_name(name)?;
     let places = Places::find(name, &options.dir, options.sdk.as_deref())?;

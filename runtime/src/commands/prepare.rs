@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-pub struct Options {
+pub struct PrepareOptions {
     /// Config files of jobs whose guests to prepare
     #[arg(long, value_name = "CPI.json", num_args = 1.., required_unless_present = "cache", conflicts_with = "cache")]
     config: Vec<PathBuf>,
@@ -31,7 +31,7 @@ pub struct Options {
     guest: Option<PathBuf>,
 }
 
-pub fn prepare(options: &Options) -> Result<Report, Failure> {
+pub fn prepare(options: &PrepareOptions) -> Result<Report, Failure> {
     startup::secure_process();
     let mut text = String::new();
     let mut good = true;

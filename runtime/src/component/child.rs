@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::signals;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -96,7 +96,8 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
     let _ = child.wait();
     let _ = writer.join();
     match answer {
-        Ok(answer) => answer,
+        Ok(compiled) => Ok(compiled),
+        Err(AnswerError::Refused(failure)) => Err(failure),
         Err(error) => match stopped {
             Some(Stopped::Late) => Err(Failure::limit("compile_seconds", seconds, "compiling the guest")),
             Some(Stopped::Signal(name)) => {
@@ -104,10 +105,25 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
             }
             None => {
                 let what = "compiling the guest failed and most likely";
-                Err(Failure::limit("compile_mib", limits.compile_mib, what).with_detail(error))
+                Err(Failure::limit("compile_mib", limits.compile_mib, what).with_detail(error.to_string()))
             }
         },
     }
+}
+
+/// Why the child's answer is not a compiled guest.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error(transparent)]
+    Refused(Failure),
+    #[error("the compiling child ended without an answer")]
+    Absent(#[source] io::Error),
+    #[error("{0}")]
+    Malformed(String),
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
 }
 
 /// Why the child was stopped.
@@ -146,54 +162,44 @@ fn tool() -> Result<std::path::PathBuf, Failure> {
     )))
 }
 
-fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Result<Compiled, Failure>, String> {
-    let mut expected = |expected: Frame, max: u64| match read_frame(stdout, max)? {
-        (frame, bytes) if frame == expected => Ok(Ok(bytes)),
-        (Frame::Error, refusal) => Ok(Err(refused(&refusal)?)),
-        _ => Err("frames out of order".to_owned()),
+fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Compiled, AnswerError> {
+    let mut expect = |expected: Frame, max: u64| match read_frame(stdout, max)? {
+        (frame, bytes) if frame == expected => Ok(bytes),
+        (Frame::Error, refusal) => Err(AnswerError::Refused(refused(&refusal)?)),
+        _ => Err(AnswerError::Malformed("frames out of order".into())),
     };
-    let frames =
-        [(Frame::Surface, DESCRIPTION_MAX), (Frame::Artifact, artifact_max), (Frame::Description, DESCRIPTION_MAX)];
-    let mut read = Vec::new();
-    for (frame, max) in frames {
-        match expected(frame, max)? {
-            Ok(bytes) => read.push(bytes),
-            Err(failure) => return Ok(Err(failure)),
-        }
-    }
-    let [declared, artifact, described] = read.try_into().map_err(|_| "frames are missing")?;
-    let garbage = |error: serde_json::Error| error.to_string();
-    let described: Described = serde_json::from_slice(&described).map_err(garbage)?;
+    let declared = expect(Frame::Surface, DESCRIPTION_MAX)?;
+    let artifact = expect(Frame::Artifact, artifact_max)?;
+    let described: Described = serde_json::from_slice(&expect(Frame::Description, DESCRIPTION_MAX)?)?;
     // Its code has run in the process that sent this, which may not be what it was.
-    described.check()?;
-    let description = described.with(serde_json::from_slice(&declared).map_err(garbage)?);
-    Ok(Ok(Compiled { artifact, description }))
+    described.check().map_err(AnswerError::Malformed)?;
+    let description = described.with(serde_json::from_slice(&declared)?);
+    Ok(Compiled { artifact, description })
 }
 
-fn refused(frame: &[u8]) -> Result<Failure, String> {
-    let refusal: Refusal = serde_json::from_slice(frame).map_err(|error| error.to_string())?;
+fn refused(frame: &[u8]) -> Result<Failure, serde_json::Error> {
+    let refusal: Refusal = serde_json::from_slice(frame)?;
     let failure = if refusal.guest { Failure::guest(refusal.message) } else { Failure::config(refusal.message) };
     Ok(failure.with_detail(refusal.detail))
 }
 
-fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), String> {
+fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), AnswerError> {
     let mut head = [0; 9];
-    stdout.read_exact(&mut head).map_err(|_| "the compiling child ended without an answer".to_owned())?;
+    stdout.read_exact(&mut head).map_err(AnswerError::Absent)?;
     let kind = match head[0] {
         b'S' => Frame::Surface,
         b'A' => Frame::Artifact,
         b'D' => Frame::Description,
         b'E' => Frame::Error,
-        _ => return Err("the compiling child answered garbage".into()),
+        _ => return Err(AnswerError::Malformed("the compiling child answered garbage".into())),
     };
     let length = u64::from_le_bytes([head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8]]);
     if length > max {
-        return Err(format!("the compiling child answered {length} bytes"));
+        return Err(AnswerError::Malformed(format!("the compiling child answered {length} bytes")));
     }
     let mut bytes = Vec::new();
-    let read = stdout.take(length).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if read as u64 != length {
-        return Err("the compiling child ended in the middle of an answer".into());
+    if stdout.take(length).read_to_end(&mut bytes)? as u64 != length {
+        return Err(AnswerError::Malformed("the compiling child ended in the middle of an answer".into()));
     }
     Ok((kind, bytes))
 }

@@ -1,6 +1,6 @@
 //! A guest that is ready to run, from the cache or made ready now.
 
-use crate::component::cache::{Cache, Entry, Miss};
+use crate::component::cache::{Cache, CacheEntry, CacheError, Miss};
 use crate::component::child;
 use crate::component::description::Description;
 use crate::component::source::{self, PinnedGuest};
@@ -22,7 +22,7 @@ pub struct Prepared<'a> {
 }
 
 enum Code {
-    Cached(Box<(Cache, Entry)>),
+    Cached(Box<(Cache, CacheEntry)>),
     Fresh(Vec<u8>),
 }
 
@@ -37,6 +37,10 @@ pub enum Stored {
 }
 
 impl Stored {
+    fn unstamped(error: CacheError) -> Stored {
+        Stored::Unstamped(error.to_string())
+    }
+
     fn told(self, tell: &dyn Fn(&CacheEvent)) {
         match self {
             Stored::Already | Stored::Now => {}
@@ -122,9 +126,9 @@ pub fn prepare<'a>(
     }
     let cache = match Cache::open(preparation.cache) {
         Ok(cache) => Some(cache),
-        Err(what) => {
-            let made = if preparation.cache.exists() { Err(what) } else { Cache::create(preparation.cache) };
-            made.map_err(|what| tell(&CacheEvent::Unusable(what))).ok()
+        Err(error) => {
+            let made = if error.is_absent() { Cache::create(preparation.cache) } else { Err(error) };
+            made.map_err(|error| tell(&CacheEvent::Unusable(error.to_string()))).ok()
         }
     };
     if let Some(cache) = cache {
@@ -138,13 +142,13 @@ pub fn prepare<'a>(
             Ok(mut entry) => {
                 let source = source::read_pinned(guest, preparation.limits)?;
                 let restamped = cache.restamp(&guest.sha256, &source.stamp, &mut entry);
-                let stored = restamped.map_or_else(Stored::Unstamped, |()| Stored::Already);
+                let stored = restamped.map_or_else(Stored::unstamped, |()| Stored::Already);
                 let description = entry.description.clone();
                 let code = Code::Cached(Box::new((cache, entry)));
                 return Ok((Prepared { description, preparation, code }, stored));
             }
             Err(Miss::Absent) => {}
-            Err(Miss::Doubt(what)) => tell(&CacheEvent::Doubted(what)),
+            Err(Miss::Doubt(error)) => tell(&CacheEvent::Doubted(error.to_string())),
         }
         return compile(preparation, Some(&cache), tell);
     }
@@ -166,7 +170,7 @@ fn compile<'a>(
         None => Stored::Not(format!("{} cannot be used", preparation.cache.display())),
         Some(cache) => match cache.store(&source.sha256, &source.stamp, &compiled.description, &compiled.artifact) {
             Ok(()) => Stored::Now,
-            Err(what) => Stored::Not(what),
+            Err(error) => Stored::Not(error.to_string()),
         },
     };
     Ok((Prepared { description: compiled.description, preparation, code: Code::Fresh(compiled.artifact) }, stored))
@@ -183,7 +187,7 @@ impl Prepared<'_> {
             Ok((file, stamp)) => {
                 if let Some(stamp) = stamp {
                     let restamped = cache.restamp_artifact(&self.preparation.guest.sha256, entry, stamp);
-                    restamped.map_or_else(Stored::Unstamped, |()| Stored::Already).told(tell);
+                    restamped.map_or_else(Stored::unstamped, |()| Stored::Already).told(tell);
                 }
                 // By descriptor: what is mapped is what was checked.
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -197,7 +201,7 @@ impl Prepared<'_> {
                 }
             }
             Err(Miss::Absent) => "the artifact is gone from the cache".into(),
-            Err(Miss::Doubt(what)) => what,
+            Err(Miss::Doubt(error)) => error.to_string(),
         };
         tell(&CacheEvent::Doubted(what));
         let (anew, stored) = compile(self.preparation, Some(cache), tell)?;

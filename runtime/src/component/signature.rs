@@ -86,11 +86,12 @@ impl Signature {
     pub fn verify(&self, guest: &Path, sha256: &str) -> Result<Vec<&str>, Failure> {
         let file = self.file(guest);
         let failed = |what: String| Failure::config(format!("guest {}: {what}", guest.display()));
-        let read = trust::read(&file, FILE_MAX).and_then(|(text, _)| lines(&text));
-        let mut left = read.map_err(|what| {
+        let unusable = |what: &dyn std::fmt::Display| {
             let wanted = format!("`guest.signature` wants {} of these keys to have signed it", self.threshold);
             failed(format!("the file of its signatures, {}, {what}; {wanted}: {}", file.display(), listed(&self.keys)))
-        })?;
+        };
+        let (text, _) = trust::read(&file, FILE_MAX).map_err(|error| unusable(&error))?;
+        let mut left = lines(&text).map_err(|what| unusable(&what))?;
         let message = message(sha256);
         let (mut signed, mut unsigned): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
         for key in &self.keys {

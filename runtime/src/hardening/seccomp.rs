@@ -13,7 +13,7 @@ mod tree;
 mod tests;
 
 use super::Network;
-use calls::Rules;
+use calls::SyscallRules;
 use seccompiler::BpfProgram;
 use wasm_cpi_checks::Check;
 
@@ -47,7 +47,7 @@ pub fn install(network: &Network, threads: Threads) -> Result<(), String> {
 }
 
 fn program(architecture: u32, network: &Network, own_pid: u32) -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut rules = Rules::new();
+    let mut rules = SyscallRules::new();
     calls::of_every_guest(&mut rules, own_pid)?;
     if *network != Network::None {
         calls::of_the_network(&mut rules)?;

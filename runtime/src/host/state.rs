@@ -1,6 +1,6 @@
 //! All that belongs to one call's guest: what it uses, what it may reach.
 
-use crate::host::{Counts, Host};
+use crate::host::{Capabilities, Counts};
 use crate::limits::Limits;
 use crate::log::Level;
 use crate::sandbox::ending::{Ending, Over, Why};
@@ -21,7 +21,7 @@ pub struct State {
     pub meter: Meter,
     pub ending: Arc<Ending>,
     /// The guest's capabilities; `describe` runs without any.
-    pub host: Option<Host>,
+    pub host: Option<Capabilities>,
     pub counts: Counts,
     /// Standard output and error; `describe` has none.
     pub streams: Option<[LogStream; 2]>,
@@ -33,14 +33,14 @@ impl State {
         State::build(limits, ending, None)
     }
 
-    pub fn new(limits: &Limits, ending: Arc<Ending>, host: Host) -> State {
+    pub fn new(limits: &Limits, ending: Arc<Ending>, host: Capabilities) -> State {
         let streams = [Level::Info, Level::Warn].map(|level| LogStream::new(Arc::clone(&host.log), level));
         let mut state = State::build(limits, ending, Some(host));
         state.streams = Some(streams);
         state
     }
 
-    fn build(limits: &Limits, ending: Arc<Ending>, host: Option<Host>) -> State {
+    fn build(limits: &Limits, ending: Arc<Ending>, host: Option<Capabilities>) -> State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         State { wasi: None, table, meter: Meter::new(limits), ending, host, counts: Counts::default(), streams: None }

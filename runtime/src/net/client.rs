@@ -30,7 +30,7 @@ pub struct HostClient {
 impl HostClient {
     /// `ca` is a PEM text, or the path of a file that holds one.
     pub fn new(ca: Option<&str>, limits: &Limits) -> Result<Self, Failure> {
-        let ca = ca.map(tls::pem_or_file).transpose().map_err(Failure::config)?;
+        let ca = ca.map(tls::pem_or_file).transpose().map_err(|error| Failure::config(error.to_string()))?;
         Ok(HostClient { resolver: Resolver::system(), ca, caps: Caps::of(limits) })
     }
 

@@ -11,7 +11,7 @@ mod screened;
 mod traced;
 
 pub use crate::net::event::HttpEvent;
-pub use crate::net::record::NetUsage;
+pub use crate::net::http_usage::NetUsage;
 pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 
 use crate::failure::Failure;
@@ -22,10 +22,10 @@ use crate::net::event::Underway;
 use crate::net::exchange::{Caps, Received, SendBody};
 use crate::net::headers;
 use crate::net::http_trace::Tracer;
+use crate::net::http_usage::{HttpUsage, Outcome};
 use crate::net::login::Sessions;
 use crate::net::proxy::ProxyConfig;
 use crate::net::reach::{Parcel, Reach, Way};
-use crate::net::record::{Outcome, Record};
 use crate::net::slots::{self, Outgoing};
 use crate::vault::Vault;
 use auth::Authorized;
@@ -49,7 +49,7 @@ pub struct Gate {
     image: Option<Arc<Image>>,
     reach: Reach,
     sessions: Sessions,
-    record: Record,
+    record: HttpUsage,
     watch: Option<HttpObserver>,
 }
 
@@ -65,7 +65,7 @@ impl Gate {
         watch: Option<HttpObserver>,
     ) -> Self {
         let reach = Reach::new(Arc::clone(&policy), limits, allow_local);
-        let (sessions, record) = (Sessions::default(), Record::default());
+        let (sessions, record) = (Sessions::default(), HttpUsage::default());
         Gate { policy, vault, limits: limits.clone(), image, reach, sessions, record, watch }
     }
 

@@ -12,7 +12,7 @@ use crate::vault::Vault;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use wasm_cpi_checks::Check;
-use wasm_cpi_policy::{DenialReason, METHODS, is_of_connection, plain};
+use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name};
 
 /// They would have the server take the request for another one than was judged.
 const IMPOSTORS: [&str; 7] =
@@ -30,7 +30,7 @@ const QUERY_CREDENTIALS: [&str; 8] =
     ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
 
 /// What a grant says about the head of this request.
-pub(super) struct Rules<'a> {
+pub(super) struct HeaderRules<'a> {
     pub grant: &'a str,
     /// It has auth or slots.
     pub secrets: bool,
@@ -63,7 +63,7 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
             ));
         };
         let lower = lower.as_str();
-        if Check::HeaderFraming.on() && is_of_connection(&plain(lower)) {
+        if Check::HeaderFraming.on() && is_connection_header(&normalize_header_name(lower)) {
             return Err(HttpError::invalid(format_args!(
                 "the header `{lower}` is set by the host alone; leave it out"
             )));
@@ -81,7 +81,7 @@ pub(super) fn check_credentials(
     headers: &[(String, String)],
     query: Option<&str>,
     form: Option<&str>,
-    rules: &Rules<'_>,
+    rules: &HeaderRules<'_>,
     vault: &Vault,
 ) -> Result<(), HttpError> {
     if Check::MethodParameter.on() && (query.is_some_and(has_override) || form.is_some_and(has_override)) {
@@ -90,15 +90,15 @@ pub(super) fn check_credentials(
         )));
     }
     for (name, value) in headers {
-        let name = plain(name);
+        let name = normalize_header_name(name);
         let name = name.as_str();
-        if Check::HeaderOfAuth.on() && rules.auth.is_some_and(|auth| plain(auth) == name) {
+        if Check::HeaderOfAuth.on() && rules.auth.is_some_and(|auth| normalize_header_name(auth) == name) {
             return Err(denied(format_args!(
                 "the header `{name}` is set by the auth of the grant `{}`; leave it out",
                 rules.grant
             )));
         }
-        if rules.slots.iter().any(|slot| plain(slot) == name) {
+        if rules.slots.iter().any(|slot| normalize_header_name(slot) == name) {
             if Check::SlotHeader.on() && vault.seals_in(value.as_bytes()).is_empty() {
                 return Err(denied(format_args!("the header `{name}` is a slot for a seal, and holds none")));
             }
@@ -139,13 +139,13 @@ fn has_override(pairs: &str) -> bool {
 /// The body, if it is of a form.
 pub(super) fn form<'a>(headers: &[(String, String)], body: &'a [u8]) -> Option<&'a str> {
     let is_form = |(name, value): &(String, String)| {
-        plain(name) == "content-type" && value.to_ascii_lowercase().contains("x-www-form-urlencoded")
+        normalize_header_name(name) == "content-type" && value.to_ascii_lowercase().contains("x-www-form-urlencoded")
     };
     std::str::from_utf8(body).ok().filter(|_| headers.iter().any(is_form))
 }
 
 fn credential_in_query(query: &str) -> Option<String> {
-    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| plain(&name));
+    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| normalize_header_name(&name));
     let refused = |name: &String| {
         QUERY_CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };

@@ -13,7 +13,7 @@ use crate::net::own;
 use crate::net::proxy::ProxyConfig;
 use crate::net::proxy::tunnel::Through;
 use crate::net::resolve::Resolver;
-use crate::net::tls::{self, ClientCertificate, TlsSettings};
+use crate::net::tls::{self, ClientIdentity, TlsError, TlsSettings};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use rustls::ClientConfig;
@@ -136,7 +136,7 @@ impl Reach {
         for address in found {
             match addresses::judge(address, way.addresses, self.allow_local, &own) {
                 Ok(()) => allowed.push(address),
-                Err(why) => refused = refused.or(Some(why)),
+                Err(why) => refused = refused.or(Some(why.to_string())),
             }
         }
         if allowed.is_empty() {
@@ -227,18 +227,18 @@ impl Reach {
         Ok(config)
     }
 
-    fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, String> {
+    fn build(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, TlsError> {
         let ca = tls.ca.as_ref().map(|pem| self.text(pem, tls::pem_in)).transpose()?;
         let client = match &tls.client {
             None => None,
             Some(client) => Some((self.text(&client.cert, tls::pem_in)?, self.text(&client.key, tls::key_in)?)),
         };
-        let client = client.as_ref().map(|(cert, key)| ClientCertificate { chain: cert.reveal(), key });
+        let client = client.as_ref().map(|(cert, key)| ClientIdentity { chain: cert.reveal(), key });
         let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
         tls::for_scheme(destination.scheme(), &settings)
     }
 
-    fn text(&self, pem: &Pem, read: fn(&Held) -> Result<String, String>) -> Result<Secret, String> {
+    fn text(&self, pem: &Pem, read: fn(&Held) -> Result<String, TlsError>) -> Result<Secret, TlsError> {
         match pem {
             Pem::Inline(text) => Ok(text.clone()),
             Pem::File(name) => match self.held.get().and_then(|held| held.get(name)) {

@@ -10,15 +10,16 @@ mod pins;
 use crate::net::held::Held;
 #[cfg(feature = "holes")]
 use crate::net::mutants;
-use crate::trust;
+use crate::trust::{self, Untrusted};
 use pins::Pinned;
-use rustls::client::WebPkiServerVerifier;
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Scheme;
@@ -29,30 +30,53 @@ use wasm_cpi_policy::secret::Secret;
 pub struct TlsSettings<'a> {
     /// Instead of the public authorities.
     pub ca: Option<&'a str>,
-    pub client: Option<ClientCertificate<'a>>,
+    pub client: Option<ClientIdentity<'a>>,
     /// SHA-256 of the server's public key (SubjectPublicKeyInfo) or of its
     /// certificate; any of them will do. Empty: no pins.
     pub pins: &'a [[u8; 32]],
 }
 
-pub struct ClientCertificate<'a> {
+pub struct ClientIdentity<'a> {
     pub chain: &'a str,
     pub key: &'a Secret,
 }
 
-/// The error says what is wrong with the settings, without their contents.
-pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String> {
+/// What is wrong with settings or their files, without their contents.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("TLS cannot be set up: {0}")]
+    Setup(#[source] rustls::Error),
+    #[error("the authorities in `tls.ca` cannot be used: {0}")]
+    Authorities(#[source] VerifierBuilderError),
+    #[error("`tls.ca` holds a certificate that cannot be used: {0}")]
+    Authority(#[source] rustls::Error),
+    #[error("`tls.client` cannot be used: {0}")]
+    Client(#[source] rustls::Error),
+    /// Without a source, as those may quote what they could not read.
+    #[error("`{setting}` holds {what}")]
+    Pem { setting: &'static str, what: &'static str },
+    #[error("the file {} cannot be read: {source}; give a readable PEM file, or PEM itself", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("the file {} {source}", path.display())]
+    Untrusted { path: PathBuf, source: Untrusted },
+    #[error("the file {} holds no PEM", .0.display())]
+    NoPem(PathBuf),
+    #[error("the file {} is readable by everybody; run `chmod o-r` on it", .0.display())]
+    PublicKeyFile(PathBuf),
+}
+
+pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(settings.ca)?), provider.clone())
         .build()
-        .map_err(|error| format!("the authorities in `tls.ca` cannot be used: {error}"))?;
+        .map_err(TlsError::Authorities)?;
     let verifier: Arc<dyn ServerCertVerifier> =
         if settings.pins.is_empty() { webpki } else { Arc::new(Pinned::new(webpki, settings.pins)) };
     #[cfg(feature = "holes")]
     let verifier = mutants::lenient(verifier);
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?
+        .map_err(TlsError::Setup)?
         // "Dangerous" is any verifier that is handed over; ours is webpki's, or stricter.
         .dangerous()
         .with_custom_certificate_verifier(verifier);
@@ -60,9 +84,7 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
         None => builder.with_no_client_auth(),
         Some(client) => {
             let (chain, key) = identity(client, &provider)?;
-            builder
-                .with_client_auth_cert(chain, key)
-                .map_err(|error| format!("`tls.client` cannot be used: {error}"))?
+            builder.with_client_auth_cert(chain, key).map_err(TlsError::Client)?
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -72,91 +94,91 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, String>
 }
 
 /// For plain http the client gets a configuration that trusts nobody.
-pub fn for_scheme(scheme: Scheme, settings: &TlsSettings<'_>) -> Result<ClientConfig, String> {
+pub fn for_scheme(scheme: Scheme, settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsError> {
     if scheme == Scheme::Https {
         return client_config(settings);
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        .map_err(TlsError::Setup)?;
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 /// A setting that is either PEM itself or the path of a file that holds it.
-pub fn pem_or_file(setting: &str) -> Result<String, String> {
+pub fn pem_or_file(setting: &str) -> Result<String, TlsError> {
     if setting.contains("-----BEGIN ") { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
 }
 
 /// A file that decides whom to trust: nobody else can have written it.
-pub fn read_pem(path: &Path) -> Result<String, String> {
+pub fn read_pem(path: &Path) -> Result<String, TlsError> {
     pem_in(&Held::new(path))
 }
 
 /// The same for a private key, which not everybody may read, either.
-pub fn read_key(path: &Path) -> Result<String, String> {
+pub fn read_key(path: &Path) -> Result<String, TlsError> {
     key_in(&Held::new(path))
 }
 
-pub(super) fn pem_in(file: &Held) -> Result<String, String> {
+pub(super) fn pem_in(file: &Held) -> Result<String, TlsError> {
     trusted_pem(file).map(|(text, _)| text)
 }
 
-pub(super) fn key_in(file: &Held) -> Result<String, String> {
+pub(super) fn key_in(file: &Held) -> Result<String, TlsError> {
     match trusted_pem(file)? {
         (_, mode) if Check::KeyFile.on() && mode & 0o004 != 0 => {
-            Err(format!("the file {} is readable by everybody; run `chmod o-r` on it", file.path().display()))
+            Err(TlsError::PublicKeyFile(file.path().to_owned()))
         }
         (text, _) => Ok(text),
     }
 }
 
 /// The text, and the file's mode.
-fn trusted_pem(file: &Held) -> Result<(String, u32), String> {
+fn trusted_pem(file: &Held) -> Result<(String, u32), TlsError> {
     const MAX: usize = 1024 * 1024;
-    let name = file.path().display();
-    let unreadable =
-        |error| format!("the file {name} cannot be read: {error}; give a readable PEM file, or PEM itself");
-    let mode = file.judged(trust::file).map_err(unreadable)?.map_err(|what| format!("the file {name} {what}"))?;
+    let path = || file.path().to_owned();
+    let unreadable = |source| TlsError::Unreadable { path: path(), source };
+    let untrusted = |source| TlsError::Untrusted { path: path(), source };
+    let mode = file.judged(trust::file).map_err(unreadable)?.map_err(untrusted)?;
     match file.read(MAX).map(String::from_utf8).map_err(unreadable)? {
         Ok(text) if text.contains("-----BEGIN ") => Ok((text, mode)),
-        _ => Err(format!("the file {name} holds no PEM")),
+        _ => Err(TlsError::NoPem(path())),
     }
 }
 
-fn roots(ca: Option<&str>) -> Result<RootCertStore, String> {
+fn roots(ca: Option<&str>) -> Result<RootCertStore, TlsError> {
     #[cfg(feature = "holes")]
     let ca = if ca.is_none() { mutants::environment_ca() } else { ca };
     let Some(ca) = ca else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };
     let mut store = RootCertStore::empty();
-    for certificate in certificates(ca).map_err(|error| format!("`tls.ca` {error}"))? {
-        store.add(certificate).map_err(|error| format!("`tls.ca` holds a certificate that cannot be used: {error}"))?;
+    for certificate in certificates("tls.ca", ca)? {
+        store.add(certificate).map_err(TlsError::Authority)?;
     }
     Ok(store)
 }
 
 fn identity(
-    client: &ClientCertificate<'_>,
+    client: &ClientIdentity<'_>,
     provider: &CryptoProvider,
-) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
-    let chain = certificates(client.chain).map_err(|error| format!("`tls.client.cert` {error}"))?;
-    // The errors of these two may quote what they could not read.
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+    let chain = certificates("tls.client.cert", client.chain)?;
+    let unusable = |what| TlsError::Pem { setting: "tls.client.key", what };
     let key = PrivateKeyDer::from_pem_slice(client.key.reveal().as_bytes())
-        .map_err(|_| "`tls.client.key` holds no private key in PEM".to_owned())?;
+        .map_err(|_| unusable("no private key in PEM"))?;
     provider
         .key_provider
         .load_private_key(key.clone_key())
-        .map_err(|_| "`tls.client.key` holds a private key of a kind that TLS here cannot use".to_owned())?;
+        .map_err(|_| unusable("a private key of a kind that TLS here cannot use"))?;
     Ok((chain, key))
 }
 
-fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(setting: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err("holds no certificate in PEM".into()),
-        Err(_) => Err("holds a broken PEM block".into()),
+        Ok(_) => Err(TlsError::Pem { setting, what: "no certificate in PEM" }),
+        Err(_) => Err(TlsError::Pem { setting, what: "a broken PEM block" }),
     }
 }
 
@@ -177,7 +199,7 @@ mod tests {
         let other_key = Secret::new(pair().1);
         let key = Secret::new(key);
         let garbage = Secret::new("-----BEGIN PRIVATE KEY-----\nhunter2hunter2\n-----END PRIVATE KEY-----");
-        let client = |chain, key| Some(ClientCertificate { chain, key });
+        let client = |chain, key| Some(ClientIdentity { chain, key });
         let broken = "-----BEGIN CERTIFICATE-----\nhunter2";
         let cases = [
             (TlsSettings { ca: Some(""), ..Default::default() }, "`tls.ca` holds no certificate"),
@@ -187,7 +209,7 @@ mod tests {
             (TlsSettings { client: client(&good, &other_key), ..Default::default() }, "`tls.client` cannot be used"),
         ];
         for (settings, expected) in cases {
-            let error = client_config(&settings).unwrap_err();
+            let error = client_config(&settings).unwrap_err().to_string();
             assert!(error.starts_with(expected) && !error.contains("hunter2"), "{error}");
         }
     }
@@ -197,7 +219,7 @@ mod tests {
         let (good, key) = pair();
         let key = Secret::new(key);
         client_config(&TlsSettings::default()).unwrap();
-        let client = Some(ClientCertificate { chain: &good, key: &key });
+        let client = Some(ClientIdentity { chain: &good, key: &key });
         client_config(&TlsSettings { ca: Some(&good), client, pins: &[[0; 32]] }).unwrap();
     }
 }

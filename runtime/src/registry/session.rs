@@ -171,14 +171,14 @@ impl RegistrySession {
         if self.own.iter().any(|own| own == id) || !Check::RegistryIds.on() {
             return Ok(());
         }
-        self.rights.allows(id, &[]).map_err(SessionError::Denied)
+        self.rights.allows(id, &[]).map_err(|denial| SessionError::Denied(denial.to_string()))
     }
 
     /// Whether guests have the import `registry` at all: the module must have
     /// declared it, even for IDs of the call.
     pub(crate) fn check_declared(&self, id: &str) -> Result<(), SessionError> {
         check_id(id).map_err(SessionError::Invalid)?;
-        self.rights.allows(id, &[id]).map_err(SessionError::Denied)
+        self.rights.allows(id, &[id]).map_err(|denial| SessionError::Denied(denial.to_string()))
     }
 
     /// Whether settings of this size could be stored at all, before they are read.

@@ -23,7 +23,7 @@ pub(super) struct Api {
     max_bytes: usize,
 }
 
-pub(super) type Answer = Response<Full<Bytes>>;
+pub(super) type ApiResponse = Response<Full<Bytes>>;
 
 impl Api {
     pub(super) fn new(store: Store, credentials: Credentials, max_kib: u64) -> Self {
@@ -32,7 +32,7 @@ impl Api {
     }
 
     /// `body_time` is for the whole body of the request.
-    pub(super) async fn answer(&self, request: Request<Incoming>, body_time: Duration) -> Answer {
+    pub(super) async fn answer(&self, request: Request<Incoming>, body_time: Duration) -> ApiResponse {
         if !self.credentials.allow(request.headers()) {
             let mut answer = closing(StatusCode::UNAUTHORIZED, json!({"status": "access_denied"}));
             let realm = HeaderValue::from_static("Basic realm=\"Bosh Registry\"");
@@ -62,7 +62,7 @@ impl Api {
         }
     }
 
-    async fn get(&self, id: String) -> Answer {
+    async fn get(&self, id: String) -> ApiResponse {
         match self.on_store(move |store| store.get(&id)).await {
             Ok(Some(settings)) => plain(StatusCode::OK, json!({"status": "ok", "settings": settings})),
             Ok(None) => plain(StatusCode::NOT_FOUND, json!({"status": "not_found"})),
@@ -70,21 +70,21 @@ impl Api {
         }
     }
 
-    async fn put(&self, id: String, settings: String) -> Answer {
+    async fn put(&self, id: String, settings: String) -> ApiResponse {
         match self.on_store(move |store| store.put(&id, &settings)).await {
             Ok(()) => plain(StatusCode::OK, json!({"status": "ok"})),
             Err(answer) => answer,
         }
     }
 
-    async fn delete(&self, id: String) -> Answer {
+    async fn delete(&self, id: String) -> ApiResponse {
         match self.on_store(move |store| store.delete(&id)).await {
             Ok(()) => plain(StatusCode::OK, json!({"status": "ok"})),
             Err(answer) => answer,
         }
     }
 
-    async fn settings(&self, request: Request<Incoming>, body_time: Duration) -> Result<String, Answer> {
+    async fn settings(&self, request: Request<Incoming>, body_time: Duration) -> Result<String, ApiResponse> {
         let too_large =
             || bad(StatusCode::PAYLOAD_TOO_LARGE, &format!("settings have at most {} bytes here", self.max_bytes));
         if request.body().size_hint().lower() > self.max_bytes as u64 {
@@ -110,7 +110,7 @@ impl Api {
     async fn on_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, Answer> {
+    ) -> Result<T, ApiResponse> {
         let store = self.store.clone();
         let result = tokio::task::spawn_blocking(move || work(&store)).await;
         let problem = match result {
@@ -123,7 +123,7 @@ impl Api {
     }
 }
 
-fn plain(status: StatusCode, body: Value) -> Answer {
+fn plain(status: StatusCode, body: Value) -> ApiResponse {
     let mut answer = Response::new(Full::new(Bytes::from(body.to_string())));
     *answer.status_mut() = status;
     let headers: &mut HeaderMap = answer.headers_mut();
@@ -134,12 +134,12 @@ fn plain(status: StatusCode, body: Value) -> Answer {
 
 /// For answers that leave a body unread: what follows would be taken for the
 /// next request.
-fn closing(status: StatusCode, body: Value) -> Answer {
+fn closing(status: StatusCode, body: Value) -> ApiResponse {
     let mut answer = plain(status, body);
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-fn bad(status: StatusCode, message: &str) -> Answer {
+fn bad(status: StatusCode, message: &str) -> ApiResponse {
     closing(status, json!({"status": "error", "message": message}))
 }

@@ -3,7 +3,7 @@
 //! Every wait has its limit, so that a client which sends nothing, or slowly,
 //! or does not read, holds one place for minutes at most.
 
-use super::api::{Answer, Api};
+use super::api::{Api, ApiResponse};
 use crate::failure::Failure;
 use futures_util::future::{Either, select};
 use hyper::server::conn::http1;
@@ -34,15 +34,19 @@ pub(super) struct Times {
     pub(super) grace: Duration,
 }
 
-pub(super) struct Server {
+pub(super) struct RegistryServer {
     listener: TcpListener,
     api: Arc<Api>,
     tls: Option<TlsAcceptor>,
     times: Times,
 }
 
-impl Server {
-    pub(super) async fn bind(listen: SocketAddr, api: Arc<Api>, tls: Option<TlsAcceptor>) -> Result<Server, Failure> {
+impl RegistryServer {
+    pub(super) async fn bind(
+        listen: SocketAddr,
+        api: Arc<Api>,
+        tls: Option<TlsAcceptor>,
+    ) -> Result<RegistryServer, Failure> {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failure::config(format!("registry: cannot listen on {listen}: {error}; choose another address or port"))
         })?;
@@ -53,12 +57,12 @@ impl Server {
             life: Duration::from_secs(300),
             grace: Duration::from_secs(10),
         };
-        Ok(Server { listener, api, tls, times })
+        Ok(RegistryServer { listener, api, tls, times })
     }
 
     #[cfg(test)]
     pub(super) fn with_times(self, times: Times) -> Self {
-        Server { times, ..self }
+        RegistryServer { times, ..self }
     }
 
     pub(super) fn address(&self) -> Result<SocketAddr, Failure> {
@@ -121,7 +125,7 @@ async fn requests(
 ) {
     let service = service_fn(move |request| {
         let api = api.clone();
-        async move { Ok::<Answer, Infallible>(api.answer(request, times.body).await) }
+        async move { Ok::<ApiResponse, Infallible>(api.answer(request, times.body).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

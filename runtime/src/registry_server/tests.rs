@@ -27,9 +27,9 @@ fn write(path: &Path, text: &str, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-fn options(directory: &Path) -> Options {
+fn options(directory: &Path) -> ServerOptions {
     write(&directory.join("password"), "pa:ss\n", 0o600);
-    Options {
+    ServerOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         store: directory.join("db"),
         user: "admin".into(),
@@ -277,7 +277,7 @@ fn it_does_not_start_with_files_that_others_can_read_or_that_make_no_sense() {
     write(&at("lines"), "a\nb\n", 0o600);
     write(&at("junk"), "junk", 0o600);
     let tls = |certificate: &str, key: &str| Some(TlsFiles { certificate: at(certificate), key: at(key) });
-    type Change<'a> = &'a dyn Fn(&mut Options);
+    type Change<'a> = &'a dyn Fn(&mut ServerOptions);
     let start = |change: Change<'_>| {
         let mut options = options(directory.path());
         change(&mut options);

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::sandbox::ending::{Over, Why};
+use crate::sandbox::engine_limit::EngineLimit;
 use crate::sandbox::meter::LimitReached;
 use wasm_cpi_checks::Check;
 use wasmtime::{FrameInfo, Trap, WasmBacktrace};
@@ -34,13 +35,14 @@ fn cause(error: &wasmtime::Error, why: Option<Why>, method: &str, limits: &Limit
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Failure::guest(format!("called exit({}) in {method} instead of answering; a bug in the guest", exit.0));
     }
-    // wasmtime has no types for these two.
-    let text = format!("{error:#}");
-    if text.contains("fuel allocated for hostcalls has been exhausted") {
-        return Failure::limit("hostcall_mib", limits.hostcall_mib, "the data of one host call");
-    }
-    if text.contains("handle limit exceeded") || text.contains("table has no free keys") {
-        return Failure::limit("handles", limits.handles, "the guest's open resources");
+    match EngineLimit::of(error) {
+        Some(EngineLimit::HostCallData) => {
+            return Failure::limit("hostcall_mib", limits.hostcall_mib, "the data of one host call");
+        }
+        Some(EngineLimit::Handles) => {
+            return Failure::limit("handles", limits.handles, "the guest's open resources");
+        }
+        None => {}
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => Failure::limit("stack_kib", limits.stack_kib, "the guest's recursion"),

@@ -85,7 +85,7 @@ fn is_within(slot: &Slot, wide: &Slot) -> bool {
 
 /// What is pasted must be a grant, and what is printed must be plain.
 fn check_text(policy: &Policy, needs: &Needs) {
-    let missing = policy.missing(needs);
+    let missing = policy.compare_needs(needs);
     for need in &missing.http {
         [&need.id, &need.to, &need.why].into_iter().chain(&need.missing).for_each(|text| assert_printable(text));
         if let Some(line) = &need.grant_line {

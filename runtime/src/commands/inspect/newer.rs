@@ -7,7 +7,7 @@ use super::{Guest, plain_json};
 use crate::commands::cli::Report;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use wasm_cpi_policy::beyond;
+use wasm_cpi_policy::added_needs;
 
 /// One thing that one version wants and the other does not: for programs, and for
 /// people.
@@ -30,7 +30,7 @@ pub(super) fn report(old: &Guest, new: &Guest, as_json: bool) -> Report {
     Report { text, good: more.is_empty() }
 }
 
-/// What `one` wants beyond `other`.
+/// What `one` wants added_needs `other`.
 fn changes(one: &Guest, other: &Guest) -> Vec<Change> {
     let mut found = Vec::new();
     for import in one.imports.iter().filter(|import| other.imports.iter().all(|known| name(known) != name(import))) {
@@ -42,7 +42,7 @@ fn changes(one: &Guest, other: &Guest) -> Vec<Change> {
         let text = format!("answers the method {method}");
         found.push(Change { json: json!({"kind": "method", "name": method}), text });
     }
-    let needs = beyond(one.needs.as_ref(), other.needs.as_ref());
+    let needs = added_needs(one.needs.as_ref(), other.needs.as_ref());
     found.extend(needs.iter().map(|want| Change { json: want.to_json(), text: want.to_string() }));
     found
 }

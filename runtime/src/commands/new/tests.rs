@@ -12,11 +12,11 @@ fn repository() -> TempDir {
     dir
 }
 
-fn options(name: &str, dir: &Path, sdk: Option<PathBuf>) -> Options {
-    Options { name: name.to_owned(), dir: dir.to_owned(), sdk }
+fn options(name: &str, dir: &Path, sdk: Option<PathBuf>) -> NewOptions {
+    NewOptions { name: name.to_owned(), dir: dir.to_owned(), sdk }
 }
 
-fn refusal(options: &Options) -> String {
+fn refusal(options: &NewOptions) -> String {
     new(options).err().unwrap().to_string()
 }
 
@@ -98,10 +98,10 @@ fn the_example_grants_are_what_the_guest_needs_and_no_more() {
         let properties = Properties::merge(properties.as_object().unwrap().clone(), serde_json::Map::new());
         let file = PolicyFile::parse(text(policy)).unwrap();
         let resolved = Policy::resolve(&file, &properties, Some(&needs), &[], allow_local).unwrap();
-        let compared = resolved.missing(&needs);
+        let compared = resolved.compare_needs(&needs);
         assert!(compared.hidden.is_empty() && compared.http.iter().all(|need| need.missing.is_empty()), "{compared:?}");
         let (grant, need) = (&resolved.http[0], &needs.http[0]);
         assert_eq!((resolved.http.len(), needs.http.len(), &grant.paths), (1, 1, &need.paths), "{policy}");
-        assert_eq!(wasm_cpi_policy::Wanted::Only(grant.methods.clone()), need.methods, "{policy}");
+        assert_eq!(wasm_cpi_policy::Restriction::Only(grant.methods.clone()), need.methods, "{policy}");
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// What becomes of a system call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SyscallVerdict {
     Allow,
     /// If one of these matches; else EPERM.
     If(Vec<SeccompRule>),
@@ -21,20 +21,20 @@ pub(super) enum Verdict {
     NotThere,
 }
 
-pub(super) struct Rules(BTreeMap<u32, Verdict>);
+pub(super) struct SyscallRules(BTreeMap<u32, SyscallVerdict>);
 
 type Result<T> = std::result::Result<T, BackendError>;
 
-impl Rules {
-    pub(super) fn new() -> Rules {
-        Rules(BTreeMap::new())
+impl SyscallRules {
+    pub(super) fn new() -> SyscallRules {
+        SyscallRules(BTreeMap::new())
     }
 
-    pub(super) fn sorted(self) -> Vec<(u32, Verdict)> {
+    pub(super) fn sorted(self) -> Vec<(u32, SyscallVerdict)> {
         self.0.into_iter().collect()
     }
 
-    fn add(&mut self, call: c_long, verdict: Verdict) {
+    fn add(&mut self, call: c_long, verdict: SyscallVerdict) {
         // Numbers of system calls are small and positive.
         if let Ok(number) = u32::try_from(call) {
             self.0.insert(number, verdict);
@@ -43,7 +43,7 @@ impl Rules {
 
     fn allow(&mut self, calls: &[c_long]) {
         for call in calls {
-            self.add(*call, Verdict::Allow);
+            self.add(*call, SyscallVerdict::Allow);
         }
     }
 
@@ -56,12 +56,12 @@ impl Rules {
             SeccompRule::new(all.iter().map(condition).collect::<Result<Vec<SeccompCondition>>>()?)
         };
         let rules = any.iter().map(rule).collect::<Result<Vec<SeccompRule>>>()?;
-        self.add(call, Verdict::If(rules));
+        self.add(call, SyscallVerdict::If(rules));
         Ok(())
     }
 }
 
-pub(super) fn of_every_guest(rules: &mut Rules, own_pid: u32) -> Result<()> {
+pub(super) fn of_every_guest(rules: &mut SyscallRules, own_pid: u32) -> Result<()> {
     // Descriptors that are open: pipes of the caller, the audit log, the image, held files.
     rules.allow(&[libc::SYS_read, libc::SYS_write, libc::SYS_writev, libc::SYS_pread64]);
     rules.allow(&[libc::SYS_fstat, libc::SYS_close]);
@@ -110,7 +110,7 @@ pub(super) fn of_every_guest(rules: &mut Rules, own_pid: u32) -> Result<()> {
         | libc::CLONE_NEWNET;
     let thread = bits(libc::CLONE_THREAD);
     rules.allow_if(libc::SYS_clone, &[&[(0, MaskedEq(u64::from(bits(namespaces) | thread)), thread)]])?;
-    rules.add(libc::SYS_clone3, Verdict::NotThere);
+    rules.add(libc::SYS_clone3, SyscallVerdict::NotThere);
     // The name of a thread; the kernel's list of facts about this process.
     const PR_GET_AUXV: u32 = 0x4155_5856;
     rules.allow_if(libc::SYS_prctl, &[&[(0, Eq, bits(libc::PR_SET_NAME))], &[(0, Eq, PR_GET_AUXV)]])?;
@@ -127,7 +127,7 @@ pub(super) fn of_every_guest(rules: &mut Rules, own_pid: u32) -> Result<()> {
     rules.allow_if(libc::SYS_tgkill, &[&[(0, Eq, own_pid)]])
 }
 
-pub(super) fn of_the_network(rules: &mut Rules) -> Result<()> {
+pub(super) fn of_the_network(rules: &mut SyscallRules) -> Result<()> {
     // No raw sockets, and no protocol beside TCP and UDP: Landlock's ports say
     // nothing about the others, of which MPTCP reaches the same servers.
     let family = |family: i32, kind: i32| [(0, Eq, bits(family)), (1, MaskedEq(0xf), bits(kind)), (2, Le, 17)];

@@ -1,7 +1,7 @@
 //! The filter, run by a machine of its own: the few instructions that a filter
 //! may use.
 
-use super::calls::{Rules, Verdict, of_every_guest, of_the_network};
+use super::calls::{SyscallRules, SyscallVerdict, of_every_guest, of_the_network};
 use super::*;
 use libc::c_long;
 use proptest::prelude::*;
@@ -154,7 +154,7 @@ fn without_a_grant_there_is_no_socket_at_all() {
     let allowed = |program: &[sock_filter]| {
         (0..600).filter(|number| run(program, THIS, *number, &[2, STREAM, 0]) != EPERM).collect::<Vec<u32>>()
     };
-    let mut rules = Rules::new();
+    let mut rules = SyscallRules::new();
     of_the_network(&mut rules).unwrap();
     for (number, _) in rules.sorted() {
         assert_eq!(run(&without, THIS, number, &[2, STREAM, 0]), EPERM, "{number}");
@@ -175,13 +175,13 @@ fn the_tree_is_not_longer_than_the_kernel_takes() {
 }
 
 /// Straight from the table, without any program.
-fn expected(rules: &[(u32, Verdict)], number: u32, first: u32) -> u32 {
+fn expected(rules: &[(u32, SyscallVerdict)], number: u32, first: u32) -> u32 {
     match rules.iter().find(|(known, _)| *known == number) {
         None => EPERM,
-        Some((_, Verdict::Allow)) => ALLOW,
-        Some((_, Verdict::NotThere)) => ENOSYS,
+        Some((_, SyscallVerdict::Allow)) => ALLOW,
+        Some((_, SyscallVerdict::NotThere)) => ENOSYS,
         // The rules below have one condition: the first argument is 7.
-        Some((_, Verdict::If(rules))) => {
+        Some((_, SyscallVerdict::If(rules))) => {
             if first == 7 && !rules.is_empty() {
                 ALLOW
             } else {
@@ -200,10 +200,10 @@ proptest! {
             let seven = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, 7).unwrap();
             vec![SeccompRule::new(vec![seven]).unwrap(); count]
         };
-        let rules: Vec<(u32, Verdict)> = table.into_iter().map(|(number, kind)| (number, match kind {
-            0..30 => Verdict::Allow,
-            30..40 => Verdict::NotThere,
-            more => Verdict::If(sevens(more - 40)),
+        let rules: Vec<(u32, SyscallVerdict)> = table.into_iter().map(|(number, kind)| (number, match kind {
+            0..30 => SyscallVerdict::Allow,
+            30..40 => SyscallVerdict::NotThere,
+            more => SyscallVerdict::If(sevens(more - 40)),
         })).collect();
         let program = tree::program(THIS, rules.clone());
         for number in 0..125 {
@@ -214,7 +214,7 @@ proptest! {
 
 #[test]
 fn every_rule_has_a_number() {
-    let mut rules = Rules::new();
+    let mut rules = SyscallRules::new();
     of_every_guest(&mut rules, PID).unwrap();
     let numbers: Vec<u32> = rules.sorted().into_iter().map(|(number, _)| number).collect();
     assert!(numbers.len() > 30 && numbers.iter().all(|number| *number < 600), "{numbers:?}");

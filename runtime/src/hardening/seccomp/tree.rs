@@ -5,7 +5,7 @@
 //! `seccompiler` writes it, that takes a tenth of a whole call; in a tree next
 //! to nothing. Conditions on arguments are compiled by `seccompiler` all the same.
 
-use super::calls::Verdict;
+use super::calls::SyscallVerdict;
 use libc::{BPF_ABS, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
 use seccompiler::{BpfProgram, SeccompAction, sock_filter};
 
@@ -16,12 +16,12 @@ const ARCHITECTURE: u32 = 4;
 /// Numbers from here on, up to the next such.
 struct Span {
     from: u32,
-    verdict: Option<Verdict>,
+    verdict: Option<SyscallVerdict>,
 }
 
 /// `rules` by number, each at most once; other numbers, and those of another
 /// architecture, get EPERM.
-pub(super) fn program(architecture: u32, rules: Vec<(u32, Verdict)>) -> BpfProgram {
+pub(super) fn program(architecture: u32, rules: Vec<(u32, SyscallVerdict)>) -> BpfProgram {
     let mut program = vec![
         instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, ARCHITECTURE),
         instruction(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, architecture),
@@ -33,7 +33,7 @@ pub(super) fn program(architecture: u32, rules: Vec<(u32, Verdict)>) -> BpfProgr
 }
 
 /// Without gaps, neighbours with the same plain verdict joined.
-fn spans(rules: Vec<(u32, Verdict)>) -> Vec<Span> {
+fn spans(rules: Vec<(u32, SyscallVerdict)>) -> Vec<Span> {
     let mut spans = vec![Span { from: 0, verdict: None }];
     for (number, verdict) in rules {
         match spans.last_mut() {
@@ -43,7 +43,8 @@ fn spans(rules: Vec<(u32, Verdict)>) -> Vec<Span> {
         }
         spans.push(Span { from: number + 1, verdict: None });
     }
-    let joined = |a: &mut Span, b: &mut Span| a.verdict == b.verdict && !matches!(a.verdict, Some(Verdict::If(_)));
+    let joined =
+        |a: &mut Span, b: &mut Span| a.verdict == b.verdict && !matches!(a.verdict, Some(SyscallVerdict::If(_)));
     spans.dedup_by(|later, earlier| joined(earlier, later));
     spans
 }
@@ -71,12 +72,12 @@ fn tree(spans: &[Span], program: &mut BpfProgram) {
     tree(after, program);
 }
 
-fn leaf(verdict: Option<&Verdict>, program: &mut BpfProgram) {
+fn leaf(verdict: Option<&SyscallVerdict>, program: &mut BpfProgram) {
     match verdict {
         None => program.push(refuse(libc::EPERM)),
-        Some(Verdict::Allow) => program.push(answer(SeccompAction::Allow)),
-        Some(Verdict::NotThere) => program.push(refuse(libc::ENOSYS)),
-        Some(Verdict::If(rules)) => {
+        Some(SyscallVerdict::Allow) => program.push(answer(SeccompAction::Allow)),
+        Some(SyscallVerdict::NotThere) => program.push(refuse(libc::ENOSYS)),
+        Some(SyscallVerdict::If(rules)) => {
             for rule in rules {
                 // Goes on behind the answer where it does not match.
                 program.extend(BpfProgram::from(rule.clone()));

@@ -122,12 +122,12 @@ impl Trouble {
             return self.tls(&tls).after_sending();
         }
         let what = innermost(error);
-        let broken = io_error(error).is_some() || what.contains("closed before message completed");
-        if broken {
+        let http = hyper_error(error);
+        if io_error(error).is_some() || http.is_some_and(hyper::Error::is_incomplete_message) {
             let what = format!("the connection ended before an answer came ({what}); look at the server's log");
             return self.error(HttpErrorKind::Protocol, "iaas", what).after_sending();
         }
-        if what.contains("too large") {
+        if http.is_some_and(hyper::Error::is_parse_too_large) {
             let what = "its head is too large or has too many headers (`limits.http_headers`, `limits.header_kib`)";
             return self.protocol(what).after_sending();
         }
@@ -165,7 +165,8 @@ impl Trouble {
             return self.tls(&tls);
         }
         let cut = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::ConnectionAborted];
-        if what.contains("end of file") || io_error(error).is_some_and(|kind| cut.contains(&kind)) {
+        let incomplete = hyper_error(error).is_some_and(hyper::Error::is_incomplete_message);
+        if incomplete || io_error(error).is_some_and(|kind| cut.contains(&kind)) {
             let what = "the connection ended before the answer was complete; what came was thrown away";
             return self.error(HttpErrorKind::Truncated, "iaas", what);
         }
@@ -196,6 +197,10 @@ fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
         }
         other => quoted(&other.to_string()),
     })
+}
+
+fn hyper_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a hyper::Error> {
+    chain(error).find_map(|cause| cause.downcast_ref())
 }
 
 fn io_error(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {

@@ -4,7 +4,7 @@
 use super::{Gate, HttpEvent};
 use crate::net::client::basic_auth;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
-use crate::net::headers::{Rules, secret_value};
+use crate::net::headers::{HeaderRules, secret_value};
 use crate::net::login::Session;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
@@ -29,7 +29,7 @@ pub(super) fn guarded(grant: &Grant) -> bool {
 }
 
 impl Gate {
-    pub(super) fn rules<'a>(&'a self, grant: &'a Grant, method: &Method, destination: &Destination) -> Rules<'a> {
+    pub(super) fn rules<'a>(&'a self, grant: &'a Grant, method: &Method, destination: &Destination) -> HeaderRules<'a> {
         let auth = match &grant.auth {
             None => None,
             Some(Auth::Basic { .. } | Auth::Bearer(_)) => Some("authorization"),
@@ -43,7 +43,7 @@ impl Gate {
             Place::Cookie(_) => Some("cookie"),
             _ => None,
         });
-        Rules { grant: &grant.id, secrets: guarded(grant), auth, slots: slots.collect() }
+        HeaderRules { grant: &grant.id, secrets: guarded(grant), auth, slots: slots.collect() }
     }
 
     /// Of what such an answer hands out: the job's, if any credential of the job

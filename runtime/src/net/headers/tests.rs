@@ -66,8 +66,8 @@ fn too_many_or_too_large_headers_reach_their_limit() {
     check(&many[..3], &limits).unwrap();
 }
 
-fn rules(secrets: bool) -> Rules<'static> {
-    Rules { grant: "compute", secrets, auth: secrets.then_some("x-key"), slots: vec!["x-slot"] }
+fn rules(secrets: bool) -> HeaderRules<'static> {
+    HeaderRules { grant: "compute", secrets, auth: secrets.then_some("x-key"), slots: vec!["x-slot"] }
 }
 
 #[test]

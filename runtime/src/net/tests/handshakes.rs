@@ -2,7 +2,7 @@ use super::run;
 use super::server::{Server, answer};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
-use crate::net::tls::{ClientCertificate, TlsSettings, client_config};
+use crate::net::tls::{ClientIdentity, TlsSettings, client_config};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, date_time_ymd};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -142,7 +142,7 @@ fn a_client_certificate_is_shown_where_configured() {
     let server = hello(server_config(&certificate, &key, Some(&clients)));
     let (own, own_key) = clients.issue("cpi", 2999);
     let (chain, own_key) = (own.pem(), Secret::new(own_key.serialize_pem()));
-    let client = Some(ClientCertificate { chain: &chain, key: &own_key });
+    let client = Some(ClientIdentity { chain: &chain, key: &own_key });
     let received = get(&server, "api.test", &TlsSettings { ca: Some(&ca), client, pins: &[] });
     assert_eq!(received.ok().unwrap().body, b"hello");
     // TLS 1.3 tells the client only after the request is on its way.

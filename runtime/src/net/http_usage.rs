@@ -21,7 +21,7 @@ pub struct NetUsage {
 }
 
 #[derive(Default)]
-pub(super) struct Record(Mutex<State>);
+pub(super) struct HttpUsage(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -65,7 +65,7 @@ impl Change {
     }
 }
 
-impl Record {
+impl HttpUsage {
     /// One more request, if there may be one.
     pub(super) fn begin(&self, limits: &Limits) -> Result<(), HttpError> {
         let mut state = self.lock();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_may_have_changed_something_is_told_until_it_is_known_that_it_did_not() {
-        let record = Record::default();
+        let record = HttpUsage::default();
         for outcome in [
             Outcome::Answered(201),
             Outcome::Answered(404),

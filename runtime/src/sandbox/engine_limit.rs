@@ -1,0 +1,39 @@
+//! The limits that the engine itself enforces, told from its errors.
+//!
+//! wasmtime has a type for one of these errors only. The two others are a private type
+//! and a plain text, so this is the one place that compares texts: with the whole text,
+//! and with a test for each that provokes the error, so that a new wasmtime cannot
+//! change them unnoticed (`tests/it/limits.rs`).
+
+use wasmtime::component::ResourceTableError;
+
+/// A limit that the engine enforces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineLimit {
+    /// The data of one host call, `hostcall_mib`.
+    HostCallData,
+    /// The resources that are open at once, `handles`.
+    Handles,
+}
+
+const HOST_CALL_DATA: &str =
+    "too much data is being copied between the host and the guest: fuel allocated for hostcalls has been exhausted";
+
+const HANDLES: [&str; 2] = [
+    "cannot allocate another handle: store handle limit exceeded",
+    "cannot lend resource: store handle limit exceeded",
+];
+
+impl EngineLimit {
+    /// Returns the limit that an error of the engine is about, if it is about one.
+    pub fn of(error: &wasmtime::Error) -> Option<EngineLimit> {
+        if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
+            return Some(EngineLimit::Handles);
+        }
+        let cause = error.root_cause().to_string();
+        if cause == HOST_CALL_DATA {
+            return Some(EngineLimit::HostCallData);
+        }
+        HANDLES.contains(&cause.as_str()).then_some(EngineLimit::Handles)
+    }
+}
