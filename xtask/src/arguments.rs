@@ -34,12 +34,10 @@ The two to begin with:
                      every reader of hostile bytes, or of one of them, for a
                      minute or N; needs a C++ compiler
 
-  bench [--quick|--order]
+  bench [--quick]
                      Measure the runtime beside native programs in one run: what a
                      call costs from nothing, HTTPS, many at once, images, growth.
                      Wants a quiet machine; `--quick` takes less than two minutes.
-                     `--order` measures nothing: it writes runtime/hot.order, the
-                     functions that calls run, for the linker to lay side by side
 
 On the way there:
   setup              Install what building guests needs, or say what is missing
@@ -168,8 +166,6 @@ pub(crate) struct Fuzz {
 pub(crate) enum Bench {
     Full,
     Quick,
-    /// The list of functions alone.
-    Order,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -225,8 +221,7 @@ fn bench(words: &[String]) -> Result<Task, String> {
     match words {
         [] => Ok(Task::Bench(Bench::Full)),
         [flag] if flag == "--quick" => Ok(Task::Bench(Bench::Quick)),
-        [flag] if flag == "--order" => Ok(Task::Bench(Bench::Order)),
-        _ => Err("`bench` takes `--quick`, `--order` or nothing".to_owned()),
+        _ => Err("`bench` takes `--quick` or nothing".to_owned()),
     }
 }
 

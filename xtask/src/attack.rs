@@ -14,9 +14,6 @@ use crate::steps::Steps;
 use anyhow::Result;
 use std::path::Path;
 
-/// Names the probe of attacks, which has all at hand that any guest may import.
-const PROBE: &str = "WASM_CPI_PROBE";
-
 /// What makes namespaces and joins them, by the package that has it.
 const TOOLS: [(&str, &str); 3] = [("ip", "iproute2"), ("unshare", "util-linux"), ("mount", "mount")];
 
@@ -42,5 +39,5 @@ pub(crate) fn corpus(repo: &Repo, dist: &Path, words: &[String]) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "tests", "--bin", "attack"]))?;
     let mut attack = command::new(repo.built("attack"));
-    command::run(attack.args(words).env(build::DIST, dist).env(PROBE, format!("{}.wasm", build::WITH_WASI)))
+    command::run(attack.args(words).env(build::DIST, dist))
 }

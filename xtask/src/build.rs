@@ -10,16 +10,13 @@ use crate::guest;
 use crate::repo::Repo;
 use crate::setup::{self, Toolchain};
 use crate::steps::{Steps, joined};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use std::thread;
 
 /// Crates of the guests' workspace that are guests; each becomes `target/dist/<name>.wasm`.
 pub(crate) const GUESTS: [&str; 2] = ["probe", "openstack"];
-
-/// The probe once more, as other toolchains than ours would link it.
-pub(crate) const WITH_WASI: &str = "probe-wasi";
 
 /// The tool, with the compiler.
 pub(crate) const TOOL: &str = "wasm-cpi";
@@ -29,10 +26,6 @@ pub(crate) const HOT: &str = "wasm-cpi-run";
 
 /// Optimised as a whole: a process per call lives on few pages and short paths.
 pub(crate) const WHOLE: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
-
-/// The functions that calls run, by their names to the linker, which lays them side
-/// by side: `cargo xtask bench --order` writes it. A name that is gone is passed over.
-pub(crate) const ORDER: &str = "runtime/hot.order";
 
 /// Where tests find the binaries and guests.
 pub(crate) const DIST: &str = "WASM_CPI_DIST";
@@ -68,11 +61,6 @@ fn tool(repo: &Repo) -> Result<()> {
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("rustc");
     cargo.args(["--release", "--package", "wasm-cpi", "--bin", HOT]).args(WHOLE);
-    // Of the root directory, where the linker runs: a full path would be part of what is built.
-    if repo.links_with_lld()? {
-        let order = format!("link-arg=-Wl,--symbol-ordering-file={ORDER},--no-warn-symbol-ordering");
-        cargo.args(["-C", &order]);
-    }
     command::run(&mut cargo)?;
     publish(&repo.dist(), &repo.built(HOT), HOT, 0o755)
 }
@@ -89,7 +77,7 @@ pub(crate) fn holes(repo: &Repo) -> Result<()> {
         let left = repo.built(program);
         fs::remove_file(&left).with_context(|| format!("{} cannot be removed", left.display()))?;
     }
-    for guest in GUESTS.into_iter().chain([WITH_WASI]) {
+    for guest in GUESTS {
         let file = format!("{guest}.wasm");
         files::copy(&repo.dist().join(&file), &repo.holes().join(&file), 0o644)?;
     }
@@ -97,26 +85,10 @@ pub(crate) fn holes(repo: &Repo) -> Result<()> {
 }
 
 fn guests(repo: &Repo, toolchain: &Toolchain) -> Result<()> {
-    // It wants other features of the SDK, which one invocation would unify.
-    for some in [&GUESTS[..], &[WITH_WASI]] {
-        let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
-        command::run(cargo.args(some.iter().flat_map(|guest| ["--package", guest])))?;
-    }
-    if matches!(toolchain, Toolchain::Debian { .. }) {
-        GUESTS.into_iter().try_for_each(|guest| without_files(&guest::built(repo, guest)))?;
-    }
-    for guest in GUESTS.into_iter().chain([WITH_WASI]) {
-        publish(&repo.dist(), &guest::built(repo, &guest.replace('-', "_")), &format!("{guest}.wasm"), 0o644)?;
-    }
-    Ok(())
-}
-
-/// With this libc the SDK keeps WASI's files out of a guest, which then starts faster.
-fn without_files(guest: &Path) -> Result<()> {
-    const FILES: &[u8] = b"wasi:filesystem/";
-    let bytes = fs::read(guest).with_context(|| format!("{} cannot be read", guest.display()))?;
-    if bytes.windows(FILES.len()).any(|window| window == FILES) {
-        bail!("{} imports WASI's files, which guests/sdk/src/system.rs is there to prevent", guest.display());
+    let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
+    command::run(cargo.args(GUESTS.iter().flat_map(|guest| ["--package", guest])))?;
+    for guest in GUESTS {
+        publish(&repo.dist(), &guest::built(repo, guest), &format!("{guest}.wasm"), 0o644)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use crate::command;
 use anyhow::{Context, Result};
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 pub(crate) struct Repo {
@@ -72,14 +72,6 @@ impl Repo {
         let mut cargo = command::new("cargo");
         cargo.current_dir(self.guests()).args([subcommand, "--target-dir"]).arg(self.guests().join("target"));
         cargo
-    }
-
-    /// Whether rustc links with the linker that it brings along.
-    pub(crate) fn links_with_lld(&self) -> Result<bool> {
-        let sysroot = command::read(command::new("rustc").args(["--print", "sysroot"]))?;
-        let lld = Path::new(&sysroot).join("lib/rustlib").join(&self.triple).join("bin/gcc-ld/ld.lld");
-        // Its own choice on this target alone.
-        Ok(self.triple == "x86_64-unknown-linux-gnu" && lld.exists())
     }
 }
 
