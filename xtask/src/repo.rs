@@ -80,16 +80,22 @@ fn host_triple(version: &str) -> Option<&str> {
     version.lines().find_map(|line| line.strip_prefix("host: ")).map(str::trim)
 }
 
-/// A static, non-relocatable binary starts fastest and needs no libc of a certain
-/// age. Every library carries its bitcode, so that the hot binary can be optimised
-/// as a whole from the very libraries that all others link as they are. A static
-/// program cannot ask its C library whether it knows `getrandom`, and would open
-/// files instead: every kernel that we run on has it.
-fn static_flags(triple: &str) -> Option<&'static str> {
-    triple.contains("-linux-").then_some(concat!(
-        "-C target-feature=+crt-static -C relocation-model=static -C embed-bitcode=yes",
-        " --cfg getrandom_backend=\"linux_getrandom\"",
-    ))
+/// Where the kernel loads a shipped program: `static` is linked to fixed addresses
+/// and starts fastest, `pie` (a static position-independent program) gets random ones.
+const RELOCATION_MODEL: &str = "static";
+
+/// The flags of the shipped programs, which plain cargo does without. A static
+/// binary needs no libc of a certain age. Every library carries its bitcode, so that
+/// the hot binary can be optimised as a whole from the very libraries that all others
+/// link as they are. A static program cannot ask its C library whether it knows
+/// `getrandom`, and would open files instead: every kernel that we run on has it.
+fn static_flags(triple: &str) -> Option<String> {
+    triple.contains("-linux-").then(|| {
+        format!(
+            "-C target-feature=+crt-static -C relocation-model={RELOCATION_MODEL} -C embed-bitcode=yes \
+             --cfg getrandom_backend=\"linux_getrandom\""
+        )
+    })
 }
 
 /// The variable through which cargo takes flags for one target.
