@@ -14,7 +14,10 @@ The two to begin with:
   demo               Set up, build, and play a deployment on a simulated OpenStack,
                      call by call as the Director makes them: result and time
   test [OPTIONS]     Set up, build, and run everything that must be green
-      --only PART    lint    tidy, format, clippy, dependencies
+      --quick        Between two edits: tidy, format, unit tests, and integration
+                     tests on the simulator with programs that are not optimised;
+                     the last lines list what it leaves out
+      --only PART    lint    tidy, format, clippy, documentation, dependencies
                      unit    unit tests of runtime and xtask
                      guests  unit tests of the guests, natively
                      it      integration tests against the built binaries, on the
@@ -149,6 +152,7 @@ pub(crate) struct Release {
 /// What to test, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Test {
+    pub(crate) quick: bool,
     pub(crate) only: Option<Part>,
     pub(crate) without_openstack: bool,
     /// For the test programs.
@@ -349,6 +353,7 @@ fn test(words: &[String]) -> Result<Task, String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
+            "--quick" => test.quick = true,
             "--only" => test.only = Some(part(words.next().map(String::as_str))?),
             "--without" => match words.next().map(String::as_str) {
                 Some("openstack") => test.without_openstack = true,
@@ -357,6 +362,9 @@ fn test(words: &[String]) -> Result<Task, String> {
             "--" => test.rest = words.by_ref().cloned().collect(),
             other => return Err(format!("`test` does not know `{other}`; a filter goes after `--`")),
         }
+    }
+    if test.quick && (test.only.is_some() || test.without_openstack) {
+        return Err("`--quick` chooses what to run: leave `--only` and `--without` out".to_owned());
     }
     Ok(Task::Test(test))
 }

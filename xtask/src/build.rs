@@ -27,6 +27,10 @@ pub(crate) const HOT: &str = "wasm-cpi-run";
 /// Optimised as a whole: a process per call lives on few pages and short paths.
 pub(crate) const WHOLE: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
 
+/// Of programs for tests: dependencies as they ship, and little time spent on
+/// optimising our own code.
+const QUICK_TO_BUILD: [&str; 2] = ["--config", "profile.release.package.wasm-cpi.opt-level=1"];
+
 /// Where tests find the binaries and guests.
 pub(crate) const DIST: &str = "WASM_CPI_DIST";
 
@@ -42,11 +46,16 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
 
 /// Set-up and build, as the first steps of whatever needs the binaries.
 pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
+    programs_and(repo, steps, &GUESTS)
+}
+
+/// Both programs and some of the guests.
+pub(crate) fn programs_and(repo: &Repo, steps: &mut Steps, wanted: &[&str]) -> Result<()> {
     let toolchain = steps.need("set-up", || setup::run(repo))?;
     steps.need("build the tool", || tool(repo))?;
     thread::scope(|threads| {
         // To optimise as a whole takes one core; they have a compiler and a directory of their own.
-        let guests = threads.spawn(|| guests(repo, &toolchain));
+        let guests = threads.spawn(|| guests(repo, &toolchain, wanted, &repo.dist()));
         let hot = steps.need("build the hot binary", || hot(repo));
         steps.need("build the guests, what was left of it", || joined(guests)).and(hot)
     })
@@ -65,17 +74,13 @@ fn hot(repo: &Repo) -> Result<()> {
     publish(&repo.dist(), &repo.built(HOT), HOT, 0o755)
 }
 
-/// Both programs with every named check switchable. They lie apart from those
-/// that ship, and none is left where Cargo built it, under a name that ships.
+/// Both programs with every named check switchable, for tests of the tests.
 pub(crate) fn holes(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler,holes", "--bins"]);
-    // Dependencies as they ship, and no time spent on optimising the rest.
-    command::run(cargo.args(["--config", "profile.release.package.wasm-cpi.opt-level=1"]))?;
+    command::run(cargo.args(QUICK_TO_BUILD))?;
     for program in [TOOL, HOT] {
-        publish(&repo.holes(), &repo.built(program), program, 0o755)?;
-        let left = repo.built(program);
-        fs::remove_file(&left).with_context(|| format!("{} cannot be removed", left.display()))?;
+        set_aside(repo, program, &repo.holes())?;
     }
     for guest in GUESTS {
         let file = format!("{guest}.wasm");
@@ -84,13 +89,35 @@ pub(crate) fn holes(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-fn guests(repo: &Repo, toolchain: &Toolchain) -> Result<()> {
+/// Both programs and all guests for tests between two edits.
+pub(crate) fn quick(repo: &Repo, steps: &mut Steps) -> Result<()> {
+    let toolchain = steps.need("set-up", || setup::run(repo))?;
+    for (program, features) in [(TOOL, "compiler"), (HOT, "")] {
+        steps.need(&format!("build {program}, hardly optimised"), || {
+            let mut cargo = repo.cargo_static("build");
+            cargo.args(["--release", "--package", "wasm-cpi", "--features", features, "--bin", program]);
+            command::run(cargo.args(QUICK_TO_BUILD))?;
+            set_aside(repo, program, &repo.quick())
+        })?;
+    }
+    steps.need("build the guests", || guests(repo, &toolchain, &GUESTS, &repo.quick()))
+}
+
+fn guests(repo: &Repo, toolchain: &Toolchain, wanted: &[&str], to: &Path) -> Result<()> {
     let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
-    command::run(cargo.args(GUESTS.iter().flat_map(|guest| ["--package", guest])))?;
-    for guest in GUESTS {
-        publish(&repo.dist(), &guest::built(repo, guest), &format!("{guest}.wasm"), 0o644)?;
+    command::run(cargo.args(wanted.iter().flat_map(|guest| ["--package", guest])))?;
+    for guest in wanted {
+        publish(to, &guest::built(repo, guest), &format!("{guest}.wasm"), 0o644)?;
     }
     Ok(())
+}
+
+/// Publishes a program that does not ship. None is left where Cargo built it, under
+/// a name that ships.
+fn set_aside(repo: &Repo, program: &str, to: &Path) -> Result<()> {
+    let built = repo.built(program);
+    publish(to, &built, program, 0o755)?;
+    fs::remove_file(&built).with_context(|| format!("{} cannot be removed", built.display()))
 }
 
 fn publish(dist: &Path, built: &Path, name: &str, mode: u32) -> Result<()> {

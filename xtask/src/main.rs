@@ -22,6 +22,7 @@ mod job;
 mod release;
 mod repo;
 mod setup;
+mod skips;
 mod steps;
 mod suite;
 mod tidy;

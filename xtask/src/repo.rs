@@ -39,6 +39,11 @@ impl Repo {
         self.root.join("target/dist")
     }
 
+    /// Programs that are quick to build and not for use, and the guests: for `cargo xtask test --quick`.
+    pub(crate) fn quick(&self) -> PathBuf {
+        self.root.join("target/dist-quick")
+    }
+
     /// The same programs with checks that can be turned off: for tests of the tests alone.
     pub(crate) fn holes(&self) -> PathBuf {
         self.root.join("target/dist-holes")
