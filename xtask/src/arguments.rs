@@ -46,7 +46,8 @@ On the way there:
   setup              Install what building guests needs, or say what is missing
   build              Build both binaries and all guests into target/dist
   guest DIR          Build the guest crate in DIR, like one that `wasm-cpi new`
-                     wrote, and print the path of the .wasm file
+                     wrote, also where rustup's wasm32-wasip2 cannot be installed,
+                     and print the path of the .wasm file
   job OUT [OPTIONS]  Lay out a CPI job that a Director or the CLI can run as
                      OUT/bin/cpi. An existing job keeps its configuration; only
                      programs, script, guest and the guest's pin are renewed
