@@ -15,6 +15,7 @@ mod cloud;
 mod command;
 mod demo;
 mod deny;
+mod features;
 mod files;
 mod fuzz;
 mod guest;

@@ -12,6 +12,7 @@ use crate::attack;
 use crate::build;
 use crate::command;
 use crate::deny;
+use crate::features;
 use crate::fuzz;
 use crate::release::render;
 use crate::repo::Repo;
@@ -126,6 +127,7 @@ fn lint(repo: &Repo, steps: &mut Steps, deny: ScopedJoinHandle<'_, Result<PathBu
     steps.check("documentation", || {
         command::run(repo.cargo("doc").arg("--no-deps").env("RUSTDOCFLAGS", "--deny warnings"))
     });
+    steps.check("features of the hot program", || features::check(repo));
     let Ok(deny) = steps.need("cargo-deny, what was left of its build", || joined(deny)) else { return };
     for (name, manifest) in MANIFESTS {
         steps.check(&format!("dependencies: {name}"), || deny::dependencies(repo, &deny, manifest));
