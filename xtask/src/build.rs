@@ -18,14 +18,17 @@ use std::thread;
 /// Crates of the guests' workspace that are guests; each becomes `target/dist/<name>.wasm`.
 pub(crate) const GUESTS: [&str; 2] = ["probe", "openstack"];
 
-/// The tool, with the compiler.
+/// The tool, with the compiler: a program and its package.
 pub(crate) const TOOL: &str = "wasm-cpi";
 
-/// What runs a call, without it.
+/// What runs a call, without it: a program and its package.
 pub(crate) const HOT: &str = "wasm-cpi-run";
 
 /// Optimised as a whole: a process per call lives on few pages and short paths.
 pub(crate) const WHOLE: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
+
+/// Makes every named check switchable in both programs.
+pub(crate) const HOLES_FEATURES: &str = "wasm-cpi/holes,wasm-cpi-run/holes";
 
 /// Of programs for tests: dependencies as they ship, and little time spent on
 /// optimising our own code.
@@ -63,13 +66,13 @@ pub(crate) fn programs_and(repo: &Repo, steps: &mut Steps, wanted: &[&str]) -> R
 
 fn tool(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
-    command::run(cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler", "--bin", TOOL]))?;
+    command::run(cargo.args(["--release", "--package", TOOL]))?;
     publish(&repo.dist(), &repo.built(TOOL), TOOL, 0o755)
 }
 
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("rustc");
-    cargo.args(["--release", "--package", "wasm-cpi", "--bin", HOT]).args(WHOLE);
+    cargo.args(["--release", "--package", HOT]).args(WHOLE);
     command::run(&mut cargo)?;
     publish(&repo.dist(), &repo.built(HOT), HOT, 0o755)
 }
@@ -77,7 +80,7 @@ fn hot(repo: &Repo) -> Result<()> {
 /// Both programs with every named check switchable, for tests of the tests.
 pub(crate) fn holes(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
-    cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler,holes", "--bins"]);
+    cargo.args(["--release", "--package", TOOL, "--package", HOT, "--features", HOLES_FEATURES, "--bins"]);
     command::run(cargo.args(QUICK_TO_BUILD))?;
     for program in [TOOL, HOT] {
         set_aside(repo, program, &repo.holes())?;
@@ -92,11 +95,10 @@ pub(crate) fn holes(repo: &Repo) -> Result<()> {
 /// Both programs and all guests for tests between two edits.
 pub(crate) fn quick(repo: &Repo, steps: &mut Steps) -> Result<()> {
     let toolchain = steps.need("set-up", || setup::run(repo))?;
-    for (program, features) in [(TOOL, "compiler"), (HOT, "")] {
+    for program in [TOOL, HOT] {
         steps.need(&format!("build {program}, hardly optimised"), || {
             let mut cargo = repo.cargo_static("build");
-            cargo.args(["--release", "--package", "wasm-cpi", "--features", features, "--bin", program]);
-            command::run(cargo.args(QUICK_TO_BUILD))?;
+            command::run(cargo.args(["--release", "--package", program]).args(QUICK_TO_BUILD))?;
             set_aside(repo, program, &repo.quick())
         })?;
     }

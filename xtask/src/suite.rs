@@ -114,12 +114,12 @@ fn lint(repo: &Repo, steps: &mut Steps, deny: ScopedJoinHandle<'_, Result<PathBu
     format_and_tidy(repo, steps);
     steps.check("clippy: runtime", || {
         // All there is: the next step sees what it would be without.
-        let features = "wasm-cpi/compiler,wasm-cpi/holes,fuzz/engine";
+        let features = format!("{},fuzz/engine", build::HOLES_FEATURES);
         let mut cargo = repo.cargo("clippy");
-        command::run(cargo.args(["--workspace", "--features", features, "--all-targets"]).args(DENY_WARNINGS))
+        command::run(cargo.args(["--workspace", "--features", &features, "--all-targets"]).args(DENY_WARNINGS))
     });
     steps.check("clippy: runtime without compiler and holes", || {
-        command::run(repo.cargo("clippy").args(["--package", "wasm-cpi"]).args(DENY_WARNINGS))
+        command::run(repo.cargo("clippy").args(["--package", build::HOT]).args(DENY_WARNINGS))
     });
     steps.check("clippy: guests", || {
         command::run(repo.cargo_guests("clippy").args(["--workspace", "--all-targets"]).args(DENY_WARNINGS))
