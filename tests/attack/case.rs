@@ -4,7 +4,7 @@
 use crate::world::{Served, World, named};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tests::users;
+use tests::skip;
 
 pub(crate) type Try = Box<dyn Fn(&World) -> Result<(), String> + Send + Sync>;
 
@@ -68,7 +68,7 @@ impl Case {
     /// Why it did not hold. The harness panics where a client of ours would choke.
     pub(crate) fn run(&self, world: &World) -> Result<Held, String> {
         world.spoken_to()?;
-        users::skipped();
+        skip::take_reasons();
         catch_unwind(AssertUnwindSafe(|| (self.attempt)(world))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             Err(text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned())
@@ -78,7 +78,7 @@ impl Case {
         if contacts.iter().any(|contact| forbidden(&contact)) {
             return Err(format!("spoke to {contacts:?}, and may to {:?}", self.contacts.unwrap_or_default()));
         }
-        match users::skipped() {
+        match skip::take_reasons() {
             skipped if skipped.is_empty() => Ok(Held::Yes),
             skipped if rustix::process::geteuid().is_root() => Err(format!("root skipped {}", skipped.join(", "))),
             skipped => Ok(Held::Skipped(skipped.join(", "))),

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+use tests::skip;
 
 /// All protocols, in network order.
 const EVERYTHING: u32 = (0x0003_u16).to_be() as u32;
@@ -62,7 +63,7 @@ impl Trace {
         // Only root of the machine gets as much as it likes.
         if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(|error| failed(&error))?;
-            eprintln!("attack: not root, so packets wait in net.core.rmem_max bytes only, and some could be missed");
+            skip("root", "packets wait in net.core.rmem_max bytes only, and some could be missed");
         }
         let marker = UdpSocket::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
         let trace = Trace { seen: Arc::default(), marker: Arc::new(marker) };

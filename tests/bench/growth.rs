@@ -1,22 +1,19 @@
-//! How a call's time grows with what grows: its request, its module, the cache,
-//! the policy.
+//! How a call's time grows with what grows: its request, its module, the cache.
 
 use crate::Bench;
 use crate::program::Program;
 use crate::report::{Bar, Report};
 use crate::rounds::{interleaved, ratio};
 use crate::starts::{call, create_vm};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
-use tests::servers::grant;
 use tests::{Job, dist, hostile};
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
     requests(bench, report)?;
     modules(bench, report)?;
-    caches(bench, report)?;
-    policies(bench, report)
+    caches(bench, report)
 }
 
 /// Measures all of them in turns: their sizes, with their times.
@@ -83,19 +80,5 @@ fn caches(bench: &Bench, report: &mut Report) -> Result<(), String> {
     }
     let times = curve(bench, "cache", &programs, report)?;
     report.figure("cache with 200 guests, by one with 1", ratio(times[2], times[0]), "x", Bar::AtMost(1.1));
-    Ok(())
-}
-
-fn policies(bench: &Bench, report: &mut Report) -> Result<(), String> {
-    let vm = bench.write("policies.json", create_vm(json!({})).to_string());
-    let jobs = [1, 30, 1000].map(|grants| {
-        let grants: Vec<Value> =
-            (0..grants).map(|at| grant(&format!("grant-{at}"), &format!("https://api-{at}.example.org"))).collect();
-        (grants.len(), Job::default().policy(json!({"version": 1, "http": grants})))
-    });
-    let programs =
-        jobs.each_ref().map(|(grants, job)| call(&format!("{grants} grants"), &dist::hot(), &job.config_file(), &vm));
-    let times = curve(bench, "policy", &programs, report)?;
-    report.figure("policy with 1000 grants, by one with 1", ratio(times[2], times[0]), "x", Bar::AtMost(1.1));
     Ok(())
 }

@@ -9,7 +9,6 @@
 mod chart;
 mod growth;
 mod https;
-mod order;
 mod program;
 mod report;
 mod rounds;
@@ -20,9 +19,6 @@ mod throughput;
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Asks for the list of functions alone, and says where to write it.
-const ORDER: &str = "--order";
 
 /// What is measured, how long, and where the peers are.
 pub(crate) struct Bench {
@@ -57,7 +53,6 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == Path::new(program::ALONE) => {
             program::alone(rest).map(|()| 0).map_err(|error| error.to_string())
         }
-        Some((first, [list])) if first == Path::new(ORDER) => order::write(list).map(|()| 0),
         _ => parsed(&words).and_then(|(bench, out)| run(&bench, &out)),
     };
     match done {

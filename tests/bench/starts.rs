@@ -21,7 +21,6 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
         config["hardening"] = json!("required");
         config["audit"] = json!({"path": "../audit.log"});
     });
-    let wasi = Job::default().guest(&dist::probe_wasi());
     let config = usual.config_file();
     let ours = |name: &str, job: &Job, request: &Path| call(name, &dist::hot(), &job.config_file(), request);
     let script = Program::new("job", &[&bench.job.join("bin/cpi")], &info);
@@ -38,19 +37,17 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
             call("Go", &go, &config, &vm),
             ours("create_vm without hardening and audit", &plain, &vm),
             ours("create_vm, hardening required, audit on", &hard, &vm),
-            ours("create_vm of a guest with WASI", &wasi, &vm),
             ruby,
         ],
         bench.rounds(),
     )?;
     report.ratio("info through the job's bin/cpi", &all[0], &all[1], Bar::AtMost(1.5));
     report.ratio("info", &all[2], &all[3], Bar::AtMost(1.35));
-    report.ratio("create_vm of the probe", &all[4], &all[5], Bar::AtMost(2.2));
-    report.ratio("create_vm of the probe", &all[4], &all[6], Bar::AtMost(1.3));
-    report.ratio("create_vm of the probe", &all[4], &all[10], Bar::AtMost(0.04));
-    report.figure("create_vm of the probe, peak memory", megabytes(all[4].memory), "MB", Bar::AtMost(8.0));
+    report.ratio("create_vm of the probe", &all[4], &all[5], Bar::AtMost(3.0));
+    report.ratio("create_vm of the probe", &all[4], &all[6], Bar::AtMost(1.8));
+    report.ratio("create_vm of the probe", &all[4], &all[9], Bar::AtMost(0.04));
+    report.figure("create_vm of the probe, peak memory", megabytes(all[4].memory), "MB", Bar::AtMost(12.0));
     report.ratio("create_vm, hardening required, audit on", &all[8], &all[7], Bar::AtMost(1.3));
-    report.ratio("create_vm of the probe", &all[4], &all[9], Bar::None);
     report.runs("start", &all);
     first(report, &vm)?;
     sizes(report)

@@ -26,7 +26,7 @@ fn from_a_new_guest_to_a_vm_in_its_cloud() {
     succeed(cargo(&guest).arg("test"));
 
     let built = succeed(xtask().arg("guest").arg(&guest));
-    let wasm = guest.join("target").join(NAME).with_extension("wasm");
+    let wasm = guest.join("target/wasm32-wasip2/release/my_cloud.wasm");
     assert_eq!(built.trim_end(), wasm.to_str().unwrap());
 
     let mut cloud = Cloud::start(&guest);

@@ -3,7 +3,7 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tests::{CLOUD_ERROR, Job, Response, dist, probe};
+use tests::{CLOUD_ERROR, Job, Response, probe};
 
 /// Waits, and cleans up when told that the call ends.
 fn waiting() -> Value {
@@ -113,21 +113,9 @@ fn a_cleanup_without_an_end_is_stopped_too() {
 
 #[test]
 fn a_sleep_of_wasi_ends_with_the_call() {
-    let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 1})).guest(&dist::probe_wasi());
+    let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 1}));
     let response = job.script(json!([{"op": "wasi.sleep", "ms": 60_000}])).run();
     response.reaches("wall_seconds");
-}
-
-#[test]
-#[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
-fn a_sleep_of_the_standard_library_is_woken_when_the_call_ends() {
-    if std::fs::read(dist::probe()).unwrap().windows(12).any(|window| window == b"wasi:io/poll") {
-        eprintln!("not here: the libc that guests are built with sleeps by WASI");
-        return;
-    }
-    let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 20}));
-    let sleeps = json!([{"op": "wasi.sleep", "ms": 60_000}, {"op": "error", "kind": "cloud", "message": "woken"}]);
-    job.script(sleeps).run().fails(CLOUD_ERROR, &["`wall_seconds`", "the guest ended in time and said: woken"]);
 }
 
 #[test]

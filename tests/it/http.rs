@@ -1,11 +1,11 @@
 //! Requests of a guest: what arrives at the server, what comes back, and the
 //! limits on both.
 
+mod changes;
 mod denials;
 mod heads;
 mod hints;
 mod images;
-mod kept;
 mod peers;
 mod trust;
 mod ways;

@@ -4,10 +4,9 @@
 //! table that is built before anybody asked for it.
 
 use serde_json::json;
-use std::collections::HashSet;
 use std::fs::File;
 use std::process::{Command, Stdio};
-use tests::{Job, cloud, dist, elf};
+use tests::{Job, cloud};
 
 /// What is counted today, and as much again, or a fourth of it.
 const INFO: u64 = 500_000;
@@ -25,25 +24,6 @@ fn a_call_takes_no_more_instructions_than_it_has_to() {
         // A count of nothing would always do.
         assert!(count > bound / 10, "{method} takes {count} instructions: lower its bound of {bound}");
     }
-}
-
-/// Else every call pays for pages that it hardly uses. Their names are a compiler's
-/// own: for another one the list has no say.
-#[test]
-#[expect(clippy::print_stderr, reason = "a test that checks nothing says why")]
-fn what_calls_run_lies_side_by_side() {
-    let order = std::fs::read_to_string(dist::root().join("runtime/hot.order")).unwrap();
-    let (made_by, names) = order.split_once('\n').unwrap_or_default();
-    if made_by != format!("# {}", elf::compiler()) || !cfg!(target_arch = "x86_64") {
-        return eprintln!("not checked: runtime/hot.order is by {made_by}; run `cargo xtask bench --order`");
-    }
-    let symbols = elf::symbols(&dist::hot());
-    let (there, gone): (Vec<&str>, Vec<&str>) = names.lines().partition(|name| symbols.contains_key(*name));
-    let (there, gone) = (there.iter().map(|name| symbols[*name]), gone.len());
-    assert!(there.len() > 9 * gone, "{gone} functions are gone: run `cargo xtask bench --order`");
-    // What the kernel maps at once when one of its pages is touched.
-    let stretches: HashSet<u64> = there.clone().map(|address| address >> 16).collect();
-    assert!(stretches.len() < 60, "{} functions in {} stretches of 64 KiB", there.len(), stretches.len());
 }
 
 fn instructions(job: &Job, method: &str, arguments: &serde_json::Value) -> u64 {

@@ -42,19 +42,9 @@ pub fn holes() -> PathBuf {
     dist.canonicalize().unwrap_or(dist)
 }
 
-/// The one that attacks run has all of WASI at hand: `cargo xtask attack` names it.
+/// The guest that runs scripts of host calls.
 pub fn probe() -> PathBuf {
-    std::env::var("WASM_CPI_PROBE").map_or_else(|_| probe_of_the_sdk(), |name| file(&name))
-}
-
-/// As all guests are built here.
-pub fn probe_of_the_sdk() -> PathBuf {
     file("probe.wasm")
-}
-
-/// The probe with all of WASI that a standard library imports.
-pub fn probe_wasi() -> PathBuf {
-    file("probe-wasi.wasm")
 }
 
 /// The guest that is a CPI.

@@ -1,30 +1,4 @@
-//! As much of ELF as it takes to tell a static binary, and what its parts are called.
-
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
-
-/// The names that the linker knew, and where they ended up.
-pub fn symbols(program: &Path) -> BTreeMap<String, u64> {
-    let listed = output(Command::new("nm").arg(program));
-    let symbol = |line: &str| {
-        let mut words = line.split(' ');
-        let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        Some((words.nth(1)?.to_owned(), address))
-    };
-    listed.lines().filter_map(symbol).collect()
-}
-
-/// The one that gave them, with its version.
-pub fn compiler() -> String {
-    output(Command::new("rustc").arg("--version")).trim().to_owned()
-}
-
-fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+//! Reads as much of ELF as it takes to tell a static binary from a dynamic one.
 
 /// Whether the binary asks for a dynamic loader: a program header of the type
 /// `PT_INTERP`. Panics on what is no 64-bit little-endian ELF.

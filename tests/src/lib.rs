@@ -27,8 +27,10 @@ pub mod response;
 pub mod rows;
 pub mod servers;
 pub mod signing;
+pub mod skip;
 pub mod users;
 
 pub use call::Call;
 pub use job::Job;
 pub use response::{CLOUD_ERROR, CPI_ERROR, NOT_IMPLEMENTED, NOT_SUPPORTED, Response};
+pub use skip::skip;

@@ -11,6 +11,7 @@ pub use answer::Answer;
 pub use request::Seen;
 pub use tls::{Authority, Identity, Oddity, Validity};
 
+use crate::skip;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -75,10 +76,9 @@ impl Server {
     /// Plain HTTP on the loopback address of IPv6; None where a machine has none.
     /// Its port of IPv4 is nobody's while what is answered lasts: a name has
     /// both addresses, and another test's server would answer there.
-    #[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
     pub fn over_ipv6() -> Option<(Server, impl Sized)> {
         if let Err(error) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
-            eprintln!("skipped, as this machine has no IPv6: {error}");
+            skip("ipv6", &format!("a server on ::1: {error}"));
             return None;
         }
         let start = || {

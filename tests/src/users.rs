@@ -1,8 +1,8 @@
 //! What only root can set up: other users, and small or read-only disks.
 
+use crate::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 /// A user that owns nothing.
 pub const NOBODY: u32 = 65_534;
@@ -10,26 +10,13 @@ pub const NOBODY: u32 = 65_534;
 /// Another one.
 pub const SOMEBODY: u32 = 65_533;
 
-static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Whether this is root; says what is left out where it is not.
+/// Whether this is root; reports what is skipped where it is not.
 pub fn is_root(for_what: &str) -> bool {
     let root = rustix::process::geteuid().is_root() && others_exist();
     if !root {
-        skip(&format!("{for_what}: only root can do it"));
+        skip("root", &format!("{for_what}: only root can do it"));
     }
     root
-}
-
-#[expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
-    SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).push(what.to_owned());
-}
-
-/// What was left out since this was last asked.
-pub fn skipped() -> Vec<String> {
-    std::mem::take(&mut SKIPPED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// In a user namespace root may be the only user there is.
@@ -61,7 +48,7 @@ impl SmallDisk {
         if mounted.is_ok_and(|status| status.success()) {
             return Some(SmallDisk(at.to_owned()));
         }
-        skip(&format!("tmpfs with {options}: this machine mounts nothing"));
+        skip("tmpfs", &format!("a file system in memory with {options}: this machine does not let root mount it"));
         None
     }
 }

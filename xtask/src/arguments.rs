@@ -14,7 +14,10 @@ The two to begin with:
   demo               Set up, build, and play a deployment on a simulated OpenStack,
                      call by call as the Director makes them: result and time
   test [OPTIONS]     Set up, build, and run everything that must be green
-      --only PART    lint    tidy, format, clippy, dependencies
+      --quick        Between two edits: tidy, format, unit tests, and integration
+                     tests on the simulator with programs that are not optimised;
+                     the last lines list what it leaves out
+      --only PART    lint    tidy, format, clippy, documentation, dependencies
                      unit    unit tests of runtime and xtask
                      guests  unit tests of the guests, natively
                      it      integration tests against the built binaries, on the
@@ -34,18 +37,17 @@ The two to begin with:
                      every reader of hostile bytes, or of one of them, for a
                      minute or N; needs a C++ compiler
 
-  bench [--quick|--order]
+  bench [--quick]
                      Measure the runtime beside native programs in one run: what a
                      call costs from nothing, HTTPS, many at once, images, growth.
                      Wants a quiet machine; `--quick` takes less than two minutes.
-                     `--order` measures nothing: it writes runtime/hot.order, the
-                     functions that calls run, for the linker to lay side by side
 
 On the way there:
   setup              Install what building guests needs, or say what is missing
   build              Build both binaries and all guests into target/dist
   guest DIR          Build the guest crate in DIR, like one that `wasm-cpi new`
-                     wrote, and print the path of the .wasm file
+                     wrote, also where rustup's wasm32-wasip2 cannot be installed,
+                     and print the path of the .wasm file
   job OUT [OPTIONS]  Lay out a CPI job that a Director or the CLI can run as
                      OUT/bin/cpi. An existing job keeps its configuration; only
                      programs, script, guest and the guest's pin are renewed
@@ -151,6 +153,7 @@ pub(crate) struct Release {
 /// What to test, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Test {
+    pub(crate) quick: bool,
     pub(crate) only: Option<Part>,
     pub(crate) without_openstack: bool,
     /// For the test programs.
@@ -168,8 +171,6 @@ pub(crate) struct Fuzz {
 pub(crate) enum Bench {
     Full,
     Quick,
-    /// The list of functions alone.
-    Order,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -225,8 +226,7 @@ fn bench(words: &[String]) -> Result<Task, String> {
     match words {
         [] => Ok(Task::Bench(Bench::Full)),
         [flag] if flag == "--quick" => Ok(Task::Bench(Bench::Quick)),
-        [flag] if flag == "--order" => Ok(Task::Bench(Bench::Order)),
-        _ => Err("`bench` takes `--quick`, `--order` or nothing".to_owned()),
+        _ => Err("`bench` takes `--quick` or nothing".to_owned()),
     }
 }
 
@@ -354,6 +354,7 @@ fn test(words: &[String]) -> Result<Task, String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
+            "--quick" => test.quick = true,
             "--only" => test.only = Some(part(words.next().map(String::as_str))?),
             "--without" => match words.next().map(String::as_str) {
                 Some("openstack") => test.without_openstack = true,
@@ -362,6 +363,9 @@ fn test(words: &[String]) -> Result<Task, String> {
             "--" => test.rest = words.by_ref().cloned().collect(),
             other => return Err(format!("`test` does not know `{other}`; a filter goes after `--`")),
         }
+    }
+    if test.quick && (test.only.is_some() || test.without_openstack) {
+        return Err("`--quick` chooses what to run: leave `--only` and `--without` out".to_owned());
     }
     Ok(Task::Test(test))
 }

@@ -10,12 +10,10 @@ use crate::command;
 use crate::fuzz;
 use crate::repo::Repo;
 use crate::setup;
+use crate::skips::Reports;
 use crate::steps::Steps;
 use anyhow::Result;
 use std::path::Path;
-
-/// Names the probe of attacks, which has all at hand that any guest may import.
-const PROBE: &str = "WASM_CPI_PROBE";
 
 /// What makes namespaces and joins them, by the package that has it.
 const TOOLS: [(&str, &str); 3] = [("ip", "iproute2"), ("unshare", "util-linux"), ("mount", "mount")];
@@ -25,10 +23,12 @@ pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
     build::everything(repo, &mut steps)?;
     if attack.holes {
         steps.need("build the programs with holes", || build::holes(repo))?;
-        steps.check("holes", || corpus(repo, &repo.holes(), &[&["--holes".to_owned()], &*attack.filters].concat()));
+        steps.check("holes", || {
+            corpus(repo, &repo.holes(), &[&["--holes".to_owned()], &*attack.filters].concat(), None)
+        });
         return steps.finish();
     }
-    steps.check("attacks", || corpus(repo, &repo.dist(), &attack.filters));
+    steps.check("attacks", || corpus(repo, &repo.dist(), &attack.filters, None));
     if attack.filters.is_empty() {
         let seconds = attack.minutes.map_or(fuzz::DEFAULT_SECONDS, |minutes| minutes * 60);
         steps.check("fuzz targets", || fuzz::run(repo, seconds));
@@ -37,10 +37,13 @@ pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
 }
 
 /// Builds the corpus and runs it against the programs in `dist`.
-pub(crate) fn corpus(repo: &Repo, dist: &Path, words: &[String]) -> Result<()> {
+pub(crate) fn corpus(repo: &Repo, dist: &Path, words: &[String], reports: Option<&Reports>) -> Result<()> {
     setup::tools(&TOOLS)?;
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "tests", "--bin", "attack"]))?;
     let mut attack = command::new(repo.built("attack"));
-    command::run(attack.args(words).env(build::DIST, dist).env(PROBE, format!("{}.wasm", build::WITH_WASI)))
+    if let Some(reports) = reports {
+        reports.collect_from(&mut attack);
+    }
+    command::run(attack.args(words).env(build::DIST, dist))
 }

@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 /// What the peers are built and run with, by the package that has it.
 const TOOLS: [(&str, &str); 3] = [("go", "golang-go"), ("ruby", "ruby"), ("curl", "curl")];
 
-/// What tells which functions a call runs.
-const PROFILER: [(&str, &str); 1] = [("valgrind", "valgrind")];
-
 /// Peers in Rust, by the name of their program.
 const NATIVE: [&str; 2] = ["peer-echo", "peer-https"];
 
@@ -29,12 +26,6 @@ pub(crate) fn run(repo: &Repo, how: Bench) -> Result<()> {
     let (peers, laid_out) = (out.join("peers"), out.join("job"));
     let mut steps = Steps::new();
     build::everything(repo, &mut steps)?;
-    if how == Bench::Order {
-        steps.need("tools", || setup::tools(&PROFILER))?;
-        let program = steps.need("build the measuring program", || built(repo))?;
-        steps.check("order", || order(repo, &program, &out));
-        return steps.finish();
-    }
     steps.need("tools", || setup::tools(&TOOLS))?;
     steps.need("build the peers", || build_peers(repo, &peers))?;
     let job = Job { out: laid_out.clone(), no_build: true, ..Job::default() };
@@ -47,14 +38,6 @@ pub(crate) fn run(repo: &Repo, how: Bench) -> Result<()> {
     });
     eprintln!("\nthe figures as JSON and as a chart: {}", out.display());
     steps.finish()
-}
-
-/// Writes the list of what calls run, under the compiler whose names they are.
-fn order(repo: &Repo, program: &Path, out: &Path) -> Result<()> {
-    files::directory(out, 0o755)?;
-    let list = out.join("hot.order");
-    command::run(command::new(program).arg("--order").arg(&list).env(build::DIST, repo.dist()))?;
-    files::copy(&list, &repo.root.join(build::ORDER), 0o644)
 }
 
 fn build_peers(repo: &Repo, peers: &Path) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::guest;
 use crate::repo::Repo;
 use crate::setup::{self, Toolchain};
 use crate::steps::{Steps, joined};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -18,21 +18,21 @@ use std::thread;
 /// Crates of the guests' workspace that are guests; each becomes `target/dist/<name>.wasm`.
 pub(crate) const GUESTS: [&str; 2] = ["probe", "openstack"];
 
-/// The probe once more, as other toolchains than ours would link it.
-pub(crate) const WITH_WASI: &str = "probe-wasi";
-
-/// The tool, with the compiler.
+/// The tool, with the compiler: a program and its package.
 pub(crate) const TOOL: &str = "wasm-cpi";
 
-/// What runs a call, without it.
+/// What runs a call, without it: a program and its package.
 pub(crate) const HOT: &str = "wasm-cpi-run";
 
 /// Optimised as a whole: a process per call lives on few pages and short paths.
 pub(crate) const WHOLE: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
 
-/// The functions that calls run, by their names to the linker, which lays them side
-/// by side: `cargo xtask bench --order` writes it. A name that is gone is passed over.
-pub(crate) const ORDER: &str = "runtime/hot.order";
+/// Makes every named check switchable in both programs.
+pub(crate) const HOLES_FEATURES: &str = "wasm-cpi/holes,wasm-cpi-run/holes";
+
+/// Of programs for tests: dependencies as they ship, and little time spent on
+/// optimising our own code.
+const QUICK_TO_BUILD: [&str; 2] = ["--config", "profile.release.package.wasm-cpi.opt-level=1"];
 
 /// Where tests find the binaries and guests.
 pub(crate) const DIST: &str = "WASM_CPI_DIST";
@@ -49,11 +49,16 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
 
 /// Set-up and build, as the first steps of whatever needs the binaries.
 pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
+    programs_and(repo, steps, &GUESTS)
+}
+
+/// Both programs and some of the guests.
+pub(crate) fn programs_and(repo: &Repo, steps: &mut Steps, wanted: &[&str]) -> Result<()> {
     let toolchain = steps.need("set-up", || setup::run(repo))?;
     steps.need("build the tool", || tool(repo))?;
     thread::scope(|threads| {
         // To optimise as a whole takes one core; they have a compiler and a directory of their own.
-        let guests = threads.spawn(|| guests(repo, &toolchain));
+        let guests = threads.spawn(|| guests(repo, &toolchain, wanted, &repo.dist()));
         let hot = steps.need("build the hot binary", || hot(repo));
         steps.need("build the guests, what was left of it", || joined(guests)).and(hot)
     })
@@ -61,64 +66,60 @@ pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
 
 fn tool(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
-    command::run(cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler", "--bin", TOOL]))?;
+    command::run(cargo.args(["--release", "--package", TOOL]))?;
     publish(&repo.dist(), &repo.built(TOOL), TOOL, 0o755)
 }
 
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("rustc");
-    cargo.args(["--release", "--package", "wasm-cpi", "--bin", HOT]).args(WHOLE);
-    // Of the root directory, where the linker runs: a full path would be part of what is built.
-    if repo.links_with_lld()? {
-        let order = format!("link-arg=-Wl,--symbol-ordering-file={ORDER},--no-warn-symbol-ordering");
-        cargo.args(["-C", &order]);
-    }
+    cargo.args(["--release", "--package", HOT]).args(WHOLE);
     command::run(&mut cargo)?;
     publish(&repo.dist(), &repo.built(HOT), HOT, 0o755)
 }
 
-/// Both programs with every named check switchable. They lie apart from those
-/// that ship, and none is left where Cargo built it, under a name that ships.
+/// Both programs with every named check switchable, for tests of the tests.
 pub(crate) fn holes(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
-    cargo.args(["--release", "--package", "wasm-cpi", "--features", "compiler,holes", "--bins"]);
-    // Dependencies as they ship, and no time spent on optimising the rest.
-    command::run(cargo.args(["--config", "profile.release.package.wasm-cpi.opt-level=1"]))?;
+    cargo.args(["--release", "--package", TOOL, "--package", HOT, "--features", HOLES_FEATURES, "--bins"]);
+    command::run(cargo.args(QUICK_TO_BUILD))?;
     for program in [TOOL, HOT] {
-        publish(&repo.holes(), &repo.built(program), program, 0o755)?;
-        let left = repo.built(program);
-        fs::remove_file(&left).with_context(|| format!("{} cannot be removed", left.display()))?;
+        set_aside(repo, program, &repo.holes())?;
     }
-    for guest in GUESTS.into_iter().chain([WITH_WASI]) {
+    for guest in GUESTS {
         let file = format!("{guest}.wasm");
         files::copy(&repo.dist().join(&file), &repo.holes().join(&file), 0o644)?;
     }
     Ok(())
 }
 
-fn guests(repo: &Repo, toolchain: &Toolchain) -> Result<()> {
-    // It wants other features of the SDK, which one invocation would unify.
-    for some in [&GUESTS[..], &[WITH_WASI]] {
-        let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
-        command::run(cargo.args(some.iter().flat_map(|guest| ["--package", guest])))?;
+/// Both programs and all guests for tests between two edits.
+pub(crate) fn quick(repo: &Repo, steps: &mut Steps) -> Result<()> {
+    let toolchain = steps.need("set-up", || setup::run(repo))?;
+    for program in [TOOL, HOT] {
+        steps.need(&format!("build {program}, hardly optimised"), || {
+            let mut cargo = repo.cargo_static("build");
+            command::run(cargo.args(["--release", "--package", program]).args(QUICK_TO_BUILD))?;
+            set_aside(repo, program, &repo.quick())
+        })?;
     }
-    if matches!(toolchain, Toolchain::Debian { .. }) {
-        GUESTS.into_iter().try_for_each(|guest| without_files(&guest::built(repo, guest)))?;
-    }
-    for guest in GUESTS.into_iter().chain([WITH_WASI]) {
-        publish(&repo.dist(), &guest::built(repo, &guest.replace('-', "_")), &format!("{guest}.wasm"), 0o644)?;
+    steps.need("build the guests", || guests(repo, &toolchain, &GUESTS, &repo.quick()))
+}
+
+fn guests(repo: &Repo, toolchain: &Toolchain, wanted: &[&str], to: &Path) -> Result<()> {
+    let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
+    command::run(cargo.args(wanted.iter().flat_map(|guest| ["--package", guest])))?;
+    for guest in wanted {
+        publish(to, &guest::built(repo, guest), &format!("{guest}.wasm"), 0o644)?;
     }
     Ok(())
 }
 
-/// With this libc the SDK keeps WASI's files out of a guest, which then starts faster.
-fn without_files(guest: &Path) -> Result<()> {
-    const FILES: &[u8] = b"wasi:filesystem/";
-    let bytes = fs::read(guest).with_context(|| format!("{} cannot be read", guest.display()))?;
-    if bytes.windows(FILES.len()).any(|window| window == FILES) {
-        bail!("{} imports WASI's files, which guests/sdk/src/system.rs is there to prevent", guest.display());
-    }
-    Ok(())
+/// Publishes a program that does not ship. None is left where Cargo built it, under
+/// a name that ships.
+fn set_aside(repo: &Repo, program: &str, to: &Path) -> Result<()> {
+    let built = repo.built(program);
+    publish(to, &built, program, 0o755)?;
+    fs::remove_file(&built).with_context(|| format!("{} cannot be removed", built.display()))
 }
 
 fn publish(dist: &Path, built: &Path, name: &str, mode: u32) -> Result<()> {

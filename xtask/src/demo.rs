@@ -27,12 +27,15 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
+/// The one guest that is built for it.
+const GUEST: &str = "openstack";
+
 /// What the Director leaves of its environment.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mut steps = Steps::new();
-    build::everything(repo, &mut steps)?;
+    build::programs_and(repo, &mut steps, &[GUEST])?;
     let program = steps.need("build the simulator", || sim::build(repo))?;
     let demo = repo.root.join("target/demo");
     let cloud = steps.need("start a simulated OpenStack", || {
@@ -43,7 +46,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         Cloud::start(&program, &demo.join("cloud"))
     })?;
     steps.need("lay out a job with the openstack guest", || {
-        let job = Job { out: demo.join("job"), guest: Some("openstack".into()), ..Job::default() };
+        let job = Job { out: demo.join("job"), guest: Some(GUEST.into()), ..Job::default() };
         job::lay_out(repo, &job, &Given::for_cloud(repo, cloud.file())?)?;
         stemcell(&demo)
     })?;

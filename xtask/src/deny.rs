@@ -1,8 +1,8 @@
 //! cargo-deny: which crates, licenses and sources both workspaces may use.
 //!
 //! One pinned version, built once into `target/tools`. Advisories need a database
-//! from the network: where it cannot be fetched that one check is reported as not
-//! run, and never as passed.
+//! from the network: where it cannot be fetched that one check is reported as
+//! skipped, and never as passed.
 
 use crate::command;
 use crate::repo::Repo;
@@ -44,7 +44,7 @@ pub(crate) fn dependencies(repo: &Repo, deny: &Path, manifest: &str) -> Result<(
 /// Known vulnerabilities of what we use.
 pub(crate) fn advisories(repo: &Repo, deny: &Path, manifests: &[&str]) -> Result<Done> {
     if let Err(error) = fetch(repo, deny) {
-        return Ok(Done::NotRun(format!("{error:#}")));
+        return Ok(Done::Skipped(format!("{error:#}")));
     }
     for manifest in manifests {
         command::run(checked(repo, deny, manifest).args(["--offline", "check", "advisories"]))?;

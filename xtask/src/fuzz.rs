@@ -78,7 +78,10 @@ impl Fuzzer {
         let mut cargo = repo.cargo_static("rustc");
         compiler::wrap(&mut cargo)?;
         let level = if seconds < LONG { 0 } else { 3 };
-        cargo.args(["--release", "--config", &format!("profile.release.package.wasm-cpi.opt-level={level}")]);
+        cargo.arg("--release");
+        for package in ["wasm-cpi", "wasm-cpi-policy"] {
+            cargo.args(["--config", &format!("profile.release.package.{package}.opt-level={level}")]);
+        }
         cargo.args(["--package", "fuzz", "--features", "engine", "--bin", "fuzz", "--"]);
         command::run(cargo.arg(format!("@{}", linking.display())))?;
         let program = repo.root.join("target").join(&repo.triple).join("release/fuzz");

@@ -1,5 +1,6 @@
-//! `cargo xtask guest DIR`: builds the guest in DIR, wherever it lies, and
-//! prints where the result is; and how any guest is built.
+//! `cargo xtask guest DIR`: builds the guest in DIR, wherever it lies, with the
+//! toolchain that this machine has, and prints the path of the component, which is
+//! where plain `cargo build` leaves it, too; and how any guest is built.
 //!
 //! All guests share the target directory of `guests/`: where std is built from
 //! source, it is built once, as long as their profiles agree.
@@ -20,10 +21,10 @@ pub(crate) fn run(repo: &Repo, directory: &Path) -> Result<()> {
     let guest = Guest::find(directory)?;
     let toolchain = setup::run(repo)?;
     command::run(&mut cargo_build(repo, &toolchain, directory)?)?;
-    files::directory(&guest.target_directory, 0o755)?;
-    let published = guest.target_directory.join(format!("{}.wasm", guest.package));
-    files::copy(&built(repo, &guest.library), &published, 0o644)?;
-    println!("{}", published.display());
+    let component = component(&guest.target_directory, &guest.library);
+    files::directory(component.parent().context("a component has no directory")?, 0o755)?;
+    files::copy(&built(repo, &guest.library), &component, 0o644)?;
+    println!("{}", component.display());
     Ok(())
 }
 
@@ -43,7 +44,11 @@ pub(crate) fn cargo_build(repo: &Repo, toolchain: &Toolchain, directory: &Path) 
 
 /// Where `cargo_build` leaves the component that a library became.
 pub(crate) fn built(repo: &Repo, library: &str) -> PathBuf {
-    repo.guests().join("target").join(TARGET).join("release").join(format!("{library}.wasm"))
+    component(&repo.guests().join("target"), library)
+}
+
+fn component(target_directory: &Path, library: &str) -> PathBuf {
+    target_directory.join(TARGET).join("release").join(format!("{library}.wasm"))
 }
 
 /// Debian's compiler comes without std for the target: it is built once per
@@ -73,7 +78,6 @@ fn path_with(first: &Path) -> Result<OsString> {
 /// A crate that becomes a component.
 #[derive(Debug, PartialEq, Eq)]
 struct Guest {
-    package: String,
     library: String,
     /// The crate's own, for the result alone.
     target_directory: PathBuf,
@@ -104,7 +108,6 @@ impl Guest {
         };
         let text = |value: &Value| value.as_str().map(str::to_owned).context("`cargo metadata` left a name out");
         Ok(Guest {
-            package: text(&package["name"])?,
             library: text(&library["name"])?.replace('-', "_"),
             target_directory: text(&metadata["target_directory"])?.into(),
         })
@@ -127,9 +130,10 @@ mod tests {
             {"name": "other", "manifest_path": "/g/other/Cargo.toml", "targets": [lib("other", "cdylib")]},
             {"name": "my-cloud", "manifest_path": "/g/Cargo.toml", "targets": [lib("example", "bin"), lib("my_cloud", "cdylib")]},
         ]});
-        let target_directory = "/g/target".into();
-        let guest = Guest { package: "my-cloud".to_owned(), library: "my_cloud".to_owned(), target_directory };
+        let guest = Guest { library: "my_cloud".to_owned(), target_directory: "/g/target".into() };
         assert_eq!(read(&metadata).unwrap(), guest);
+        let component = component(&guest.target_directory, &guest.library);
+        assert_eq!(component, Path::new("/g/target/wasm32-wasip2/release/my_cloud.wasm"));
     }
 
     #[test]

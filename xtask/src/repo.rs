@@ -6,7 +6,7 @@
 use crate::command;
 use anyhow::{Context, Result};
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 pub(crate) struct Repo {
@@ -37,6 +37,11 @@ impl Repo {
     /// Everything built for use: both binaries and the guests.
     pub(crate) fn dist(&self) -> PathBuf {
         self.root.join("target/dist")
+    }
+
+    /// Programs that are quick to build and not for use, and the guests: for `cargo xtask test --quick`.
+    pub(crate) fn quick(&self) -> PathBuf {
+        self.root.join("target/dist-quick")
     }
 
     /// The same programs with checks that can be turned off: for tests of the tests alone.
@@ -73,14 +78,6 @@ impl Repo {
         cargo.current_dir(self.guests()).args([subcommand, "--target-dir"]).arg(self.guests().join("target"));
         cargo
     }
-
-    /// Whether rustc links with the linker that it brings along.
-    pub(crate) fn links_with_lld(&self) -> Result<bool> {
-        let sysroot = command::read(command::new("rustc").args(["--print", "sysroot"]))?;
-        let lld = Path::new(&sysroot).join("lib/rustlib").join(&self.triple).join("bin/gcc-ld/ld.lld");
-        // Its own choice on this target alone.
-        Ok(self.triple == "x86_64-unknown-linux-gnu" && lld.exists())
-    }
 }
 
 /// The host line of `rustc -vV`.
@@ -88,16 +85,22 @@ fn host_triple(version: &str) -> Option<&str> {
     version.lines().find_map(|line| line.strip_prefix("host: ")).map(str::trim)
 }
 
-/// A static, non-relocatable binary starts fastest and needs no libc of a certain
-/// age. Every library carries its bitcode, so that the hot binary can be optimised
-/// as a whole from the very libraries that all others link as they are. A static
-/// program cannot ask its C library whether it knows `getrandom`, and would open
-/// files instead: every kernel that we run on has it.
-fn static_flags(triple: &str) -> Option<&'static str> {
-    triple.contains("-linux-").then_some(concat!(
-        "-C target-feature=+crt-static -C relocation-model=static -C embed-bitcode=yes",
-        " --cfg getrandom_backend=\"linux_getrandom\"",
-    ))
+/// Where the kernel loads a shipped program: `static` is linked to fixed addresses
+/// and starts fastest, `pie` (a static position-independent program) gets random ones.
+const RELOCATION_MODEL: &str = "static";
+
+/// The flags of the shipped programs, which plain cargo does without. A static
+/// binary needs no libc of a certain age. Every library carries its bitcode, so that
+/// the hot binary can be optimised as a whole from the very libraries that all others
+/// link as they are. A static program cannot ask its C library whether it knows
+/// `getrandom`, and would open files instead: every kernel that we run on has it.
+fn static_flags(triple: &str) -> Option<String> {
+    triple.contains("-linux-").then(|| {
+        format!(
+            "-C target-feature=+crt-static -C relocation-model={RELOCATION_MODEL} -C embed-bitcode=yes \
+             --cfg getrandom_backend=\"linux_getrandom\""
+        )
+    })
 }
 
 /// The variable through which cargo takes flags for one target.

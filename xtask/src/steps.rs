@@ -4,6 +4,7 @@
 //! A step that others build on stops everything when it fails (`need`); the rest
 //! go on, so that one run shows every problem (`check`).
 
+use crate::skips::{self, Skip};
 use anyhow::{Result, anyhow, bail};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -11,13 +12,13 @@ use std::time::{Duration, Instant};
 /// How a step ended that did not fail.
 pub(crate) enum Done {
     Ran,
-    /// It could not be done here, and why.
-    NotRun(String),
+    /// It cannot be done on this machine, and why.
+    Skipped(String),
 }
 
 enum Outcome {
     Passed,
-    NotRun(String),
+    Skipped,
     Failed(String),
 }
 
@@ -30,11 +31,12 @@ struct Step {
 pub(crate) struct Steps {
     begun: Instant,
     steps: Vec<Step>,
+    skips: Vec<Skip>,
 }
 
 impl Steps {
     pub(crate) fn new() -> Self {
-        Steps { begun: Instant::now(), steps: Vec::new() }
+        Steps { begun: Instant::now(), steps: Vec::new(), skips: Vec::new() }
     }
 
     /// A step without which the following ones make no sense.
@@ -59,10 +61,23 @@ impl Steps {
         let begun = begin(name);
         let outcome = match work() {
             Ok(Done::Ran) => Outcome::Passed,
-            Ok(Done::NotRun(why)) => Outcome::NotRun(why),
+            Ok(Done::Skipped(reason)) => {
+                self.skips.push(Skip { name: name.to_owned(), reason });
+                Outcome::Skipped
+            }
             Err(error) => Outcome::Failed(format!("{error:#}")),
         };
         self.end(name, begun, outcome);
+    }
+
+    /// Adds what the programs of a step skipped.
+    pub(crate) fn skipped(&mut self, skips: Vec<Skip>) {
+        self.skips.extend(skips);
+    }
+
+    /// What was skipped so far, by steps and by their programs.
+    pub(crate) fn skips(&self) -> &[Skip] {
+        &self.skips
     }
 
     fn end(&mut self, name: &str, begun: Instant, outcome: Outcome) {
@@ -79,6 +94,9 @@ impl Steps {
         eprintln!("\n==> summary");
         for step in &self.steps {
             eprintln!("{}", line(step));
+        }
+        for skip in skips::lines(&self.skips) {
+            eprintln!("     skipped  {skip}");
         }
         eprintln!("    {:>8}  in all", seconds(self.begun.elapsed()));
         let failed = self.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
@@ -103,7 +121,7 @@ fn line(step: &Step) -> String {
     let took = seconds(step.took);
     match &step.outcome {
         Outcome::Passed => format!("    {took:>8}  {}: ok", step.name),
-        Outcome::NotRun(why) => format!("    {took:>8}  {}: NOT RUN ({why})", step.name),
+        Outcome::Skipped => format!("    {took:>8}  {}: SKIPPED", step.name),
         Outcome::Failed(_) => format!("    {took:>8}  {}: FAILED", step.name),
     }
 }
@@ -132,8 +150,9 @@ mod tests {
     #[test]
     fn a_step_that_could_not_run_is_shown_with_its_reason_and_fails_nothing() {
         let mut steps = Steps::new();
-        steps.check_if_possible("advisories", || Ok(Done::NotRun("offline".to_owned())));
-        assert!(line(&steps.steps[0]).contains("advisories: NOT RUN (offline)"));
+        steps.check_if_possible("advisories", || Ok(Done::Skipped("offline".to_owned())));
+        assert!(line(&steps.steps[0]).contains("advisories: SKIPPED"));
+        assert_eq!(skips::lines(steps.skips()), ["advisories: offline"]);
         steps.finish().unwrap();
     }
 

@@ -1,13 +1,16 @@
 //! `cargo xtask tidy`: rules that no compiler knows.
 //!
 //! Rust files stay short enough to be read at once; the runtime and its
-//! interface know no cloud by name; the policy names nothing that does IO; no file
-//! speaks of the machine it was written on. `rules` decides about one text and does no IO; this file finds the texts.
+//! interface know no cloud by name; a module of the runtime uses modules of lower
+//! layers only; no file names a path of the machine it was written on. `rules`
+//! judges one text, `layers` all of them; neither does IO. This file reads the texts.
 
-mod pure;
+mod layers;
 mod rules;
+mod source;
 
 use anyhow::{Context, Result, bail};
+use layers::File;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,22 +18,23 @@ use std::path::{Path, PathBuf};
 const NOT_OURS: [&str; 2] = [".git", "target"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
+    let mut paths = Vec::new();
+    collect(root, &mut paths)?;
+    paths.sort();
     let mut files = Vec::new();
-    collect(root, &mut files)?;
-    files.sort();
-    let mut problems = Vec::new();
-    for file in &files {
-        let bytes = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    for path in &paths {
+        let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
         // What is not text has no lines or words to judge.
         if let Ok(text) = String::from_utf8(bytes) {
-            let path = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
-            problems.extend(rules::problems(&path, &text));
+            files.push(File { path: path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned(), text });
         }
     }
+    let mut problems: Vec<String> = files.iter().flat_map(|file| rules::problems(&file.path, &file.text)).collect();
+    problems.extend(layers::problems(&files));
     if !problems.is_empty() {
         bail!("{} untidy:\n      {}", problems.len(), problems.join("\n      "));
     }
-    eprintln!("    {} files are tidy", files.len());
+    eprintln!("    {} files are tidy", paths.len());
     Ok(())
 }
 
@@ -60,7 +64,9 @@ mod tests {
     fn every_problem_is_listed_and_build_results_are_not_looked_at() {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in [
-            ("runtime/src/a.rs", "fn nova() {}\n".to_owned()),
+            (layers::LIST, "```layers\na\nb\n```\n".to_owned()),
+            ("runtime/src/a.rs", "fn nova() {}\nuse crate::b;\n".to_owned()),
+            ("runtime/src/b.rs", "".to_owned()),
             ("tests/src/long.rs", "\n".repeat(501)),
             ("target/b.rs", "\n".repeat(501)),
             ("guests/target/c.rs", "\n".repeat(501)),
@@ -70,7 +76,10 @@ mod tests {
             fs::write(file, text).unwrap();
         }
         let error = run(dir.path()).unwrap_err().to_string();
-        assert!(error.starts_with("2 untidy"), "{error}");
-        assert!(error.contains("runtime/src/a.rs:1") && error.contains("tests/src/long.rs"), "{error}");
+        assert!(error.starts_with("3 untidy"), "{error}");
+        assert!(
+            ["runtime/src/a.rs:1", "runtime/src/a.rs:2", "tests/src/long.rs"].iter().all(|place| error.contains(place)),
+            "{error}"
+        );
     }
 }

@@ -27,8 +27,6 @@ mod panic;
 pub mod poll;
 pub mod random;
 pub mod registry;
-#[cfg(all(target_os = "wasi", feature = "system"))]
-mod system;
 mod types;
 
 pub use cpi::{Cpi, METHODS, describe};

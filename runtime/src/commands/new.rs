@@ -54,7 +54,8 @@ pub fn new(options: &NewOptions) -> Result<Report, Failure> {
     let sdk = Value::from(places.sdk_from_guest()?).to_string();
     let (repo, guest) = (shown(&places.repo_from_guest()), shown(&places.guest_from_repo()));
     for (file, template) in FILES {
-        let text = template.replace("{{name}}", name).replace("{{sdk}}", &sdk);
+        let text = template.replace("{{name}}", name).replace("{{library}}", &name.replace('-', "_"));
+        let text = text.replace("{{sdk}}", &sdk);
         write(&places.guest.join(file), &text.replace("{{repo}}", &repo).replace("{{guest}}", &guest))?;
     }
     // The versions that the SDK was tested with: nothing newer is fetched for the first build.
@@ -72,7 +73,10 @@ fn next_steps(name: &str, places: &Places) -> String {
 Test it natively:
   cd {directory} && cargo test
 
-Build it, in {repo}:
+Build it:
+  cd {directory} && cargo build --release --target wasm32-wasip2
+
+Where rustup cannot install that target, in {repo}:
   cargo xtask guest {guest}
 
 README.md in it says how to run it, against a cloud in memory and for real.

@@ -58,6 +58,7 @@ fn every_form_is_understood() {
             "test --only it --without openstack -- x",
             Task::Test(Test { without_openstack: true, ..test(Some(Part::Integration), &["x"]) }),
         ),
+        ("test --quick -- x", Task::Test(Test { quick: true, ..test(None, &["x"]) })),
         ("test", Task::Test(test(None, &[]))),
         ("test --only it", Task::Test(test(Some(Part::Integration), &[]))),
         ("test --only unit -- policy --nocapture", Task::Test(test(Some(Part::Unit), &["policy", "--nocapture"]))),
@@ -100,6 +101,8 @@ fn a_mistake_is_named() {
         ("attack --hole", "--hole"),
         ("attack --holes --minutes 5", "--minutes"),
         ("test policy", "policy"),
+        ("test --quick --only it", "--only"),
+        ("test --without openstack --quick", "--quick"),
         ("test --only", "lint"),
         ("test --only all", "all"),
     ] {

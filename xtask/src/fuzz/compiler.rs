@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode};
 /// Set for the `cargo` that builds the fuzzer.
 const WRAPS: &str = "WASM_CPI_FUZZ_COMPILER";
 
-/// The crate whose paths the fuzzer is to find.
-const WATCHED: &str = "wasm_cpi";
+/// The crates whose paths the fuzzer is to find.
+const WATCHED: [&str; 2] = ["wasm_cpi", "wasm_cpi_policy"];
 
 /// What cargo-fuzz sets, too: counters on edges, and callbacks at comparisons.
 const COVERAGE: [&str; 5] = [
@@ -24,7 +24,7 @@ const COVERAGE: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// In the watched crate and in what watches it.
+/// In the watched crates and in what watches them.
 const CHECKS: [&str; 2] = ["-Cdebug-assertions=on", "-Coverflow-checks=on"];
 
 /// Has `cargo` call this program in place of the compiler.
@@ -50,7 +50,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
 fn added(given: &[String]) -> Vec<&'static str> {
     let name = given.iter().position(|word| word == "--crate-name").and_then(|at| given.get(at + 1));
     match name.map(String::as_str) {
-        Some(WATCHED) => [&COVERAGE[..], &CHECKS[..]].concat(),
+        Some(name) if WATCHED.contains(&name) => [&COVERAGE[..], &CHECKS[..]].concat(),
         Some("fuzz") => CHECKS.to_vec(),
         _ => Vec::new(),
     }
@@ -65,6 +65,7 @@ mod tests {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (line, coverage, checks) in [
             ("--crate-name wasm_cpi --edition=2024 runtime/src/lib.rs", true, true),
+            ("--crate-name wasm_cpi_policy --edition=2024 runtime/policy/src/lib.rs", true, true),
             ("--crate-name fuzz src/main.rs", false, true),
             ("--crate-name xtask src/main.rs", false, false),
             ("-vV", false, false),

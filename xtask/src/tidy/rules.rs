@@ -1,7 +1,5 @@
 //! The rules of `tidy`, each about one file's path and text. Pure.
 
-use super::pure;
-
 /// Longer Rust files are to be split.
 const MAX_LINES: usize = 500;
 
@@ -32,9 +30,6 @@ pub(super) fn problems(path: &str, text: &str) -> Vec<String> {
         let place = format!("{path}:{}", index + 1);
         if cloud_free && let Some(word) = cloud(line) {
             found.push(format!("{place}: names a cloud (`{word}`); that belongs into a guest"));
-        }
-        if let Some(name) = pure::impurity(path, line) {
-            found.push(format!("{place}: names `{name}`, but this code decides and does nothing else"));
         }
         if let Some(top) = machine_path(line) {
             found.push(format!("{place}: a path of one machine (`/{top}/…`)"));

@@ -292,8 +292,6 @@ fn policy(world: &World) -> Value {
             grant("header", json!({"auth": {"header": {"name": "X-Api-Key", "value": "Key ${header}"}}})),
             grant("mtls", json!({"tls": with(tls.clone(), json!({"client": {"cert": "${client.cert}", "key": "${client.key}"}}))})),
             grant("open", json!({})),
-            // One that is kept apart from the policy.
-            json!({"id": "plain", "to": "https://plain.iaas.test", "methods": ["GET"], "paths": ["/**"]}),
         ],
     })
 }

@@ -1,27 +1,18 @@
-//! A long policy is read as a whole when it changes, and by its origins otherwise.
-//! Nobody may notice but by the time it takes.
+//! Policies of many grants, and policies, presets and configs that change between
+//! two calls: the next call goes by what the files say now.
 
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use tests::Job;
-use tests::cloud::{answered, denied, failed, get, outcome, with_policy};
+use tests::cloud::{answered, denied, get, outcome, with_policy};
 use tests::job::{set_mode, write};
 use tests::servers::{Answer, Server, grant, with};
-use tests::users::{NOBODY, give, is_root};
 
-/// A job with its own cache whose policy has these grants in the middle of many.
+/// A job whose policy has these grants in the middle of many.
 fn among_many(grants: &[Value]) -> Job {
     let other = |at: usize| grant(&format!("other-{at}"), &format!("https://api-{at}.example.org"));
     let all: Vec<Value> = (0..20).map(other).chain(grants.iter().cloned()).chain((20..40).map(other)).collect();
-    with_policy(json!({"http": all})).cache(Path::new("../cache"))
-}
-
-fn kept(job: &Job) -> PathBuf {
-    let kept = job.cached(".policy");
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    kept.into_iter().next().unwrap()
+    with_policy(json!({"http": all}))
 }
 
 fn edit(job: &Job, from: &str, to: &str) {
@@ -44,7 +35,6 @@ fn a_grant_among_many_allows_what_it_says_in_every_call() {
     for hardening in ["off", "off", "required"] {
         reconfigure(&job, "hardening", json!(hardening));
         answered(&outcome(&job, get(&server.url("/v1/x"))), 200);
-        kept(&job);
         denied(&outcome(&job, get(&server.url("/v2/x"))), "path", &["grants allow other paths: `api` /v1/**"]);
         denied(
             &outcome(&job, get("https://api-7.example.com/")),
@@ -88,37 +78,6 @@ fn what_bosh_itself_listens_on_stays_closed_whoever_changes() {
 }
 
 #[test]
-fn what_was_kept_counts_only_if_nobody_else_can_have_written_it() {
-    let server = Server::answering(Answer::ok(""));
-    let job = among_many(&[with(server.grant("api"), json!({"paths": ["/v1/**"]}))]);
-    let (granted, other) = (get(&server.url("/v1/x")), get(&server.url("/v2/x")));
-    answered(&outcome(&job, granted.clone()), 200);
-    let whole = fs::read(kept(&job)).unwrap();
-    let damages =
-        [b"".to_vec(), b"{}\n".to_vec(), whole[..whole.len() / 2].to_vec(), [b"\n", whole.as_slice()].concat()];
-    for damage in damages {
-        write(&kept(&job), &damage);
-        answered(&outcome(&job, granted.clone()), 200);
-        denied(&outcome(&job, other.clone()), "path", &[]);
-    }
-    // Another grant's lines, as long as they were.
-    let misled = || {
-        let text = fs::read_to_string(kept(&job)).unwrap();
-        write(&kept(&job), text.replace("\"GET\"", "\"gET\"").as_bytes());
-    };
-    misled();
-    failed(&outcome(&job, granted.clone()), "cancelled", false, &["config: ", "what was kept of it is damaged"]);
-    let strangers: &[fn(&Path)] = &[|path| set_mode(path, 0o666), |path| give(path, NOBODY)];
-    let possible = if is_root("to give a file away") { 2 } else { 1 };
-    for becomes_a_strangers in &strangers[..possible] {
-        becomes_a_strangers(&kept(&job));
-        answered(&outcome(&job, granted.clone()), 200);
-        assert_eq!(fs::metadata(kept(&job)).unwrap().mode() & 0o777, 0o600);
-        misled();
-    }
-}
-
-#[test]
 fn grants_that_hang_on_a_call_are_checked_in_every_call() {
     let server = Server::answering(Answer::ok(""));
     let by_property = with(server.grant("api"), json!({"to": "${endpoint}"}));
@@ -126,17 +85,8 @@ fn grants_that_hang_on_a_call_are_checked_in_every_call() {
     for _ in 0..2 {
         answered(&outcome(&job, get(&server.url("/x"))), 200);
     }
-    kept(&job);
     let response = job.call("has_vm", json!(["vm"])).context("endpoint", json!("nowhere")).run();
     response.fails(tests::CPI_ERROR, &["`http[20].to`"]);
-}
-
-#[test]
-fn a_short_policy_leaves_nothing_behind() {
-    let server = Server::answering(Answer::ok(""));
-    let job = with_policy(json!({"http": [server.grant("api")]})).cache(Path::new("../cache"));
-    answered(&outcome(&job, get(&server.url("/x"))), 200);
-    assert_eq!(job.cached(".policy"), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -156,17 +106,7 @@ fn a_preset_that_changes_is_checked_beside_grants_that_stayed_where_they_are() {
         answered(&outcome(&job, get(&server.url("/v1/x"))), 200);
         answered(&outcome(&job, get(&server.url("/v2/x"))), 200);
     }
-    kept(&job);
     put("api");
     let response = job.call("has_vm", json!(["vm"])).run();
     response.fails(tests::CPI_ERROR, &["`presets[0].http[0].id`", "an earlier grant's"]);
-}
-
-#[test]
-fn preparing_reads_a_long_policy_as_well() {
-    let job = among_many(&[]);
-    let done =
-        std::process::Command::new(tests::dist::tool()).args(["prepare", "--config"]).arg(job.config_file()).output();
-    assert!(done.is_ok_and(|output| output.status.success()));
-    kept(&job);
 }
