@@ -87,7 +87,7 @@ impl Audit {
 
     /// For `check`: why lines could not be written there.
     pub fn doubts(section: &AuditConfig) -> Option<String> {
-        file::doubts(&section.path)
+        file::doubts(&section.path).map(|error| error.to_string())
     }
 
     pub fn is_on(&self) -> bool {

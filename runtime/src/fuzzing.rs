@@ -54,7 +54,7 @@ pub fn changed_settings(
     stored: &Map<String, Value>,
     seen: &Value,
     given: &Value,
-) -> Result<Map<String, Value>, String> {
+) -> Result<Map<String, Value>, settings::SettingsRefusal> {
     settings::changed(stored, seen, given)
 }
 

@@ -128,7 +128,7 @@ impl LoginSpec {
         })
     }
 
-    /// Returns the path of the login within the policy file, such as `logins.keystone`.
+    /// Returns the path of the login within the policy file, such as `logins.cloud`.
     pub(super) fn at(&self) -> &str {
         &self.at
     }

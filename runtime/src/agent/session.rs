@@ -41,9 +41,10 @@ pub enum AgentError {
 impl From<SessionError> for AgentError {
     fn from(error: SessionError) -> Self {
         match error {
-            SessionError::Denied(what) | SessionError::Invalid(what) => AgentError::Refused(what),
-            SessionError::NotFound(_) => AgentError::Registry(error.to_string()),
-            SessionError::Failed(failure) => AgentError::Registry(failure.to_string()),
+            SessionError::Denied(_) | SessionError::Id(_) | SessionError::Settings(_) => {
+                AgentError::Refused(error.to_string())
+            }
+            SessionError::NotFound(_) | SessionError::Failed(_) => AgentError::Registry(error.to_string()),
         }
     }
 }

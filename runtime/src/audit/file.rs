@@ -7,10 +7,11 @@
 //! again for some milliseconds, once, when the file is opened.
 
 use crate::config::AuditConfig;
-use crate::trust::trusted;
+use crate::trust::{Untrusted, trusted};
 use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,22 @@ pub(super) const GENERATIONS: u32 = 4;
 /// somebody may be in the middle of writing.
 const LOOKS: u32 = 5;
 
+/// Why a file is not written to.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AuditFileError {
+    #[error("{} is a symbolic link, which is not followed", .0.display())]
+    Link(PathBuf),
+    #[error("{} cannot be {what} ({source})", path.display())]
+    Unavailable { path: PathBuf, what: &'static str, source: Errno },
+    #[error("{} is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    #[error("{} {source}", path.display())]
+    Untrusted { path: PathBuf, source: Untrusted },
+    /// It cannot be put aside.
+    #[error(transparent)]
+    Rename(#[from] Errno),
+}
+
 pub(super) struct LogFile {
     file: OwnedFd,
     /// The last line in it has no end: a disk had no room for the rest.
@@ -33,13 +50,13 @@ pub(super) struct LogFile {
 impl LogFile {
     /// Puts the file aside first if it is full. Also says what did not work but
     /// keeps no line from being written.
-    pub(super) fn open(config: &AuditConfig) -> Result<(LogFile, Option<String>), String> {
+    pub(super) fn open(config: &AuditConfig) -> Result<(LogFile, Option<String>), AuditFileError> {
         let (mut file, stat) = checked(&config.path)?;
         let mut trouble = None;
         if config.max_bytes.is_some_and(|max| size(&stat) >= max) {
             match put_aside(&config.path, config.max_bytes.unwrap_or(u64::MAX)) {
                 Ok(new) => file = new.unwrap_or(file),
-                Err(what) => trouble = Some(format!("it is full and cannot be put aside: {what}")),
+                Err(error) => trouble = Some(format!("it is full and cannot be put aside: {error}")),
             }
         }
         let torn = AtomicBool::new(is_torn(&file));
@@ -47,7 +64,7 @@ impl LogFile {
     }
 
     /// One line, its end included.
-    pub(super) fn append(&self, line: &[u8]) -> Result<(), String> {
+    pub(super) fn append(&self, line: &[u8]) -> io::Result<()> {
         let after_torn;
         let bytes = if self.torn.load(Ordering::Relaxed) {
             after_torn = [b"\n", line].concat();
@@ -71,9 +88,9 @@ impl LogFile {
                 if count > 0 {
                     self.torn.store(true, Ordering::Relaxed);
                 }
-                Err("there is no room for a whole line".to_owned())
+                Err(io::Error::new(io::ErrorKind::StorageFull, "there is no room for a whole line"))
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -96,7 +113,7 @@ fn write_only(file: &OwnedFd) -> Option<OwnedFd> {
 
 /// A regular file that nobody but this user or root can have written, made if it
 /// is not there.
-fn checked(path: &Path) -> Result<(OwnedFd, Stat), String> {
+fn checked(path: &Path) -> Result<(OwnedFd, Stat), AuditFileError> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
         | OFlags::CREATE
@@ -107,25 +124,27 @@ fn checked(path: &Path) -> Result<(OwnedFd, Stat), String> {
     usable(path, flags)
 }
 
-fn usable(path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), String> {
-    let failed = |what: &str| format!("{} {what}", path.display());
+fn usable(path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), AuditFileError> {
+    let unavailable = |what| move |source| AuditFileError::Unavailable { path: path.to_owned(), what, source };
     let file = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)) {
         Ok(file) => file,
-        Err(Errno::LOOP) => return Err(failed("is a symbolic link, which is not followed")),
-        Err(error) => return Err(failed(&format!("cannot be opened ({error})"))),
+        Err(Errno::LOOP) => return Err(AuditFileError::Link(path.to_owned())),
+        opened => opened.map_err(unavailable("opened"))?,
     };
-    let stat = rustix::fs::fstat(&file).map_err(|error| failed(&format!("cannot be looked at ({error})")))?;
+    let stat = rustix::fs::fstat(&file).map_err(unavailable("looked at"))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(failed("is not a regular file"));
+        return Err(AuditFileError::NotAFile(path.to_owned()));
     }
     if Check::AuditTrust.on() {
-        trusted(stat.st_uid, stat.st_mode).map_err(|what| failed(&what))?;
+        trusted(stat.st_uid, stat.st_mode)
+            .map_err(|source| AuditFileError::Untrusted { path: path.to_owned(), source })?;
     }
     Ok((file, stat))
 }
 
 /// Why the file could not be used, as far as that can be told without making it.
-pub(super) fn doubts(path: &Path) -> Option<String> {
+pub(super) fn doubts(path: &Path) -> Option<AuditFileError> {
+    let unavailable = |what, source| AuditFileError::Unavailable { path: path.to_owned(), what, source };
     match rustix::fs::lstat(path) {
         Ok(_) => {
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -134,9 +153,9 @@ pub(super) fn doubts(path: &Path) -> Option<String> {
         Err(Errno::NOENT) => {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let writable = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
-            writable.err().map(|error| format!("{} cannot be made ({error})", path.display()))
+            writable.err().map(|error| unavailable("made", error))
         }
-        Err(error) => Some(format!("{} cannot be opened ({error})", path.display())),
+        Err(error) => Some(unavailable("opened", error)),
     }
 }
 
@@ -146,12 +165,12 @@ fn size(stat: &Stat) -> u64 {
 
 /// One process at a time renames; who finds the lock taken writes to the file it
 /// has, which is then the newest of those put aside.
-fn put_aside(path: &Path, max: u64) -> Result<Option<OwnedFd>, String> {
+fn put_aside(path: &Path, max: u64) -> Result<Option<OwnedFd>, AuditFileError> {
     let (lock, _) = checked(&beside(path, "lock"))?;
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     }
     // Another process may have done it before this one had the lock.
     let (file, stat) = checked(path)?;
@@ -161,10 +180,10 @@ fn put_aside(path: &Path, max: u64) -> Result<Option<OwnedFd>, String> {
     for older in (1..GENERATIONS).rev() {
         match rustix::fs::rename(beside(path, &older.to_string()), beside(path, &(older + 1).to_string())) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         }
     }
-    rustix::fs::rename(path, beside(path, "1")).map_err(|error| error.to_string())?;
+    rustix::fs::rename(path, beside(path, "1"))?;
     checked(path).map(|(file, _)| Some(file))
 }
 

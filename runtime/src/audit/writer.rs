@@ -2,7 +2,7 @@
 //! have, within the bounds of a call, and with one warning if that fails.
 
 use super::NAME_MAX;
-use super::file::LogFile;
+use super::file::{AuditFileError, LogFile};
 use super::line::Line;
 use crate::component::source::hex;
 use crate::config::AuditConfig;
@@ -55,7 +55,7 @@ pub(super) struct Caller {
 
 impl Writer {
     /// Opens the file, or says why it cannot be used.
-    pub(super) fn open(config: &AuditConfig, caller: Caller, log: &Arc<Log>) -> Result<Writer, String> {
+    pub(super) fn open(config: &AuditConfig, caller: Caller, log: &Arc<Log>) -> Result<Writer, AuditFileError> {
         signals::survive_full_files();
         let (file, trouble) = LogFile::open(config)?;
         if let Some(trouble) = trouble {
@@ -110,9 +110,9 @@ impl Writer {
     }
 
     pub(super) fn write(&self, line: Line<'_>) {
-        if let Err(what) = self.file.append(&line.finish()) {
+        if let Err(error) = self.file.append(&line.finish()) {
             self.state().dropped += 1;
-            self.warn(&format!("{what}; lines of this call are missing in the audit log"));
+            self.warn(&format!("{error}; lines of this call are missing in the audit log"));
         }
     }
 

@@ -206,7 +206,7 @@ fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), An
 
 /// The child's side of the pipe.
 #[cfg(feature = "compiler")]
-pub fn write_frame(out: &mut impl Write, kind: Frame, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_frame(out: &mut impl Write, kind: Frame, bytes: &[u8]) -> io::Result<()> {
     out.write_all(&[kind as u8])?;
     out.write_all(&(bytes.len() as u64).to_le_bytes())?;
     out.write_all(bytes)?;

@@ -9,7 +9,7 @@ use crate::bindings::CpiPre;
 use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::description::{Declared, Described};
 use crate::component::surface::{self, Surface};
-use crate::hardening::{Hardening, Network, Walls, landlock, process, seccomp};
+use crate::hardening::{Hardening, Network, WallError, Walls, landlock, process, seccomp};
 use crate::host;
 use crate::host::State;
 use crate::limits::Limits;
@@ -95,7 +95,7 @@ fn give_up_rights(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()>
 
 /// What was compiled is mapped: no more code from here on, and no other process,
 /// file or socket.
-fn wall_in(hardening: Hardening, landlock: Option<Result<landlock::Landlock, String>>) -> Result<(), Refusal> {
+fn wall_in(hardening: Hardening, landlock: Option<Result<landlock::Landlock, WallError>>) -> Result<(), Refusal> {
     if let Some(landlock) = landlock {
         let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
         let walls = Walls { no_new_privs: Ok(()), landlock, seccomp, network: Network::None };

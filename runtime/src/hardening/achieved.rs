@@ -4,25 +4,51 @@
 use super::Network;
 use super::landlock::Landlock;
 use crate::failure::Failure;
+use landlock::RulesetError;
+use rustix::io::Errno;
+use seccompiler::BackendError;
 use std::fmt;
 
+/// Why a wall does not stand.
+#[derive(Debug, thiserror::Error)]
+pub enum WallError {
+    /// By a mutation test.
+    #[error("left out")]
+    LeftOut,
+    /// The thread that tried it ended early.
+    #[error("trying it failed")]
+    Untried,
+    #[error(transparent)]
+    Privileges(#[from] Errno),
+    #[error(transparent)]
+    Ruleset(#[from] RulesetError),
+    #[error("this kernel has it, but it is not turned on")]
+    NotEnabled,
+    #[error("this kernel has none")]
+    NotImplemented,
+    #[error("this kernel does not enforce it")]
+    NotEnforced,
+    #[error("no filter was written for this architecture")]
+    Architecture,
+    #[error(transparent)]
+    Filter(#[from] BackendError),
+    #[error(transparent)]
+    Install(#[from] seccompiler::Error),
+}
+
 /// Each wall, or why it does not stand.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Walls {
-    pub no_new_privs: Result<(), String>,
-    pub landlock: Result<Landlock, String>,
-    pub seccomp: Result<(), String>,
+    pub no_new_privs: Result<(), WallError>,
+    pub landlock: Result<Landlock, WallError>,
+    pub seccomp: Result<(), WallError>,
     pub network: Network,
 }
 
 impl Walls {
-    pub(super) fn none(why: &str) -> Walls {
-        Walls {
-            no_new_privs: Err(why.to_owned()),
-            landlock: Err(why.to_owned()),
-            seccomp: Err(why.to_owned()),
-            network: Network::None,
-        }
+    pub(super) fn untried() -> Walls {
+        let (no_new_privs, seccomp) = (Err(WallError::Untried), Err(WallError::Untried));
+        Walls { no_new_privs, landlock: Err(WallError::Untried), seccomp, network: Network::None }
     }
 
     /// What `required` demands and is not there, each with the reason and what to do.
@@ -102,30 +128,33 @@ impl fmt::Display for Walls {
 mod tests {
     use super::*;
 
-    fn walls(landlock: Result<Landlock, String>) -> Walls {
+    fn walls(landlock: Result<Landlock, WallError>) -> Walls {
         Walls { no_new_privs: Ok(()), landlock, seccomp: Ok(()), network: Network::to([443]) }
     }
 
     #[test]
     fn the_line_says_what_stands_and_what_does_not() {
-        let new = Ok(Landlock { abi: 7, tcp: true });
+        let new = || Ok(Landlock { abi: 7, tcp: true });
         let cases = [
             (
-                walls(new.clone()),
+                walls(new()),
                 "no-new-privs, landlock fs (ABI 7), landlock tcp ports [53, 443], seccomp; UDP is not held",
             ),
             (
-                Walls { network: Network::None, ..walls(new.clone()) },
+                Walls { network: Network::None, ..walls(new()) },
                 "no-new-privs, landlock fs (ABI 7), landlock tcp ports [], seccomp; no sockets",
             ),
             (
                 walls(Ok(Landlock { abi: 3, tcp: false })),
                 "no-new-privs, landlock fs (ABI 3), seccomp; TCP ports are not held; UDP is not held",
             ),
-            (walls(Err("not there".into())), "no-new-privs, seccomp; no landlock (not there); UDP is not held"),
             (
-                Walls { seccomp: Err("x".into()), network: Network::None, ..walls(new) },
-                "no-new-privs, landlock fs (ABI 7), landlock tcp ports []; no seccomp (x); UDP is not held",
+                walls(Err(WallError::NotImplemented)),
+                "no-new-privs, seccomp; no landlock (this kernel has none); UDP is not held",
+            ),
+            (
+                Walls { seccomp: Err(WallError::LeftOut), network: Network::None, ..walls(new()) },
+                "no-new-privs, landlock fs (ABI 7), landlock tcp ports []; no seccomp (left out); UDP is not held",
             ),
         ];
         for (walls, line) in cases {
@@ -136,11 +165,13 @@ mod tests {
     #[test]
     fn a_demand_names_each_missing_wall_and_the_remedy() {
         assert_eq!(walls(Ok(Landlock { abi: 3, tcp: false })).demand(), Ok(()));
-        let failure = Walls::none("forbidden").demand().unwrap_err().to_string();
+        let failure = Walls::untried().demand().unwrap_err().to_string();
         assert!(failure.starts_with("config: `hardening` is `required`"), "{failure}");
-        for said in
-            ["no no-new-privs (forbidden)", "no landlock (forbidden)", "`lsm=`", "no seccomp (", "`best-effort`"]
-        {
+        let why = "(trying it failed)";
+        for said in ["no no-new-privs", "no landlock", "no seccomp"].map(|wall| format!("{wall} {why}")) {
+            assert!(failure.contains(&said), "{said}: {failure}");
+        }
+        for said in ["`lsm=`", "`best-effort`"] {
             assert!(failure.contains(said), "{said}: {failure}");
         }
     }

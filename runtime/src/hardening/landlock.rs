@@ -4,7 +4,7 @@
 //! calling thread and those it starts (the kernel knew no other way for long),
 //! so it comes before every other thread.
 
-use super::Network;
+use super::{Network, WallError};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, NetPort, RestrictionStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
@@ -21,15 +21,15 @@ pub struct Landlock {
     pub tcp: bool,
 }
 
-pub fn restrict(network: &Network) -> Result<Landlock, String> {
+pub fn restrict(network: &Network) -> Result<Landlock, WallError> {
     if !Check::WallLandlock.on() {
-        return Err("left out".into());
+        return Err(WallError::LeftOut);
     }
-    let status = enforced(network).map_err(|error| error.to_string())?;
+    let status = enforced(network)?;
     match (&status.ruleset, &status.landlock) {
-        (_, LandlockStatus::NotEnabled) => Err("this kernel has it, but it is not turned on".into()),
-        (_, LandlockStatus::NotImplemented) => Err("this kernel has none".into()),
-        (RulesetStatus::NotEnforced, _) => Err("this kernel does not enforce it".into()),
+        (_, LandlockStatus::NotEnabled) => Err(WallError::NotEnabled),
+        (_, LandlockStatus::NotImplemented) => Err(WallError::NotImplemented),
+        (RulesetStatus::NotEnforced, _) => Err(WallError::NotEnforced),
         (_, LandlockStatus::Available { effective_abi, .. }) => {
             Ok(Landlock { abi: number(*effective_abi), tcp: *effective_abi >= ABI::V4 })
         }

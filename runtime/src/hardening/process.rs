@@ -1,6 +1,7 @@
 //! What the process gives up by itself when it is locked down. None of it can fail a
 //! call: the kernel refuses none of it, and the walls that count report for themselves.
 
+use super::WallError;
 use crate::limits::Limits;
 use crate::startup::lower;
 use rustix::process::Resource;
@@ -28,9 +29,9 @@ pub fn first_uses() {
     let _ = getrandom::fill(&mut [0]);
 }
 
-pub fn no_new_privs() -> Result<(), String> {
+pub fn no_new_privs() -> Result<(), WallError> {
     if !Check::WallPrivileges.on() {
-        return Err("left out".into());
+        return Err(WallError::LeftOut);
     }
-    rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())
+    Ok(rustix::thread::set_no_new_privs(true)?)
 }

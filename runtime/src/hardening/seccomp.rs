@@ -12,7 +12,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use super::Network;
+use super::{Network, WallError};
 use calls::SyscallRules;
 use seccompiler::BpfProgram;
 use wasm_cpi_checks::Check;
@@ -33,17 +33,17 @@ const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-pub fn install(network: &Network, threads: Threads) -> Result<(), String> {
+pub fn install(network: &Network, threads: Threads) -> Result<(), WallError> {
     if !Check::WallSeccomp.on() {
-        return Err("left out".into());
+        return Err(WallError::LeftOut);
     }
-    let architecture = ARCHITECTURE.ok_or("no filter was written for this architecture")?;
-    let program = program(architecture, network, std::process::id()).map_err(|error| error.to_string())?;
-    let applied = match threads {
-        Threads::All => seccompiler::apply_filter_all_threads(&program),
-        Threads::This => seccompiler::apply_filter(&program),
-    };
-    applied.map_err(|error| error.to_string())
+    let architecture = ARCHITECTURE.ok_or(WallError::Architecture)?;
+    let program = program(architecture, network, std::process::id())?;
+    match threads {
+        Threads::All => seccompiler::apply_filter_all_threads(&program)?,
+        Threads::This => seccompiler::apply_filter(&program)?,
+    }
+    Ok(())
 }
 
 fn program(architecture: u32, network: &Network, own_pid: u32) -> Result<BpfProgram, seccompiler::BackendError> {

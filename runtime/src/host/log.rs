@@ -1,4 +1,4 @@
-use crate::bindings::bosh::cpi::log::{Host, Level, Output};
+use crate::bindings::bosh::cpi::log::{Host, Level};
 use crate::host::State;
 
 impl Host for State {
@@ -9,18 +9,6 @@ impl Host for State {
             host.log.write(level.into(), &message);
         }
         note.done(message.len());
-    }
-
-    fn print(&mut self, to: Output, bytes: Vec<u8>) {
-        self.counts.log += 1;
-        let note = self.note("log.print", "");
-        if let Some([stdout, stderr]) = &self.streams {
-            match to {
-                Output::Stdout => stdout.take(&bytes),
-                Output::Stderr => stderr.take(&bytes),
-            }
-        }
-        note.done(bytes.len());
     }
 }
 

@@ -24,7 +24,7 @@ pub struct State {
     pub host: Option<Capabilities>,
     pub counts: Counts,
     /// Standard output and error; `describe` has none.
-    pub streams: Option<[LogStream; 2]>,
+    streams: Option<[LogStream; 2]>,
 }
 
 impl State {

@@ -62,7 +62,7 @@ pub enum TlsError {
     #[error("the file {} holds no PEM", .0.display())]
     NoPem(PathBuf),
     #[error("the file {} is readable by everybody; run `chmod o-r` on it", .0.display())]
-    PublicKeyFile(PathBuf),
+    KeyReadableByAll(PathBuf),
 }
 
 pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsError> {
@@ -126,7 +126,7 @@ pub(super) fn pem_in(file: &Held) -> Result<String, TlsError> {
 pub(super) fn key_in(file: &Held) -> Result<String, TlsError> {
     match trusted_pem(file)? {
         (_, mode) if Check::KeyFile.on() && mode & 0o004 != 0 => {
-            Err(TlsError::PublicKeyFile(file.path().to_owned()))
+            Err(TlsError::KeyReadableByAll(file.path().to_owned()))
         }
         (text, _) => Ok(text),
     }

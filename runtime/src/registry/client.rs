@@ -85,7 +85,7 @@ impl RegistryClient {
         body: Option<Vec<u8>>,
         deadline: Instant,
     ) -> Result<(u16, Vec<u8>), Failure> {
-        check_id(id).map_err(|what| Failure::new(Who::Guest, what))?;
+        check_id(id).map_err(|error| Failure::new(Who::Guest, error.to_string()))?;
         let url = format!("{}/instances/{id}/settings", self.endpoint);
         let basic = Some((self.user.reveal(), &self.password));
         // Settings come as JSON within JSON: escaping can double them.
@@ -144,14 +144,15 @@ impl RegistryClient {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a registry ID must be 1 to 255 characters out of A-Z, a-z, 0-9 and `._:-`")]
+pub struct InvalidId;
+
 /// IDs become part of a URL's path.
-pub fn check_id(id: &str) -> Result<(), String> {
+pub fn check_id(id: &str) -> Result<(), InvalidId> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     let is_id = (1..=255).contains(&id.len()) && id.bytes().all(fine) && id != "." && id != "..";
-    if is_id || !Check::RegistryIdForm.on() {
-        return Ok(());
-    }
-    Err("a registry ID must be 1 to 255 characters out of A-Z, a-z, 0-9 and `._:-`".into())
+    if is_id || !Check::RegistryIdForm.on() { Ok(()) } else { Err(InvalidId) }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl From<SessionError> for GuestRegistryError {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Denied(what) => GuestRegistryError::Denied(what),
-            SessionError::Invalid(what) => GuestRegistryError::Invalid(what),
+            SessionError::Id(_) | SessionError::Settings(_) => GuestRegistryError::Invalid(error.to_string()),
             SessionError::NotFound(_) => GuestRegistryError::NotFound,
             SessionError::Failed(failure) => GuestRegistryError::Unavailable(failure.to_string()),
         }

@@ -5,7 +5,8 @@
 //! other calls touch the IDs that the caller named, and those that the
 //! operator's policy grants on top.
 
-use super::client::{RegistryClient, check_id};
+use super::client::{InvalidId, RegistryClient, check_id};
+use super::settings::SettingsRefusal;
 use crate::failure::{Failure, Who};
 use serde_json::{Map, Value};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,18 +43,14 @@ pub enum SessionError {
     /// Not an ID of this call.
     #[error("{0}")]
     Denied(String),
-    #[error("{0}")]
-    Invalid(String),
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+    #[error(transparent)]
+    Settings(#[from] SettingsRefusal),
     #[error("the registry has no settings for `{0}`")]
     NotFound(String),
-    #[error("{0}")]
-    Failed(Failure),
-}
-
-impl From<Failure> for SessionError {
-    fn from(failure: Failure) -> Self {
-        SessionError::Failed(failure)
-    }
+    #[error(transparent)]
+    Failed(#[from] Failure),
 }
 
 impl RegistrySession {
@@ -78,16 +75,16 @@ impl RegistrySession {
         &self,
         id: &str,
         vm: &str,
-        change: impl FnOnce(Settings) -> Result<Settings, String>,
+        change: impl FnOnce(Settings) -> Result<Settings, SettingsRefusal>,
         deadline: Instant,
     ) -> Result<(), SessionError> {
-        check_id(id).map_err(SessionError::Invalid)?;
+        check_id(id)?;
         let client = self.client()?;
         let Some(prepared) = self.state().prepared.clone() else {
             let what = "settings are written after `agent.bootstrap` in `create_vm` only";
             return Err(SessionError::Denied(what.into()));
         };
-        let settings = change(prepared).map_err(SessionError::Invalid)?;
+        let settings = change(prepared)?;
         if Check::RegistryCreateOnly.on() && !self.made(id) && client.get(id, deadline).await?.is_some() {
             return Err(SessionError::Denied(format!(
                 "the registry already has settings for `{id}`, which `create_vm` must not touch; \
@@ -110,11 +107,11 @@ impl RegistrySession {
     pub(crate) async fn update(
         &self,
         id: &str,
-        change: impl FnOnce(Settings) -> Result<Settings, String>,
+        change: impl FnOnce(Settings) -> Result<Settings, SettingsRefusal>,
         deadline: Instant,
     ) -> Result<(), SessionError> {
         self.allow(id, true)?;
-        let settings = change(self.read(id, deadline).await?).map_err(SessionError::Invalid)?;
+        let settings = change(self.read(id, deadline).await?)?;
         Ok(self.client()?.put(id, &settings, deadline).await?)
     }
 
@@ -159,7 +156,7 @@ impl RegistrySession {
     }
 
     fn allow(&self, id: &str, writing: bool) -> Result<(), SessionError> {
-        check_id(id).map_err(SessionError::Invalid)?;
+        check_id(id)?;
         if self.made(id) {
             return Ok(());
         }
@@ -177,7 +174,7 @@ impl RegistrySession {
     /// Whether guests have the import `registry` at all: the module must have
     /// declared it, even for IDs of the call.
     pub(crate) fn check_declared(&self, id: &str) -> Result<(), SessionError> {
-        check_id(id).map_err(SessionError::Invalid)?;
+        check_id(id)?;
         self.rights.allows(id, &[id]).map_err(|denial| SessionError::Denied(denial.to_string()))
     }
 

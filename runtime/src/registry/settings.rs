@@ -9,6 +9,25 @@ use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
+/// Why settings are not stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsRefusal {
+    #[error("{what} must be {shape}")]
+    Shape { what: String, shape: &'static str },
+    #[error("only `disks` and `networks` can be changed, and `{0}` differs from what is stored")]
+    Differs(String),
+    #[error("there is no network `{0}` in the stored settings, and none can be added")]
+    NetworkAdded(String),
+    #[error("network `{network}`: `{key}` was decided by the Director and cannot be changed")]
+    NetworkDecided { network: String, key: &'static str },
+    #[error("network `{0}` cannot be removed")]
+    NetworkRemoved(String),
+}
+
+fn misshapen(what: &str, shape: &'static str) -> SettingsRefusal {
+    SettingsRefusal::Shape { what: what.to_owned(), shape }
+}
+
 /// What a guest may change.
 const CHANGEABLE: [&str; 2] = ["disks", "networks"];
 
@@ -44,14 +63,14 @@ fn seal(value: &Value, path: &str, vault: &Vault) -> Value {
 
 /// What a guest wants stored in place of `stored`: its disks and networks, the
 /// rest as it was. Absent parts stay; `seen` is what the guest was shown.
-pub(crate) fn changed(stored: &Map<String, Value>, seen: &Value, given: &Value) -> Result<Map<String, Value>, String> {
-    let given = given.as_object().ok_or("settings must be a JSON object")?;
+pub(crate) fn changed(stored: &Map<String, Value>, seen: &Value, given: &Value) -> Result<Map<String, Value>, SettingsRefusal> {
+    let given = given.as_object().ok_or_else(|| misshapen("settings", "a JSON object"))?;
     let mut settings = stored.clone();
     for (key, value) in given {
         if CHANGEABLE.contains(&key.as_str()) || !Check::RegistryChangeable.on() {
             settings.insert(key.clone(), value.clone());
         } else if seen.get(key) != Some(value) {
-            return Err(format!("only `disks` and `networks` can be changed, and `{key}` differs from what is stored"));
+            return Err(SettingsRefusal::Differs(key.clone()));
         }
     }
     if let Some(disks) = given.get("disks") {
@@ -92,55 +111,55 @@ fn take_object(fields: &mut Map<String, Value>, key: &str) -> Map<String, Value>
     }
 }
 
-fn check_disks(disks: &Value) -> Result<(), String> {
+fn check_disks(disks: &Value) -> Result<(), SettingsRefusal> {
     if !Check::RegistryShapes.on() {
         return Ok(());
     }
-    let disks = disks.as_object().ok_or("`disks` must be an object")?;
+    let disks = disks.as_object().ok_or_else(|| misshapen("`disks`", "an object"))?;
     if disks.get("system").is_some_and(|system| !system.is_string() && !system.is_null()) {
-        return Err("`disks.system` must be a string".into());
+        return Err(misshapen("`disks.system`", "a string"));
     }
     if let Some(ephemeral) = disks.get("ephemeral").filter(|ephemeral| !ephemeral.is_null()) {
-        check_hint("disks.ephemeral", ephemeral)?;
+        check_hint("`disks.ephemeral`", ephemeral)?;
     }
     match disks.get("persistent") {
         None | Some(Value::Null) => {}
         Some(Value::Object(persistent)) => {
             for (disk, hint) in persistent {
-                check_hint(&format!("disks.persistent.{disk}"), hint)?;
+                check_hint(&format!("`disks.persistent.{disk}`"), hint)?;
             }
         }
-        Some(_) => return Err("`disks.persistent` must be an object".into()),
+        Some(_) => return Err(misshapen("`disks.persistent`", "an object")),
     }
     match disks.get("raw_ephemeral") {
         None | Some(Value::Null) => Ok(()),
         Some(Value::Array(raw)) if raw.iter().all(is_object_of_strings) => Ok(()),
-        Some(_) => Err("`disks.raw_ephemeral` must be an array of objects with string values".into()),
+        Some(_) => Err(misshapen("`disks.raw_ephemeral`", "an array of objects with string values")),
     }
 }
 
-fn check_hint(name: &str, hint: &Value) -> Result<(), String> {
+fn check_hint(name: &str, hint: &Value) -> Result<(), SettingsRefusal> {
     if hint.is_string() || is_object_of_strings(hint) {
         return Ok(());
     }
-    Err(format!("`{name}` must be a string or an object with string values: the Agent reads nothing else"))
+    Err(misshapen(name, "a string or an object with string values: the Agent reads nothing else"))
 }
 
 fn is_object_of_strings(value: &Value) -> bool {
     value.as_object().is_some_and(|fields| fields.values().all(Value::is_string))
 }
 
-fn check_networks(networks: &Value) -> Result<(), String> {
+fn check_networks(networks: &Value) -> Result<(), SettingsRefusal> {
     match networks.as_object() {
         Some(networks) if networks.values().all(Value::is_object) => Ok(()),
         _ if !Check::RegistryShapes.on() => Ok(()),
-        _ => Err("`networks` must be an object of objects".into()),
+        _ => Err(misshapen("`networks`", "an object of objects")),
     }
 }
 
 /// What the Director decided about networks is not a guest's to change, here as in
 /// `agent::networks`: it could put a VM in another's place.
-fn check_decided(stored: Option<&Value>, given: &Value) -> Result<(), String> {
+fn check_decided(stored: Option<&Value>, given: &Value) -> Result<(), SettingsRefusal> {
     const DECIDED: [&str; 5] = ["type", "ip", "netmask", "gateway", "dns"];
     if !Check::NetworkDecided.on() {
         return Ok(());
@@ -148,16 +167,16 @@ fn check_decided(stored: Option<&Value>, given: &Value) -> Result<(), String> {
     let known = |name: &str| stored.and_then(|stored| stored.get(name));
     for (name, network) in given.as_object().into_iter().flatten() {
         let Some(known) = known(name) else {
-            return Err(format!("there is no network `{name}` in the stored settings, and none can be added"));
+            return Err(SettingsRefusal::NetworkAdded(name.clone()));
         };
         let dynamic = known["type"] == "dynamic";
         let changed = DECIDED.iter().find(|key| known.get(key) != network.get(key) && (!dynamic || **key == "type"));
         if let Some(key) = changed {
-            return Err(format!("network `{name}`: `{key}` was decided by the Director and cannot be changed"));
+            return Err(SettingsRefusal::NetworkDecided { network: name.clone(), key });
         }
     }
     match stored.and_then(Value::as_object).into_iter().flat_map(Map::keys).find(|name| given.get(name).is_none()) {
-        Some(name) => Err(format!("network `{name}` cannot be removed")),
+        Some(name) => Err(SettingsRefusal::NetworkRemoved(name.clone())),
         None => Ok(()),
     }
 }

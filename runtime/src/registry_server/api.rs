@@ -44,8 +44,8 @@ impl Api {
         let Some(id) = id.map(str::to_owned) else {
             return closing(StatusCode::NOT_FOUND, json!({"status": "not_found"}));
         };
-        if let Err(what) = check_id(&id) {
-            return bad(StatusCode::BAD_REQUEST, &what);
+        if let Err(error) = check_id(&id) {
+            return bad(StatusCode::BAD_REQUEST, &error.to_string());
         }
         match *request.method() {
             Method::GET => self.get(id).await,

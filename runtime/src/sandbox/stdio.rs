@@ -22,7 +22,7 @@ impl LogStream {
 
     /// Of a long line only the beginning is kept: an endless one must not grow the
     /// host, and in pieces it could show a secret that nobody recognises.
-    pub fn take(&self, bytes: &[u8]) {
+    fn take(&self, bytes: &[u8]) {
         let mut line = self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = piece.strip_suffix(b"\n").unwrap_or(piece);

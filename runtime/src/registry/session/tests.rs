@@ -83,7 +83,7 @@ fn other_calls_touch_only_the_ids_that_the_caller_named() {
         assert!(matches!(result, Err(SessionError::Denied(_))), "{result:?}");
     }
     assert!(matches!(run(session.create("new", "vm", Ok, soon())), Err(SessionError::Denied(_))));
-    assert!(matches!(run(session.read("..", soon())), Err(SessionError::Invalid(_))));
+    assert!(matches!(run(session.read("..", soon())), Err(SessionError::Id(_))));
     assert_eq!(fake.requests().len(), sent);
 }
 
