@@ -17,6 +17,7 @@ use crate::rpc::method::Method;
 use crate::sandbox::ending::Ending;
 use crate::sandbox::{engine, trap, watchdog};
 use crate::startup;
+use rustix::io::Errno;
 use rustix::process::{Resource, Signal};
 use rustix::thread::{Gid, Uid};
 use std::io::{Read, Write};
@@ -28,11 +29,20 @@ use wasmtime::{Engine, Store};
 /// Who runs strangers' code when root asks for it: nobody.
 const NOBODY: u32 = 65_534;
 
-/// How the kernel's ENOMEM is told.
-const OUT_OF_MEMORY: &str = "(os error 12)";
-
 /// `describe` has nothing to wait for.
 const DESCRIBE_SECONDS: u64 = 10;
+
+/// Why a guest is not compiled or not described.
+enum CompileError {
+    OutOfMemory,
+    Refused(Refusal),
+}
+
+impl From<Refusal> for CompileError {
+    fn from(refusal: Refusal) -> Self {
+        CompileError::Refused(refusal)
+    }
+}
 
 /// Reads wasm from stdin, answers frames on stdout.
 pub fn compile_guest(
@@ -71,8 +81,8 @@ pub fn compile_guest(
     match answer {
         Ok(description) => write_frame(&mut out, Frame::Description, &serde_json::to_vec(&description)?),
         // As any allocation that fails: whoever waits for the answer knows the limit.
-        Err(refusal) if refusal.message.ends_with(OUT_OF_MEMORY) => Err(std::io::ErrorKind::OutOfMemory.into()),
-        Err(refusal) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
+        Err(CompileError::OutOfMemory) => Err(std::io::ErrorKind::OutOfMemory.into()),
+        Err(CompileError::Refused(refusal)) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
     }?;
     out.flush()
 }
@@ -121,12 +131,22 @@ fn refusal(message: String) -> Refusal {
     Refusal { guest: false, message, detail: String::new() }
 }
 
-fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), Refusal> {
+/// The refusal, unless the engine failed because the kernel has no more memory within the limit.
+fn failure_of(error: wasmtime::Error, refusal: impl FnOnce(wasmtime::Error) -> Refusal) -> CompileError {
+    let cause = error.root_cause();
+    let system = cause.downcast_ref::<std::io::Error>().and_then(Errno::from_io_error);
+    match cause.downcast_ref::<Errno>().copied().or(system) {
+        Some(Errno::NOMEM) => CompileError::OutOfMemory,
+        _ => CompileError::Refused(refusal(error)),
+    }
+}
+
+fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), CompileError> {
     let surface = surface::inspect(wasm).map_err(|problems| Refusal {
         detail: problems.join("\n"),
         ..refusal(format!("the module {}", problems.join("; it ")))
     })?;
-    let failed = |error: wasmtime::Error| refusal(format!("the module cannot be compiled: {error:#}"));
+    let failed = |error| failure_of(error, |error| refusal(format!("the module cannot be compiled: {error:#}")));
     let engine = engine::engine(limits).map_err(failed)?;
     let artifact = engine.precompile_component(wasm).map_err(failed)?;
     // SAFETY: compiled by this process a moment ago, no guest code ran.
@@ -135,8 +155,9 @@ fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, 
     Ok((engine, component, surface, artifact))
 }
 
-fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, Refusal> {
-    let failed = |error: wasmtime::Error| refusal(format!("the module does not fit the world bosh:cpi: {error:#}"));
+fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, CompileError> {
+    let unfit = |error| refusal(format!("the module does not fit the world bosh:cpi: {error:#}"));
+    let failed = |error| failure_of(error, unfit);
     let ending = Arc::new(Ending::new(limits, Method::Info));
     let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
     let mut linker = Linker::new(engine);
@@ -154,10 +175,11 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
             never = watchdog::watch(&ending) => match never {},
         }
     });
-    let described = described.map_err(|error| {
+    let trapped = |error| {
         let failure = trap::explain(error, ending.why(), "describe", limits);
         Refusal { guest: true, message: format!("`describe` failed: {}", failure.message), detail: failure.detail }
-    })?;
+    };
+    let described = described.map_err(|error| failure_of(error, trapped))?;
     let described = Described {
         name: described.name,
         version: described.version,
@@ -174,4 +196,23 @@ async fn call_describe(
 ) -> wasmtime::Result<crate::bindings::exports::bosh::cpi::describe::Description> {
     let guest = pre.instantiate_async(&mut *store).await?;
     guest.bosh_cpi_describe().call_describe(store).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_kernel_has_no_memory_for_is_out_of_memory() {
+        let no_memory = Errno::NOMEM.raw_os_error();
+        for (error, expected) in [
+            (wasmtime::Error::from(Errno::NOMEM).context("mmap failed"), true),
+            (std::io::Error::from_raw_os_error(no_memory).into(), true),
+            (wasmtime::Error::from(Errno::PERM), false),
+            (wasmtime::Error::msg(std::io::Error::from_raw_os_error(no_memory).to_string()), false),
+        ] {
+            let failure = failure_of(error, |error| refusal(error.to_string()));
+            assert_eq!(matches!(failure, CompileError::OutOfMemory), expected);
+        }
+    }
 }

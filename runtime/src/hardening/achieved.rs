@@ -136,10 +136,7 @@ mod tests {
     fn the_line_says_what_stands_and_what_does_not() {
         let new = || Ok(Landlock { abi: 7, tcp: true });
         let cases = [
-            (
-                walls(new()),
-                "no-new-privs, landlock fs (ABI 7), landlock tcp ports [53, 443], seccomp; UDP is not held",
-            ),
+            (walls(new()), "no-new-privs, landlock fs (ABI 7), landlock tcp ports [53, 443], seccomp; UDP is not held"),
             (
                 Walls { network: Network::None, ..walls(new()) },
                 "no-new-privs, landlock fs (ABI 7), landlock tcp ports [], seccomp; no sockets",

@@ -12,8 +12,8 @@ use crate::net::held::Held;
 use crate::net::mutants;
 use crate::trust::{self, Untrusted};
 use pins::Pinned;
-use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -164,8 +164,8 @@ fn identity(
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let chain = certificates("tls.client.cert", client.chain)?;
     let unusable = |what| TlsError::Pem { setting: "tls.client.key", what };
-    let key = PrivateKeyDer::from_pem_slice(client.key.reveal().as_bytes())
-        .map_err(|_| unusable("no private key in PEM"))?;
+    let key =
+        PrivateKeyDer::from_pem_slice(client.key.reveal().as_bytes()).map_err(|_| unusable("no private key in PEM"))?;
     provider
         .key_provider
         .load_private_key(key.clone_key())

@@ -63,7 +63,11 @@ fn seal(value: &Value, path: &str, vault: &Vault) -> Value {
 
 /// What a guest wants stored in place of `stored`: its disks and networks, the
 /// rest as it was. Absent parts stay; `seen` is what the guest was shown.
-pub(crate) fn changed(stored: &Map<String, Value>, seen: &Value, given: &Value) -> Result<Map<String, Value>, SettingsRefusal> {
+pub(crate) fn changed(
+    stored: &Map<String, Value>,
+    seen: &Value,
+    given: &Value,
+) -> Result<Map<String, Value>, SettingsRefusal> {
     let given = given.as_object().ok_or_else(|| misshapen("settings", "a JSON object"))?;
     let mut settings = stored.clone();
     for (key, value) in given {
