@@ -41,8 +41,10 @@ const SEALS_MAX: usize = 8;
 /// Writes nothing if the config has no `audit`, or its file cannot be used.
 pub struct Audit(Option<Writer>);
 
-/// What a guest took.
+/// What a guest used.
 pub struct Used {
+    /// Since the call's clock started.
+    pub wall: Duration,
     pub usage: Usage,
     pub network: NetUsage,
     pub counts: Counts,
@@ -94,10 +96,17 @@ impl Audit {
         self.0.is_some()
     }
 
-    /// Takes note of the guest's pin and of the limit `http_requests`.
-    pub fn configured(&self, sha256: &str, http_requests: u64) {
+    /// Takes note of the guest's pin: it is in every line from here on.
+    pub fn pinned(&self, sha256: &str) {
         if let Some(writer) = &self.0 {
-            writer.configured(sha256, http_requests);
+            writer.pinned(sha256);
+        }
+    }
+
+    /// Takes note of the limit `http_requests`: so many more lines are expected.
+    pub fn expect_requests(&self, http_requests: u64) {
+        if let Some(writer) = &self.0 {
+            writer.expect_requests(http_requests);
         }
     }
 
@@ -156,10 +165,9 @@ impl Audit {
         if !writer.has_room(call.name) {
             return;
         }
-        let leak = DenialReason::Leak.to_string();
         let mut line = match &call.ended {
-            Ended::Refused(reason) if *reason == leak => writer.line("leak"),
-            Ended::Refused(_) => writer.line("denied"),
+            Ended::Denied(DenialReason::Leak) => writer.line("leak"),
+            Ended::Denied(_) | Ended::Refused(_) => writer.line("denied"),
             Ended::Well | Ended::Failed(_) => writer.line("use"),
         };
         line.word("capability", capability).word("operation", operation);
@@ -169,6 +177,7 @@ impl Audit {
         };
         match &call.ended {
             Ended::Well => {}
+            Ended::Denied(reason) => drop(line.word("reason", reason.to_string())),
             Ended::Refused(reason) => drop(line.word("reason", reason.as_ref())),
             Ended::Failed(error) => drop(line.word("error", error.as_ref())),
         }
@@ -203,7 +212,7 @@ impl Audit {
             }
         }
         line.number("wall_ms", ms(writer.elapsed()));
-        if let Some(Used { usage, network, counts, hardening }) = used {
+        if let Some(Used { usage, network, counts, hardening, .. }) = used {
             line.number("cpu_ms", ms(usage.cpu)).number("memory_bytes", usage.peak_memory);
             line.number("requests", network.requests);
             line.number("sent_bytes", network.bytes_sent).number("received_bytes", network.bytes_received);

@@ -5,13 +5,13 @@
 //! guest.
 
 mod audit;
-mod basics;
+mod early_settings;
 mod guest;
 mod installed;
 mod module;
 
 pub use audit::AuditConfig;
-pub use basics::Basics;
+pub use early_settings::EarlySettings;
 pub use installed::{ConfigArg, Packages};
 
 use crate::agent::AgentConfig;
@@ -149,7 +149,7 @@ impl Config {
         let proxy: Option<ProxyConfig> = sections.optional("proxy");
         let (policy, inline_policy) = sections.policy(path);
         let limits: Limits = sections.optional("limits").unwrap_or_default();
-        // What it says is `Basics`.
+        // Only checked here: `EarlySettings` reads the values.
         let _: Option<LogSection> = sections.optional("log");
         let audit: Option<AuditConfig> = sections.optional("audit");
         let http_trace: Option<HttpTrace> = sections.optional("http_trace");

@@ -1,10 +1,9 @@
 //! Walls around the guest's process, for the day when the engine's breaks.
 //!
-//! `lock_down` comes last: when
-//! all that a call needs is open, no other thread runs, and the guest's code is
-//! next. From there on nothing is opened, executed or mapped as code, and
-//! connections go to granted ports alone. What this machine does not give is
-//! told, and fails the call where the operator demands it. Must not weaken
+//! `lock_down` comes last: when all that a call needs is open, no other thread runs,
+//! and the guest's code is next. From there on nothing is opened, executed or mapped
+//! as code, and connections go to granted ports alone. What this machine does not give
+//! is reported, and fails the call where the operator demands it. Must not weaken
 //! anything that stands without it.
 
 mod achieved;

@@ -1,5 +1,5 @@
-//! What every process does before its first file is opened, if it will touch secrets or a
-//! stranger's bytes. Whatever the config says: it hides nothing from root.
+//! What a process does before it opens its first file, if it will handle secrets or a
+//! stranger's bytes. No setting turns it off, and none of it hides anything from root.
 
 use nix::sys::signal::SigSet;
 use rustix::fs::Mode;
@@ -35,7 +35,7 @@ pub fn lower(resource: Resource, limit: u64) -> std::io::Result<()> {
 /// descriptor in use can be among them.
 fn close_inherited() {
     const STDERR: RawFd = 2;
-    // SAFETY: nobody here has a descriptor yet.
+    // SAFETY: this process has opened nothing yet, so that no descriptor of ours is closed.
     #[allow(unsafe_code)]
     let closed = unsafe { libc::syscall(libc::SYS_close_range, STDERR + 1, libc::c_uint::MAX, 0) };
     if closed == 0 {

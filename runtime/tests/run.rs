@@ -3,13 +3,21 @@
 //! Calls that reach a guest are tested by the crate `tests`, which has guests.
 
 use serde_json::{Value, json};
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const CPI_ERROR: &str = "Bosh::Clouds::CpiError";
 const NOT_IMPLEMENTED: &str = "Bosh::Clouds::NotImplemented";
 const NOT_SUPPORTED: &str = "Bosh::Clouds::NotSupported";
+
+/// Writes a file that only this user can change, whatever the umask is: others are refused.
+fn write(path: &Path, config: &Value) {
+    std::fs::write(path, config.to_string()).unwrap();
+    std::fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+}
 
 /// Runs one call and returns its response.
 fn run(config: &Path, request: &str) -> Value {
@@ -47,7 +55,7 @@ fn what_fails_before_a_guest_is_needed_is_a_response() {
         (&wrong, request("ping"), NOT_IMPLEMENTED, "Method is not known, got: ping"),
         (&wrong, request("info"), CPI_ERROR, "config: "),
     ] {
-        std::fs::write(&config, config_text.to_string()).unwrap();
+        write(&config, config_text);
         let response = run(&config, &request);
         assert_eq!(response["result"], Value::Null, "{request}");
         assert_eq!(response["error"]["type"], kind, "{request}: {response}");
@@ -61,7 +69,7 @@ fn what_fails_before_a_guest_is_needed_is_a_response() {
 fn a_call_that_fails_for_its_config_is_audited() {
     let directory = tempfile::tempdir().unwrap();
     let (config, audit) = (directory.path().join("cpi.json"), directory.path().join("audit.log"));
-    std::fs::write(&config, json!({"version": 1, "polcy": "x", "audit": {"path": "audit.log"}}).to_string()).unwrap();
+    write(&config, &json!({"version": 1, "polcy": "x", "audit": {"path": "audit.log"}}));
     let context = json!({"request_id": "cpi-1"});
     run(&config, &json!({"method": "has_vm", "arguments": ["vm-1"], "context": context}).to_string());
     let line: Value = serde_json::from_str(&std::fs::read_to_string(&audit).unwrap()).unwrap();

@@ -121,4 +121,11 @@ fn call_refuses_what_the_contract_does_not_have() {
         false,
         &["request: the contract has no method"],
     );
+    let job = Job::new().guest_bytes(&tests::hostile::guest("small"));
+    let text = said(
+        &tool(&["call", "delete_vm", "vm-1", "--config", &config(&job)]),
+        false,
+        &["error    Bosh::Clouds::NotImplemented: guest: hostile 1.0.0 does not implement delete_vm"],
+    );
+    assert!(!text.contains("guest: guest:"), "{text}");
 }

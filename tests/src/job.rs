@@ -176,7 +176,7 @@ impl Job {
         self
     }
 
-    /// Runs calls with the programs that are built for tests of the tests.
+    /// Runs calls with the programs that are built for mutation tests.
     #[must_use]
     pub fn with_holes(mut self) -> Job {
         self.program = dist::holes().join("wasm-cpi-run");

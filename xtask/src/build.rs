@@ -32,7 +32,12 @@ pub(crate) const HOLES_FEATURES: &str = "wasm-cpi/holes,wasm-cpi-run/holes";
 
 /// Of programs for tests: dependencies as they ship, and little time spent on
 /// optimising our own code.
-const QUICK_TO_BUILD: [&str; 2] = ["--config", "profile.release.package.wasm-cpi.opt-level=1"];
+const QUICK_TO_BUILD: [&str; 4] = [
+    "--config",
+    "profile.release.package.wasm-cpi.opt-level=1",
+    "--config",
+    "profile.release.package.wasm-cpi-policy.opt-level=1",
+];
 
 /// Where tests find the binaries and guests.
 pub(crate) const DIST: &str = "WASM_CPI_DIST";
@@ -77,7 +82,7 @@ fn hot(repo: &Repo) -> Result<()> {
     publish(&repo.dist(), &repo.built(HOT), HOT, 0o755)
 }
 
-/// Both programs with every named check switchable, for tests of the tests.
+/// Both programs with every named check switchable, for mutation tests.
 pub(crate) fn holes(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
     cargo.args(["--release", "--package", TOOL, "--package", HOT, "--features", HOLES_FEATURES, "--bins"]);

@@ -44,7 +44,7 @@ impl Repo {
         self.root.join("target/dist-quick")
     }
 
-    /// The same programs with checks that can be turned off: for tests of the tests alone.
+    /// The same programs with checks that can be turned off: for mutation tests alone.
     pub(crate) fn holes(&self) -> PathBuf {
         self.root.join("target/dist-holes")
     }

@@ -67,9 +67,9 @@ pub(crate) fn lines(skips: &[Skip]) -> Vec<String> {
     lines
 }
 
-/// Whether this run is CI's.
+/// Returns true if this run is CI's.
 pub(crate) fn in_ci() -> bool {
-    env::var_os("CI").is_some_and(|value| value == "true")
+    env::var_os("CI").is_some_and(|value| !["", "0", "false"].map(Into::into).contains(&value))
 }
 
 /// An error that names every skip which is not on the list.

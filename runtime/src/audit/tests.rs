@@ -164,6 +164,7 @@ fn a_call_with_many_ports_still_says_what_is_not_held() {
         network: Network::to(60_001..60_121),
     };
     let used = Used {
+        wall: Duration::ZERO,
         usage: Usage::default(),
         network: NetUsage { requests: u64::MAX, bytes_sent: u64::MAX, bytes_received: u64::MAX },
         counts: Counts { config: u64::MAX, log: u64::MAX, clock: u64::MAX, random: u64::MAX },

@@ -65,10 +65,12 @@ impl Writer {
         Ok(Writer { file, log: Arc::clone(log), call: call_id(), started: Instant::now(), state })
     }
 
-    pub(super) fn configured(&self, sha256: &str, http_requests: u64) {
-        let mut state = self.state();
-        state.caller.sha256 = Some(sha256.to_owned());
-        state.caller.requests = http_requests;
+    pub(super) fn pinned(&self, sha256: &str) {
+        self.state().caller.sha256 = Some(sha256.to_owned());
+    }
+
+    pub(super) fn expect_requests(&self, http_requests: u64) {
+        self.state().caller.requests = http_requests;
     }
 
     pub(super) fn guest(&self, name: &str, version: &str) {

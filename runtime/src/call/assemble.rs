@@ -16,7 +16,6 @@ use crate::net::proxy::ProxyConfig;
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
-use crate::sandbox::ending::Ending;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,18 +29,16 @@ pub struct Assembled {
     pub policy: Arc<Policy>,
     pub gate: Arc<Gate>,
     pub agent: Arc<AgentSession>,
-    pub ending: Arc<Ending>,
     /// The guest's state, which holds its capabilities.
     pub state: State,
 }
 
-/// Puts the capabilities of a call together. The call's clock starts here.
+/// Puts the capabilities of a call together.
 pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observer>) -> Result<Assembled, CallError> {
     let Authorised { loaded, needs, properties, policy, mode } = authorised;
-    let LoadedGuest { config, request, call, description, .. } = &loaded;
+    let LoadedGuest { config, request, call, description, ending, .. } = &loaded;
     let Record { vault, log, audit } = record;
     let limits = &config.limits;
-    let ending = Arc::new(Ending::new(limits, call.method()));
     config.proxy.iter().flat_map(ProxyConfig::secrets).for_each(|secret| vault.keep("proxy", secret));
     let image = image(call, config, &policy)?;
     let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
@@ -80,8 +77,8 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         log: guest_log,
         observer: observe::host_calls(audit, observer),
     };
-    let state = State::new(limits, Arc::clone(&ending), host);
-    Ok(Assembled { loaded, policy, gate, agent, ending, state })
+    let state = State::new(limits, Arc::clone(ending), host);
+    Ok(Assembled { loaded, policy, gate, agent, state })
 }
 
 /// A property of the name under which agent settings travel must not travel like them.

@@ -32,14 +32,6 @@ impl CallError {
         }
     }
 
-    /// Returns it as a failure, for a person at a terminal.
-    pub fn into_failure(self) -> Failure {
-        match self {
-            CallError::Failure(failure) => failure,
-            CallError::Wire { who, error } => Failure::new(who, error.message),
-        }
-    }
-
     /// Returns what the audit log says about it.
     pub fn audited(&self) -> Failed {
         match self {

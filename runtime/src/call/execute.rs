@@ -3,23 +3,22 @@
 use crate::agent::AgentSession;
 use crate::audit::Used;
 use crate::bindings::CpiPre;
+use crate::call::CallError;
 use crate::call::assemble::Assembled;
 use crate::call::invoke::{InvokeError, Invoked, invoke};
 use crate::call::load::LoadedGuest;
-use crate::call::{CallError, Record};
 use crate::config::Config;
 use crate::effective_policy;
 use crate::failure::{Failure, Who};
 use crate::hardening::{self, Hardening, Network, Remaining};
 use crate::host::{self, State};
 use crate::limits::Limits;
-use crate::log::Level;
 use crate::net::gate::Gate;
 use crate::net::resolve::Resolver;
+#[cfg(feature = "holes")]
 use crate::rpc::answer::Answer;
 use crate::rpc::arguments::Call;
 use crate::rpc::request::Request;
-use crate::rpc::shape;
 use crate::sandbox::ending::Ending;
 use crate::sandbox::{trap, watchdog};
 use std::sync::Arc;
@@ -30,7 +29,8 @@ use wasmtime::{Engine, Store};
 
 /// A call whose guest has ended, one way or another.
 pub struct Executed {
-    pub answer: Result<Answer, CallError>,
+    /// What the guest answered, or why it did not.
+    pub answer: Invoked,
     pub used: Used,
     pub limits: Limits,
     pub request: Request,
@@ -43,43 +43,32 @@ pub struct Executed {
 }
 
 /// Locks the process down and runs the guest's method in a fresh store. Blocks this thread.
-pub fn execute(assembled: Assembled, record: &Record) -> Result<Executed, CallError> {
-    let Assembled { loaded, policy, gate, agent, ending, state } = assembled;
-    let LoadedGuest { config, request, call, engine, component, .. } = loaded;
+pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
+    let Assembled { loaded, policy, gate, agent, state } = assembled;
+    let LoadedGuest { config, request, call, engine, component, ending, .. } = loaded;
     let cannot_start = |error: std::io::Error| Failure::runtime(format!("cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     watchdog::start(&engine).map_err(cannot_start)?;
-    let guest = link(&engine, &component);
     let hardening = lock_down(&config, &policy, &gate)?;
+    let guest = link(&engine, &component)?;
     let mut store = state.into_store(&engine, &config.limits);
-    let ended = run(&runtime, &guest?, &mut store, &call, &ending);
-    let answer = match ended {
-        Some(Ok(Ok(answer))) => Ok(answer),
-        Some(Ok(Err(InvokeError::Failure(failure)))) => Err(failure.into()),
-        Some(Ok(Err(InvokeError::Guest(error)))) => {
-            let from_director = request.request_id.is_some();
-            match shape::guest_error(error, call.method(), from_director) {
-                None => Ok(Answer::Nothing),
-                Some(error) => {
-                    record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
-                    Err(CallError::Wire { who: Who::Guest, error })
-                }
-            }
-        }
+    let answer = match run(&runtime, &guest, &mut store, &call, &ending) {
+        Ended::Returned(answer) => answer,
         #[cfg(feature = "holes")]
-        Some(Err(error)) if host::mutants::exit_counts(&error) => Ok(Answer::Nothing),
-        Some(Err(error)) => {
+        Ended::Trapped(error) if host::mutants::exit_counts(&error) => Ok(Answer::Nothing),
+        Ended::Trapped(error) => {
             let failure = trap::explain(error, ending.why(), call.method().name(), &config.limits);
-            Err(with_last_words(failure, store.data()).into())
+            Err(InvokeError::Failure(with_last_words(failure, store.data())))
         }
-        None => Err(ending
-            .why()
-            .map_or_else(|| Failure::runtime("the call ended without a reason"), |why| why.failure())
-            .into()),
+        Ended::Stopped => Err(InvokeError::Failure(match ending.why() {
+            Some(why) => why.failure(),
+            None => Failure::runtime("the call ended without a reason"),
+        })),
     };
-    store.data().finish_log();
     let state = store.data();
-    let used = Used { usage: state.meter.usage(), network: gate.usage(), counts: state.counts, hardening };
+    state.finish_log();
+    let (usage, counts) = (state.meter.usage(), state.counts);
+    let used = Used { wall: ending.elapsed(), usage, network: gate.usage(), counts, hardening };
     // A call is a process: to drop all this would only delay the response.
     std::mem::forget((store, component, engine));
     Ok(Executed { answer, used, limits: config.limits, request, call, policy, gate, agent, ending, runtime })
@@ -87,7 +76,7 @@ pub fn execute(assembled: Assembled, record: &Record) -> Result<Executed, CallEr
 
 fn link(engine: &Engine, component: &Component) -> Result<CpiPre<State>, Failure> {
     let unfit = |error: wasmtime::Error| {
-        Failure::config(format!("the guest does not fit this runtime: {error:#}; prepare it again"))
+        Failure::config(format!("the guest does not fit this runtime: {error:#}; build it with this runtime's SDK"))
     };
     let mut linker = Linker::new(engine);
     host::link(&mut linker, component).map_err(unfit)?;
@@ -106,22 +95,24 @@ fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Fa
     Ok(walls.map_or_else(|| Hardening::Off.to_string(), |walls| walls.to_string()))
 }
 
-/// Runs the method until it returns or traps. Returns nothing if the guest had to be stopped.
-fn run(
-    runtime: &Runtime,
-    guest: &CpiPre<State>,
-    store: &mut Store<State>,
-    call: &Call,
-    ending: &Ending,
-) -> Option<wasmtime::Result<Invoked>> {
+/// How a guest's run ended.
+enum Ended {
+    /// The export returned.
+    Returned(Invoked),
+    Trapped(wasmtime::Error),
+    /// The time for cleaning up was over.
+    Stopped,
+}
+
+fn run(runtime: &Runtime, guest: &CpiPre<State>, store: &mut Store<State>, call: &Call, ending: &Ending) -> Ended {
     let invoked = async {
         let instance = guest.instantiate_async(&mut *store).await?;
         invoke(&instance, store, call).await
     };
     runtime.block_on(async {
         tokio::select! {
-            ended = invoked => Some(ended),
-            () = ending.over() => None,
+            ended = invoked => ended.map_or_else(Ended::Trapped, Ended::Returned),
+            () = ending.over() => Ended::Stopped,
             never = watchdog::watch(ending) => match never {},
         }
     })

@@ -11,14 +11,20 @@ use crate::rpc::shape;
 use wasmtime::Store;
 
 /// What became of an export that returned.
-pub(super) type Invoked = Result<Answer, InvokeError>;
+pub type Invoked = Result<Answer, InvokeError>;
 
-/// Why an export that returned has no answer for the caller.
-pub(super) enum InvokeError {
+/// Why there is no answer for the caller.
+pub enum InvokeError {
     /// The guest's own error.
     Guest(types::Error),
-    /// The arguments or the answer are not what the contract says.
+    /// The guest could not finish, or its answer is not what the contract says.
     Failure(Failure),
+}
+
+impl From<Failure> for InvokeError {
+    fn from(failure: Failure) -> Self {
+        InvokeError::Failure(failure)
+    }
 }
 
 /// Calls the export of the guest that implements the method. The outer error is a trap.

@@ -9,8 +9,10 @@ use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, Named};
 use crate::rpc::request::Request;
 use crate::rpc::response::{ErrorType, WireError};
+use crate::sandbox::ending::Ending;
 use crate::sandbox::engine;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -30,6 +32,8 @@ pub struct LoadedGuest {
     pub description: Description,
     pub engine: Engine,
     pub component: Component,
+    /// The call's clock, which starts when the guest is prepared.
+    pub ending: Arc<Ending>,
 }
 
 /// Loads the config and the guest that a request is for. A guest that is not prepared
@@ -37,7 +41,8 @@ pub struct LoadedGuest {
 pub fn load(source: &ConfigArg, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
     let method = method(&request.method)?;
     let config = Config::load(source)?;
-    record.audit.configured(&config.guest.sha256, config.limits.http_requests);
+    record.audit.pinned(&config.guest.sha256);
+    record.audit.expect_requests(config.limits.http_requests);
     let arguments = std::mem::take(&mut request.arguments);
     let call = Call::parse(method, arguments, request.api_version)?;
     let report = |event: &prepared::CacheEvent| record.cache_event(event);
@@ -53,10 +58,11 @@ pub fn load(source: &ConfigArg, mut request: Request, record: &Record) -> Result
         let message = format!("guest: {guest} {version} does not implement {}", method.name());
         return Err(refused(Who::Guest, WireError::new(ErrorType::NotImplemented, message)));
     }
+    let ending = Arc::new(Ending::new(&config.limits, method));
     let engine = engine::engine(&config.limits)
         .map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
     let component = prepared.component(&engine, &report)?;
-    Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component })))
+    Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component, ending })))
 }
 
 fn method(name: &str) -> Result<Method, CallError> {

@@ -1,6 +1,7 @@
 //! First step: all of stdin becomes a request.
 
-use crate::config::Basics;
+use crate::call::CallError;
+use crate::config::EarlySettings;
 use crate::failure::{Failure, Who};
 use crate::rpc::request::Request;
 use crate::signals;
@@ -8,10 +9,10 @@ use std::io::Read;
 
 /// Reads and parses the request. Stdin is read to its end in any case: the Director
 /// writes its whole request before it reads.
-pub fn receive(basics: &Basics) -> Result<Request, Failure> {
-    let bytes = read(basics.request_mib);
+pub fn receive(settings: &EarlySettings) -> Result<Request, CallError> {
+    let bytes = read(settings.request_mib);
     signals::watch();
-    Request::parse(&bytes?, basics.api_version)
+    Ok(Request::parse(&bytes?, settings.api_version)?)
 }
 
 fn read(request_mib: u64) -> Result<Vec<u8>, Failure> {

@@ -3,7 +3,7 @@
 
 use crate::audit::Audit;
 use crate::component::prepared::CacheEvent;
-use crate::config::Basics;
+use crate::config::EarlySettings;
 use crate::log::Log;
 use crate::rpc::request::Request;
 use crate::vault::Vault;
@@ -18,11 +18,14 @@ pub struct Record {
 
 impl Record {
     /// Starts the record of a call; `request` is absent if it could not be read.
-    pub fn open(basics: &Basics, request: Option<&Request>) -> Record {
+    pub fn open(settings: &EarlySettings, request: Option<&Request>) -> Record {
         let vault = Arc::new(Vault::new());
         let request_id = request.and_then(|request| request.request_id.as_deref());
-        let log = Arc::new(Log::new(basics.log_level, basics.log_format, request_id, Arc::clone(&vault)));
-        let audit = Arc::new(Audit::open(basics.audit.as_ref(), request, &log));
+        let log = Arc::new(Log::new(settings.log_level, settings.log_format, request_id, Arc::clone(&vault)));
+        let audit = Arc::new(Audit::open(settings.audit.as_ref(), request, &log));
+        if let Some(sha256) = &settings.guest_sha256 {
+            audit.pinned(sha256);
+        }
         Record { vault, log, audit }
     }
 

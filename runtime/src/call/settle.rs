@@ -2,13 +2,16 @@
 //! explained.
 
 use crate::audit::{Audit, Used};
+use crate::bindings::bosh::cpi::types;
 use crate::call::execute::Executed;
+use crate::call::invoke::InvokeError;
 use crate::call::{CallError, Record};
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
 use crate::log::{Level, escape};
-use crate::rpc::answer::{Answer, naming};
+use crate::rpc::answer::{Answer, with_cid};
 use crate::rpc::method::Method;
+use crate::rpc::shape;
 use crate::sandbox::ending::Why;
 use crate::vault::Vault;
 use serde_json::Value;
@@ -33,31 +36,40 @@ impl Settled {
 /// Turns the guest's answer into the caller's result.
 pub fn settle(mut executed: Executed, record: &Record) -> Settled {
     let answer = std::mem::replace(&mut executed.answer, Ok(Answer::Nothing));
-    let result = answer.and_then(|answer| accept(answer, &executed, record));
-    let result = match executed.call.method() {
-        Method::CreateVm => create_vm(result, &executed, record),
-        _ => result.map(|(_, value)| value),
+    let accepted = answer.and_then(|answer| Ok(accept(answer, &executed, record)?));
+    let accepted = match executed.call.method() {
+        Method::CreateVm => create_vm(accepted, &executed, record),
+        _ => accepted,
     };
-    let result = result.map_err(|error| explain(error, &executed));
-    let Executed { used, runtime, .. } = executed;
+    let result = match accepted {
+        Ok(accepted) => Ok(accepted.result),
+        Err(error) => explain(error, &executed, record),
+    };
+    let Executed { used, ending, runtime, .. } = executed;
     // A call is a process: to end the runtime would only delay the response.
     std::mem::forget(runtime);
-    Settled { result, used: Some(used) }
+    Settled { result, used: Some(Used { wall: ending.elapsed(), ..used }) }
 }
 
-/// The result in the caller's shape, if it may be passed on; with the cloud ID of what was
-/// created.
-fn accept(answer: Answer, executed: &Executed, record: &Record) -> Result<(Option<String>, Value), CallError> {
+/// An answer that may be passed on.
+struct Accepted {
+    /// The cloud ID of what was created.
+    created: Option<String>,
+    /// In the caller's shape.
+    result: Value,
+}
+
+fn accept(answer: Answer, executed: &Executed, record: &Record) -> Result<Accepted, Failure> {
     let created = answer.created().map(str::to_owned);
-    let value = answer.for_caller(executed.request.api_version);
-    bounded(&value, &executed.limits).map_err(|failure| match &created {
-        Some(cid) => naming(failure, cid),
+    let result = answer.for_caller(executed.request.api_version);
+    bounded(&result, &executed.limits).map_err(|failure| match &created {
+        Some(cid) => with_cid(failure, cid),
         None => failure,
     })?;
-    without_secrets(&value, &record.vault, &record.audit)?;
+    without_secrets(&result, &record.vault, &record.audit)?;
     match executed.ending.why() {
-        Some(Why::Abort(failure)) => Err(failure.into()),
-        _ => Ok((created, value)),
+        Some(Why::Abort(failure)) => Err(failure),
+        _ => Ok(Accepted { created, result }),
     }
 }
 
@@ -83,21 +95,22 @@ fn without_secrets(result: &Value, vault: &Vault, audit: &Audit) -> Result<(), F
     )))
 }
 
-/// Removes the registry's settings of VMs that are not returned.
+/// Rejects a VM that cannot be reached, and removes the registry's settings of VMs that are
+/// not returned.
 fn create_vm(
-    result: Result<(Option<String>, Value), CallError>,
+    accepted: Result<Accepted, InvokeError>,
     executed: &Executed,
     record: &Record,
-) -> Result<Value, CallError> {
-    let result = result.and_then(|(created, value)| {
-        reachable(created.as_deref().unwrap_or_default(), executed)?;
-        Ok((created, value))
+) -> Result<Accepted, InvokeError> {
+    let accepted = accepted.and_then(|accepted| {
+        reachable(accepted.created.as_deref().unwrap_or_default(), executed)?;
+        Ok(accepted)
     });
-    let returned = result.as_ref().ok().and_then(|(created, _)| created.as_deref());
+    let returned = accepted.as_ref().ok().and_then(|accepted| accepted.created.as_deref());
     let deadline = executed.ending.hard_deadline();
     let left = executed.runtime.block_on(executed.agent.finish(returned, deadline))?;
     left.iter().for_each(|what| record.log.write(Level::Warn, what));
-    result.map(|(_, value)| value)
+    accepted
 }
 
 /// Rejects a VM whose user-data was made but never sent: its Agent would never be heard
@@ -121,18 +134,19 @@ fn reachable(cid: &str, executed: &Executed) -> Result<(), Failure> {
     )))
 }
 
-/// Says why the call ended early, and what it may have left behind.
-fn explain(error: CallError, executed: &Executed) -> CallError {
+/// Says why the call did not succeed: the guest's own error, or why it ended early, and what
+/// it may have left behind.
+fn explain(error: InvokeError, executed: &Executed, record: &Record) -> Result<Value, CallError> {
     let failure = match (error, executed.ending.why()) {
-        (error @ CallError::Wire { .. }, None) => return error,
-        (CallError::Wire { error, .. }, Some(why)) => {
+        (InvokeError::Guest(error), None) => return guest_error(error, executed, record),
+        (InvokeError::Guest(error), Some(why)) => {
             let failure = why.failure();
             Failure {
                 message: format!("{}; the guest ended in time and said: {}", failure.message, error.message),
                 ..failure
             }
         }
-        (CallError::Failure(failure), Some(why)) if matches!(failure.who, Who::Limit | Who::Runtime) => Failure {
+        (InvokeError::Failure(failure), Some(why)) if matches!(failure.who, Who::Limit | Who::Runtime) => Failure {
             message: format!(
                 "{}; the guest did not end by itself within cleanup_seconds ({})",
                 why.failure().message,
@@ -140,13 +154,23 @@ fn explain(error: CallError, executed: &Executed) -> CallError {
             ),
             ..failure
         },
-        (CallError::Failure(failure), _) => failure,
+        (InvokeError::Failure(failure), _) => failure,
     };
     let changes = executed.gate.changes();
     if changes.is_empty() {
-        return failure.into();
+        return Err(failure.into());
     }
     let message =
         format!("{}; requests of this call that may have changed something: {}", failure.message, changes.join(", "));
-    Failure { message, ..failure }.into()
+    Err(Failure { message, ..failure }.into())
+}
+
+/// The guest's own error in the terms of the wire. The Director takes one of them for success.
+fn guest_error(error: types::Error, executed: &Executed, record: &Record) -> Result<Value, CallError> {
+    let from_director = executed.request.request_id.is_some();
+    let Some(error) = shape::guest_error(error, executed.call.method(), from_director) else {
+        return Ok(Value::Null);
+    };
+    record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
+    Err(CallError::Wire { who: Who::Guest, error })
 }

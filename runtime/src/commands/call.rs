@@ -1,12 +1,14 @@
 //! `call`: one method by hand, with all that the guest did on the way.
 
 use crate::audit::Used;
-use crate::call::{self, CallError, Loaded, Observed, Observer, Record, Settled};
+use crate::call::{CallError, Observed, Observer, Record, Settled};
 use crate::commands::cli::Report;
-use crate::config::{Basics, Config, ConfigArg};
+use crate::commands::run;
+use crate::config::{Config, ConfigArg, EarlySettings};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::Log;
+use crate::rpc::method::Named;
 use crate::rpc::request::Request;
 use crate::signals;
 use crate::startup;
@@ -14,7 +16,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(Args)]
 pub struct CallOptions {
@@ -43,22 +45,20 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     startup::secure_process();
     let config = Config::load(&options.config)?;
     let request = request(options, config.api_version)?;
-    let record = Record::open(&Basics::read(&options.config), Some(&request));
+    let record = Record::open(&EarlySettings::read(&options.config), Some(&request));
     let events = Arc::new(Mutex::new(Vec::new()));
     signals::watch();
-    let started = Instant::now();
-    let called = serve(options, request, &record, observer(&events));
-    let wall = started.elapsed();
-    let Settled { result, used } = match called {
-        Ok(settled) => settled,
-        Err(error) => {
-            record.audit.conclude(Err(error.audited()), None);
-            return Err(error.into_failure());
-        }
-    };
+    let served = known(&options.method)
+        .map_err(CallError::from)
+        .and_then(|()| run::serve(&options.config, request, &record, Some(observer(&events))));
+    let Settled { result, used } = served.unwrap_or_else(|error| Settled { result: Err(error), used: None });
     record.audit.conclude(result.as_ref().map(drop).map_err(CallError::audited), used.as_ref());
     let Some(used) = used else {
-        return Ok(Report::good(format!("{:#}\n", result.unwrap_or_default())));
+        return match result {
+            Ok(info) => Ok(Report::good(format!("{info:#}\n"))),
+            Err(CallError::Failure(failure)) => Err(failure),
+            Err(error) => Ok(Report { text: outcome(Err(error), &record.log), good: false }),
+        };
     };
     let good = result.is_ok();
     let mut text = String::new();
@@ -66,19 +66,15 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
         let _ = writeln!(text, "{line}");
     }
     text.push_str(&outcome(result, &record.log));
-    text.push_str(&usage(&used, wall, &config.limits));
+    text.push_str(&usage(&used, &config.limits));
     Ok(Report { text, good })
 }
 
-fn serve(options: &CallOptions, request: Request, record: &Record, observer: Observer) -> Result<Settled, CallError> {
-    let loaded = match call::load(&options.config, request, record)? {
-        Loaded::Info(info) => return Ok(Settled::without_guest(info)),
-        Loaded::Guest(loaded) => *loaded,
-    };
-    let authorised = call::authorise(loaded)?;
-    let assembled = call::assemble(authorised, record, Some(observer))?;
-    let executed = call::execute(assembled, record)?;
-    Ok(call::settle(executed, record))
+fn known(method: &str) -> Result<(), Failure> {
+    match Named::from_name(method) {
+        Named::Known(_) => Ok(()),
+        _ => Err(Failure::request(format!("the contract has no method {method:?}"))),
+    }
 }
 
 /// Keeps one line for each thing that the guest asks for.
@@ -133,13 +129,13 @@ fn request(options: &CallOptions, max_api_version: u32) -> Result<Request, Failu
     Request::parse(document.to_string().as_bytes(), max_api_version)
 }
 
-fn usage(used: &Used, wall: Duration, limits: &Limits) -> String {
+fn usage(used: &Used, limits: &Limits) -> String {
     let (usage, network) = (&used.usage, &used.network);
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
     let mut text = String::new();
     for (what, used, name, limit) in [
-        ("wall", ms(wall), "wall_seconds", format!("{} s", limits.wall_seconds)),
+        ("wall", ms(used.wall), "wall_seconds", format!("{} s", limits.wall_seconds)),
         ("cpu", ms(usage.cpu), "cpu_seconds", format!("{} s", limits.cpu_seconds)),
         ("memory", mib(usage.peak_memory), "memory_mib", format!("{} MiB", limits.memory_mib)),
         ("host calls", usage.host_calls.to_string(), "host_calls", limits.host_calls.to_string()),

@@ -3,8 +3,8 @@
 //! Every outcome becomes one valid response, and the exit code is 0 once it is written:
 //! the CLI takes anything else for a failure of its own.
 
-use crate::call::{self, CallError, Loaded, Record, Settled};
-use crate::config::{Basics, ConfigArg};
+use crate::call::{self, CallError, Loaded, Observer, Record, Settled};
+use crate::config::{ConfigArg, EarlySettings};
 use crate::failure::Failure;
 use crate::rpc::request::Request;
 use crate::startup;
@@ -20,21 +20,27 @@ pub fn run(source: &ConfigArg) -> bool {
 }
 
 fn answer(source: &ConfigArg) -> String {
-    let basics = Basics::read(source);
-    let request = call::receive(&basics);
-    let record = Record::open(&basics, request.as_ref().ok());
-    let outcome = caught(|| serve(source, request?, &record));
+    let settings = EarlySettings::read(source);
+    let request = call::receive(&settings);
+    let record = Record::open(&settings, request.as_ref().ok());
+    let outcome = caught(|| serve(source, request?, &record, None));
     call::respond(outcome, &record)
 }
 
-fn serve(source: &ConfigArg, request: Request, record: &Record) -> Result<Settled, CallError> {
+/// Serves a request that was received. `observer` sees what the guest asks for.
+pub(super) fn serve(
+    source: &ConfigArg,
+    request: Request,
+    record: &Record,
+    observer: Option<Observer>,
+) -> Result<Settled, CallError> {
     let loaded = match call::load(source, request, record)? {
         Loaded::Info(info) => return Ok(Settled::without_guest(info)),
         Loaded::Guest(loaded) => *loaded,
     };
     let authorised = call::authorise(loaded)?;
-    let assembled = call::assemble(authorised, record, None)?;
-    let executed = call::execute(assembled, record)?;
+    let assembled = call::assemble(authorised, record, observer)?;
+    let executed = call::execute(assembled)?;
     Ok(call::settle(executed, record))
 }
 
@@ -54,7 +60,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.log");
         let audit = Some(AuditConfig { path: path.clone(), max_bytes: None });
-        let record = Record::open(&Basics { audit, ..Basics::default() }, None);
+        let record = Record::open(&EarlySettings { audit, ..EarlySettings::default() }, None);
         let document = call::respond(caught(|| panic!("hunter2")), &record);
         assert!(!document.contains("hunter2"), "{document}");
         let line = std::fs::read_to_string(&path).unwrap();

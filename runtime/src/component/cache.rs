@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use wasm_cpi_checks::Check;
 
 /// Grows with every change of the engine's settings or of these files.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 const MANIFEST_MAX: u64 = 1 << 20;
 
@@ -184,7 +184,7 @@ impl Cache {
         artifact: &[u8],
     ) -> Result<(), CacheError> {
         let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
-        let artifact_stamp = self.write(&name, artifact, FOR_ALL)?;
+        let artifact_stamp = self.write(&name, artifact)?;
         let manifest = Manifest {
             format: FORMAT,
             wasm_sha256: wasm_sha256.to_owned(),
@@ -231,20 +231,20 @@ impl Cache {
 
     /// Answers when it was written, which is after what it vouches for.
     fn write_manifest(&self, manifest: &Manifest) -> Result<i128, CacheError> {
-        manifest.stamp.grow_old();
-        manifest.artifact_stamp.grow_old();
+        manifest.stamp.wait_past_clock_tick();
+        manifest.artifact_stamp.wait_past_clock_tick();
         let name = manifest_name(&manifest.wasm_sha256);
         let text = serde_json::to_vec(manifest).map_err(|error| self.unwritten(&name, error))?;
-        Ok(self.write(&name, &text, FOR_ALL)?.written_ns())
+        Ok(self.write(&name, &text)?.written_ns())
     }
 
     /// Answers the stamp of what lies there now.
-    fn write(&self, name: &str, bytes: &[u8], mode: u32) -> Result<Stamp, CacheError> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<Stamp, CacheError> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| self.unwritten(name, io::Error::other(error)))?;
         let temporary = format!(".{}.tmp", crate::component::source::hex(&random));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(mode);
+        let mode = Mode::from_raw_mode(FOR_ALL);
         let file = rustix::fs::openat(&self.dir, &temporary, flags, mode);
         let mut file = File::from(file.map_err(|error| self.unwritten(name, error))?);
         let written = rustix::fs::fchmod(&file, mode)

@@ -41,7 +41,7 @@ impl Stored {
         Stored::Unstamped(error.to_string())
     }
 
-    fn told(self, tell: &dyn Fn(&CacheEvent)) {
+    fn report(self, tell: &dyn Fn(&CacheEvent)) {
         match self {
             Stored::Already | Stored::Now => {}
             Stored::Not(why) => tell(&CacheEvent::NotKept(why)),
@@ -110,7 +110,7 @@ pub struct Preparation<'a> {
 /// The guest, prepared now if it was not.
 pub fn prepared<'a>(preparation: Preparation<'a>, tell: &dyn Fn(&CacheEvent)) -> Result<Prepared<'a>, Failure> {
     let (prepared, stored) = prepare(preparation, tell)?;
-    stored.told(tell);
+    stored.report(tell);
     Ok(prepared)
 }
 
@@ -187,7 +187,7 @@ impl Prepared<'_> {
             Ok((file, stamp)) => {
                 if let Some(stamp) = stamp {
                     let restamped = cache.restamp_artifact(&self.preparation.guest.sha256, entry, stamp);
-                    restamped.map_or_else(Stored::unstamped, |()| Stored::Already).told(tell);
+                    restamped.map_or_else(Stored::unstamped, |()| Stored::Already).report(tell);
                 }
                 // By descriptor: what is mapped is what was checked.
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -205,7 +205,7 @@ impl Prepared<'_> {
         };
         tell(&CacheEvent::Doubted(what));
         let (anew, stored) = compile(self.preparation, Some(cache), tell)?;
-        stored.told(tell);
+        stored.report(tell);
         match &anew.code {
             Code::Fresh(bytes) => deserialize(engine, bytes),
             Code::Cached(..) => Err(Failure::runtime("a new preparation cannot come from the cache")),

@@ -43,9 +43,9 @@ impl Stamp {
         self == kept && self.ctime_ns < kept_at_ns
     }
 
-    /// Waits until what is written from now on is younger. Whether it will be: a file may
-    /// be of the future.
-    pub fn grow_old(&self) -> bool {
+    /// Waits until the file system's clock has moved on, so that what is written from now on
+    /// is younger. A file whose time lies in the future is not waited for.
+    pub fn wait_past_clock_tick(&self) {
         let age = || {
             let now = clock_gettime(ClockId::CLOCK_REALTIME_COARSE);
             now.map_or(i128::MIN, |now| ns(now.tv_sec(), now.tv_nsec()) - self.ctime_ns)
@@ -56,7 +56,6 @@ impl Stamp {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        age() > 0
     }
 
     pub fn written_ns(&self) -> i128 {

@@ -1,4 +1,4 @@
-//! For tests of the tests (feature `holes`, never in a build that ships):
+//! For mutation tests (feature `holes`, never in a build that ships):
 //! native code at the very place where the guest's would begin.
 //!
 //! `WASM_CPI_HOOK` names actions, `;` between them. Each is tried once the

@@ -10,6 +10,7 @@ use crate::net::error::{HttpError, HttpErrorKind};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::DenialReason;
 
 /// What a guest asked for, what came of it, how long it took, and how many bytes it
 /// gave or got.
@@ -27,6 +28,8 @@ pub struct HostCall<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     Well,
+    /// The policy refused it.
+    Denied(DenialReason),
     /// Nothing was done: the word for it in the guest's error.
     Refused(Cow<'static, str>),
     /// It was tried: the same.
@@ -143,7 +146,7 @@ impl Explained for image::Error {
 impl Explained for HttpError {
     fn ended(&self) -> Ended {
         match self.kind {
-            HttpErrorKind::Denied(reason) => Ended::Refused(reason.to_string().into()),
+            HttpErrorKind::Denied(reason) => Ended::Denied(reason),
             HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => Ended::Refused(self.kind.to_string().into()),
             _ => Ended::Failed(self.kind.to_string().into()),
         }

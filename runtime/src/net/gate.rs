@@ -49,24 +49,24 @@ pub struct Gate {
     image: Option<Arc<Image>>,
     reach: Reach,
     sessions: Sessions,
-    record: HttpUsage,
-    watch: Option<HttpObserver>,
+    usage: HttpUsage,
+    observer: Option<HttpObserver>,
 }
 
 impl Gate {
     /// Opens nothing: sockets, certificates and name servers wait for the first
-    /// request. `watch` is told of every request when it has ended.
+    /// request. `observer` sees every request when it has ended.
     pub fn new(
         policy: Arc<Policy>,
         vault: Arc<Vault>,
         limits: &Limits,
         allow_local: bool,
         image: Option<Arc<Image>>,
-        watch: Option<HttpObserver>,
+        observer: Option<HttpObserver>,
     ) -> Self {
         let reach = Reach::new(Arc::clone(&policy), limits, allow_local);
-        let (sessions, record) = (Sessions::default(), HttpUsage::default());
-        Gate { policy, vault, limits: limits.clone(), image, reach, sessions, record, watch }
+        let (sessions, usage) = (Sessions::default(), HttpUsage::default());
+        Gate { policy, vault, limits: limits.clone(), image, reach, sessions, usage, observer }
     }
 
     /// Where the files lie that the policy names: beside the policy.
@@ -119,21 +119,21 @@ impl Gate {
 
     /// Why the call must end, if the guest's requests are the reason.
     pub fn ended(&self) -> Option<Failure> {
-        self.record.ended()
+        self.usage.ended()
     }
 
     /// Requests that changed something, or may have.
     pub fn changes(&self) -> Vec<String> {
-        self.record.changes()
+        self.usage.changes()
     }
 
     /// Names of the sealed values that a server took in a slot, or may have: an answer can get lost.
     pub fn sent(&self) -> Vec<String> {
-        self.record.filled()
+        self.usage.filled()
     }
 
     pub fn usage(&self) -> NetUsage {
-        self.record.usage()
+        self.usage.usage()
     }
 
     async fn pass(
@@ -185,7 +185,7 @@ impl Gate {
         let ready = Ready { grant, method, destination, headers: &headers, body: body.into(), part, shown };
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
         // Noted before it is sent: the call may end while it is on its way.
-        let change = (!safe).then(|| self.record.changing(format!("{method} {}", event.target)));
+        let change = (!safe).then(|| self.usage.changing(format!("{method} {}", event.target)));
         let received = self.exchange(&ready, deadline, event).await;
         if let Some(number) = change {
             let outcome = match &received {
@@ -193,14 +193,14 @@ impl Gate {
                 Err(error) if error.sent => Outcome::Unanswered,
                 Err(_) => Outcome::NotSent,
             };
-            self.record.changed(number, outcome);
+            self.usage.changed(number, outcome);
         }
         let arrived = match &received {
             Ok(received) => matches!(received.status, 200..=299 | 500..=599),
             Err(error) => error.sent,
         };
         if arrived {
-            self.record.arrived(filled.names);
+            self.usage.arrived(filled.names);
         }
         let received = received?;
         let layer = self.layer_of_answer(grant, &filled.layers);
@@ -211,15 +211,15 @@ impl Gate {
     }
 
     fn tell(&self, event: &HttpEvent) {
-        if let Some(watch) = &self.watch {
-            watch(event);
+        if let Some(observer) = &self.observer {
+            observer(event);
         }
     }
 
     fn begin(&self) -> Result<(), HttpError> {
         match self.ended() {
             Some(failure) => Err(HttpError::new(HttpErrorKind::Cancelled, failure.to_string())),
-            None => self.record.begin(&self.limits),
+            None => self.usage.begin(&self.limits),
         }
     }
 
@@ -236,7 +236,7 @@ impl Gate {
         if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
             return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
         }
-        if length > self.record.left(&self.limits) {
+        if length > self.usage.left(&self.limits) {
             return Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL));
         }
         Ok((bytes, None))
@@ -268,12 +268,12 @@ impl Gate {
             event.sent = true;
             let result = self.reach.send(&way, addresses.clone(), parcel, self.caps(), deadline).await.map_err(later);
             if result.as_ref().err().is_none_or(|error| error.sent) {
-                self.record.sent(length, ready.part.is_none());
+                self.usage.sent(length, ready.part.is_none());
                 event.bytes_sent += length;
             }
             let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
             event.address = received.peer.or(event.address);
-            self.record.received(received.body.len() as u64);
+            self.usage.received(received.body.len() as u64);
             event.bytes_received += received.body.len() as u64;
             match token {
                 Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => {
@@ -300,7 +300,7 @@ impl Gate {
     }
 
     fn caps(&self) -> Caps {
-        let (caps, left) = (self.reach.caps(), self.record.left(&self.limits));
+        let (caps, left) = (self.reach.caps(), self.usage.left(&self.limits));
         if left < caps.body {
             Caps { body: left, body_limit: ("http_total_mib", self.limits.http_total_mib), ..caps }
         } else {

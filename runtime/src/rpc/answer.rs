@@ -47,7 +47,7 @@ impl Answer {
 
     pub fn created_vm(created: CreatedVm) -> Result<Answer, Failure> {
         let cid = shape::cid_from_guest(created.vm)?;
-        let networks = shape::networks_for_caller(created.networks).map_err(|failure| naming(failure, &cid))?;
+        let networks = shape::networks_for_caller(created.networks).map_err(|failure| with_cid(failure, &cid))?;
         Ok(Answer::Vm { cid, networks })
     }
 
@@ -88,7 +88,7 @@ impl Answer {
 }
 
 /// Adds the cloud ID to a failure: what was created must still be found by a person.
-pub fn naming(failure: Failure, cid: &str) -> Failure {
+pub fn with_cid(failure: Failure, cid: &str) -> Failure {
     Failure { message: format!("{}; the guest answered `{}`", failure.message, escape(cid, 255)), ..failure }
 }
 

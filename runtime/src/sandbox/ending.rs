@@ -50,6 +50,7 @@ pub struct Over;
 
 pub struct Ending {
     wall: (&'static str, u64),
+    started: Instant,
     wall_deadline: Instant,
     cleanup: Duration,
     begun: Mutex<Option<(Why, Instant)>>,
@@ -63,13 +64,20 @@ impl Ending {
             Method::CreateStemcell => ("create_stemcell_wall_seconds", limits.create_stemcell_wall_seconds),
             _ => ("wall_seconds", limits.wall_seconds),
         };
+        let started = Instant::now();
         Ending {
             wall,
-            wall_deadline: Instant::now() + Duration::from_secs(wall.1),
+            started,
+            wall_deadline: started + Duration::from_secs(wall.1),
             cleanup: Duration::from_secs(limits.cleanup_seconds),
             begun: Mutex::new(None),
             changed: Notify::new(),
         }
+    }
+
+    /// Returns how long the call has taken so far.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Asks the guest to end; the first reason stays.

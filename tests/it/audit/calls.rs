@@ -6,7 +6,7 @@ use tests::audit::{about, audited, last_call, path, uses, whole_lines_of};
 use tests::cloud::{call, with_policy};
 use tests::job::write;
 use tests::servers::{Answer, Server};
-use tests::{CLOUD_ERROR, CPI_ERROR, Job, NOT_IMPLEMENTED, NOT_SUPPORTED, process};
+use tests::{CLOUD_ERROR, CPI_ERROR, Job, NOT_IMPLEMENTED, NOT_SUPPORTED, dist, process};
 
 /// The last call failed like this, and no guest ran.
 #[track_caller]
@@ -23,12 +23,14 @@ fn calls_that_fail_before_a_guest_runs_have_a_line() {
         job.raw(stdin).run().fails(CPI_ERROR, &[]);
         failed_early(&job, CPI_ERROR, "request");
         assert_eq!(last_call(&job).get("method").and_then(Value::as_str), method);
+        assert_eq!(last_call(&job)["guest_sha256"], dist::probe_sha256());
     }
     job.call("has_vm", json!([])).run().fails(CPI_ERROR, &[]);
     failed_early(&job, CPI_ERROR, "request");
     job.call("ping\n\u{202e}", json!([])).run().fails(NOT_IMPLEMENTED, &[]);
     failed_early(&job, NOT_IMPLEMENTED, "request");
     assert_eq!(last_call(&job)["method"], "ping\\n\\u{202e}");
+    assert_eq!(last_call(&job)["guest_sha256"], dist::probe_sha256());
     job.call("configure_networks", json!([])).run().fails(NOT_SUPPORTED, &[]);
     failed_early(&job, NOT_SUPPORTED, "request");
     job.call("create_stemcell", json!(["/nowhere", {}])).run().fails(CPI_ERROR, &[]);
@@ -47,7 +49,8 @@ fn a_config_that_cannot_be_used_is_audited_where_it_says_where() {
     let job = audited(Job::default()).configure(|config| config["limits"] = json!({"memory_mib": "a lot"}));
     job.call("info", json!([])).run().fails(CPI_ERROR, &["`limits` is not right"]);
     failed_early(&job, CPI_ERROR, "config");
-    assert_eq!((&last_call(&job)["method"], last_call(&job).get("guest_sha256")), (&json!("info"), None));
+    let end = last_call(&job);
+    assert_eq!((&end["method"], &end["guest_sha256"]), (&json!("info"), &json!(dist::probe_sha256())));
     // Not if the audit log itself is what is wrong, or the file is not to be trusted.
     for section in [json!({"path": ""}), json!({"path": "../audit.log", "max_bytes": 1}), json!("../audit.log")] {
         let job = job_with(section);

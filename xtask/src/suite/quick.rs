@@ -18,7 +18,8 @@ const LEFT_OUT: [(&str, &str); 4] = [
     ("startup::", "it counts the instructions of the optimised program"),
 ];
 
-const NOT_RUN: &str = "NOT RUN: clippy, documentation, dependencies, advisories, real OpenStack, attacks, fuzz targets";
+const NOT_RUN: &str =
+    "NOT RUN: clippy, documentation, features, dependencies, advisories, real OpenStack, attacks, fuzz targets";
 
 pub(super) fn run(repo: &Repo, rest: &[String]) -> Result<()> {
     with_last_lines(steps(repo, rest), &lines())

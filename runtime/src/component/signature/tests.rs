@@ -41,7 +41,10 @@ fn verify(signature: &Signature, file: Option<&str>) -> Result<Vec<String>, Stri
     let dir = tempfile::tempdir().unwrap();
     let guest = dir.path().join("guest.wasm");
     if let Some(text) = file {
-        std::fs::write(dir.path().join("guest.wasm.sig"), text).unwrap();
+        let file = dir.path().join("guest.wasm.sig");
+        std::fs::write(&file, text).unwrap();
+        // Whatever the umask is: a file that others can write is refused.
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     match signature.verify(&guest, DIGEST) {
         Ok(signed) => Ok(signed.into_iter().map(str::to_owned).collect()),

@@ -122,12 +122,11 @@ impl Trouble {
             return self.tls(&tls).after_sending();
         }
         let what = innermost(error);
-        let http = hyper_error(error);
-        if io_error(error).is_some() || http.is_some_and(hyper::Error::is_incomplete_message) {
+        if io_error(error).is_some() || any_hyper_error(error, hyper::Error::is_incomplete_message) {
             let what = format!("the connection ended before an answer came ({what}); look at the server's log");
             return self.error(HttpErrorKind::Protocol, "iaas", what).after_sending();
         }
-        if http.is_some_and(hyper::Error::is_parse_too_large) {
+        if any_hyper_error(error, hyper::Error::is_parse_too_large) {
             let what = "its head is too large or has too many headers (`limits.http_headers`, `limits.header_kib`)";
             return self.protocol(what).after_sending();
         }
@@ -165,8 +164,9 @@ impl Trouble {
             return self.tls(&tls);
         }
         let cut = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::ConnectionAborted];
-        let incomplete = hyper_error(error).is_some_and(hyper::Error::is_incomplete_message);
-        if incomplete || io_error(error).is_some_and(|kind| cut.contains(&kind)) {
+        if any_hyper_error(error, hyper::Error::is_incomplete_message)
+            || io_error(error).is_some_and(|kind| cut.contains(&kind))
+        {
             let what = "the connection ended before the answer was complete; what came was thrown away";
             return self.error(HttpErrorKind::Truncated, "iaas", what);
         }
@@ -199,8 +199,9 @@ fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
     })
 }
 
-fn hyper_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a hyper::Error> {
-    chain(error).find_map(|cause| cause.downcast_ref())
+/// hyper wraps its own errors, for example where a request was still queued.
+fn any_hyper_error(error: &(dyn Error + 'static), is: fn(&hyper::Error) -> bool) -> bool {
+    chain(error).filter_map(|cause| cause.downcast_ref()).any(is)
 }
 
 fn io_error(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {

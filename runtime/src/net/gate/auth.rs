@@ -116,7 +116,7 @@ impl Gate {
         match self.vault.leak_in(session.shown.as_bytes()).filter(|_| Check::TripwireShown.on()) {
             None => Ok(session.shown),
             Some(secret) => {
-                self.record.leaked(&secret);
+                self.usage.leaked(&secret);
                 let what = format!("policy: what the login `{name}` shows holds the secret `{secret}`");
                 Err(HttpError::denied(DenialReason::Leak, format!("{what}; narrow its `show`")))
             }

@@ -27,7 +27,7 @@ impl Gate {
         match captures::screen(&self.vault, &grant.captures, auth::guarded(grant), layer, incoming) {
             Ok(_) => {}
             Err(Withheld { reason: Reason::Leak(name), message }) => {
-                self.record.leaked(&name);
+                self.usage.leaked(&name);
                 event.leaked = Some(name);
                 return Err(HttpError::denied(DenialReason::Leak, message));
             }

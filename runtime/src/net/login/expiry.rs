@@ -29,10 +29,24 @@ fn usable(lifetime: Duration) -> Duration {
     lifetime - MARGIN.min(lifetime / 5)
 }
 
-/// Reads a time of RFC 3339. Without a zone, what servers mean is UTC.
+/// Reads a time of RFC 3339. Without a zone, what servers mean is UTC. A time before 1970 is
+/// what some servers write for a token that does not end.
 fn time(text: &str) -> Option<Timestamp> {
+    // A date alone, or one with the name of a zone, is not a time of RFC 3339.
+    if !text.contains(':') || text.contains('[') {
+        return None;
+    }
+    let text = with_nanoseconds(text);
     let in_utc = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp());
-    text.parse().ok().or_else(in_utc)
+    text.parse().ok().or_else(in_utc).filter(|time| *time >= Timestamp::UNIX_EPOCH)
+}
+
+/// Cuts a fraction to the nine digits that a timestamp has.
+fn with_nanoseconds(text: &str) -> String {
+    let Some((seconds, rest)) = text.split_once('.') else { return text.to_owned() };
+    let zone = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = &rest[..(rest.len() - zone.len()).min(9)];
+    format!("{seconds}.{digits}{zone}")
 }
 
 #[cfg(test)]
@@ -50,7 +64,11 @@ mod tests {
             ("2026-11-16t09:34:56+02:00", Some(1_794_814_496)),
             ("2026-11-15T23:04:56.5-08:30", Some(1_794_814_496)),
             ("2024-03-01T00:00:00Z", Some(1_709_251_200)),
-            ("1969-12-31T23:59:59Z", Some(-1)),
+            ("1969-12-31T23:59:59Z", None),
+            ("0001-01-01T00:00:00Z", None),
+            ("2026-11-16T07:34:56.1234567890123Z", Some(1_794_814_496)),
+            ("2026-11-16T07:34:56[Europe/Berlin]", None),
+            ("2026-11-16", None),
             ("2026-13-01T00:00:00Z", None),
             ("2026-11-16T09:34:56+0200", Some(1_794_814_496)),
             ("2026-11-31T00:00:00Z", None),
@@ -70,7 +88,7 @@ mod tests {
             (until("2026-11-16T08:34:56Z", now), Some(3540)),
             (until("2026-11-16T07:35:06Z", now), Some(8)),
             (until("2020-01-01T00:00:00Z", now), Some(0)),
-            (until("1960-01-01T00:00:00Z", now), Some(0)),
+            (until("1960-01-01T00:00:00Z", now), None),
             (in_seconds("3600"), Some(3540)),
             (in_seconds("10.0"), Some(8)),
             (in_seconds("-5"), Some(0)),

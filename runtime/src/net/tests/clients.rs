@@ -38,6 +38,8 @@ fn its_ca_is_pem_or_a_file_and_must_be_one_of_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ca.pem");
     std::fs::write(&path, authority.pem()).unwrap();
+    // Whatever the umask is: a file that others can write is refused.
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     for ca in [authority.pem(), path.display().to_string()] {
         let client = HostClient::new(Some(&ca), &Limits::default()).unwrap();
         assert_eq!(run(client.request("GET", &url, None, None, soon(), 100)).unwrap(), (200, b"hi".to_vec()));

@@ -3,6 +3,7 @@
 //! logged and audited.
 
 use super::{AuditConfig, ConfigArg, LogSection, MAX_DEPTH, module, read};
+use crate::component::source::is_sha256;
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::rpc::API_VERSION;
@@ -12,7 +13,7 @@ use std::path::Path;
 use wasm_cpi_policy::strict_json;
 
 /// The settings of a call that do not depend on the rest of the config being right.
-pub struct Basics {
+pub struct EarlySettings {
     /// The largest request.
     pub request_mib: u64,
     /// The newest API version that the caller may use.
@@ -21,41 +22,46 @@ pub struct Basics {
     pub log_format: Format,
     /// Absent if there is no audit log.
     pub audit: Option<AuditConfig>,
+    /// The guest's pin, if the config itself has it.
+    pub guest_sha256: Option<String>,
 }
 
-impl Default for Basics {
+impl Default for EarlySettings {
     fn default() -> Self {
-        Basics {
+        EarlySettings {
             request_mib: Limits::default().lifted().request_mib,
             api_version: API_VERSION,
             log_level: Level::Info,
             log_format: Format::Text,
             audit: None,
+            guest_sha256: None,
         }
     }
 }
 
-impl Basics {
+impl EarlySettings {
     /// Reads what it can. What is missing or wrong has its default here; `Config::load`
     /// reports it.
-    pub fn read(source: &ConfigArg) -> Basics {
-        fields(source).map_or_else(Basics::default, |fields| Basics::from(&fields, &source.path))
+    pub fn read(source: &ConfigArg) -> EarlySettings {
+        fields(source).map_or_else(EarlySettings::default, |fields| EarlySettings::from(&fields, &source.path))
     }
 
-    fn from(fields: &Map<String, Value>, path: &Path) -> Basics {
-        let defaults = Basics::default();
+    fn from(fields: &Map<String, Value>, path: &Path) -> EarlySettings {
+        let defaults = EarlySettings::default();
         let limits = section::<Limits>(fields, "limits").filter(|limits| limits.problems().is_empty());
         let log = section::<LogSection>(fields, "log");
         let audit = section::<AuditConfig>(fields, "audit").filter(|audit| audit.problems().is_empty());
+        let sha256 = fields.get("guest").and_then(|guest| guest.get("sha256")).and_then(Value::as_str);
         let api_version =
             fields.get("debug").and_then(|debug| debug.pointer("/cpi/api_version")).and_then(Value::as_u64);
         let api_version = api_version.and_then(|version| u32::try_from(version).ok());
-        Basics {
+        EarlySettings {
             request_mib: limits.map_or(defaults.request_mib, |limits| limits.lifted().request_mib),
             api_version: api_version.filter(|version| (1..=API_VERSION).contains(version)).unwrap_or(API_VERSION),
             log_level: log.as_ref().map_or(defaults.log_level, |log| log.level),
             log_format: log.as_ref().map_or(defaults.log_format, |log| log.format),
             audit: audit.map(|audit| audit.relative_to(path.parent().unwrap_or(Path::new(".")))),
+            guest_sha256: sha256.filter(|sha256| is_sha256(sha256)).map(str::to_owned),
         }
     }
 }
@@ -63,6 +69,9 @@ impl Basics {
 fn fields(source: &ConfigArg) -> Option<Map<String, Value>> {
     let (text, _) = read(&source.path).ok()?;
     let Ok(Value::Object(fields)) = strict_json::parse(&text, MAX_DEPTH) else { return None };
+    if source.module.is_none() {
+        return Some(fields);
+    }
     Some(module::of_module(fields.clone(), source.module.as_deref()).unwrap_or(fields))
 }
 
@@ -75,19 +84,20 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn basics(config: &Value) -> Basics {
-        Basics::from(config.as_object().unwrap(), Path::new("/job/config/cpi.json"))
+    fn settings(config: &Value) -> EarlySettings {
+        EarlySettings::from(config.as_object().unwrap(), Path::new("/job/config/cpi.json"))
     }
 
     #[test]
     fn what_is_right_counts_whatever_else_is_wrong() {
-        let basics = basics(&json!({
-            "version": 9, "polcy": 1, "limits": {"request_mib": 2}, "log": {"level": "debug"},
+        let settings = settings(&json!({
+            "version": 9, "guest": {"path": "x", "sha256": "0".repeat(64)}, "polcy": 1, "limits": {"request_mib": 2}, "log": {"level": "debug"},
             "audit": {"path": "../audit.log"}, "debug": {"cpi": {"api_version": 2}},
         }));
-        assert_eq!((basics.request_mib, basics.api_version), (2, 2));
-        assert_eq!((basics.log_level, basics.log_format), (Level::Debug, Format::Text));
-        assert_eq!(basics.audit.unwrap().path, Path::new("/job/config/../audit.log"));
+        assert_eq!((settings.request_mib, settings.api_version), (2, 2));
+        assert_eq!((settings.log_level, settings.log_format), (Level::Debug, Format::Text));
+        assert_eq!(settings.guest_sha256, Some("0".repeat(64)));
+        assert_eq!(settings.audit.unwrap().path, Path::new("/job/config/../audit.log"));
     }
 
     #[test]
@@ -97,9 +107,9 @@ mod tests {
             json!({"limits": {"request_mb": 2}, "log": {"level": "loud"}, "audit": {}, "debug": 7}),
             json!({}),
         ] {
-            let basics = basics(&config);
-            assert_eq!((basics.request_mib, basics.api_version), (Limits::default().request_mib, API_VERSION));
-            assert_eq!((basics.log_level, basics.audit), (Level::Info, None), "{config}");
+            let settings = settings(&config);
+            assert_eq!((settings.request_mib, settings.api_version), (Limits::default().request_mib, API_VERSION));
+            assert_eq!((settings.log_level, settings.audit), (Level::Info, None), "{config}");
         }
     }
 }
