@@ -86,7 +86,8 @@ fn host_triple(version: &str) -> Option<&str> {
 }
 
 /// Where the kernel loads a shipped program: `static` is linked to fixed addresses
-/// and starts fastest, `pie` (a static position-independent program) gets random ones.
+/// and starts fastest, `pie` (a static position-independent program) gets random ones. That
+/// cost 13 % of a guest's call without network and 17 % of `info`, and a tenth is the limit.
 const RELOCATION_MODEL: &str = "static";
 
 /// The flags of the shipped programs, which plain cargo does without. A static

@@ -22,6 +22,11 @@ pub fn context(wasi: &mut WasiCtxBuilder) {
     }
 }
 
+/// Returns true if the guest gets the environment or the arguments of this process.
+pub fn environment() -> bool {
+    !Check::WasiEnvironment.on() || !Check::WasiArguments.on()
+}
+
 /// Says whether the interface is the real one now.
 pub fn files(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<bool> {
     if Check::WasiFilesystem.on() || !name.starts_with("wasi:filesystem/") {

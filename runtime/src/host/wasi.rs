@@ -22,7 +22,7 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 enum Offer {
     /// By wasmtime's implementation over an empty context.
     Real(Link),
-    /// By ours, as every guest with a map asks for it, and nothing else of a context.
+    /// By ours: what every guest asks for when it starts, so that most need no context.
     Own(fn(&mut Linker<State>, &str) -> wasmtime::Result<()>),
     /// By a stub that opens nothing.
     Stub,
@@ -30,7 +30,7 @@ enum Offer {
 
 /// The whole list. A name without its version; any 0.2 is taken.
 const OFFERED: &[(&str, Offer)] = &[
-    ("wasi:cli/environment", Offer::Real(|l| cli::environment::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/environment", Offer::Own(environment)),
     ("wasi:cli/exit", Offer::Real(|l| cli::exit::add_to_linker::<_, WasiCli>(l, State::cli))),
     ("wasi:cli/stderr", Offer::Real(|l| cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli))),
     ("wasi:cli/stdin", Offer::Real(|l| cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli))),
@@ -100,6 +100,18 @@ pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Resu
         }
     }
     Ok(())
+}
+
+/// `environment`: no variables, no arguments, no directory.
+fn environment(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
+    #[cfg(feature = "holes")]
+    if crate::host::mutants::environment() {
+        return cli::environment::add_to_linker::<_, WasiCli>(linker, State::cli);
+    }
+    let mut target = linker.instance(name)?;
+    target.func_wrap("get-environment", |_, (): ()| Ok((Vec::<(String, String)>::new(),)))?;
+    target.func_wrap("get-arguments", |_, (): ()| Ok((Vec::<String>::new(),)))?;
+    target.func_wrap("initial-cwd", |_, (): ()| Ok((None::<String>,)))
 }
 
 /// `insecure-seed`: two numbers that differ from call to call.
