@@ -24,8 +24,8 @@ pub(crate) const TOOL: &str = "wasm-cpi";
 /// What runs a call, without it: a program and its package.
 pub(crate) const HOT: &str = "wasm-cpi-run";
 
-/// Optimised as a whole and for size: a process per call lives on few pages and short paths.
-pub(crate) const WHOLE: [&str; 7] = ["--", "-C", "lto=fat", "-C", "codegen-units=1", "-C", "opt-level=s"];
+/// Optimised as a whole: a process per call lives on few pages and short paths.
+pub(crate) const WHOLE: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
 
 /// Makes every named check switchable in both programs.
 pub(crate) const HOLES_FEATURES: &str = "wasm-cpi/holes,wasm-cpi-run/holes";
