@@ -18,7 +18,7 @@ pub fn skip(name: &str, reason: &str) {
     eprintln!("skipped ({name}): {reason}");
     REASONS.lock().unwrap_or_else(PoisonError::into_inner).push(reason.to_owned());
     let Some(path) = std::env::var_os(VARIABLE) else { return };
-    // The test harness gives a thread the name of its test.
+    // The test harness gives a thread the name of its test; threads of the attack program have none.
     let test = std::thread::current().name().unwrap_or("attack").to_owned();
     let line = format!("{}\n", json!({"name": name, "reason": reason, "test": test}));
     let file = OpenOptions::new().create(true).append(true).open(&path);

@@ -1,9 +1,9 @@
 //! The limits that the engine itself enforces, told from its errors.
 //!
-//! wasmtime has a type for one of these errors only. The two others are a private type
-//! and a plain text, so this is the one place that compares texts: with the whole text,
-//! and with a test for each that provokes the error, so that a new wasmtime cannot
-//! change them unnoticed (`tests/it/limits.rs`).
+//! wasmtime has a type for one of these errors only. The others are a private type and
+//! plain texts, so this is the one place that compares texts, as a whole. The tests of
+//! `hostcall_mib` and `handles` in `tests/it/limits.rs` provoke both limits, so that a new
+//! wasmtime cannot change them unnoticed.
 
 use wasmtime::component::ResourceTableError;
 
