@@ -163,7 +163,7 @@ fn a_kill_leaves_whole_lines_of_all_that_was_used() {
 fn check_knows_the_keys_and_warns_of_traces() {
     let job = audited(Job::default()).configure(|config| config["http_trace"] = json!("bodies"));
     let check = |job: &Job| {
-        let mut command = std::process::Command::new(tests::dist::tool());
+        let mut command = std::process::Command::new(dist::tool());
         let finished = process::run(command.args(["check", "--config"]).arg(job.config_file()), b"", process::GUARD);
         String::from_utf8_lossy(&finished.stdout).into_owned()
     };
