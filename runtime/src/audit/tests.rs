@@ -100,12 +100,11 @@ fn what_came_of_a_request_decides_what_its_line_is() {
 fn host_calls_that_reach_nothing_get_no_line() {
     let fixture = start(&request("has_vm", "r", "u"));
     let call = |name, ended| HostCall { name, target: "t", ended, elapsed: Duration::ZERO, bytes: 5 };
-    let refused = |word: &'static str| Ended::Refused(Cow::Borrowed(word));
     for name in ["log.log", "clock.sleep", "random.bytes", "config.properties"] {
         fixture.audit.host(&call(name, Ended::Well));
     }
-    fixture.audit.host(&call("registry.get", refused("denied")));
-    fixture.audit.host(&call("http.session", refused("leak")));
+    fixture.audit.host(&call("registry.get", Ended::Refused(Cow::Borrowed("denied"))));
+    fixture.audit.host(&call("http.session", Ended::Denied(DenialReason::Leak)));
     fixture.audit.host(&call("image.read", Ended::Well));
     fixture.audit.host(&call("agent.created", Ended::Failed("registry".into())));
     let told: Vec<Value> = fixture
