@@ -213,7 +213,10 @@ fn tls_is_as_the_grant_says_and_files_lie_beside_the_policy() {
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Tls, false));
     assert!(error.message.starts_with("config: grant `api` cannot use TLS") && error.message.contains("certs/ca.pem"));
     std::fs::create_dir(running.files.path().join("certs")).unwrap();
-    std::fs::write(running.files.path().join("certs/ca.pem"), authority.pem()).unwrap();
+    let file = running.files.path().join("certs/ca.pem");
+    std::fs::write(&file, authority.pem()).unwrap();
+    // Whatever the umask is: a file that others can write is refused.
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     assert_eq!(running.get(&url).unwrap().status, 200);
     assert_eq!(refusal(start(json!({})).get(&url)).kind, HttpErrorKind::Tls);
 }
