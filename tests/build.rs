@@ -1,9 +1,8 @@
-//! How the test programs are linked: so that they start others without a copy of
-//! themselves.
+//! Links the test programs so that they start other programs without a fork.
 //!
-//! Rust's `Command` asks whether the C library can do that, by names that a static
-//! program has only if somebody wants them. Without them it forks, and a fork of a
-//! test program with all its threads costs more than most of what it starts.
+//! Rust's `Command` uses `posix_spawn` if it finds these symbols of the C library, which a
+//! static program has only if something refers to them. Without them `Command` forks, and a
+//! fork of a test program with many threads costs more than most of the programs it starts.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

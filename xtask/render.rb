@@ -1,16 +1,16 @@
-# Renders the templates of a job as the Director and the CLI do, with nothing but
-# Ruby's own ERB.
+# Renders the templates of a job as the Director and the CLI do. It needs only Ruby's
+# standard library.
 #
-# It is as strict as the Director. The CLI is less so: a property below what should
-# be a hash and is none counts as not set there, and is no error.
+# It is as strict as the Director. The CLI is less strict: if a property should be a hash
+# and is not, the CLI treats the properties below it as not set.
 #
 #   ruby render.rb JOB < PROPERTIES
 #
-# JOB is a job's directory in the release, or one that was unpacked; PROPERTIES
-# is a JSON object, as a manifest has it. Prints a JSON object: `files`, what
-# became of the templates by path, and `asked`, the names of the properties that
-# they asked for. Templates that fail are told on stderr like the Director tells
-# them, all of them, and nothing is printed.
+# JOB is the directory of a job in the release, or of an unpacked job; PROPERTIES is a
+# JSON object, as in a manifest. Prints a JSON object with two keys: `files` has the
+# rendered templates by path, and `asked` has the names of the properties that the
+# templates read. If templates fail, it prints the errors of all of them to stderr, in
+# the Director's form, and nothing to stdout.
 
 require 'erb'
 require 'json'
@@ -24,20 +24,21 @@ end
 
 class InvalidPropertyType < StandardError; end
 
-# What a template sees: of all that the Director shows, what this release's templates use.
+# The functions that a template can call. Of the Director's functions, it has those that
+# the templates of this release use.
 class Context
-  # What `if_p` answers: an `else_if_p` that is tried, or one that is not.
+  # The result of `if_p`: its `else_if_p` looks at its property only if it is active.
   Else = Struct.new(:context, :active) do
     def else_if_p(name, &block)
       active ? context.if_p(name, &block) : self
     end
   end
 
-  def initialize(job, given, asked)
+  def initialize(job, manifest, asked)
     @asked = asked
     @properties = {}
-    # Properties that the spec does not name are not there, whatever a manifest says.
-    (job['properties'] || {}).each { |name, definition| take(given, name, (definition || {})['default']) }
+    # Templates see only the properties that the spec lists.
+    (job['properties'] || {}).each { |name, definition| store(manifest, name, (definition || {})['default']) }
   end
 
   def p(name, *default)
@@ -67,20 +68,21 @@ class Context
     name.split('.').reduce(@properties) { |value, key| value.nil? ? nil : value[key] }
   end
 
-  def take(given, name, default)
-    *above, last = name.split('.')
-    value = (above + [last]).reduce(given) do |found, key|
+  # Stores the value of a property from the manifest, or its default.
+  def store(manifest, name, default)
+    *parents, last = name.split('.')
+    value = (parents + [last]).reduce(manifest) do |found, key|
       break nil if found.nil?
       raise InvalidPropertyType, "Property '#{name}' expects a hash, but received '#{found.class}'" unless found.is_a?(Hash)
 
       found[key]
     end
-    place = above.reduce(@properties) { |hash, key| hash[key] ||= {} }
-    place[last] = value.nil? ? default : value
+    parent = parents.reduce(@properties) { |hash, key| hash[key] ||= {} }
+    parent[last] = value.nil? ? default : value
   end
 end
 
-def render(directory, given)
+def render(directory, manifest)
   asked = []
   spec = %w[job.MF spec].map { |file| File.join(directory, file) }.find { |file| File.file?(file) }
   job = YAML.safe_load(File.read(spec))
@@ -88,14 +90,14 @@ def render(directory, given)
   templates << [File.join(directory, 'monit'), 'monit']
   errors = []
   files = templates.map do |from, to|
-    # Each template is rendered in a context of its own: what one does to it, no other sees.
+    # Each template has its own context and its own copy of the properties, so that it cannot change those of others.
     erb = ERB.new(File.read(from), trim_mode: '-')
     erb.filename = from
-    [to, erb.result(Context.new(job, Marshal.load(Marshal.dump(given)), asked).own_binding)]
+    [to, erb.result(Context.new(job, Marshal.load(Marshal.dump(manifest)), asked).own_binding)]
   rescue StandardError, SyntaxError => error
-    place = error.backtrace.find { |line| line.start_with?(from) }
+    frame = error.backtrace.find { |line| line.start_with?(from) }
     errors << "Error filling in template '#{File.basename(from)}' for #{job['name']}/0 " \
-              "(line #{place ? place.split(':')[1] : 'unknown'}: #{error.message})"
+              "(line #{frame ? frame.split(':')[1] : 'unknown'}: #{error.message})"
     nil
   end
   abort errors.join("\n") unless errors.empty?

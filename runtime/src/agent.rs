@@ -1,9 +1,8 @@
 //! Settings for the BOSH Agent inside a VM.
 //!
-//! The host builds them, since they hold the keys of the fleet: guests only say
-//! what the cloud decided and get a seal back. Whether the settings travel in
-//! the VM's user-data or through the registry follows from two versions and is
-//! decided here, once.
+//! The host builds them, because they hold credentials of the whole fleet. A guest adds what the
+//! cloud decided, and gets a seal instead of the settings. Two versions decide whether the settings
+//! are sent in the VM's user-data or through the registry; `mode` makes this decision.
 
 mod additions;
 mod config;
@@ -14,7 +13,7 @@ mod settings;
 
 pub use additions::{Additions, DiskHint, Encoding, NetworkAddition};
 pub use config::{AgentConfig, endpoints_of_env};
-pub use session::{AgentError, AgentSession};
+pub use session::{AgentError, AgentErrorKind, AgentSession};
 
 use crate::failure::Failure;
 use serde_json::{Map, Value};
@@ -22,37 +21,37 @@ use serde_json::{Map, Value};
 /// How settings reach the Agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All of them in the VM's user-data.
+    /// The VM's user-data holds all settings.
     Registryless,
-    /// User-data says where the registry is; the settings are there.
+    /// The VM's user-data holds the address of the registry, and the registry holds the settings.
     Registry,
 }
 
-/// What the Director said about the VM of a `create_vm`.
+/// The VM of a `create_vm`, as the Director describes it.
 #[derive(Clone)]
 pub struct VmSpec {
     pub agent_id: String,
-    /// By name, each an object.
+    /// The networks by name; each value is an object.
     pub networks: Map<String, Value>,
     pub env: Value,
 }
 
-/// Both sides must know how to do without the registry. A stemcell that does
-/// not say is of version 1.
+/// Returns `Registryless` only if both the caller and the stemcell can work without a registry. A
+/// stemcell without a version has version 1.
 pub fn mode(api_version: u32, stemcell_api_version: Option<u32>) -> Mode {
     if api_version >= 2 && stemcell_api_version.unwrap_or(1) >= 2 { Mode::Registryless } else { Mode::Registry }
 }
 
 impl Mode {
-    /// Fails if this call cannot do its work without a registry and none is
-    /// configured: before anything is created.
+    /// Fails if this call needs a registry and the config has none. It is called before anything is
+    /// created.
     pub fn check(self, method: &str, registry_is_configured: bool) -> Result<(), Failure> {
-        let uses_it = ["create_vm", "delete_vm", "attach_disk", "detach_disk"].contains(&method);
-        if self == Mode::Registryless || registry_is_configured || !uses_it {
+        let uses_registry = ["create_vm", "delete_vm", "attach_disk", "detach_disk"].contains(&method);
+        if self == Mode::Registryless || registry_is_configured || !uses_registry {
             return Ok(());
         }
         Err(Failure::config(format!(
-            "`{method}` needs a registry, as api_version or vm.stemcell.api_version of the request is below 2, and \
+            "`{method}` needs a registry, as api_version or vm.stemcell.api_version of the request is below 2, but \
              `registry` is missing; add \"registry\": {{\"endpoint\": …, \"user\": …, \"password\": …}} to the CPI's \
              config, or use a newer stemcell"
         )))

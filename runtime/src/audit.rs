@@ -1,11 +1,10 @@
-//! The audit log: one JSON line per use of a capability, per denial, per doubt
-//! about the cache, and one per call. SECURITY.md has the schema, and a test
-//! holds every line to it.
+//! The audit log: one JSON line for each use of a capability, each denial, each problem with the
+//! cache, and each call. SECURITY.md has the schema, and a test compares every line with it.
 //!
-//! Lines are written when it happens, so that a kill loses nothing that was
-//! used. By type they hold no body, query, header value or secret. Whatever is
-//! wrong with the file is a warning and never fails a call. The file is opened
-//! before the guest's code runs; after that this module only writes to it.
+//! A line is written when its event happens, so that a kill loses no event. The types of its fields
+//! exclude bodies, queries, header values and secrets. A problem with the file is a warning, and
+//! never fails a call. The file is opened before the guest's code runs; after that this module only
+//! writes to it.
 
 mod file;
 mod line;
@@ -15,10 +14,10 @@ mod writer;
 mod tests;
 
 use crate::component::description::Description;
-use crate::component::prepared::CacheEvent;
+use crate::component::preparation::CacheEvent;
 use crate::config::AuditConfig;
-use crate::failure::{Failure, Who};
-use crate::host::{Counts, Ended, HostCall};
+use crate::failure::{Failure, Problem, Who};
+use crate::host::{Counts, HostCall, HostCallOutcome};
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
 use crate::net::gate::{HttpEvent, NetUsage};
@@ -27,49 +26,54 @@ use crate::rpc::response::WireError;
 use crate::sandbox::meter::Usage;
 use std::sync::Arc;
 use std::time::Duration;
+use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::DenialReason;
 use writer::{Caller, Writer};
 
-/// Names of whoever: identities, grants, logins.
+/// The longest name: of identities, grants and logins.
 const NAME_MAX: usize = 64;
 const TARGET_MAX: usize = 512;
 const WHY_MAX: usize = 512;
-/// Room for the ports of any policy that is written by hand.
+/// Enough for the ports of any policy that is written by hand.
 const HARDENING_MAX: usize = 1024;
 const SEALS_MAX: usize = 8;
 
-/// Writes nothing if the config has no `audit`, or its file cannot be used.
+/// The audit log of one call. It writes nothing if the config has no `audit`, or if the file cannot
+/// be used.
 pub struct Audit(Option<Writer>);
 
-/// What a guest used.
+/// The resources that a guest used.
 pub struct Used {
     /// Since the call's clock started.
     pub wall: Duration,
     pub usage: Usage,
     pub network: NetUsage,
     pub counts: Counts,
-    /// What the process was locked down to.
+    /// The mechanisms of the lock-down that were in effect.
     pub hardening: String,
 }
 
-/// How a call failed: with what the caller got, and whose fault it is.
+/// How a call failed: the error that the caller got, and who failed.
 pub struct Failed {
     pub error: &'static str,
     pub who: Who,
+    /// The check that refused, if one did.
+    pub check: Option<Check>,
 }
 
 impl From<&Failure> for Failed {
     fn from(failure: &Failure) -> Self {
-        Failed { error: WireError::from(failure).kind.name(), who: failure.who }
+        Failed { error: WireError::from(failure).kind.name(), who: failure.who, check: failure.check }
     }
 }
 
 impl Audit {
+    /// Returns an audit log that writes nothing.
     pub fn off() -> Audit {
         Audit(None)
     }
 
-    /// Starts the audit log of a call; `request` is absent if it could not be read.
+    /// Starts the audit log of a call. `request` is `None` if it could not be parsed.
     pub fn open(section: Option<&AuditConfig>, request: Option<&Request>, log: &Arc<Log>) -> Audit {
         let Some(section) = section else { return Audit::off() };
         let caller = Caller {
@@ -80,47 +84,50 @@ impl Audit {
         };
         match Writer::open(section, caller, log) {
             Ok(writer) => Audit(Some(writer)),
-            Err(what) => {
-                log.write(Level::Warn, &format!("audit: {what}; this call is not in the audit log"));
+            Err(error) => {
+                let what = format!("audit: {error}; this call is not in the audit log");
+                log.write(Level::Warn, &with_code(&what, error.check()));
                 Audit::off()
             }
         }
     }
 
-    /// For `check`: why lines could not be written there.
-    pub fn doubts(section: &AuditConfig) -> Option<String> {
-        file::doubts(&section.path).map(|error| error.to_string())
+    /// Returns the reason why lines could not be written, for `check`.
+    pub fn find_problem(section: &AuditConfig) -> Option<Problem> {
+        let error = file::find_problem(&section.path)?;
+        Some(Problem { text: format!("audit: {error}; calls will not be audited"), check: error.check() })
     }
 
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Takes note of the guest's pin: it is in every line from here on.
-    pub fn pinned(&self, sha256: &str) {
+    /// Sets the guest's pin, which is in every line from now on.
+    pub fn set_pin(&self, sha256: &str) {
         if let Some(writer) = &self.0 {
-            writer.pinned(sha256);
+            writer.set_pin(sha256);
         }
     }
 
-    /// Takes note of the limit `http_requests`: so many more lines are expected.
+    /// Sets the limit `http_requests`: as many lines about requests are allowed in addition.
     pub fn expect_requests(&self, http_requests: u64) {
         if let Some(writer) = &self.0 {
             writer.expect_requests(http_requests);
         }
     }
 
-    /// Who the guest says it is: in every line from here on.
-    pub fn guest(&self, description: &Description) {
+    /// Sets the name and version of the guest, which are in every line from now on.
+    pub fn set_guest(&self, description: &Description) {
         if let Some(writer) = &self.0 {
-            writer.guest(&description.name, &description.version);
+            writer.set_guest(&description.name, &description.version);
         }
     }
 
+    /// Writes the line of one HTTP request.
     pub fn http(&self, event: &HttpEvent) {
         let Some(writer) = &self.0 else { return };
         let capability = if event.login.is_some() { "login" } else { "http" };
-        if !writer.has_room(capability) {
+        if !writer.count_line(capability) {
             return;
         }
         let kind = match event.outcome {
@@ -130,18 +137,19 @@ impl Audit {
             _ => "use",
         };
         let mut line = writer.line(kind);
-        line.word("capability", capability);
+        line.own_text("capability", capability);
         line.text("operation", &event.method, NAME_MAX).text("target", &event.target, TARGET_MAX);
         line.text("grant", event.grant.as_deref().unwrap_or_default(), NAME_MAX);
         line.text("login", event.login.as_deref().unwrap_or_default(), NAME_MAX);
         if let Some(address) = event.address {
-            line.word("address", address.to_string());
+            line.own_text("address", address.to_string());
         }
         match event.outcome {
             Ok(status) => line.number("status", status.into()),
-            Err(HttpErrorKind::Denied(reason)) => line.word("reason", reason.to_string()),
-            Err(error) => line.word(if kind == "denied" { "reason" } else { "error" }, error.to_string()),
+            Err(HttpErrorKind::Denied(reason)) => line.own_text("reason", reason.to_string()),
+            Err(error) => line.own_text(if kind == "denied" { "reason" } else { "error" }, error.to_string()),
         };
+        line.code(event.check);
         line.text("secret", event.leaked.as_deref().unwrap_or_default(), NAME_MAX);
         line.texts("seals", &event.seals, SEALS_MAX, NAME_MAX);
         line.flag("sent", event.sent);
@@ -150,7 +158,8 @@ impl Audit {
         writer.write(line);
     }
 
-    /// What only reads the clock and the like is left to the call's line.
+    /// Writes the line of one host call. Calls that reach nothing outside of the sandbox, such as
+    /// reading the clock, are only counted in the line of the call.
     pub fn host(&self, call: &HostCall<'_>) {
         let Some(writer) = &self.0 else { return };
         let (interface, operation) = call.name.split_once('.').unwrap_or((call.name, ""));
@@ -161,54 +170,57 @@ impl Audit {
             "image" => "image",
             _ => return,
         };
-        // What is done often must not hide what is done once.
-        if !writer.has_room(call.name) {
+        // Each operation has its own count, so that a frequent one cannot displace a rare one.
+        if !writer.count_line(call.name) {
             return;
         }
-        let mut line = match &call.ended {
-            Ended::Denied(DenialReason::Leak) => writer.line("leak"),
-            Ended::Denied(_) | Ended::Refused(_) => writer.line("denied"),
-            Ended::Well | Ended::Failed(_) => writer.line("use"),
+        let mut line = match &call.outcome {
+            HostCallOutcome::Denied(DenialReason::Leak) => writer.line("leak"),
+            HostCallOutcome::Denied(_) | HostCallOutcome::Refused(_) => writer.line("denied"),
+            HostCallOutcome::Succeeded | HostCallOutcome::Failed(_) => writer.line("use"),
         };
-        line.word("capability", capability).word("operation", operation);
+        line.own_text("capability", capability).own_text("operation", operation);
         match capability {
             "session" => line.text("login", call.target, NAME_MAX),
             _ => line.text("target", call.target, TARGET_MAX),
         };
-        match &call.ended {
-            Ended::Well => {}
-            Ended::Denied(reason) => drop(line.word("reason", reason.to_string())),
-            Ended::Refused(reason) => drop(line.word("reason", reason.as_ref())),
-            Ended::Failed(error) => drop(line.word("error", error.as_ref())),
+        match &call.outcome {
+            HostCallOutcome::Succeeded => {}
+            HostCallOutcome::Denied(reason) => drop(line.own_text("reason", reason.to_string())),
+            HostCallOutcome::Refused(reason) => drop(line.own_text("reason", reason.as_ref())),
+            HostCallOutcome::Failed(error) => drop(line.own_text("error", error.as_ref())),
         }
+        line.code(call.check);
         line.number("bytes", call.bytes as u64).number("ms", ms(call.elapsed));
         writer.write(line);
     }
 
-    /// The guest's result held a secret and was withheld.
+    /// Writes that the guest's result held a secret and was withheld.
     pub fn result_leak(&self, secret: &str) {
         let Some(writer) = &self.0 else { return };
         let mut line = writer.line("leak");
-        line.word("capability", "result").word("reason", DenialReason::Leak.to_string());
+        line.own_text("capability", "result").own_text("reason", DenialReason::Leak.to_string());
+        line.code(Some(Check::ResultWithheld));
         line.text("secret", secret, NAME_MAX);
         writer.write(line);
     }
 
+    /// Writes the line of an event of the cache.
     pub fn cache(&self, event: &CacheEvent) {
         let Some(writer) = &self.0 else { return };
         let mut line = writer.line("cache");
-        line.word("event", event.word()).text("why", &event.to_string(), WHY_MAX);
+        line.own_text("event", event.name()).text("why", &event.to_string(), WHY_MAX).code(event.check());
         writer.write(line);
     }
 
-    /// The call's own line, the last one. `used` is absent if no guest ran.
+    /// Writes the line of the call, which is the last one. `used` is `None` if no guest ran.
     pub fn conclude(&self, outcome: Result<(), Failed>, used: Option<&Used>) {
         let Some(writer) = &self.0 else { return };
         let mut line = writer.line("call");
         match outcome {
-            Ok(()) => drop(line.word("outcome", "ok")),
-            Err(Failed { error, who }) => {
-                line.word("outcome", "error").word("error", error).word("who", who.to_string());
+            Ok(()) => drop(line.own_text("outcome", "ok")),
+            Err(Failed { error, who, check }) => {
+                line.own_text("outcome", "error").own_text("error", error).own_text("who", who.to_string()).code(check);
             }
         }
         line.number("wall_ms", ms(writer.elapsed()));

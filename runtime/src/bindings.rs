@@ -1,4 +1,4 @@
-//! The host's side of `wit/`, generated.
+//! The bindings of the host, generated from `wit/`.
 
 wasmtime::component::bindgen!({
     path: "../wit",

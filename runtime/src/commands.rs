@@ -1,4 +1,4 @@
-//! One function per subcommand. Only `run` is in the hot binary.
+//! One module per subcommand. Only `run` is part of the hot program.
 
 #[cfg(feature = "compiler")]
 pub mod call;
@@ -6,6 +6,8 @@ pub mod call;
 pub mod check;
 #[cfg(feature = "compiler")]
 pub mod cli;
+#[cfg(feature = "compiler")]
+pub mod explain;
 #[cfg(feature = "compiler")]
 pub mod inspect;
 #[cfg(feature = "compiler")]

@@ -1,16 +1,16 @@
-//! From a guest's file to code that can run.
+//! Turns a guest's file into code that can run.
 //!
-//! `signature` knows who vouches for a guest; `source` reads the bytes and checks
-//! the pin; `surface` looks at imports and needs before anything is compiled;
-//! `compile` (tool only) compiles in a child process with limits; `cache` keeps
-//! the result; `prepared` ties them together.
+//! `signature` verifies who signed a guest; `source` reads the bytes and checks the pin;
+//! `surface` checks imports and needs before compilation; `child` starts the process in which
+//! `compile` (tool only) compiles with limits; `cache` stores the result; `preparation` combines
+//! these steps.
 
 pub mod cache;
 pub mod child;
 #[cfg(feature = "compiler")]
 pub mod compile;
 pub mod description;
-pub mod prepared;
+pub mod preparation;
 pub mod signature;
 pub mod source;
 #[cfg(feature = "compiler")]

@@ -1,24 +1,23 @@
-//! The operator's file, `config/cpi.json`: read, checked as a whole, typed.
+//! The operator's file `config/cpi.json`: reads it, checks all of it, and types it.
 //!
-//! Every problem is reported, not the first: an operator mends a file once.
-//! Paths in it are relative to the file. Nothing here touches the network or the
-//! guest.
+//! All problems are reported at once, so that an operator corrects the file once. Paths in it
+//! are relative to the file. Nothing here uses the network or reads the guest.
 
 mod audit;
 mod early_settings;
 mod guest;
-mod installed;
+mod installation;
 mod module;
 
 pub use audit::AuditConfig;
 pub use early_settings::EarlySettings;
-pub use installed::{ConfigArg, Packages};
+pub use installation::{ConfigArg, Packages};
 
 use crate::agent::AgentConfig;
-use crate::component::prepared::Preparation;
+use crate::component::preparation::Preparation;
 use crate::component::signature::Signature;
 use crate::component::source::PinnedGuest;
-use crate::failure::Failure;
+use crate::failure::{Failure, Problem};
 use crate::hardening::Hardening;
 use crate::limits::Limits;
 use crate::log::{Format, Level};
@@ -26,9 +25,9 @@ use crate::net::http_trace::HttpTrace;
 use crate::net::proxy::ProxyConfig;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
-use crate::trust;
+use crate::trust::{self, Untrusted};
 use guest::GuestSection;
-use installed::Installed;
+use installation::Installation;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -36,7 +35,7 @@ use std::path::{Path, PathBuf};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::strict_json;
 
-/// A larger file is no configuration.
+/// The largest config file.
 const MAX_BYTES: u64 = 4 << 20;
 
 const MAX_DEPTH: usize = 64;
@@ -48,7 +47,7 @@ pub struct Config {
     pub registry: Option<RegistryConfig>,
     pub proxy: Option<ProxyConfig>,
     pub policy: PathBuf,
-    /// The policy itself, where it stands in this file.
+    /// The text of the policy, if it is part of this file.
     pub inline_policy: Option<String>,
     pub packages: Packages,
     pub limits: Limits,
@@ -59,9 +58,9 @@ pub struct Config {
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
     pub hardening: Hardening,
-    /// What `info` answers at most.
+    /// The newest API version that `info` returns.
     pub api_version: u32,
-    /// What is allowed but unwise, for `check`.
+    /// What is allowed but not recommended, for `check`.
     pub warnings: Vec<String>,
 }
 
@@ -96,7 +95,7 @@ struct DebugCpi {
 }
 
 impl Config {
-    /// Returns what has to be prepared for it.
+    /// Returns which guest has to be prepared, and how.
     pub fn preparation(&self) -> Preparation<'_> {
         Preparation { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
@@ -104,18 +103,19 @@ impl Config {
     pub fn load(source: &ConfigArg) -> Result<Config, Failure> {
         let path = &source.path;
         let (text, warnings) = read(path)?;
-        let mut config = Config::parse(source, &text, warnings).map_err(|problems| several(path, &problems))?;
+        let mut config =
+            Config::parse(source, &text, warnings).map_err(|problems| combine_problems(path, &problems))?;
         if config.guest.sha256.is_empty() {
             config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
             config.warnings.push(format!(
-                "guest {} is pinned by its own package; set `guest.sha256` to be asked before another one runs",
+                "guest {} is pinned by its own package; set `guest.sha256`, so that a new version runs only after you changed it",
                 config.guest.path.display()
             ));
         }
         Ok(config)
     }
 
-    /// The config's own guest, if it has one, and those of all its modules.
+    /// Loads the config for its own guest, if it has one, and for each of its modules.
     pub fn load_all(source: &ConfigArg) -> Result<Vec<Config>, Failure> {
         let (text, _) = read(&source.path)?;
         let fields = strict_json::parse(&text, MAX_DEPTH).unwrap_or_default();
@@ -126,22 +126,27 @@ impl Config {
         own.into_iter().chain(named).map(|source| Config::load(&source)).collect()
     }
 
-    /// All problems of the text, each a sentence.
-    pub fn parse(source: &ConfigArg, text: &str, warnings: Vec<String>) -> Result<Config, Vec<String>> {
+    /// Parses the text. Returns all problems, each as one sentence.
+    pub fn parse(source: &ConfigArg, text: &str, warnings: Vec<String>) -> Result<Config, Vec<Problem>> {
         let path = source.path.as_path();
         let mut fields = match strict_json::parse(text, MAX_DEPTH) {
             Ok(Value::Object(fields)) => fields,
-            Ok(_) => return Err(vec!["the file must hold a JSON object".into()]),
-            Err(error) => return Err(vec![format!("the file is not JSON: {error}")]),
+            Ok(_) => return Err(vec![Problem::new("the file must hold a JSON object")]),
+            Err(error) => {
+                let problem = Problem::new(format!("the file is not JSON: {error}"));
+                return Err(vec![Problem { check: error.check(), ..problem }]);
+            }
         };
-        fields = module::of_module(fields, source.module.as_deref())?;
+        fields = module::select_module(fields, source.module.as_deref()).map_err(|text| vec![Problem::new(text)])?;
         let packages = Packages::of(source);
-        let mut sections = Sections { fields, problems: Vec::new() };
-        match sections.fields.remove("version") {
-            Some(version) if version == 1 || !Check::UnknownVersion.on() => {}
-            Some(_) => sections.problem("`version` must be 1"),
+        let mut sections = Sections::new(fields);
+        match sections.take("version") {
+            Some(version) => {
+                sections.ensure(Check::UnknownVersion, version == 1, || Problem::new("`version` must be 1"))
+            }
             None => sections.problem("`version` is missing; set \"version\": 1"),
         }
+        sections.accept_schema();
         let guest: Option<GuestSection> = sections.required("guest", "{\"path\": \"….wasm\", \"sha256\": \"…\"}");
         let properties: Map<String, Value> = sections.optional("properties").unwrap_or_default();
         let agent: AgentConfig = sections.optional("agent").unwrap_or_default();
@@ -155,18 +160,18 @@ impl Config {
         let http_trace: Option<HttpTrace> = sections.optional("http_trace");
         let cache: Option<PathBuf> = sections.optional("cache");
         let cache = cache.unwrap_or_else(|| {
-            Installed::around(path).map_or("cache".into(), |installed| installed.data().join("cache"))
+            Installation::of(path).map_or("cache".into(), |installation| installation.data().join("cache"))
         });
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.unknown();
-        sections.problems.extend(limits.problems());
-        sections.problems.extend(audit.iter().flat_map(AuditConfig::problems));
+        sections.problems.extend(limits.problems().into_iter().map(Problem::new));
+        sections.problems.extend(audit.iter().flat_map(AuditConfig::problems).map(Problem::new));
         let api_version = debug.and_then(|debug| debug.cpi.api_version).unwrap_or(API_VERSION);
         if !(1..=API_VERSION).contains(&api_version) {
-            sections.problem(&format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
+            sections.problem(format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
         }
         let mut advice = agent.warnings();
         advice.extend(registry.iter().flat_map(RegistryConfig::warnings));
@@ -175,12 +180,12 @@ impl Config {
         }
         advice.extend(http_trace.map(HttpTrace::warning));
         if hardening == Hardening::Off {
-            advice.push("`hardening` is `off`: only the engine stands between a guest and this machine".into());
+            advice.push("`hardening` is `off`: only the engine separates a guest from this machine".into());
         }
         let base = path.parent().unwrap_or(Path::new("."));
         let module = guest
             .as_ref()
-            .and_then(|guest| guest.file(base, &packages).map_err(|problem| sections.problems.extend(problem)).ok());
+            .and_then(|guest| guest.file(base, &packages).map_err(|problems| sections.problems.extend(problems)).ok());
         let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
             Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
         });
@@ -212,83 +217,122 @@ impl Config {
     }
 }
 
-/// Many problems as one failure: the first in the message, all in the log.
-pub fn several(path: &Path, problems: &[String]) -> Failure {
-    let first = problems.first().map_or("", String::as_str);
+/// Returns one failure for several problems, with the first in its message and all in its details.
+pub fn combine_problems(path: &Path, problems: &[Problem]) -> Failure {
+    let (first, check) = problems.first().map_or(("", None), |problem| (problem.text.as_str(), problem.check));
     let rest = match problems.len() {
         0 | 1 => String::new(),
         n => format!(" (and {} more; `wasm-cpi check` lists them)", n - 1),
     };
-    Failure::config(format!("{}: {first}{rest}", path.display())).with_detail(problems.join("\n"))
+    let failure = Failure::config(format!("{}: {first}{rest}", path.display()));
+    let reports: Vec<String> = problems.iter().map(Problem::report).collect();
+    Failure { check, ..failure.with_detail(reports.join("\n")) }
 }
 
-/// Reads a file that decides about trust: only its owner may be able to write it. Returns
-/// its text, and what people should know about the file.
+/// Reads a file that decides about trust. Rejects a file that someone other than this user or
+/// root can write. Returns its text, and warnings about the file.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    let failed = |error| Failure::config(format!("{}: {error}", path.display()));
+    let failed = |error: Untrusted| {
+        let failure = Failure::config(format!("{}: {error}", path.display()));
+        Failure { check: error.check(), ..failure }
+    };
     let (text, mode) = trust::read(path, MAX_BYTES).map_err(failed)?;
     let mut warnings = Vec::new();
     if mode & 0o004 != 0 {
         warnings
-            .push(format!("{} is readable by everybody; run `chmod o-r` on it if it holds secrets", path.display()));
+            .push(format!("{} is readable by every user; run `chmod o-r` on it if it holds secrets", path.display()));
     }
     Ok((text, warnings))
 }
 
+/// The keys of a config, which are taken out as they are read, and the problems found so far.
 struct Sections {
     fields: Map<String, Value>,
-    problems: Vec<String>,
+    problems: Vec<Problem>,
+    /// The keys that the reader has asked for.
+    known: Vec<&'static str>,
 }
 
 impl Sections {
-    fn problem(&mut self, text: &str) {
-        self.problems.push(text.to_owned());
+    fn new(fields: Map<String, Value>) -> Sections {
+        // `select_module` has read `modules`.
+        Sections { fields, problems: Vec::new(), known: vec!["modules"] }
     }
 
-    fn optional<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
-        let value = self.fields.remove(key).filter(|value| !value.is_null())?;
+    /// Returns the value of a key, which is a known key from now on.
+    fn take(&mut self, key: &'static str) -> Option<Value> {
+        self.known.push(key);
+        self.fields.remove(key)
+    }
+
+    /// Accepts `$schema`, with which editors find the JSON Schema of the file. Its value has no effect.
+    fn accept_schema(&mut self) {
+        if self.take("$schema").is_some_and(|schema| !schema.is_string()) {
+            self.problem("`$schema` must be a string, the path or URL of a JSON Schema; correct it or remove it");
+        }
+    }
+
+    fn problem(&mut self, text: impl Into<String>) {
+        self.problems.push(Problem::new(text));
+    }
+
+    fn ensure(&mut self, check: Check, holds: bool, problem: impl FnOnce() -> Problem) {
+        self.problems.extend(check.ensure(holds, problem).err());
+    }
+
+    fn optional<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        let value = self.take(key).filter(|value| !value.is_null())?;
         match serde_json::from_value(value) {
             Ok(section) => Some(section),
             Err(error) => {
-                // Serde quotes values in type errors; they may be secrets.
-                self.problems.push(format!("`{key}` is not right: {}", without_values(&error.to_string())));
+                let message = error.to_string();
+                // Serde quotes values in type errors, and values may be secrets.
+                let problem = Problem::new(format!("`{key}` is invalid: {}", without_values(&message)));
+                // Only the text of serde's error says that a key is unknown.
+                let check = message.starts_with("unknown field ").then_some(Check::UnknownKey);
+                self.problems.push(Problem { check, ..problem });
                 None
             }
         }
     }
 
-    /// The file that the policy is in, and the policy if it stands in the config itself.
+    /// Returns the file of the policy, and the policy itself if it is part of the config.
     fn policy(&mut self, config: &Path) -> (PathBuf, Option<String>) {
-        match self.fields.remove("policy") {
+        match self.take("policy") {
             None | Some(Value::Null) => ("policy.json".into(), None),
             Some(Value::String(file)) => (file.into(), None),
             Some(Value::Object(policy)) => {
                 (config.file_name().unwrap_or_default().into(), Some(Value::Object(policy).to_string()))
             }
             Some(_) => {
-                self.problem("`policy` must be the path of a file, or a policy itself");
+                self.problem("`policy` must be the path of a file, or an object that is the policy itself");
                 ("policy.json".into(), None)
             }
         }
     }
 
-    fn required<T: DeserializeOwned>(&mut self, key: &str, example: &str) -> Option<T> {
+    fn required<T: DeserializeOwned>(&mut self, key: &'static str, example: &str) -> Option<T> {
         if self.fields.get(key).is_none_or(Value::is_null) {
-            self.problems.push(format!("`{key}` is missing; add \"{key}\": {example}"));
-            self.fields.remove(key);
+            self.problem(format!("`{key}` is missing; add \"{key}\": {example}"));
+            self.take(key);
             return None;
         }
         self.optional(key)
     }
 
+    /// Reports the keys that were not read.
     fn unknown(&mut self) {
-        for key in self.fields.keys().filter(|_| Check::UnknownKey.on()) {
-            self.problems.push(format!("`{key}` is not a key of the configuration; remove it or mend its spelling"));
+        let known = self.known.join(", ");
+        for key in std::mem::take(&mut self.fields).keys() {
+            self.ensure(Check::UnknownKey, false, || {
+                let remedy = format!("remove it or correct its spelling; known here: {known}");
+                Problem::new(format!("`{key}` is not a key of the configuration; {remedy}"))
+            });
         }
     }
 }
 
-/// `invalid type: string "hunter2", expected …` without the string.
+/// Removes the value from a message such as `invalid type: string "hunter2", expected …`.
 fn without_values(message: &str) -> String {
     let kinds = ["invalid type: ", "invalid value: ", "unknown variant "];
     let shown = kinds.iter().find_map(|what| Some((*what, message.find(what)?)));

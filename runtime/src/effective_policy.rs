@@ -1,7 +1,7 @@
-//! What config, policy and the module's needs together grant: what a call gets,
-//! and what `check` and `inspect` show of it before there is one.
+//! The effective policy: what config, policy and the module's needs grant together. A call gets
+//! this, and `check` and `inspect` show it before there is a call.
 //!
-//! Reads the operator's files, and decides nothing: that is `policy`.
+//! This module reads the operator's files. The crate `wasm-cpi-policy` decides.
 
 mod presets;
 
@@ -9,23 +9,24 @@ pub use presets::Presets;
 
 use crate::component::description::Description;
 use crate::config::{self, Config};
-use crate::failure::Failure;
+use crate::failure::{Failure, Problem};
 use crate::hardening::Network;
 use crate::net::proxy::ProxyConfig;
 use crate::registry::RegistryConfig;
 use std::path::Path;
-use wasm_cpi_policy::{Endpoint, Needs, Policy, Problem, Properties};
+use wasm_cpi_policy::{Endpoint, Needs, Policy, Properties};
 
-/// What the guest declares, as it was read when it was prepared.
+/// Returns the needs that the guest declares, which were read when it was prepared.
 pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
     let parse = |text: &String| {
         Needs::parse(text.as_bytes()).map_err(|problems| {
-            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            Failure::config(format!(
-                "the needs that {} declares are not right: {}",
+            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let failure = Failure::config(format!(
+                "the needs that {} declares are invalid: {}",
                 description.name,
-                problems.join("; ")
-            ))
+                texts.join("; ")
+            ));
+            Failure { check: problems.iter().find_map(|problem| problem.check), ..failure }
         })
     };
     description.needs.as_ref().map(parse).transpose()
@@ -38,17 +39,18 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
         Some(text) => text.clone(),
         None => config::read(path)?.0,
     };
-    let file = Presets::beside(path, &config.packages).parse(&text).map_err(|problems| several(path, &problems))?;
+    let file =
+        Presets::beside(path, &config.packages).parse(&text).map_err(|problems| combine_problems(path, &problems))?;
     Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local)
-        .map_err(|problems| several(path, &problems))
+        .map_err(|problems| combine_problems(path, &problems))
 }
 
-fn several(path: &Path, problems: &[Problem]) -> Failure {
-    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    config::several(path, &problems)
+fn combine_problems(path: &Path, problems: &[wasm_cpi_policy::Problem]) -> Failure {
+    let problems: Vec<Problem> = problems.iter().map(Problem::from).collect();
+    config::combine_problems(path, &problems)
 }
 
-/// Endpoints of BOSH itself, which no grant can open.
+/// Returns the endpoints of BOSH itself and of proxies, which no grant can allow.
 pub fn forbidden(config: &Config) -> Vec<Endpoint> {
     let urls = |registry: &RegistryConfig| {
         let for_agents = registry.agent_endpoint().map(|endpoint| endpoint.reveal().to_owned());
@@ -59,12 +61,13 @@ pub fn forbidden(config: &Config) -> Vec<Endpoint> {
     endpoints(registry.chain(config.agent.endpoints()).chain(proxies))
 }
 
+/// Returns the endpoints of these URLs.
 pub fn endpoints(urls: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Endpoint> {
     urls.into_iter().filter_map(|(what, url)| Endpoint::from_url(what, &url)).collect()
 }
 
-/// What the call can reach: its grants and logins, by a proxy where there is one,
-/// and the registry.
+/// Returns the ports that the call may connect to: those of its grants and logins, of proxies,
+/// and of the registry.
 pub fn network(config: &Config, policy: &Policy) -> Network {
     let registry = config.registry.iter().filter_map(|registry| registry.endpoint().port_or_known_default());
     let mut ports: Vec<u16> = policy.ports().collect();

@@ -1,28 +1,28 @@
-//! One failed call: who failed, what, and what to do about it.
+//! The error of a failed call: who failed, what failed, and what to do.
 //!
-//! Every layer ends in a `Failure`; `rpc::response` alone turns it into the
-//! wire's error types. The message is one sentence for people and comes first;
-//! details (backtraces, lists) go into `detail` and from there into the
-//! response's `log`.
+//! Every layer returns a `Failure`. Only `rpc::response` turns it into an error type of the
+//! protocol. The message is one sentence. Details such as backtraces and lists are in
+//! `detail`, which becomes part of the response's `log`.
 
 use std::fmt;
+use wasm_cpi_checks::{Check, RefusedBy, with_code};
 
-/// Who is to act on it.
+/// Who failed, and so who has to act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The caller sent something that cannot be right.
+    /// The caller sent an invalid request.
     Request,
-    /// The operator's files.
+    /// A file of the operator is invalid.
     Config,
-    /// The operator's policy said no.
+    /// The operator's policy denied a request.
     Policy,
-    /// A limit of the configuration.
+    /// A limit of the configuration was reached.
     Limit,
-    /// The guest's code.
+    /// The guest's code failed.
     Guest,
-    /// The cloud, or the way to it.
+    /// The cloud, or the network to it, failed.
     Iaas,
-    /// This program.
+    /// This program failed.
     Runtime,
 }
 
@@ -40,6 +40,7 @@ impl fmt::Display for Who {
     }
 }
 
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{who}: {message}")]
 pub struct Failure {
@@ -48,11 +49,25 @@ pub struct Failure {
     pub message: String,
     /// More lines for the log.
     pub detail: String,
+    /// The check that refused, if the failure is a refusal. `Display` does not show it, because
+    /// some messages reach a guest; `report` does.
+    pub check: Option<Check>,
+}
+
+impl RefusedBy for Failure {
+    fn refused_by(self, check: Check) -> Failure {
+        Failure { check: self.check.or(Some(check)), ..self }
+    }
 }
 
 impl Failure {
     pub fn new(who: Who, message: impl Into<String>) -> Self {
-        Failure { who, message: message.into(), detail: String::new() }
+        Failure { who, message: message.into(), detail: String::new(), check: None }
+    }
+
+    /// Returns the message for an operator, which ends with the code of the check that refused.
+    pub fn report(&self) -> String {
+        with_code(&self.to_string(), self.check)
     }
 
     pub fn request(message: impl Into<String>) -> Self {
@@ -63,7 +78,7 @@ impl Failure {
         Failure::new(Who::Config, message)
     }
 
-    /// A limit was reached: `name` is its key under `limits` in the config.
+    /// Returns the failure of a limit that was reached. `name` is its key under `limits` in the config.
     pub fn limit(name: &str, value: impl fmt::Display, what: impl fmt::Display) -> Self {
         Failure::new(
             Who::Limit,
@@ -81,7 +96,7 @@ impl Failure {
         Failure::new(Who::Runtime, message)
     }
 
-    /// A panic of this program, whose text is not repeated: it may quote secrets.
+    /// Returns the failure for a panic of this program. The text of the panic is left out, because it may quote secrets.
     pub fn bug() -> Self {
         Failure::runtime("a bug in wasm-cpi ended the call; please report it")
     }
@@ -90,5 +105,37 @@ impl Failure {
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self
+    }
+}
+
+/// One of several reasons why a file is rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The reason, as one sentence.
+    pub text: String,
+    /// The check that refused, if one did.
+    pub check: Option<Check>,
+}
+
+impl Problem {
+    pub fn new(text: impl Into<String>) -> Problem {
+        Problem { text: text.into(), check: None }
+    }
+
+    /// Returns the sentence, followed by the code of the check that refused.
+    pub fn report(&self) -> String {
+        with_code(&self.text, self.check)
+    }
+}
+
+impl RefusedBy for Problem {
+    fn refused_by(self, check: Check) -> Problem {
+        Problem { check: self.check.or(Some(check)), ..self }
+    }
+}
+
+impl From<&wasm_cpi_policy::Problem> for Problem {
+    fn from(problem: &wasm_cpi_policy::Problem) -> Problem {
+        Problem { text: problem.to_string(), check: problem.check }
     }
 }

@@ -1,6 +1,6 @@
-//! What the fuzzer drives: readers of hostile bytes, which are private otherwise.
+//! Exports for the fuzzer: parsers of hostile bytes that are private otherwise.
 //!
-//! Exists with the feature `fuzzing` alone. The fuzzer calls the very code that ships.
+//! This module exists only with the feature `fuzzing`. The fuzzer calls the code that ships.
 
 pub use crate::component::surface::{Surface, inspect};
 pub use crate::config::Config;
@@ -17,45 +17,45 @@ pub use crate::net::tls::{TlsSettings, for_scheme};
 pub use crate::registry::{RegistryClient, RegistryConfig};
 pub use crate::rpc::API_VERSION;
 pub use crate::rpc::arguments::Call;
-pub use crate::rpc::method::Named;
+pub use crate::rpc::method::MethodName;
 pub use crate::rpc::request::Request;
 pub use crate::rpc::response::{WireError, write};
 pub use crate::rpc::shape::{metadata_for_guest, networks_for_caller, networks_for_guest, visible_env};
 pub use crate::vault::Vault;
 
-use crate::net::resolve::{addresses, files};
+use crate::net::resolver::{addresses, files};
 use crate::registry::settings;
 use domain::base::Message;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 
-/// The addresses in a name server's answer; `None` if it makes no sense.
+/// Returns the addresses in a name server's answer, or `None` if the answer is malformed.
 pub fn addresses_in(answer: &[u8]) -> Option<Vec<IpAddr>> {
     addresses(&Message::from_octets(bytes::Bytes::copy_from_slice(answer)).ok()?)
 }
 
 pub fn in_hosts(text: &str, name: &str) -> Vec<IpAddr> {
-    files::in_hosts(text, name)
+    files::addresses_in_hosts(text, name)
 }
 
-/// Name servers, search list and `use-vc` of a `resolv.conf`.
+/// Returns the name servers, the search list and `use-vc` of a `resolv.conf`.
 pub fn name_servers(text: &str) -> (Vec<IpAddr>, Vec<String>, bool) {
     let servers = files::Servers::parse(text);
     (servers.addresses, servers.search, servers.tcp_only)
 }
 
-/// A registry's settings as a guest sees them.
+/// Returns a registry's settings as a guest sees them.
 pub fn sealed_settings(stored: &Map<String, Value>, vault: &Vault) -> Value {
-    settings::sealed(stored, vault)
+    settings::seal_settings(stored, vault)
 }
 
-/// What a guest's settings make of those that are stored.
+/// Returns the stored settings with a guest's changes applied.
 pub fn changed_settings(
     stored: &Map<String, Value>,
     seen: &Value,
     given: &Value,
 ) -> Result<Map<String, Value>, settings::SettingsRefusal> {
-    settings::changed(stored, seen, given)
+    settings::apply_change(stored, seen, given)
 }
 
 pub fn attach_and_detach(settings: &mut Map<String, Value>, disk: &str, hint: Value) {

@@ -1,64 +1,65 @@
-//! Walls around the guest's process, for the day when the engine's breaks.
+//! The lock-down of a process before it runs guest code. It limits what an attacker can do who
+//! escapes from the engine's sandbox.
 //!
-//! `lock_down` comes last: when all that a call needs is open, no other thread runs,
-//! and the guest's code is next. From there on nothing is opened, executed or mapped
-//! as code, and connections go to granted ports alone. What this machine does not give
-//! is reported, and fails the call where the operator demands it. Must not weaken
-//! anything that stands without it.
+//! `lock_down` is the last step before the guest's code: everything that a call needs is open, and
+//! no other thread runs. After it the process cannot open or execute a file, cannot map memory as
+//! code, and can connect only to granted ports. Mechanisms that this machine does not support are
+//! reported; with `required` the call fails. The lock-down must not weaken the other protections.
 
-mod achieved;
-#[cfg(feature = "holes")]
+#[cfg(feature = "mutation-testing")]
 pub mod hook;
 pub mod landlock;
 mod level;
 mod network;
 pub mod process;
+mod report;
 pub mod seccomp;
 
-pub use achieved::{WallError, Walls};
 pub use level::Hardening;
 pub use network::Network;
+pub use report::{LockDownError, LockDownReport};
 
 use crate::failure::Failure;
 use crate::limits::Limits;
 use seccomp::Threads;
 
-/// What a call still needs once it is locked down.
-pub struct Remaining<'a> {
+/// The resources that a call uses after the lock-down.
+pub struct CallResources<'a> {
     pub network: Network,
-    /// Files that were opened to be read later.
+    /// The number of files that were opened to be read later.
     pub files: usize,
     pub limits: &'a Limits,
 }
 
-/// Of a call, right before the guest's code. `None`: the operator turned it off.
-pub fn lock_down(level: Hardening, remaining: Remaining<'_>) -> Result<Option<Walls>, Failure> {
-    let walls = match level {
+/// Locks the process of a call down, right before the guest's code runs. Returns `None` if the
+/// operator turned hardening off, and fails if a required mechanism is missing.
+pub fn lock_down(level: Hardening, resources: CallResources<'_>) -> Result<Option<LockDownReport>, Failure> {
+    let report = match level {
         Hardening::Off => None,
         Hardening::BestEffort | Hardening::Required => {
-            process::before_guest(remaining.files, remaining.limits);
-            Some(build(remaining.network, Threads::All))
+            process::lower_limits(resources.files, resources.limits);
+            Some(restrict(resources.network, Threads::All))
         }
     };
-    if let (Hardening::Required, Some(walls)) = (level, &walls) {
-        walls.demand()?;
+    if let (Hardening::Required, Some(report)) = (level, &report) {
+        report.ensure_complete()?;
     }
-    #[cfg(feature = "holes")]
-    hook::run(hook::Whose::Call);
-    Ok(walls)
+    #[cfg(feature = "mutation-testing")]
+    hook::run(hook::Role::Call);
+    Ok(report)
 }
 
-/// What a call would get from this machine: tried for real, on a thread that
-/// ends right after.
-pub fn tried() -> Walls {
-    let tried = std::thread::spawn(|| build(Network::Ports([53].into()), Threads::This)).join();
-    tried.unwrap_or_else(|_| Walls::untried())
+/// Finds out which mechanisms this machine supports, by applying them to a thread that ends
+/// right after.
+pub fn probe() -> LockDownReport {
+    let probed = std::thread::spawn(|| restrict(Network::Ports([53].into()), Threads::This)).join();
+    probed.unwrap_or_else(|_| LockDownReport::of_failed_probe())
 }
 
-fn build(network: Network, threads: Threads) -> Walls {
+fn restrict(network: Network, threads: Threads) -> LockDownReport {
     let no_new_privs = process::no_new_privs();
-    // This order, as the filter forbids to make a ruleset.
+    // Landlock comes first, because the seccomp filter forbids its system calls.
     let landlock = landlock::restrict(&network);
     let seccomp = seccomp::install(&network, threads);
-    Walls { no_new_privs, landlock, seccomp, network }
+    LockDownReport { no_new_privs, landlock, seccomp, network }
 }

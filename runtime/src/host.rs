@@ -1,23 +1,23 @@
-//! What a guest can ask of the host: one file per interface of `wit/`.
+//! The host functions of a guest: one file per interface of `wit/`.
 //!
-//! Each translates between the generated types and a domain module, and nothing
-//! else: no policy, no IO. A guest's mistake is an answer, never a trap.
+//! Each file only translates between the generated types and a domain module. It decides no
+//! policy and does no IO. A mistake of the guest is returned as an error and never traps.
 
 mod agent;
 mod clock;
 mod config;
+mod host_call;
 mod http;
 mod image;
 mod log;
-#[cfg(feature = "holes")]
+#[cfg(feature = "mutation-testing")]
 pub mod mutants;
-mod note;
 mod random;
 mod registry;
 mod state;
 pub mod wasi;
 
-pub use note::{Counts, Ended, HostCall, HostCallObserver};
+pub use host_call::{Counts, HostCall, HostCallObserver, HostCallOutcome};
 pub use state::State;
 
 use crate::agent::AgentSession;
@@ -32,32 +32,32 @@ use wasmtime::component::{Component, HasSelf, Linker};
 
 /// The capabilities of one call.
 pub struct Capabilities {
-    /// The visible properties, JSON text.
+    /// The visible properties, as JSON text.
     pub properties: String,
     pub call: CallInfo,
     pub gate: Arc<Gate>,
     pub agent: Arc<AgentSession>,
     pub registry: Arc<GuestRegistry>,
-    /// In `create_stemcell` only.
+    /// The stemcell image, in `create_stemcell` only.
     pub image: Option<Arc<Image>>,
     pub log: Arc<GuestLog>,
-    /// Sees every host call, for the audit log and `wasm-cpi call`.
+    /// Called for every host call that is reported, for the audit log and `wasm-cpi call`.
     pub observer: Option<HostCallObserver>,
 }
 
-/// Links our own interfaces, and what the component imports of WASI's fixed list.
+/// Links the interfaces of `bosh:cpi`, and those of the fixed WASI list that the component imports.
 pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     Cpi::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
     wasi::link(linker, component)?;
-    #[cfg(feature = "holes")]
+    #[cfg(feature = "mutation-testing")]
     mutants::any_import(linker, component)?;
     Ok(())
 }
 
 impl State {
-    /// The call is ending: what waiting host functions answer.
+    /// Returns the reason for which host functions are cancelled, if the call is ending.
     fn cancelled(&self) -> Option<String> {
-        self.ending.why().map(|why| why.word())
+        self.ending.reason().map(|reason| reason.message_for_guest())
     }
 }
 

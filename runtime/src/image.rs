@@ -1,10 +1,9 @@
 //! The stemcell image of a `create_stemcell` call.
 //!
-//! Opened once, at the start of the call, and read by position from then on, so
-//! that several readers never disturb each other and the path is of no further
-//! interest. Nothing here holds more than a few chunks of it in memory, and
-//! nothing takes it apart further than tar and gzip. What may take long runs on
-//! a thread of its own, which ends when nobody waits for it any more.
+//! The file is opened once, at the start of the call, and then read by position, so that several
+//! readers do not affect each other and the path is not used again. At most a few chunks of it are
+//! in memory, and no format other than tar and gzip is interpreted. Long operations run on their
+//! own thread, which ends when its result is no longer needed.
 
 mod archive;
 mod content;
@@ -23,42 +22,72 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
-/// The most that one read hands out.
+/// The most bytes that one read returns.
 pub const MAX_READ: u32 = 1024 * 1024;
 
-/// What to send of the image.
+/// The part of the image to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImagePart {
     /// The file as it is.
     Whole,
-    /// One file of the archive that the image is.
+    /// One file in the image, which is an archive.
     Member(String),
 }
 
-/// A regular file in the archive that the image is.
+/// A regular file in an image that is an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub name: String,
     pub size: u64,
 }
 
+/// The reason why reading the image fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// The reader asked for what is not there.
-    #[error("{0}")]
-    Invalid(String),
+    /// The guest asks for a part that does not exist or cannot be read.
+    #[error("{message}")]
+    Invalid {
+        message: String,
+        /// The check that refused, if it is a named one.
+        check: Option<Check>,
+    },
     /// The file cannot be read.
     #[error("{0}")]
     Io(String),
 }
 
-/// Cheap to clone: all clones are the same open file.
-#[derive(Clone)]
-pub struct Image(Arc<Opened>);
+impl ImageError {
+    fn invalid(message: impl Into<String>) -> ImageError {
+        ImageError::Invalid { message: message.into(), check: None }
+    }
 
-struct Opened {
+    /// Returns the check that refused, if one did.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            ImageError::Invalid { check, .. } => *check,
+            ImageError::Io(_) => None,
+        }
+    }
+}
+
+impl RefusedBy for ImageError {
+    fn refused_by(self, check: Check) -> ImageError {
+        match self {
+            ImageError::Invalid { message, check: known } => {
+                ImageError::Invalid { message, check: known.or(Some(check)) }
+            }
+            other => other,
+        }
+    }
+}
+
+/// The open image. All clones use the same open file.
+#[derive(Clone)]
+pub struct Image(Arc<OpenImage>);
+
+struct OpenImage {
     file: Arc<File>,
     size: u64,
     sha256: OnceLock<String>,
@@ -66,40 +95,40 @@ struct Opened {
 }
 
 impl Image {
-    /// Opens a regular file; a link is not followed. `image_dirs` narrows where
-    /// it may lie; empty means anywhere.
+    /// Opens a regular file. Links are not followed. The file must be in one of `image_dirs`, unless
+    /// that list is empty.
     pub fn open(path: &Path, image_dirs: &[PathBuf]) -> Result<Image, Failure> {
         let (file, size) = open::open(path, image_dirs)?;
         let (sha256, members) = (OnceLock::new(), OnceLock::new());
-        Ok(Image(Arc::new(Opened { file: Arc::new(file), size, sha256, members })))
+        Ok(Image(Arc::new(OpenImage { file: Arc::new(file), size, sha256, members })))
     }
 
-    /// As it was when the call began; later growth is not seen.
+    /// Returns the size at the start of the call. Bytes that are appended later are not read.
     pub fn size(&self) -> u64 {
         self.0.size
     }
 
-    /// At most `MAX_READ` bytes; fewer at the end of the file.
+    /// Reads at most `MAX_READ` bytes, and fewer at the end of the file.
     pub fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, ImageError> {
         check_length(length)?;
-        if Check::ImageRange.on() && offset > self.size() {
-            return Err(ImageError::Invalid(format!(
-                "offset {offset} is beyond the end of the image, which has {} bytes",
-                self.size()
-            )));
-        }
-        let end = self.size().min(offset + u64::from(length));
+        let size = self.size();
+        Check::ImageRange.ensure(offset <= size, || {
+            ImageError::invalid(format!(
+                "offset {offset} is beyond the end of the image, which has {size} bytes; read within its size"
+            ))
+        })?;
+        let end = size.min(offset + u64::from(length));
         read_all(Reader::new(self.0.file.clone(), offset, end, Stop::default()), length)
     }
 
-    /// SHA-256 of the whole file in lower-case hex.
+    /// Returns the SHA-256 digest of the whole file in lower-case hex.
     pub async fn sha256(&self) -> Result<String, ImageError> {
         if let Some(digest) = self.0.sha256.get() {
             return Ok(digest.clone());
         }
         let stop = Stop::default();
         let mut reader = self.reader(stop.clone());
-        let digest = stream::off_thread(stop, move || {
+        let digest = stream::run_on_thread(stop, move || {
             let mut hasher = Sha256::new();
             let mut chunk = vec![0; stream::CHUNK];
             loop {
@@ -114,14 +143,14 @@ impl Image {
         Ok(self.0.sha256.get_or_init(|| digest).clone())
     }
 
-    /// Regular files of a tar or tar.gz image, in its order.
+    /// Returns the regular files of a tar or tar.gz image, in the order of the archive.
     pub async fn members(&self) -> Result<Vec<Member>, ImageError> {
         if let Some(members) = self.0.members.get() {
             return Ok(members.clone());
         }
         let stop = Stop::default();
         let reader = self.reader(stop.clone());
-        let members = stream::off_thread(stop, move || {
+        let members = stream::run_on_thread(stop, move || {
             let mut archive = Archive::open(reader)?;
             let mut members = Vec::new();
             while let Some(entry) = archive.next_file()? {
@@ -133,27 +162,27 @@ impl Image {
         Ok(self.0.members.get_or_init(|| members).clone())
     }
 
-    /// The first bytes of a member, at most `MAX_READ`. Of several members with
-    /// one name it is the first.
+    /// Returns the first bytes of a member, at most `MAX_READ`. If several members have the name, it
+    /// reads the first one.
     pub async fn read_member(&self, name: &str, length: u32) -> Result<Vec<u8>, ImageError> {
         check_length(length)?;
         let (stop, name) = (Stop::default(), name.to_owned());
         let reader = self.reader(stop.clone());
-        stream::off_thread(stop, move || read_all(find(reader, &name)?, length)).await
+        stream::run_on_thread(stop, move || read_all(find(reader, &name)?, length)).await
     }
 
-    /// Length and bytes of a part, for a request body. Every body has its own
-    /// position, and dropping it ends its reading.
+    /// Returns the length and the bytes of a part, for a request body. Every body has its own
+    /// position, and dropping it stops its thread.
     pub async fn body(&self, part: &ImagePart) -> Result<(u64, ImageBody), ImageError> {
         let stop = Stop::default();
         let reader = self.reader(stop.clone());
         match part {
             ImagePart::Whole => Ok((self.size(), ImageBody::start(reader, self.size(), stop)?)),
             ImagePart::Member(name) => {
-                // One reader for search and sending: a compressed image is
-                // unpacked once.
+                // One reader finds and sends the member, so that a compressed image is decompressed
+                // only once.
                 let name = name.clone();
-                let content = stream::off_thread(stop.clone(), move || find(reader, &name)).await?;
+                let content = stream::run_on_thread(stop.clone(), move || find(reader, &name)).await?;
                 let length = content.size();
                 Ok((length, ImageBody::start(content, length, stop)?))
             }
@@ -176,14 +205,13 @@ fn find(reader: Reader, name: &str) -> Result<Content, ImageError> {
     }
     let shown = others.iter().take(5).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let more = if others.len() > 5 { format!(" and {} more", others.len() - 5) } else { String::new() };
-    Err(ImageError::Invalid(format!("the image has no member `{name}`; its members are: {shown}{more}")))
+    Err(ImageError::invalid(format!("the image has no member `{name}`; its members are: {shown}{more}")))
 }
 
 fn check_length(length: u32) -> Result<(), ImageError> {
-    match length {
-        _ if length <= MAX_READ || !Check::ImageReadSize.on() => Ok(()),
-        _ => Err(ImageError::Invalid(format!("{length} bytes at once are too many; at most {MAX_READ} are read"))),
-    }
+    Check::ImageReadSize.ensure(length <= MAX_READ, || {
+        ImageError::invalid(format!("{length} bytes at once are too many; read at most {MAX_READ} at once"))
+    })
 }
 
 fn read_all(source: impl Read, length: u32) -> Result<Vec<u8>, ImageError> {
@@ -193,7 +221,7 @@ fn read_all(source: impl Read, length: u32) -> Result<Vec<u8>, ImageError> {
 }
 
 fn io(error: &std::io::Error) -> ImageError {
-    ImageError::Io(format!("reading the stemcell image failed: {error}"))
+    ImageError::Io(format!("the stemcell image cannot be read: {error}"))
 }
 
 #[cfg(test)]

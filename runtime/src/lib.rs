@@ -1,15 +1,14 @@
 //! Runs a BOSH CPI as a sandboxed WebAssembly component.
 //!
-//! [`run`] is one call of the Director: `commands::run` lists its steps, and each step is a
-//! file in `call`. The other modules lie in layers, each of which uses only those below
-//! it; ARCHITECTURE.md lists them. What a guest may do is decided in the crate
-//! `wasm-cpi-policy`.
+//! [`run`] serves one call of the Director: `commands::run` lists its steps, and each step is
+//! a file in `call`. The modules form layers, and a module uses only layers below its own;
+//! ARCHITECTURE.md lists them. The crate `wasm-cpi-policy` decides what a guest may do.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
-#![allow(unreachable_pub, reason = "`pub` is for the modules above; this file decides what leaves the crate")]
+#![allow(unreachable_pub, reason = "`pub` is for the layers above; this file decides what the crate exports")]
 #![cfg_attr(
     not(feature = "compiler"),
-    allow(dead_code, unused_imports, reason = "some items serve the tool alone; its build finds dead code")
+    allow(dead_code, unused_imports, reason = "only the tool uses some items; its build finds dead code")
 )]
 
 mod agent;

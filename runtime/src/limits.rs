@@ -1,7 +1,7 @@
-//! Every limit of a call: its name in the config, its default, and nothing else.
+//! All limits of a call, each with its name, default and largest value.
 //!
-//! What enforces a limit names it through `Failure::limit`. Mutation tests lift each of
-//! them and demand a case that notices.
+//! The code that enforces a limit reports it with `Failure::limit`. Mutation tests lift each
+//! limit, and fail if no test notices.
 
 use serde::Deserialize;
 
@@ -20,16 +20,16 @@ macro_rules! limits {
         }
 
         /// The names of all limits, for mutation tests.
-        #[cfg(feature = "holes")]
+        #[cfg(feature = "mutation-testing")]
         pub const NAMES: &[&str] = &[$(stringify!($name),)*];
 
         impl Limits {
             /// Lifts the limit that a mutation test turned off.
-            #[cfg(feature = "holes")]
+            #[cfg(feature = "mutation-testing")]
             #[must_use]
             pub fn lifted(mut self) -> Limits {
-                let name = wasm_cpi_checks::switched_off().strip_prefix("limit-").unwrap_or_default();
-                // What the engine reserves stays what it can reserve.
+                let name = wasm_cpi_checks::mutant().strip_prefix("limit-").unwrap_or_default();
+                // The engine reserves memory for these, so they keep a value that it can reserve.
                 let reserved = ["memory_mib", "stack_kib"].contains(&name);
                 $(if name == stringify!($name) {
                     self.$name = if reserved { $max } else { $max * 1024 };
@@ -37,14 +37,14 @@ macro_rules! limits {
                 self
             }
 
-            /// Returns the limits as they are: only mutation tests lift one.
-            #[cfg(not(feature = "holes"))]
+            /// Returns the limits unchanged, because only mutation tests lift one.
+            #[cfg(not(feature = "mutation-testing"))]
             #[must_use]
             pub fn lifted(self) -> Limits {
                 self
             }
 
-            /// What is out of range, as sentences.
+            /// Returns a sentence for each limit that is out of range.
             pub fn problems(&self) -> Vec<String> {
                 let mut problems = Vec::new();
                 $(if self.$name == 0 || self.$name > $max {
@@ -60,27 +60,28 @@ const MIB_MAX: u64 = 64 * 1024;
 const SECONDS_MAX: u64 = 7 * 24 * 3600;
 
 limits! {
-    /// For the whole call, waiting included.
+    /// The time for the whole call, including waiting. Reading the request and compiling the guest
+    /// do not count.
     wall_seconds: 3600, SECONDS_MAX;
-    /// The same for `create_stemcell`, which moves gigabytes.
+    /// The time for `create_stemcell`, which transfers gigabytes.
     create_stemcell_wall_seconds: 14_400, SECONDS_MAX;
-    /// Of guest code; waiting does not count, nor what the host does for long.
+    /// The CPU time of guest code. Waiting and long work of the host do not count.
     cpu_seconds: 60, SECONDS_MAX;
-    /// To undo what was begun, once a deadline passed or a signal came.
+    /// The time in which the guest may clean up after a deadline or a signal.
     cleanup_seconds: 120, SECONDS_MAX;
-    /// Linear memory of the guest.
+    /// The linear memory of the guest.
     memory_mib: 256, 4096;
     stack_kib: 1024, 8192;
-    /// Elements in all tables.
+    /// The elements in all tables together.
     tables: 10_000, 10_000_000;
-    /// Resource handles alive at once.
+    /// The resource handles that are open at once.
     handles: 1_000, 1_000_000;
     host_calls: 100_000, 100_000_000;
-    /// Data of one host call, either way.
+    /// The data of one host call, in each direction.
     hostcall_mib: 24, 1024;
     request_mib: 16, 1024;
     result_kib: 1_024, 1024 * 1024;
-    /// Nesting of a result; Ruby's parser stops at 100.
+    /// The nesting of a result. Ruby's parser rejects more than 100 levels.
     result_depth: 90, 90;
     wasm_mib: 64, 1024;
     compile_seconds: 120, 3600;
@@ -88,7 +89,7 @@ limits! {
     http_requests: 5_000, 1_000_000;
     http_request_mib: 16, 1024;
     http_response_mib: 16, 1024;
-    /// All bodies of a call together, images exempt.
+    /// All HTTP bodies of a call together, except images.
     http_total_mib: 256, MIB_MAX;
     http_headers: 64, 1000;
     header_kib: 32, 256;
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_limit_is_an_error() {
+    fn an_unknown_limit_is_rejected() {
         let error = serde_json::from_str::<Limits>(r#"{"memory_mb": 1}"#).unwrap_err().to_string();
         assert!(error.contains("unknown field `memory_mb`"), "{error}");
     }

@@ -1,8 +1,8 @@
-//! Lines on stderr as they happen, and the short story of a failed call.
+//! The log: lines on stderr, and the lines that the response of a failed call carries.
 //!
-//! The Director copies stderr to the task's CPI log, one byte per read, so
-//! lines are compact. Text of guests and peers is hostile: it is redacted,
-//! control and bidi characters are escaped, and its amount is bounded.
+//! The Director copies stderr to the task's CPI log, one byte per read, so lines are short.
+//! Text of guests and servers may be hostile: secrets are redacted, control and bidi
+//! characters are escaped, and its amount is bounded.
 
 use crate::limits::Limits;
 use crate::vault::Vault;
@@ -23,7 +23,7 @@ pub enum Level {
 }
 
 impl Level {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Level::Debug => "debug",
             Level::Info => "info",
@@ -40,19 +40,19 @@ pub enum Format {
     Json,
 }
 
-/// What the response's `log` may hold: the Director reads it byte by byte.
-const STORY_MAX: usize = 16 * 1024;
+/// The largest `log` of a response, which the Director reads byte by byte.
+const RESPONSE_LOG_MAX: usize = 16 * 1024;
 
-/// Longer than any secret that a line could show a part of.
+/// The bytes that are not shown before a cut, so that no part of a secret is shown. Longer than any secret.
 const CUT_MARGIN: usize = 32 * 1024;
 
-/// Why a line was cut.
+/// The reason for a cut, shown after a line that was cut.
 const LINE_BYTES: &str = "; limits.line_bytes";
 
-/// A request's line: method, URL and outcome.
+/// The longest line about an HTTP request: method, URL and outcome.
 const EVENT_MAX: usize = 512;
 
-/// Enough of a panic's message for an error's.
+/// The longest part of a guest's last log line in the message of an error.
 const LAST_ERROR_MAX: usize = 1000;
 
 pub struct Log {
@@ -61,16 +61,16 @@ pub struct Log {
     /// The Director's request id, or `-`.
     request_id: String,
     vault: Arc<Vault>,
-    story: Mutex<String>,
+    response_log: Mutex<String>,
 }
 
 impl Log {
     pub fn new(level: Level, format: Format, request_id: Option<&str>, vault: Arc<Vault>) -> Log {
         let request_id = escape(request_id.unwrap_or("-"), 64);
-        Log { level, format, request_id, vault, story: Mutex::default() }
+        Log { level, format, request_id, vault, response_log: Mutex::default() }
     }
 
-    /// A line of the runtime's own.
+    /// Writes a line of the runtime.
     pub fn write(&self, level: Level, message: &str) {
         self.line(level, "wasm-cpi", message, 16 * 1024);
     }
@@ -79,18 +79,18 @@ impl Log {
         if level < self.level.min(Level::Warn) {
             return;
         }
-        let message = self.clean(message, max);
+        let message = self.clean_line(message, max);
         if level >= Level::Warn {
-            // A flood of warnings must leave room for how it ended.
-            let max = if level == Level::Error { STORY_MAX } else { STORY_MAX / 2 };
-            self.tell_within(&format!("{source} {}: {message}", level.word()), max);
+            // A flood of warnings must leave room for the final error.
+            let max = if level == Level::Error { RESPONSE_LOG_MAX } else { RESPONSE_LOG_MAX / 2 };
+            self.add_within(&format!("{source} {}: {message}", level.name()), max);
         }
         if level >= self.level {
-            self.emit(level.word(), source, &message);
+            self.emit(level.name(), source, &message);
         }
     }
 
-    /// A line that somebody asked for, whatever the level is. Takes it as it is.
+    /// Writes a line of the HTTP trace at any log level. The caller has redacted and escaped it.
     pub fn trace(&self, source: &str, message: &str) {
         self.emit("trace", source, message);
     }
@@ -103,19 +103,19 @@ impl Log {
                 format!("{fields}\n")
             }
         };
-        // Nobody can be told that stderr is gone.
+        // If stderr is closed, there is no place to report that.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 
-    /// One line without secrets. Looking for secrets takes time, so of a huge text
-    /// only the beginning is looked at; a secret that the cut went through is
-    /// within the margin, which is not shown.
-    fn clean(&self, message: &str, max: usize) -> String {
+    /// Returns one line without secrets. Searching for secrets takes time, so only the start of
+    /// a large text is searched. A secret that the cut divides is within the margin, which is not
+    /// shown.
+    fn clean_line(&self, message: &str, max: usize) -> String {
         self.cut(message, max, LINE_BYTES)
     }
 
-    /// The same for a part of a line that no limit of the operator's is about.
-    pub fn field(&self, text: &str, max: usize) -> String {
+    /// Returns a part of a line without secrets. Its length is fixed, not a limit of the operator.
+    pub fn clean_field(&self, text: &str, max: usize) -> String {
         self.cut(text, max, "")
     }
 
@@ -125,59 +125,59 @@ impl Log {
         if left_out > 0 && redacted.len() <= max { format!("{line}… ({left_out} more bytes{why_cut})") } else { line }
     }
 
-    /// A guest's words in an answer: one line, so that none of it looks like ours.
-    pub fn guest_words(&self, text: &str, max: usize) -> String {
-        if !Check::GuestLines.on() {
-            return self.clean_text(text, max);
-        }
-        escape(&self.redacted_head(text, max, Check::RedactAnswer).0, max)
+    /// Returns a guest's text for a response: one line without secrets, so that no part of it
+    /// looks like a line of the runtime.
+    pub fn clean_guest_text(&self, text: &str, max: usize) -> String {
+        let text = self.redacted_head(text, max, Check::RedactAnswer).0;
+        Check::GuestLines.perform(|| escape(&text, max)).unwrap_or_else(|| escape_text(&text, max))
     }
 
-    /// Our own text of several lines.
+    /// Returns a text of the runtime, of several lines, without secrets.
     pub fn clean_text(&self, text: &str, max: usize) -> String {
         escape_text(&self.redacted_head(text, max, Check::RedactAnswer).0, max)
     }
 
-    /// At least `max` bytes of the text, if it has them, and how many are left out.
+    /// Returns at least `max` redacted bytes of the text, if it has them, and how many bytes are left out.
     fn redacted_head(&self, text: &str, max: usize, check: Check) -> (String, usize) {
         let end = text.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
-        let mut redacted = if check.on() { self.vault.redact(&text[..end]) } else { text[..end].to_owned() };
+        let head = &text[..end];
+        let mut redacted = check.perform(|| self.vault.redact(head)).unwrap_or_else(|| head.to_owned());
         if end < text.len() {
             redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
         }
         (redacted, text.len() - end)
     }
 
-    /// Adds to the story that the response carries if the call fails.
-    pub fn tell(&self, text: &str) {
-        self.tell_within(text, STORY_MAX);
+    /// Adds lines to the `log` that the response carries if the call fails.
+    pub fn add_to_response_log(&self, text: &str) {
+        self.add_within(text, RESPONSE_LOG_MAX);
     }
 
-    fn tell_within(&self, text: &str, max: usize) {
-        let mut story = self.story.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    fn add_within(&self, text: &str, max: usize) {
+        let mut lines = self.response_log.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for line in text.lines() {
-            if story.len() + line.len() < max || !Check::StorySize.on() {
-                let _ = writeln!(story, "{}", escape(&self.vault.redact(line), 4096));
+            if Check::StorySize.accepts(lines.len() + line.len() < max) {
+                let _ = writeln!(lines, "{}", escape(&self.vault.redact(line), 4096));
             }
         }
     }
 
-    pub fn story(&self) -> String {
-        self.story.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    pub fn response_log(&self) -> String {
+        self.response_log.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
 
-/// The guest's share of the log, with its bounds.
+/// The log for one guest, which bounds how much the guest writes.
 pub struct GuestLog {
     log: Arc<Log>,
     guest: String,
     line_bytes: usize,
-    left: Mutex<Left>,
-    /// The newest error, as it came: what a guest that traps said before.
+    budget: Mutex<Budget>,
+    /// The guest's last line of level error, unredacted. It explains a trap.
     last_error: Mutex<Option<String>>,
 }
 
-struct Left {
+struct Budget {
     lines: u64,
     bytes: u64,
     dropped: u64,
@@ -190,7 +190,7 @@ impl GuestLog {
             log,
             guest: escape(guest, 64),
             line_bytes: usize::try_from(limits.line_bytes).unwrap_or(usize::MAX),
-            left: Mutex::new(Left { lines: limits.log_lines, bytes: limits.log_kib * 1024, dropped: 0, limit: "" }),
+            budget: Mutex::new(Budget { lines: limits.log_lines, bytes: limits.log_kib * 1024, dropped: 0, limit: "" }),
             last_error: Mutex::default(),
         }
     }
@@ -199,60 +199,63 @@ impl GuestLog {
         if level == Level::Error {
             *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message.to_owned());
         }
-        if self.take(message) {
+        if self.spend(message) {
             self.log.line(level, &self.guest, message, self.line_bytes);
         }
     }
 
-    /// More of a line makes no difference to what is shown of it.
+    /// Returns the length after which more bytes of a line do not change what is shown of it.
     pub fn longest_line(&self) -> usize {
         self.line_bytes.saturating_add(2 * CUT_MARGIN + 4)
     }
 
-    /// A line of the runtime's about the guest, within the guest's bounds.
-    pub fn write_of_runtime(&self, level: Level, message: &str) {
-        if level >= self.log.level.min(Level::Warn) && self.take(message) {
+    /// Writes a line of the runtime about the guest, which counts as a line of the guest.
+    pub fn write_runtime_line(&self, level: Level, message: &str) {
+        if level >= self.log.level.min(Level::Warn) && self.spend(message) {
             self.log.line(level, "wasm-cpi", message, EVENT_MAX);
         }
     }
 
-    /// Whether the line is within the bounds.
-    fn take(&self, message: &str) -> bool {
-        let mut left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    /// Counts a line. Returns false if it must be dropped, because a limit is reached.
+    fn spend(&self, message: &str) -> bool {
+        let mut budget = self.budget.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let bytes = message.len().min(self.line_bytes) as u64;
-        if left.lines == 0 || left.bytes < bytes {
-            left.limit = if left.lines == 0 { "log_lines" } else { "log_kib" };
-            left.dropped += 1;
+        if budget.lines == 0 || budget.bytes < bytes {
+            budget.limit = if budget.lines == 0 { "log_lines" } else { "log_kib" };
+            budget.dropped += 1;
             return false;
         }
-        left.lines -= 1;
-        left.bytes -= bytes;
+        budget.lines -= 1;
+        budget.bytes -= bytes;
         true
     }
 
-    /// Cleaned only now: of a flood of errors one is asked for.
+    /// Returns the guest's last error without secrets. Only this one is redacted, because a guest can write very many.
     pub fn last_error(&self) -> Option<String> {
         let last = self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        last.as_deref().map(|message| self.log.clean(message, LAST_ERROR_MAX))
+        last.as_deref().map(|message| self.log.clean_line(message, LAST_ERROR_MAX))
     }
 
-    /// Says what was left out.
+    /// Reports how many lines were dropped.
     pub fn finish(&self) {
-        let left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if left.dropped > 0 {
-            let text = format!("{} lines of {} dropped: `limits.{}` is reached", left.dropped, self.guest, left.limit);
+        let budget = self.budget.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if budget.dropped > 0 {
+            let text = format!(
+                "{} log lines of {} were dropped, because `limits.{}` is reached",
+                budget.dropped, self.guest, budget.limit
+            );
             self.log.line(Level::Warn, "wasm-cpi", &text, 4096);
         }
     }
 }
 
-/// One printable line: control, bidi and other invisible characters escaped, cut
-/// at a character boundary. A long line says how much is missing.
+/// Returns one printable line: control, bidi and other invisible characters are escaped, and a
+/// long line is cut at a character boundary and ends with the number of bytes that are missing.
 pub fn escape(text: &str, max: usize) -> String {
     printable(text, max, LINE_BYTES, |_| false)
 }
 
-/// The same for a text of several lines.
+/// Returns a printable text like `escape`, but keeps line ends.
 pub fn escape_text(text: &str, max: usize) -> String {
     printable(text, max, "", |c| c == '\n')
 }
@@ -264,7 +267,7 @@ fn printable(text: &str, max: usize, why_cut: &str, keep: impl Fn(char) -> bool)
             let _ = write!(escaped, "… ({} more bytes{why_cut})", text.len() - at);
             break;
         }
-        if Check::EscapeLog.on() && (c.is_control() || is_invisible(c)) && !keep(c) {
+        if Check::EscapeLog.refuses((c.is_control() || is_invisible(c)) && !keep(c)) {
             escaped.extend(c.escape_default());
         } else {
             escaped.push(c);
@@ -278,30 +281,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_move_the_cursor_or_hide() {
+    fn control_and_invisible_characters_are_escaped() {
         assert_eq!(escape("a\u{1b}[2Jb\nc\u{202e}d\u{200b}", 100), "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{200b}");
     }
 
     #[test]
-    fn a_text_keeps_its_lines_and_nothing_else() {
+    fn a_text_keeps_its_line_ends_and_no_other_control_characters() {
         assert_eq!(escape_text("a\nb\r\u{1b}c", 100), "a\nb\\r\\u{1b}c");
         assert_eq!(escape_text("aaaa", 3), "aaa… (1 more bytes)");
     }
 
     #[test]
-    fn a_long_line_is_cut_and_says_so() {
+    fn a_long_line_is_cut_and_reports_the_missing_bytes() {
         assert_eq!(escape("ääääää", 6), "äää… (6 more bytes; limits.line_bytes)");
     }
 
     #[test]
-    fn the_story_holds_warnings_and_is_bounded() {
+    fn the_log_of_the_response_holds_warnings_and_is_bounded() {
         let log = Log::new(Level::Error, Format::Text, None, Arc::new(Vault::new()));
-        log.write(Level::Debug, "not told");
-        log.write(Level::Warn, "told");
-        assert_eq!(log.story(), "wasm-cpi warn: told\n");
+        log.write(Level::Debug, "detail");
+        log.write(Level::Warn, "warning");
+        assert_eq!(log.response_log(), "wasm-cpi warn: warning\n");
         for _ in 0..10_000 {
-            log.tell("0123456789");
+            log.add_to_response_log("0123456789");
         }
-        assert!(log.story().len() <= STORY_MAX);
+        assert!(log.response_log().len() <= RESPONSE_LOG_MAX);
     }
 }

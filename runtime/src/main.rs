@@ -1,4 +1,4 @@
-//! The tool: all commands for people, and the compiler.
+//! The tool `wasm-cpi`: all subcommands, and the compiler of guests.
 
 fn main() -> std::process::ExitCode {
     wasm_cpi::main()

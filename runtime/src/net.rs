@@ -1,30 +1,32 @@
 //! The only place that opens sockets.
 //!
-//! A guest's request passes `gate`, in this order: shape and size, `destination`
-//! (the canonical URL), the policy's verdict, `headers`, `slots`, `resolve`,
-//! `addresses`, `tls`, the grant's auth (`login`), `exchange`, `captures` with
-//! the tripwire. The host's own requests go through `client`, with no policy
-//! and no word from the guest. Nothing here exists before it is first needed.
+//! A guest's request passes `gate`, in this order: shape and size, the canonical
+//! URL (`Destination`), the policy's verdict, `headers`, `slots`, the addresses
+//! (`transport` with `resolver`), the grant's credentials (`gate::auth`, for which
+//! `login` obtains a token if needed), `tls` and `proxy` (again `transport`),
+//! `exchange`, and `captures` with the tripwire. The host's own requests use
+//! `client`, without a policy, and nothing in them comes from a guest. Sockets,
+//! certificates and name servers are set up when they are first needed.
 
 pub mod captures;
 pub mod client;
 pub mod error;
-mod event;
 pub mod exchange;
 pub mod gate;
 mod headers;
-mod held;
+mod http_event;
 pub mod http_trace;
 mod http_usage;
+mod local_addresses;
 mod login;
-#[cfg(feature = "holes")]
+#[cfg(feature = "mutation-testing")]
 mod mutants;
-mod own;
+mod preopened;
 pub mod proxy;
-mod reach;
-pub mod resolve;
+pub mod resolver;
 pub mod slots;
 pub mod tls;
+mod transport;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,8 @@
-//! The BOSH registry: where Agents of stemcells before API version 2 find their
-//! settings.
+//! The BOSH registry, from which Agents of stemcells before API version 2 read their settings.
 //!
-//! `client` speaks its HTTP API, `session` knows which IDs a call may touch and
-//! undoes what a failed `create_vm` wrote, `settings` holds the rules for the
-//! documents themselves, and `guest` is the capability that guests import. The
-//! host's own use of it is in `agent`.
+//! `client` implements its HTTP API, `session` decides which IDs a call may access and undoes what
+//! a failed `create_vm` wrote, `settings` holds the rules for the documents, and `guest` is the
+//! capability that guests import. The host itself uses the registry in `agent`.
 
 mod client;
 mod config;
@@ -14,7 +12,7 @@ pub(crate) mod settings;
 
 pub use client::{RegistryClient, check_id};
 pub use config::RegistryConfig;
-pub use guest::{GuestRegistry, GuestRegistryError};
+pub use guest::{GuestRegistry, GuestRegistryError, GuestRegistryErrorKind};
 pub use session::{RegistrySession, SessionError};
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! `wasm-cpi registry`: the BOSH registry's HTTP API on an embedded store.
+//! `wasm-cpi registry`: a server with the BOSH registry's HTTP API and an embedded store.
 //!
-//! For stemcells that still need a registry where none exists any more, and for
-//! tests. Every request needs basic auth; what was acknowledged is on disk. It
-//! listens where it is told and opens no connection of its own.
+//! It is for stemcells that still need a registry, and for tests. Every request needs basic auth.
+//! Settings are on disk before a write is acknowledged. The server opens no connections itself.
 
 mod api;
 mod auth;
@@ -25,40 +24,42 @@ use store::Store;
 use tokio::io::AsyncReadExt;
 use tokio_rustls::TlsAcceptor;
 
+/// The options of the server.
 pub struct ServerOptions {
-    /// Port 0 takes a free one; the address is printed.
+    /// The address to listen on. Port 0 selects a free port; the address is printed.
     pub listen: SocketAddr,
-    /// The database file: made if it is not there.
+    /// The database file, which is created if it does not exist.
     pub store: PathBuf,
     pub user: String,
-    /// Holds the password and at most a newline after it.
+    /// A file with the password and at most one newline after it.
     pub password_file: PathBuf,
     pub tls: Option<TlsFiles>,
-    /// The largest settings that are taken.
+    /// The largest settings that are accepted.
     pub max_kib: u64,
 }
 
-/// PEM files of the server's certificate chain and its key.
+/// The PEM files of the server's certificate chain and its key.
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// Serves until SIGTERM or SIGINT; requests under way are answered first.
+/// Serves until SIGTERM or SIGINT. Requests in progress are answered first.
 pub fn serve(options: ServerOptions) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::runtime(format!("the registry cannot start: {error}"));
+    let failed = |error: std::io::Error| Failure::runtime(format!("registry: cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(async {
         let server = prepare(&options).await?;
         let stop = signals().map_err(failed)?;
         let address = server.address()?;
         let scheme = if options.tls.is_some() { "https" } else { "http" };
-        // Whoever started us with port 0 reads it from here; nobody has to.
+        // A caller that chose port 0 reads the port here. No caller has to read it.
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "registry listens on {scheme}://{address}").and_then(|()| out.flush());
         drop(out);
         if scheme == "http" && !address.ip().is_loopback() {
-            let warning = "warning: without TLS, agent settings and the password travel in the clear";
+            let warning =
+                "warning: without TLS, agent settings and the password are sent unencrypted; use --cert and --key";
             let _ = writeln!(std::io::stderr(), "{warning}");
         }
         server.run(stop).await;
@@ -66,7 +67,7 @@ pub fn serve(options: ServerOptions) -> Result<(), Failure> {
     })
 }
 
-/// Checks everything before the first request can come.
+/// Checks all options before the first request is accepted.
 async fn prepare(options: &ServerOptions) -> Result<RegistryServer, Failure> {
     let credentials = Credentials::new(&options.user, &options.password_file)?;
     let tls = options.tls.as_ref().map(tls::config).transpose()?;
@@ -75,7 +76,7 @@ async fn prepare(options: &ServerOptions) -> Result<RegistryServer, Failure> {
     RegistryServer::bind(options.listen, Arc::new(api), tls.map(TlsAcceptor::from)).await
 }
 
-/// Done when a signal came.
+/// Returns a future that ends when SIGTERM or SIGINT arrives.
 fn signals() -> std::io::Result<impl Future<Output = ()>> {
     let (receiver, sender) = UnixStream::pair()?;
     for signal in [SIGTERM, SIGINT] {

@@ -1,9 +1,9 @@
-//! The Director's protocol: one JSON request in, one JSON response out.
+//! The Director's protocol: one JSON request and one JSON response.
 //!
-//! The only place that knows the wire. `request` turns bytes into a typed call,
-//! `arguments` reads what each method takes, `shape` converts
-//! between JSON and the guest's types, `answer` gives a result the form that the
-//! caller's API version wants, `response` writes. No IO here.
+//! Only this module knows the protocol. `request` parses the envelope, `arguments` types the
+//! arguments of each method, `shape` converts between JSON and the guest's types, `answer` gives
+//! a result the form of the caller's API version, and `response` writes the document. Nothing
+//! here does IO.
 
 pub mod answer;
 pub mod arguments;
@@ -12,5 +12,5 @@ pub mod request;
 pub mod response;
 pub mod shape;
 
-/// The newest CPI API version that the runtime speaks.
+/// The newest CPI API version that the runtime supports.
 pub const API_VERSION: u32 = 3;

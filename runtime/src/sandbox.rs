@@ -1,8 +1,7 @@
-//! What holds one guest: engine, limits and endings. What it may import is `host`.
+//! The sandbox of one guest: engine, limits and early ends. `host` decides what it may import.
 //!
-//! `engine` has every setting of the sandbox with its reason; `meter`, `ending` and
-//! `watchdog` bound what a guest uses; `stdio` is its standard output; `trap` explains
-//! what went wrong.
+//! `engine` has every setting of the engine with its reason; `meter`, `ending` and `watchdog`
+//! bound what a guest uses; `stdio` is its standard output; `trap` explains why a guest stopped.
 
 pub mod ending;
 pub mod engine;

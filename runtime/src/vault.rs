@@ -1,10 +1,9 @@
-//! Every secret of a call, and the seals that stand for them in the guest.
+//! Holds all secrets of a call, and the seals that represent them in the guest.
 //!
-//! A seal is 40 random alphanumerics, made for this call and worth nothing
-//! outside of it: only slots (`net::slots`) turn one back into its secret. The
-//! vault also knows which bytes must not be seen: `leak_in` is the tripwire on
-//! responses, `redact` cleans whatever is logged or answered. It hands out a
-//! secret through `open` alone, and shows none.
+//! A seal is 40 random alphanumeric characters. It is valid only in this call: only
+//! slots (`net::slots`) replace it by its secret. The vault also searches for
+//! secrets: `leak_in` is the tripwire on responses, and `redact` removes secrets
+//! from texts for logs and answers. Only `open` returns a secret.
 
 mod needles;
 mod scanner;
@@ -23,22 +22,23 @@ use scanner::Scanner;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
-/// Shorter secrets are not redacted: they would shred every text.
+/// Shorter secrets are not redacted, because they occur in most texts by chance.
 const MIN_REDACTED: usize = 6;
-/// Shorter secrets do not trip the wire: they occur by chance.
+/// Shorter secrets do not count as leaks, because they occur in responses by chance.
 const MIN_TRIPWIRE: usize = 12;
-/// What a call may learn from others. Each secret costs memory, and the time to
-/// build the search anew, as if it were at least as long as `LEAST`.
-const MAX_LEARNED: usize = 1024 * 1024;
-const LEAST: usize = 4 * 1024;
+/// The total size of the secrets that a call may capture. Each one costs memory, and the time to
+/// rebuild the search, so it counts as at least `MIN_CAPTURED` bytes.
+const MAX_CAPTURED: usize = 1024 * 1024;
+const MIN_CAPTURED: usize = 4 * 1024;
 const SEAL_LENGTH: usize = 40;
 
+/// The secrets of one call.
 #[derive(Default)]
 pub struct Vault {
     inner: Mutex<Inner>,
 }
 
-/// What a seal stands for.
+/// The secret that a seal represents.
 #[derive(Clone, Debug)]
 pub struct Sealed {
     pub name: String,
@@ -50,8 +50,9 @@ pub struct Sealed {
 struct Inner {
     known: Vec<Known>,
     seals: BTreeMap<String, Arc<Sealed>>,
-    learned: usize,
-    /// Built on first use, dropped when something is added.
+    /// The total size of the captured secrets.
+    captured: usize,
+    /// Built when it is first used, and dropped when a secret is added.
     index: Option<Arc<Index>>,
 }
 
@@ -61,12 +62,12 @@ struct Known {
     secret: Secret,
 }
 
-/// Searches for everything that is known, at once.
+/// Searches for all secrets and all seals at once.
 struct Index {
-    /// Owners of the needles in `secrets`.
+    /// The secrets that the needles in `secrets` belong to.
     known: Vec<Known>,
     secrets: Scanner,
-    /// Owners of the needles in `seals`: the seal, and its name.
+    /// The seals that the needles in `seals` belong to, and their names.
     sealed: Vec<(String, String)>,
     seals: Scanner,
 }
@@ -76,8 +77,8 @@ impl Vault {
         Vault::default()
     }
 
-    /// Registers a secret and returns its seal, the same for the same name and
-    /// value. A secret sealed for two layers keeps the one that travels less.
+    /// Registers a secret and returns its seal. The same name and value get the same seal, with
+    /// the stricter of their layers.
     pub fn seal(&self, name: &str, secret: Secret, layer: Layer) -> String {
         let mut inner = self.lock();
         let same = |sealed: &Arc<Sealed>| sealed.name == name && sealed.secret == secret;
@@ -88,33 +89,35 @@ impl Vault {
             return seal.clone();
         }
         let seal = random_seal();
-        inner.keep(name, secret.clone());
+        inner.register(name, secret.clone());
         inner.seals.insert(seal.clone(), Arc::new(Sealed { name: name.to_owned(), secret, layer }));
         inner.index = None;
         seal
     }
 
-    /// The same for a secret that a peer made up. `None` when there is no more room.
-    pub fn learn(&self, name: &str, secret: Secret, layer: Layer) -> Option<String> {
+    /// Does the same as `seal` for a captured secret. Returns `None` if the total size of captured
+    /// secrets is too large.
+    pub fn seal_captured(&self, name: &str, secret: Secret, layer: Layer) -> Option<String> {
         let mut inner = self.lock();
         if !inner.known.iter().any(|known| known.secret == secret) {
-            inner.learned += secret.reveal().len().max(LEAST);
+            inner.captured += secret.reveal().len().max(MIN_CAPTURED);
         }
-        let room = inner.learned <= MAX_LEARNED || !Check::CaptureTotal.on();
+        let room = Check::CaptureTotal.accepts(inner.captured <= MAX_CAPTURED);
         drop(inner);
         room.then(|| self.seal(name, secret, layer))
     }
 
-    /// Registers a secret that has no seal: redaction and tripwire know it.
-    pub fn keep(&self, name: &str, secret: Secret) {
-        self.lock().keep(name, secret);
+    /// Registers a secret without a seal, for redaction and the tripwire.
+    pub fn register(&self, name: &str, secret: Secret) {
+        self.lock().register(name, secret);
     }
 
+    /// Returns the secret of a seal.
     pub fn open(&self, seal: &str) -> Option<Arc<Sealed>> {
         self.lock().seals.get(seal).cloned()
     }
 
-    /// The seals that occur as they are, each once.
+    /// Returns the seals that occur unchanged in the bytes, each once.
     pub fn seals_in(&self, bytes: &[u8]) -> Vec<String> {
         let index = self.index();
         let mut found: Vec<usize> = Vec::new();
@@ -127,13 +130,13 @@ impl Vault {
         found.into_iter().map(|owner| index.sealed[owner].0.clone()).collect()
     }
 
-    /// The name of a seal that occurs in other than its own characters, and
-    /// what was done to it. A help for guests, no wall: a seal that is hidden
-    /// better than that stays as worthless as it is.
+    /// Returns the name of a seal that occurs in a changed form, and how it was changed. This
+    /// helps authors of guests and protects nothing: a changed seal that is not found is sent as
+    /// it is, and has no value.
     pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, &'static str)> {
         let index = self.index();
         let mut verbatim: HashMap<usize, usize> = HashMap::new();
-        let found = views::each(bytes, views::Track::No, &mut |view, encoding| {
+        let found = views::visit_all(bytes, views::Track::No, &mut |view, encoding| {
             let mut plain: HashMap<usize, usize> = HashMap::new();
             index.seals.scan(&view.bytes, &mut |needle, span| {
                 let (seal, name) = &index.sealed[needle.owner];
@@ -148,7 +151,7 @@ impl Vault {
                 verbatim = plain;
                 return ControlFlow::Continue(());
             }
-            // A view keeps what was verbatim before: only what is new was encoded.
+            // A view also holds the unchanged seals: only additional ones were encoded.
             let new = plain.iter().find(|(owner, count)| verbatim.get(owner).is_none_or(|before| *count > before));
             new.map_or(ControlFlow::Continue(()), |(owner, _)| {
                 ControlFlow::Break((index.sealed[*owner].1.clone(), encoding))
@@ -157,11 +160,11 @@ impl Vault {
         found.break_value()
     }
 
-    /// The tripwire: the name of a secret that occurs in some encoding. What is the
-    /// same but for its case may be another word.
+    /// The tripwire: returns the name of a secret that occurs in some encoding. Ignores texts
+    /// that differ from a secret in case, because they may be other words.
     pub fn leak_in(&self, bytes: &[u8]) -> Option<String> {
         let index = self.index();
-        let found = views::each(bytes, views::Track::No, &mut |view, _| {
+        let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
             index.secrets.scan(&view.bytes, &mut |needle, _| {
                 let known = &index.known[needle.owner];
                 if needle.form == CASE || known.secret.reveal().trim().len() < MIN_TRIPWIRE {
@@ -173,21 +176,20 @@ impl Vault {
         found.break_value()
     }
 
-    /// The text with `<redacted>` for secrets and `<sealed:name>` for seals,
-    /// however they are encoded. Nothing else is escaped here.
+    /// Returns the text with `<redacted>` instead of secrets and `<sealed:name>` instead of
+    /// seals, in any encoding. Does not escape anything else.
     pub fn redact(&self, text: &str) -> String {
         let index = self.index();
         let mut marks: Vec<(Range<usize>, Option<usize>)> = Vec::new();
-        let _: ControlFlow<()> = views::each(text.as_bytes(), views::Track::Yes, &mut |view, _| {
+        let _: ControlFlow<()> = views::visit_all(text.as_bytes(), views::Track::Yes, &mut |view, _| {
             let mut mark = |span, seal| {
                 marks.push((view.origin(span), seal));
                 ControlFlow::Continue(())
             };
             index.secrets.scan(&view.bytes, &mut |_, span| mark(span, None))?;
-            if !Check::SealPrinted.on() {
-                return ControlFlow::Continue(());
-            }
-            index.seals.scan(&view.bytes, &mut |needle, span| mark(span, Some(needle.owner)))
+            let seals =
+                Check::SealPrinted.perform(|| index.seals.scan(&view.bytes, &mut |n, span| mark(span, Some(n.owner))));
+            seals.unwrap_or(ControlFlow::Continue(()))
         });
         marks.sort_by_key(|(span, _)| span.start);
 
@@ -222,7 +224,7 @@ impl Vault {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Every change is complete before the lock is let go of.
+        // Every change is complete before the lock is released.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -235,7 +237,7 @@ impl fmt::Debug for Vault {
 }
 
 impl Inner {
-    fn keep(&mut self, name: &str, secret: Secret) {
+    fn register(&mut self, name: &str, secret: Secret) {
         if self.known.iter().any(|known| known.secret == secret) {
             return;
         }
@@ -243,7 +245,7 @@ impl Inner {
         self.known.push(Known { name: name.to_owned(), secret });
         self.index = None;
         if let Some(password) = password {
-            self.keep(&format!("{name}.password"), password);
+            self.register(&format!("{name}.password"), password);
         }
     }
 }
@@ -265,20 +267,22 @@ impl Index {
     }
 }
 
-/// Whether a half at `span` is a half of the complete seal.
+/// Returns true if the half of a seal at `span` is part of the complete seal.
 fn is_within(seal: &str, bytes: &[u8], span: &Range<usize>) -> bool {
     bytes[span.start..].starts_with(seal.as_bytes()) || bytes[..span.end].ends_with(seal.as_bytes())
 }
 
+/// Returns a new seal.
+///
 /// # Panics
-/// If the kernel has no randomness: there is no safe seal to go on with.
+/// If the kernel returns no random bytes, because no seal would be safe then.
 fn random_seal() -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut seal = String::with_capacity(SEAL_LENGTH);
     while seal.len() < SEAL_LENGTH {
         let mut bytes = [0; SEAL_LENGTH];
-        getrandom::fill(&mut bytes).expect("the kernel gives random bytes");
-        // Six bits each; those without a letter are thrown away, so that all letters are equally likely.
+        getrandom::fill(&mut bytes).expect("the kernel returns random bytes");
+        // Each byte gives six bits. Values without a letter are skipped, so all letters are equally likely.
         let letters = bytes.iter().filter_map(|byte| ALPHABET.get(usize::from(byte & 63)));
         seal.extend(letters.map(|letter| char::from(*letter)).take(SEAL_LENGTH - seal.len()));
     }

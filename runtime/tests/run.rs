@@ -1,6 +1,6 @@
-//! `wasm-cpi run` as the Director starts it, for all that goes wrong before a guest is
-//! needed: every outcome is one response with the right error type, and exit code 0.
-//! Calls that reach a guest are tested by the crate `tests`, which has guests.
+//! Tests of `wasm-cpi run`, started as the Director starts it, for calls that fail before a
+//! guest is needed: every outcome is one response with the right error type and exit code 0.
+//! The crate `tests` tests calls that reach a guest.
 
 use serde_json::{Value, json};
 use std::fs::Permissions;
@@ -13,7 +13,8 @@ const CPI_ERROR: &str = "Bosh::Clouds::CpiError";
 const NOT_IMPLEMENTED: &str = "Bosh::Clouds::NotImplemented";
 const NOT_SUPPORTED: &str = "Bosh::Clouds::NotSupported";
 
-/// Writes a file that only this user can change, whatever the umask is: others are refused.
+/// Writes a file that only this user can write, independent of the umask, because the runtime
+/// refuses other files.
 fn write(path: &Path, config: &Value) {
     std::fs::write(path, config.to_string()).unwrap();
     std::fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
@@ -37,7 +38,7 @@ fn run(config: &Path, request: &str) -> Value {
 }
 
 #[test]
-fn what_fails_before_a_guest_is_needed_is_a_response() {
+fn failures_before_a_guest_is_needed_are_reported_in_the_response() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("cpi.json");
     let good = json!({"version": 1, "guest": {"path": "guest.wasm", "sha256": "0".repeat(64)}});
@@ -59,14 +60,14 @@ fn what_fails_before_a_guest_is_needed_is_a_response() {
         let response = run(&config, &request);
         assert_eq!(response["result"], Value::Null, "{request}");
         assert_eq!(response["error"]["type"], kind, "{request}: {response}");
-        let told = response["error"]["message"].as_str().unwrap();
-        assert!(told.starts_with(message), "{request}: {told}");
+        let found = response["error"]["message"].as_str().unwrap();
+        assert!(found.starts_with(message), "{request}: {found}");
         assert!(response["log"].is_string(), "{request}");
     }
 }
 
 #[test]
-fn a_call_that_fails_for_its_config_is_audited() {
+fn a_call_that_fails_because_of_its_config_is_audited() {
     let directory = tempfile::tempdir().unwrap();
     let (config, audit) = (directory.path().join("cpi.json"), directory.path().join("audit.log"));
     write(&config, &json!({"version": 1, "polcy": "x", "audit": {"path": "audit.log"}}));

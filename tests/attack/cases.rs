@@ -1,33 +1,34 @@
-//! The corpus: rows of data, and cases in code where there are files to make.
+//! The corpus: cases as rows of data, and cases in code where files are needed.
 
-mod audit;
+mod audit_and_trace;
 mod cache;
 mod components;
 mod compute;
 mod director;
 mod environment;
 mod image;
+mod lockdown;
+mod log_lines;
 mod policies;
-mod records;
 mod registry;
 mod secrets;
-mod walls;
 
 use crate::case::Case;
 use crate::row;
 
-/// In the order of the table.
+/// Returns all cases, in the order of the table.
 pub(crate) fn all() -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
-    for (class, rows, coded) in CLASSES {
+    for (class, rows, in_code) in CLASSES {
         for rows in *rows {
             cases.extend(row::cases(class, rows)?);
         }
-        cases.extend(coded());
+        cases.extend(in_code());
     }
     Ok(cases)
 }
 
+/// Name, files of rows, and cases in code.
 type Class = (&'static str, &'static [&'static str], fn() -> Vec<Case>);
 
 const CLASSES: &[Class] = &[
@@ -48,6 +49,6 @@ const CLASSES: &[Class] = &[
     ("policy and config files", &[include_str!("rows/policies.json")], policies::cases),
     ("stemcell image", &[], image::cases),
     ("registry", &[], registry::cases),
-    ("audit and logs", &[], || [audit::cases(), records::cases()].into_iter().flatten().collect()),
-    ("lock-down", &[], walls::cases),
+    ("audit and logs", &[], || [log_lines::cases(), audit_and_trace::cases()].into_iter().flatten().collect()),
+    ("lock-down", &[], lockdown::cases),
 ];

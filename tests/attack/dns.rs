@@ -1,4 +1,4 @@
-//! A name server that says what a case wants, lies and silence included.
+//! A name server whose replies a case chooses, wrong and missing ones included.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -8,62 +8,62 @@ use std::sync::{Arc, Mutex, PoisonError};
 const A: u16 = 1;
 const CNAME: u16 = 5;
 const AAAA: u16 = 28;
-/// More does not fit into a datagram; the rest is asked for by TCP.
+/// The largest reply over UDP. A client asks for longer ones over TCP.
 const DATAGRAM: usize = 1200;
-/// Answers where another was asked.
-const STRANGER: &str = "5.6.7.66";
+/// Replies to queries that were sent to another server.
+const OTHER_SERVER: &str = "5.6.7.66";
 
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Addresses(Vec<IpAddr>),
-    /// An alias, and what it stands for, if that is told at all.
+    /// An alias, and the addresses of its target, if the reply has any.
     Alias(String, Vec<IpAddr>),
     /// Two names, each an alias of the other.
     AliasLoop,
     NoSuchName,
     ServerFailure,
-    /// Addresses, in an answer to another question.
+    /// Addresses, in a reply to another question.
     OtherName(Vec<IpAddr>),
-    /// Addresses of a name that nobody asked for, in an answer to the right question.
+    /// Addresses of another name, in a reply to the right question.
     OtherOwner(Vec<IpAddr>),
-    /// Addresses, with the number of another question.
-    WrongNumber(Vec<IpAddr>),
-    /// Addresses, from somebody who was not asked.
-    Elsewhere(Vec<IpAddr>),
+    /// Addresses, with the ID of another query.
+    WrongId(Vec<IpAddr>),
+    /// Addresses, from a server that was not asked.
+    OtherServer(Vec<IpAddr>),
     /// A record whose name points to itself.
     PointerLoop,
     /// A record of three bytes where an address has four.
     ShortAddress,
-    /// Records are announced, and none is there.
-    CutShort,
-    /// Too long for any way to ask.
+    /// The header announces records that are missing.
+    MissingRecords,
+    /// Too long for UDP and for TCP.
     Endless,
     Garbage,
     Silence,
 }
 
-/// Names in lower case; successive replies for one name, of which the last stays.
+/// The replies for each name, in lower case. The last reply for a name repeats.
 #[derive(Default)]
 pub(crate) struct Zone {
     names: HashMap<String, Vec<Reply>>,
-    /// How often a name was asked for, by record type.
-    asked: HashMap<(String, u16), usize>,
+    /// The number of queries for a name and record type.
+    queries: HashMap<(String, u16), usize>,
 }
 
 pub(crate) type Shared = Arc<Mutex<Zone>>;
 
 impl Zone {
     pub(crate) fn replace(&mut self, names: HashMap<String, Vec<Reply>>) {
-        *self = Zone { names, asked: HashMap::new() };
+        *self = Zone { names, queries: HashMap::new() };
     }
 
-    /// How often a name was looked up.
+    /// Returns how often a name was looked up.
     pub(crate) fn lookups(&self, name: &str) -> usize {
-        self.asked.iter().filter(|((known, _), _)| known == name).map(|(_, count)| *count).max().unwrap_or(0)
+        self.queries.iter().filter(|((known, _), _)| known == name).map(|(_, count)| *count).max().unwrap_or(0)
     }
 
     fn reply(&mut self, name: &str, kind: u16) -> Reply {
-        let count = self.asked.entry((name.to_owned(), kind)).or_default();
+        let count = self.queries.entry((name.to_owned(), kind)).or_default();
         let number = *count;
         *count += 1;
         let replies = self.names.get(name);
@@ -72,23 +72,23 @@ impl Zone {
     }
 }
 
-/// Serves until this process ends.
+/// Starts a name server that runs until this process ends.
 pub(crate) fn serve(address: &str, zone: &Shared) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("no name server at {address}: {error}");
+    let failed = |error: std::io::Error| format!("cannot start the name server at {address}: {error}");
     let udp = UdpSocket::bind((address, 53)).map_err(failed)?;
-    let stranger = UdpSocket::bind((STRANGER, 53)).map_err(failed)?;
+    let other_server = UdpSocket::bind((OTHER_SERVER, 53)).map_err(failed)?;
     let tcp = TcpListener::bind((address, 53)).map_err(failed)?;
     let shared = Arc::clone(zone);
     std::thread::spawn(move || {
         let mut query = [0; 1500];
         while let Ok((length, from)) = udp.recv_from(&mut query) {
-            if let Some((mut answer, honest)) = answer(&query[..length], &shared) {
+            if let Some((mut answer, from_asked)) = answer(&query[..length], &shared) {
                 if answer.len() > DATAGRAM {
                     answer.truncate(12 + question(&query[..length]).map_or(0, |(_, _, end)| end - 12));
                     answer[2] |= 0x02;
                     answer[6..12].fill(0);
                 }
-                let _ = if honest { &udp } else { &stranger }.send_to(&answer, from);
+                let _ = if from_asked { &udp } else { &other_server }.send_to(&answer, from);
             }
         }
     });
@@ -112,7 +112,7 @@ pub(crate) fn serve(address: &str, zone: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Name and type asked for, and where the question ends.
+/// Returns the name and the record type of a query, and where its question ends.
 fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     let (mut at, mut labels) = (12, Vec::new());
     loop {
@@ -128,13 +128,13 @@ fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     Some((labels.join("."), kind, at + 4))
 }
 
-/// The answer, and whether the one who was asked gives it.
+/// Returns the reply to a query, and whether it comes from the server that was asked.
 fn answer(query: &[u8], zone: &Shared) -> Option<(Vec<u8>, bool)> {
     let (name, kind, end) = question(query)?;
     let reply = zone.lock().unwrap_or_else(PoisonError::into_inner).reply(&name, kind);
-    let (mut asked, mut owner) = (query.get(12..end)?.to_vec(), ASKED.to_vec());
-    let mut number = query[..2].to_vec();
-    let (mut code, mut missing, honest) = (0, 0, !matches!(reply, Reply::Elsewhere(_)));
+    let (mut asked, mut owner) = (query.get(12..end)?.to_vec(), QUESTION_NAME.to_vec());
+    let mut id = query[..2].to_vec();
+    let (mut code, mut missing, from_asked) = (0, 0, !matches!(reply, Reply::OtherServer(_)));
     let records: Vec<Record> = match reply {
         Reply::Silence => return None,
         Reply::Garbage => return Some(([&query[..2], &[0xff; 40]].concat(), true)),
@@ -146,52 +146,52 @@ fn answer(query: &[u8], zone: &Shared) -> Option<(Vec<u8>, bool)> {
             code = 2;
             Vec::new()
         }
-        Reply::Addresses(addresses) | Reply::Elsewhere(addresses) => of_kind(&addresses, kind, &owner),
+        Reply::Addresses(addresses) | Reply::OtherServer(addresses) => records_of_kind(&addresses, kind, &owner),
         Reply::OtherName(addresses) => {
             asked = [labels("another.test"), query.get(end - 4..end)?.to_vec()].concat();
-            of_kind(&addresses, kind, &owner)
+            records_of_kind(&addresses, kind, &owner)
         }
-        Reply::OtherOwner(addresses) => of_kind(&addresses, kind, &labels("another.test")),
-        Reply::WrongNumber(addresses) => {
-            number[0] ^= 0xff;
-            of_kind(&addresses, kind, &owner)
+        Reply::OtherOwner(addresses) => records_of_kind(&addresses, kind, &labels("another.test")),
+        Reply::WrongId(addresses) => {
+            id[0] ^= 0xff;
+            records_of_kind(&addresses, kind, &owner)
         }
         Reply::Alias(name, addresses) => {
             let mut records = vec![(owner, CNAME, labels(&name))];
-            records.extend(of_kind(&addresses, kind, &labels(&name)));
+            records.extend(records_of_kind(&addresses, kind, &labels(&name)));
             records
         }
         Reply::AliasLoop => vec![(owner, CNAME, labels("loop.test")), (labels("loop.test"), CNAME, labels(&name))],
         Reply::PointerLoop => {
             let here = 0xc000 | u16::try_from(end).ok()?;
             owner = here.to_be_bytes().to_vec();
-            of_kind(&[[5, 6, 7, 66].into()], kind, &owner)
+            records_of_kind(&[[5, 6, 7, 66].into()], kind, &owner)
         }
         Reply::ShortAddress => vec![(owner, kind, vec![5, 6, 7])],
-        Reply::CutShort => {
+        Reply::MissingRecords => {
             missing = 9;
             Vec::new()
         }
         Reply::Endless => vec![(owner, kind, vec![5; 4]); 5000],
     };
     let count = u16::try_from(records.len() + missing).ok()?.to_be_bytes();
-    let mut answer = [&number, &[0x81, 0x80 | code, 0, 1][..], &count, &[0; 4], &asked].concat();
+    let mut answer = [&id, &[0x81, 0x80 | code, 0, 1][..], &count, &[0; 4], &asked].concat();
     for (owner, kind, data) in records {
-        // A minute to live.
+        // The records may be cached for a minute.
         answer.extend([owner, kind.to_be_bytes().to_vec(), vec![0, 1, 0, 0, 0, 60]].concat());
         answer.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
         answer.extend(data);
     }
-    Some((answer, honest))
+    Some((answer, from_asked))
 }
 
 /// Owner, type and data.
 type Record = (Vec<u8>, u16, Vec<u8>);
 
-/// The name where the question has it.
-const ASKED: &[u8] = &[0xc0, 12];
+/// A pointer to the name in the question.
+const QUESTION_NAME: &[u8] = &[0xc0, 12];
 
-fn of_kind(addresses: &[IpAddr], kind: u16, owner: &[u8]) -> Vec<Record> {
+fn records_of_kind(addresses: &[IpAddr], kind: u16, owner: &[u8]) -> Vec<Record> {
     let record = |address: &IpAddr| match address {
         IpAddr::V4(address) if kind == A => Some((owner.to_vec(), A, address.octets().to_vec())),
         IpAddr::V6(address) if kind == AAAA => Some((owner.to_vec(), AAAA, address.octets().to_vec())),

@@ -1,41 +1,42 @@
-//! `attack`: every way out that we could think of, tried on the built programs
-//! under production policy.
+//! `attack`: runs a corpus of attacks against the built programs, under a
+//! production policy.
 //!
-//! It runs in two network namespaces of its own (`network`), joined by a veth
-//! pair and nothing else: calls in the near one, every server in the far one.
-//! What left the near one is known from its packets (`trace`), whatever the
-//! runtime says of it. `attack` prints a table; `attack --holes` turns every
-//! named check off in turn and shows the case that notices.
+//! It creates two network namespaces (`network`), joined by a veth pair and
+//! nothing else. Calls run in the near one, and servers in the far one. A trace of
+//! packets (`trace`) shows what left the near one, whatever the runtime reports.
+//! `attack` prints a table; `attack --mutants` turns off one named check after the
+//! other and prints the case that fails without it.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is for people")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the program prints a table")]
 
 mod case;
 mod cases;
 mod dns;
-mod holes;
+mod mutants;
 mod needles;
 mod network;
-mod parts;
 mod row;
+mod shards;
 mod table;
 mod trace;
 mod watch;
 mod world;
 
-use parts::Part;
+use shards::Shard;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// The option of the program that runs inside its own namespaces.
 const INSIDE: &str = "--inside";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let done = match words.split_first() {
-        Some((first, rest)) if first == INSIDE => inside(rest),
-        Some((first, _)) if Part::is_named_by(first) => network::enter(INSIDE, &words),
-        _ => parts::run(&words),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.split_first() {
+        Some((first, rest)) if first == INSIDE => run_inside(rest),
+        Some((first, _)) if Shard::is_option(first) => network::enter(INSIDE, &arguments),
+        _ => shards::run(&arguments),
     };
-    match done {
+    match result {
         Ok(code) => code,
         Err(why) => {
             eprintln!("attack: {why}");
@@ -44,26 +45,26 @@ fn main() -> ExitCode {
     }
 }
 
-/// `--holes`, and parts of names to choose cases by.
-fn inside(words: &[String]) -> Result<ExitCode, String> {
-    let part = Part::named(words);
-    let holes = words.iter().any(|word| word == "--holes");
-    let filters: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
-    let files = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
+/// Runs one shard. The arguments are `--mutants` and parts of the names of cases.
+fn run_inside(arguments: &[String]) -> Result<ExitCode, String> {
+    let shard = Shard::from_arguments(arguments);
+    let mutants = arguments.iter().any(|argument| argument == "--mutants");
+    let filters: Vec<&str> = arguments.iter().map(String::as_str).filter(|name| !name.starts_with("--")).collect();
+    let files = tempfile::tempdir().map_err(|error| format!("cannot create a temporary directory: {error}"))?;
     network::mount_name_service(files.path())?;
     let world = Arc::new(world::World::default());
-    network::pair(
+    network::run_in_pair(
         || world.serve_far(),
         || {
             world.serve_near()?;
             let world = world.with_trace(trace::Trace::start()?);
             let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
             let mut cases = cases::all()?;
-            if holes {
-                return holes::run(&world, &cases, part, wanted);
+            if mutants {
+                return mutants::run(&world, &cases, shard, wanted);
             }
             cases.retain(|case| wanted(&case.id()));
-            Ok(table::run(&world, &part.of(cases)))
+            Ok(table::run(&world, &shard.select(cases)))
         },
     )
 }

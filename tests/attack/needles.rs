@@ -1,26 +1,26 @@
-//! Secrets in every form in which they could come out, and a search for all of
-//! them at once.
+//! Searches bytes for many secrets at once, each in every encoding in which it
+//! could leak.
 //!
-//! Of every form the beginning, the middle and the end are looked for, so that
-//! a part of a secret is found as well. It shares no code with the runtime,
-//! which looks for the same things.
+//! It looks for the start, the middle and the end of each encoded secret, so that
+//! it also finds a part of one. It shares no code with the runtime, which searches
+//! for the same secrets.
 
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
-/// What is looked for has as many bytes, or the form has fewer.
+/// The length of a needle, unless the encoded secret is shorter.
 const WINDOW: usize = 16;
-/// By which needles are found; every needle has as many.
+/// The length of the prefix by which needles are indexed. No needle is shorter.
 const KEY: usize = 8;
-/// JSON in JSON in JSON.
+/// The number of levels of JSON in JSON that are unescaped.
 const NESTED: usize = 3;
 
 struct Needle {
     name: String,
     form: &'static str,
-    /// Whether the form begins with it.
+    /// True if the encoded secret starts with this needle.
     first: bool,
     bytes: Vec<u8>,
 }
@@ -32,18 +32,20 @@ pub(crate) struct Needles {
 }
 
 impl Needles {
+    /// The needles of one secret.
     pub(crate) fn of(name: &str, secret: &str) -> Needles {
         let mut needles = Needles::default();
         needles.add(name, secret);
         needles
     }
 
+    /// Adds the needles of a secret. Panics if it is too short.
     pub(crate) fn add(&mut self, name: &str, secret: &str) {
         for (form, bytes) in forms(secret) {
             let last = bytes.len().saturating_sub(WINDOW);
             for start in [0, last / 2, last] {
                 let window = bytes[start..bytes.len().min(start + WINDOW)].to_vec();
-                let Some(key) = window.first_chunk() else { panic!("{name}: too short to be looked for") };
+                let Some(key) = window.first_chunk() else { panic!("the secret {name} is too short to search for") };
                 let same = self.by_key.entry(*key).or_default();
                 if !same.iter().any(|at| self.all[*at].name == name && self.all[*at].bytes == window) {
                     same.push(self.all.len());
@@ -53,12 +55,12 @@ impl Needles {
         }
     }
 
-    /// Names of the secrets in there, with the form: `password (base64)`.
+    /// Returns the names of the secrets in the bytes, each with its form: `password (base64)`.
     pub(crate) fn found_in(&self, bytes: &[u8]) -> Vec<String> {
         self.hits(bytes).iter().map(|(name, form)| format!("{name} ({form})")).collect()
     }
 
-    /// Names of the secrets in there.
+    /// Returns the names of the secrets in the bytes.
     pub(crate) fn names_in(&self, bytes: &[u8]) -> BTreeSet<String> {
         self.hits(bytes).into_iter().map(|(name, _)| name.to_owned()).collect()
     }
@@ -82,19 +84,20 @@ impl Needles {
         hits
     }
 
-    /// Operations of the probe that look for their beginnings in the guest's memory,
-    /// in words that do not hold them. Not `all`: as they are, and in JSON.
-    pub(crate) fn operations(&self, all: bool) -> Vec<Value> {
+    /// Returns operations of the probe that search the guest's memory for the starts
+    /// of the secrets. The operations themselves do not hold them. Without `all`, only
+    /// the plain and the JSON forms are searched for.
+    pub(crate) fn search_operations(&self, all: bool) -> Vec<Value> {
         let wanted = |needle: &&Needle| needle.first && (all || ["plain", "JSON"].contains(&needle.form));
-        self.all.iter().filter(wanted).map(|needle| operation(&needle.bytes)).collect()
+        self.all.iter().filter(wanted).map(|needle| search_operation(&needle.bytes)).collect()
     }
 }
 
-fn operation(needle: &[u8]) -> Value {
+fn search_operation(needle: &[u8]) -> Value {
     match std::str::from_utf8(needle) {
         Ok(text) if text.is_ascii() => json!({"op": "find", "reversed": text.chars().rev().collect::<String>()}),
         _ => {
-            // In mixed case, as the forms in hex are looked for, too.
+            // In mixed case, as the hex forms in upper and in lower case are needles, too.
             let mut upper = false;
             let hex: String = hex(needle)
                 .chars()
@@ -103,14 +106,14 @@ fn operation(needle: &[u8]) -> Value {
                     if upper { digit.to_ascii_uppercase() } else { digit }
                 })
                 .collect();
-            let mixed = |test: fn(&char) -> bool| hex.chars().any(|digit| test(&digit));
-            assert!(mixed(char::is_ascii_uppercase) && mixed(char::is_ascii_lowercase), "{hex} has no case to change");
+            let has = |test: fn(&char) -> bool| hex.chars().any(|digit| test(&digit));
+            assert!(has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase), "{hex} has fewer than two letters");
             json!({"op": "find", "hex": hex})
         }
     }
 }
 
-/// A secret as it is and encoded, each with the form's name.
+/// Returns a secret in plain text and in every encoding, each with the name of the form.
 pub(crate) fn forms(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
     let bytes = secret.as_bytes();
     let quoted = json!(secret).to_string();
@@ -144,7 +147,7 @@ pub(crate) fn forms(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
     distinct
 }
 
-/// The characters that are the same whatever stands before and behind it.
+/// Returns the base64 characters of a text that do not depend on what is before and after it.
 fn aligned(engine: &impl base64::Engine, text: &str, offset: usize) -> Vec<u8> {
     let padded = [&vec![b'x'; offset][..], text.as_bytes()].concat();
     let encoded = engine.encode(&padded).into_bytes();
@@ -166,7 +169,7 @@ fn percent(bytes: &[u8], all: bool) -> String {
     })
 }
 
-/// `%2F` as `%2f`, and letters beyond escapes as they are.
+/// Returns `%2f` for `%2F`, and leaves other letters unchanged.
 fn lower_escapes(text: &str) -> String {
     let mut parts = text.split('%');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -192,7 +195,7 @@ fn xml(text: &str) -> String {
     entities.iter().fold(text.to_owned(), |text, (c, entity)| text.replace(*c, entity))
 }
 
-/// One level of escapes undone, those of JSON and of our logs; None if there are none.
+/// Undoes one level of the escapes of JSON and of our logs. Returns None if there are none.
 fn unescaped(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(bytes.len());
     let (mut at, mut changed) = (0, false);
@@ -208,6 +211,7 @@ fn unescaped(bytes: &[u8]) -> Option<Vec<u8>> {
     changed.then_some(plain)
 }
 
+/// Returns the character of an escape at the start of the bytes, and the escape's length.
 fn escape(bytes: &[u8]) -> Option<(Option<char>, usize)> {
     let digits = |from: usize, to: usize| u32::from_str_radix(std::str::from_utf8(bytes.get(from..to)?).ok()?, 16).ok();
     if bytes.first() != Some(&b'\\') {

@@ -1,5 +1,5 @@
-//! Every packet of the near namespace, read from a packet socket: whom it spoke
-//! to, or tried to, whatever anybody says of it.
+//! Reads every packet of the near namespace from a packet socket. The packets show
+//! which addresses were contacted, whatever the runtime and the guest report.
 
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, recv, socket, sockopt};
 use std::collections::BTreeSet;
@@ -13,10 +13,10 @@ use tests::skip;
 /// All protocols, in network order.
 const EVERYTHING: u32 = (0x0003_u16).to_be() as u32;
 
-/// Room for what a busy machine does not read at once.
+/// The size of the receive buffer, for packets that a busy machine reads late.
 const BUFFER: usize = 128 << 20;
 
-/// Datagrams to this address are ours: they mark a place in the stream.
+/// Our own datagrams go to this address. They mark a position in the stream of packets.
 const MARKER: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 99, 99), 9);
 
 const ICMP: u8 = 1;
@@ -25,20 +25,20 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 
-/// An attempt to speak to somebody: the first packet of a connection, a datagram,
-/// or whatever else there is.
+/// An attempt to contact an address: the first packet of a connection, a datagram,
+/// or a packet of any other protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Contact {
-    /// Port 0 where the protocol is another.
+    /// The port is 0 for protocols without ports.
     pub(crate) to: SocketAddr,
-    pub(crate) by: By,
+    pub(crate) transport: Transport,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum By {
+pub(crate) enum Transport {
     Tcp,
     Udp,
-    /// The number of its protocol.
+    /// The number of another protocol.
     Other(u8),
 }
 
@@ -55,15 +55,15 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Of the network namespace of this thread, from now on.
+    /// Starts to trace the network namespace of this thread.
     pub(crate) fn start() -> Result<Trace, String> {
         let failed = |error: &dyn std::fmt::Display| format!("packets cannot be traced: {error}");
         let protocol = NonZeroU32::new(EVERYTHING).map(Protocol::from_raw);
         let socket = socket(AddressFamily::PACKET, SocketType::DGRAM, protocol).map_err(|error| failed(&error))?;
-        // Only root of the machine gets as much as it likes.
+        // Only the machine's root may exceed net.core.rmem_max.
         if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(|error| failed(&error))?;
-            skip("root", "packets wait in net.core.rmem_max bytes only, and some could be missed");
+            skip("root", "the receive buffer is limited to net.core.rmem_max bytes, so packets could be missed");
         }
         let marker = UdpSocket::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
         let trace = Trace { seen: Arc::default(), marker: Arc::new(marker) };
@@ -72,17 +72,17 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Everybody who was spoken to since this was last asked. Packets are read in
-    /// their order, so once the marker is seen, all before it were.
+    /// Returns the contacts since it was last called. Packets are read in order, so
+    /// that all earlier packets were read once the marker is seen.
     pub(crate) fn take(&self) -> Result<BTreeSet<Contact>, String> {
         let (seen, arrived) = &*self.seen;
         let before = seen.lock().unwrap_or_else(PoisonError::into_inner).marks;
-        self.marker.send_to(b"mark", MARKER).map_err(|error| format!("no marker: {error}"))?;
+        self.marker.send_to(b"mark", MARKER).map_err(|error| format!("cannot send the marker: {error}"))?;
         let guard = seen.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = arrived.wait_timeout_while(guard, Duration::from_secs(20), |seen| seen.marks == before);
         let (mut seen, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         if timeout.timed_out() {
-            return Err("the trace of packets was lost".to_owned());
+            return Err("the marker was not seen among the packets".to_owned());
         }
         Ok(std::mem::take(&mut seen.contacts))
     }
@@ -104,8 +104,8 @@ fn read(socket: &OwnedFd, seen: &(Mutex<Seen>, Condvar)) {
     }
 }
 
-/// None for what belongs to a connection that exists, and for what the kernel
-/// sends by itself.
+/// Returns the contact that a packet makes, or None if it belongs to an existing
+/// connection or is the kernel's own.
 fn contact(packet: &[u8]) -> Option<Contact> {
     let (to, protocol, rest): (IpAddr, u8, &[u8]) = match packet.first()? >> 4 {
         4 => {
@@ -121,19 +121,19 @@ fn contact(packet: &[u8]) -> Option<Contact> {
         _ => return None,
     };
     let number = |at: usize| Some(u16::from_be_bytes([*rest.get(at)?, *rest.get(at + 1)?]));
-    let contact = |port: u16, by: By| Some(Contact { to: (to, port).into(), by });
+    let contact = |port: u16, transport: Transport| Some(Contact { to: (to, port).into(), transport });
     match (protocol, number(2), rest.get(13), rest.first()) {
-        // SYN without ACK. What the far side answers has both.
-        (TCP, Some(port), Some(flags), _) => contact(port, By::Tcp).filter(|_| flags & 0x12 == 0x02),
-        // Answers of name servers come back from port 53.
-        (UDP, Some(port), ..) => contact(port, By::Udp).filter(|_| number(0) != Some(53)),
-        // Kernels tell of groups and neighbours, and that nobody listens: to our marker, for one.
+        // Only SYN without ACK: the answers of the far side have both.
+        (TCP, Some(port), Some(flags), _) => contact(port, Transport::Tcp).filter(|_| flags & 0x12 == 0x02),
+        // The replies of name servers come from port 53.
+        (UDP, Some(port), ..) => contact(port, Transport::Udp).filter(|_| number(0) != Some(53)),
+        // The kernel announces groups and neighbours, and reports closed ports, such as the marker's.
         (IGMP, ..) | (ICMP, .., Some(3)) | (ICMPV6, .., Some(1 | 130..=137 | 143)) => None,
-        (other, ..) => contact(0, By::Other(other)),
+        (other, ..) => contact(0, Transport::Other(other)),
     }
 }
 
-/// The header behind the options for everybody on the way, which the kernel's words to groups have.
+/// Skips the hop-by-hop options, which the kernel's multicast messages have.
 fn without_options(protocol: u8, rest: &[u8]) -> (u8, &[u8]) {
     match (protocol, rest) {
         (0, [next, length, ..]) => (*next, rest.get((usize::from(*length) + 1) * 8..).unwrap_or_default()),

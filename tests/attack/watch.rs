@@ -1,25 +1,26 @@
-//! What is opened, read, written or made in a directory, as the kernel tells it.
+//! Watches a directory through inotify for files that are opened, read, written or
+//! created.
 
 use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-pub(crate) struct Watch(OwnedFd);
+pub(crate) struct DirectoryWatch(OwnedFd);
 
-impl Watch {
-    /// Of the directory and the files that are in it, from now on.
-    pub(crate) fn new(directory: &Path) -> Watch {
+impl DirectoryWatch {
+    /// Starts to watch the directory and the files in it.
+    pub(crate) fn new(directory: &Path) -> DirectoryWatch {
         let watched = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).and_then(|watch| {
             add_watch(&watch, directory, WatchFlags::ALL_EVENTS)?;
             Ok(watch)
         });
-        Watch(watched.unwrap_or_else(|error| panic!("{} cannot be watched: {error}", directory.display())))
+        DirectoryWatch(watched.unwrap_or_else(|error| panic!("{} cannot be watched: {error}", directory.display())))
     }
 
-    /// Nothing happened there.
+    /// Panics if anything happened in the directory.
     #[track_caller]
-    pub(crate) fn is_quiet(&self) {
+    pub(crate) fn assert_no_events(&self) {
         let mut buffer = [const { MaybeUninit::uninit() }; 4096];
         let mut events = Reader::new(&self.0, &mut buffer);
         if let Ok(event) = events.next() {

@@ -1,8 +1,8 @@
-//! What a call of the corpus finds around it: names, servers behind every
-//! address and port of theirs, and a ledger of what arrived.
+//! The surroundings of a call: a name server, servers behind every address, and
+//! a list of the requests that arrived.
 //!
-//! Servers speak TLS to whoever begins with it, with a certificate of the right
-//! name unless a case wants another, and plain HTTP to the rest. They stand in
+//! A server speaks TLS if the client starts with it, and plain HTTP otherwise.
+//! Its certificate has the right name unless a case wants another. Servers run in
 //! the far namespace, and on this machine's own addresses in the near one.
 
 mod certificates;
@@ -12,40 +12,40 @@ pub(crate) use spec::Served;
 
 use crate::dns;
 use crate::network::NAME_SERVER;
-use crate::trace::{By, Contact, Trace};
+use crate::trace::{Contact, Trace, Transport};
 use certificates::Certificates;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tests::servers::{Identity, PATIENCE, Seen};
+use tests::servers::{Identity, ReceivedRequest, TIMEOUT};
 
-/// Where somebody listens, near and far.
+/// The ports that servers listen on, near and far.
 const PORTS: [u16; 9] = [22, 80, 443, 4222, 5000, 6868, 8443, 8774, 25777];
 
-/// How long somebody who does not listen stays.
-const DEAF: Duration = Duration::from_secs(5);
+/// How long a server that never reads keeps its connection open.
+const UNREAD: Duration = Duration::from_secs(5);
 
-/// A request that reached somebody.
+/// A request that reached a server.
 #[derive(Clone)]
-pub(crate) struct Arrived {
+pub(crate) struct ArrivedRequest {
     /// From the TLS handshake, else from the Host header.
     pub(crate) host: String,
     pub(crate) address: SocketAddr,
     pub(crate) near: bool,
-    pub(crate) request: Seen,
+    pub(crate) request: ReceivedRequest,
 }
 
 #[derive(Default)]
 struct State {
     served: Served,
-    arrived: Vec<Arrived>,
-    meanwhile: Option<Meanwhile>,
+    requests: Vec<ArrivedRequest>,
+    on_request: Option<RequestHook>,
 }
 
-/// What happens when a request has arrived, before it is answered.
-pub(crate) type Meanwhile = Arc<dyn Fn(&Arrived) + Send + Sync>;
+/// Runs when a request has arrived, before it is answered.
+type RequestHook = Arc<dyn Fn(&ArrivedRequest) + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub(crate) struct World {
@@ -53,8 +53,8 @@ pub(crate) struct World {
     zone: dns::Shared,
     certificates: Arc<Certificates>,
     trace: Option<Trace>,
-    /// Contacts that were asked for, or forgotten, in the course of a case.
-    told: Arc<Mutex<BTreeSet<Contact>>>,
+    /// Contacts of the current case that `take_contacts` already returned.
+    case_contacts: Arc<Mutex<BTreeSet<Contact>>>,
 }
 
 impl World {
@@ -62,45 +62,47 @@ impl World {
         World { trace: Some(trace), ..self.clone() }
     }
 
-    /// The authority that a grant of the corpus trusts, PEM.
+    /// Returns the certificate, as PEM, of the authority that grants of the corpus trust.
     pub(crate) fn authority(&self) -> String {
         self.certificates.authority()
     }
 
-    /// Certificate and key of a client that servers with `"tls": "client"` let in.
+    /// Returns the identity of a client that servers with `"tls": "client"` accept.
     pub(crate) fn client(&self) -> Identity {
         self.certificates.client()
     }
 
-    /// Forgets what was, and prepares for the next call.
-    pub(crate) fn set(&self, names: HashMap<String, Vec<dns::Reply>>, served: Served) -> Result<(), String> {
+    /// Drops all requests and contacts, and sets what names and servers answer next.
+    pub(crate) fn reset(&self, names: HashMap<String, Vec<dns::Reply>>, served: Served) -> Result<(), String> {
         self.zone.lock().unwrap_or_else(PoisonError::into_inner).replace(names);
-        *self.lock() = State { served, arrived: Vec::new(), meanwhile: None };
-        self.contacts().map(drop)
+        *self.lock() = State { served, requests: Vec::new(), on_request: None };
+        self.take_contacts().map(drop)
     }
 
-    /// Has something happen at every request of the next call: so that a file
-    /// changes in the middle of it, at a known place.
-    pub(crate) fn meanwhile(&self, happens: impl Fn(&Arrived) + Send + Sync + 'static) {
-        self.lock().meanwhile = Some(Arc::new(happens));
+    /// Runs `hook` at every request of the next call, for example to change a file
+    /// at a known point of the call.
+    pub(crate) fn on_request(&self, hook: impl Fn(&ArrivedRequest) + Send + Sync + 'static) {
+        self.lock().on_request = Some(Arc::new(hook));
     }
 
-    /// Everybody whom the near namespace spoke to since the last time.
-    pub(crate) fn contacts(&self) -> Result<Vec<Contact>, String> {
+    /// Returns the contacts of the near namespace since it was last called.
+    pub(crate) fn take_contacts(&self) -> Result<Vec<Contact>, String> {
         let trace = self.trace.as_ref().ok_or("packets are not traced")?;
         let contacts: Vec<Contact> = trace.take()?.into_iter().collect();
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(&contacts);
+        self.case_contacts.lock().unwrap_or_else(PoisonError::into_inner).extend(&contacts);
         Ok(contacts)
     }
 
-    /// Everybody whom it spoke to since this was last asked, whoever asked meanwhile.
-    pub(crate) fn spoken_to(&self) -> Result<BTreeSet<Contact>, String> {
-        self.contacts()?;
-        Ok(std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner)))
+    /// Returns the contacts since it was last called, those included that
+    /// `take_contacts` returned meanwhile.
+    pub(crate) fn take_case_contacts(&self) -> Result<BTreeSet<Contact>, String> {
+        self.take_contacts()?;
+        Ok(std::mem::take(&mut self.case_contacts.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    pub(crate) fn arrived(&self) -> Vec<Arrived> {
-        self.lock().arrived.clone()
+    /// Returns the requests that reached a server since the last reset.
+    pub(crate) fn requests(&self) -> Vec<ArrivedRequest> {
+        self.lock().requests.clone()
     }
 
     pub(crate) fn lookups(&self, name: &str) -> usize {
@@ -112,7 +114,7 @@ impl World {
         self.serve(false)
     }
 
-    /// On this machine's own addresses, loopback included: nobody may get there.
+    /// Serves on this machine's own addresses, loopback included. No request may arrive there.
     pub(crate) fn serve_near(&self) -> Result<(), String> {
         self.serve(true)
     }
@@ -137,7 +139,7 @@ impl World {
     }
 
     fn accept(&self, stream: TcpStream, near: bool) -> Option<()> {
-        stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE))).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT))).ok()?;
         let local = stream.local_addr().ok()?;
         self.converse(stream, SocketAddr::new(local.ip().to_canonical(), local.port()), near)
     }
@@ -145,9 +147,10 @@ impl World {
     fn converse(&self, mut stream: TcpStream, address: SocketAddr, near: bool) -> Option<()> {
         let mut first = [0];
         if stream.peek(&mut first).ok()? == 1 && first[0] == 0x16 {
-            let way = self.lock().served.handshake(&address.ip().to_string());
-            let (name, mut stream) =
-                self.certificates.accept(stream, address.ip(), &|name| self.lock().served.handshake(name).or(way))?;
+            let by_address = self.lock().served.handshake(&address.ip().to_string());
+            let (name, mut stream) = self
+                .certificates
+                .accept(stream, address.ip(), &|name| self.lock().served.handshake(name).or(by_address))?;
             self.exchange(&mut stream, name, address, near)?;
             stream.conn.send_close_notify();
             return stream.flush().ok();
@@ -165,7 +168,7 @@ impl World {
         name: Option<String>,
         address: SocketAddr,
         near: bool,
-    ) -> Option<Arrived> {
+    ) -> Option<ArrivedRequest> {
         let early = {
             let state = self.lock();
             let by_name = name.as_deref().and_then(|name| state.served.early(name));
@@ -174,50 +177,48 @@ impl World {
         if let Some((text, reads)) = early {
             stream.write_all(&text).and_then(|()| stream.flush()).ok()?;
             if !reads {
-                std::thread::sleep(DEAF);
+                std::thread::sleep(UNREAD);
                 return None;
             }
         }
-        let request = Seen::read(stream)?;
+        let request = ReceivedRequest::read(stream)?;
         let host = name.or_else(|| request.header("host").map(str::to_owned)).unwrap_or_default();
-        let arrived = Arrived { host, address, near, request };
-        let (answer, ends, meanwhile) = {
+        let arrived = ArrivedRequest { host, address, near, request };
+        let (answer, ends, hook) = {
             let mut state = self.lock();
-            state.arrived.push(arrived.clone());
-            {
-                let (answer, ends) = state.served.answer(&arrived);
-                (answer, ends, state.meanwhile.clone())
-            }
+            state.requests.push(arrived.clone());
+            let (answer, ends) = state.served.answer(&arrived);
+            (answer, ends, state.on_request.clone())
         };
-        if let Some(happens) = meanwhile {
-            happens(&arrived);
+        if let Some(hook) = hook {
+            hook(&arrived);
         }
         answer.write(stream);
         ends.then_some(arrived)
     }
 }
 
-impl Arrived {
-    /// `GET api.iaas.test/v1/x`, with `near ` before it where nobody may get to.
+impl ArrivedRequest {
+    /// Returns `GET api.iaas.test/v1/x`, with `near ` before it if a near server received it.
     pub(crate) fn summary(&self) -> String {
         let near = if self.near { "near " } else { "" };
         format!("{near}{} {}{}", self.request.method(), self.host, self.request.target())
     }
 }
 
-/// `dns`, `api:443`, `10.0.0.5:443`, `10.0.0.5:53/udp`, `10.0.0.5/132`.
-pub(crate) fn named(contact: &Contact) -> String {
-    match (known(contact.to.ip()), contact.by) {
-        (Some("dns"), By::Tcp | By::Udp) if contact.to.port() == 53 => "dns".to_owned(),
-        (Some(name), By::Tcp) => format!("{name}:{}", contact.to.port()),
-        (_, By::Tcp) => contact.to.to_string(),
-        (_, By::Udp) => format!("{}/udp", contact.to),
-        (_, By::Other(protocol)) => format!("{}/{protocol}", contact.to.ip()),
+/// Returns `dns`, `api:443`, `10.0.0.5:443`, `10.0.0.5:53/udp` or `10.0.0.5/132`.
+pub(crate) fn contact_name(contact: &Contact) -> String {
+    match (server_name(contact.to.ip()), contact.transport) {
+        (Some("dns"), Transport::Tcp | Transport::Udp) if contact.to.port() == 53 => "dns".to_owned(),
+        (Some(name), Transport::Tcp) => format!("{name}:{}", contact.to.port()),
+        (_, Transport::Tcp) => contact.to.to_string(),
+        (_, Transport::Udp) => format!("{}/udp", contact.to),
+        (_, Transport::Other(protocol)) => format!("{}/{protocol}", contact.to.ip()),
     }
 }
 
-/// An address by the name that the corpus knows it by.
-fn known(address: IpAddr) -> Option<&'static str> {
+/// Returns the name of an address in the corpus, if it has one.
+fn server_name(address: IpAddr) -> Option<&'static str> {
     let names = [("5.6.7.10", "api"), ("5.6.7.66", "evil"), (NAME_SERVER, "dns")];
     names.iter().find(|(known, _)| address.to_string() == *known).map(|(_, name)| *name)
 }

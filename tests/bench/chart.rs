@@ -1,12 +1,13 @@
-//! The figures that have a bar, as a chart for the README: how much of its bar
-//! each takes. Shorter is better, and what ends before the line is met.
+//! A chart of the figures that have a target, for docs/performance.md. The length of a bar is
+//! the figure relative to its target: shorter is better, and a bar that ends before
+//! the line meets the target.
 
-use crate::report::{Bar, Figure};
+use crate::report::{Figure, Target};
 use std::fmt::Write as _;
 
 const ROW: usize = 26;
 const LABELS: usize = 430;
-/// Width of a bar that is just met.
+/// The length of the bar of a figure that equals its target.
 const FULL: f64 = 260.0;
 
 pub(crate) fn svg(figures: &[Figure]) -> String {
@@ -18,11 +19,11 @@ pub(crate) fn svg(figures: &[Figure]) -> String {
     );
     for (at, (figure, share)) in rows.iter().enumerate() {
         let (y, color) = (at * ROW + 10, if figure.is_met() { "#4a8f5c" } else { "#b5483a" });
-        let (what, value, unit) = (escaped(&figure.what), figure.value, figure.unit);
+        let (name, value, unit) = (escape(&figure.name), figure.value, figure.unit);
         let (length, text_x) = ((share * FULL).min(FULL * 1.5), LABELS as f64 + (share * FULL).min(FULL * 1.5) + 6.0);
         let _ = writeln!(
             svg,
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{what}</text>\
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{name}</text>\
              <rect x=\"{LABELS}\" y=\"{y}\" width=\"{length:.1}\" height=\"{}\" fill=\"{color}\"/>\
              <text x=\"{text_x:.1}\" y=\"{}\">{value:.2} {unit}</text>",
             LABELS - 8,
@@ -34,19 +35,19 @@ pub(crate) fn svg(figures: &[Figure]) -> String {
     let (x, end) = (LABELS as f64 + FULL, rows.len() * ROW + 10);
     let _ =
         writeln!(svg, "<line x1=\"{x}\" y1=\"4\" x2=\"{x}\" y2=\"{end}\" stroke=\"#333\" stroke-dasharray=\"4 3\"/>");
-    let _ = writeln!(svg, "<text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">the bar</text>\n</svg>", end + 18);
+    let _ = writeln!(svg, "<text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">target</text>\n</svg>", end + 18);
     svg
 }
 
-/// How much of what it may take it takes.
+/// Returns the figure relative to its target; above 1 the target is missed.
 fn share(figure: &Figure) -> Option<f64> {
-    match figure.bar {
-        Bar::AtMost(bar) => Some(figure.value / bar),
-        Bar::AtLeast(bar) => Some(bar / figure.value),
-        Bar::None => None,
+    match figure.target {
+        Target::AtMost(target) => Some(figure.value / target),
+        Target::AtLeast(target) => Some(target / figure.value),
+        Target::None => None,
     }
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

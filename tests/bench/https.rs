@@ -1,10 +1,10 @@
-//! A method with one HTTPS request, beside a native program with the same client
-//! and the same TLS.
+//! Compares a method that makes one HTTPS request with a native program that uses the
+//! same HTTP client and the same TLS library.
 
 use crate::Bench;
-use crate::report::{Bar, Report};
-use crate::rounds::interleaved;
-use crate::starts::{call, request};
+use crate::report::{Report, Target};
+use crate::rounds::run_interleaved;
+use crate::startup::{call, request};
 use serde_json::json;
 use tests::servers::{Answer, Authority, Server, Validity, with};
 use tests::{cloud, dist};
@@ -18,14 +18,14 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     let script = json!([{"op": "http", "url": server.url("/hello")}, {"op": "result", "json": "disk-1"}]);
     let disk = bench.write("https.json", request("create_disk", json!([1024, {"probe": script}, null])).to_string());
     let native = bench.write("https-peer.json", json!({"url": server.url("/hello"), "ca": ca}).to_string());
-    let all = interleaved(
+    let all = run_interleaved(
         &[
             call("one HTTPS request", &dist::hot(), &job.config_file(), &disk),
             call("Rust", &bench.peer("peer-https"), &native, &disk),
         ],
         bench.rounds(),
     )?;
-    report.ratio("a guest method with one HTTPS request", &all[0], &all[1], Bar::AtMost(1.3));
+    report.ratio("a guest method with one HTTPS request", &all[0], &all[1], Target::AtMost(1.3));
     report.runs("https", &all);
     Ok(())
 }

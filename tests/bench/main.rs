@@ -1,18 +1,18 @@
-//! `bench`: the runtime beside native programs that do the same, in one run.
+//! `bench`: compares the runtime with native programs that do the same.
 //!
-//! `cargo xtask bench` builds everything and starts this. Times of different runs
-//! cannot be compared, so what is compared is compared within one, and
-//! takes turns (`rounds`). It prints a table, and leaves it as JSON and a chart.
+//! `cargo xtask bench` builds everything and starts this program. Times of different
+//! runs are not comparable, so all programs run in turns within one run (`rounds`).
+//! The result is printed as a table and written as JSON and as a chart.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is for people")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "prints the table for the user")]
 
 mod chart;
-mod growth;
 mod https;
 mod program;
 mod report;
 mod rounds;
-mod starts;
+mod scaling;
+mod startup;
 mod stemcell;
 mod throughput;
 
@@ -20,14 +20,14 @@ use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What is measured, how long, and where the peers are.
+/// The settings of a run.
 pub(crate) struct Bench {
     quick: bool,
-    /// As `cargo xtask job` lays it out, with the probe.
+    /// The directory of a job with the probe, as `cargo xtask job` creates it.
     job: PathBuf,
-    /// Holds `peer-echo`, `peer-https`, `peer-go` and `cpi.rb`.
+    /// The directory of `peer-echo`, `peer-https`, `peer-go` and `cpi.rb`.
     peers: PathBuf,
-    /// For requests and images; gone at the end.
+    /// A temporary directory for requests and images.
     files: tempfile::TempDir,
 }
 
@@ -48,46 +48,46 @@ impl Bench {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let done = match words.split_first() {
-        Some((first, rest)) if first == Path::new(program::ALONE) => {
-            program::alone(rest).map(|()| 0).map_err(|error| error.to_string())
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let done = match arguments.split_first() {
+        Some((first, rest)) if first == Path::new(program::PEAK_MEMORY) => {
+            program::measure_peak_memory(rest).map(|()| 0).map_err(|error| error.to_string())
         }
-        _ => parsed(&words).and_then(|(bench, out)| run(&bench, &out)),
+        _ => parse(&arguments).and_then(|(bench, out)| run(&bench, &out)),
     };
     match done {
         Ok(0) => ExitCode::SUCCESS,
         Ok(missed) => {
-            eprintln!("bench: {missed} bars were missed");
+            eprintln!("bench: {missed} targets were missed");
             ExitCode::FAILURE
         }
-        Err(why) => {
-            eprintln!("bench: {why}");
+        Err(error) => {
+            eprintln!("bench: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// `[--quick] JOB PEERS OUT`
-fn parsed(words: &[PathBuf]) -> Result<(Bench, PathBuf), String> {
-    let quick = words.iter().any(|word| word == Path::new("--quick"));
-    let rest: Vec<&PathBuf> = words.iter().filter(|word| **word != Path::new("--quick")).collect();
+/// Parses `[--quick] JOB PEERS OUT`.
+fn parse(arguments: &[PathBuf]) -> Result<(Bench, PathBuf), String> {
+    let quick = arguments.iter().any(|argument| argument == Path::new("--quick"));
+    let rest: Vec<&PathBuf> = arguments.iter().filter(|argument| **argument != Path::new("--quick")).collect();
     let [job, peers, out] = rest.as_slice() else {
         return Err("usage: bench [--quick] JOB PEERS OUT; `cargo xtask bench` starts it".to_owned());
     };
-    let files = tempfile::tempdir().map_err(|error| format!("no temporary directory: {error}"))?;
+    let files = tempfile::tempdir().map_err(|error| format!("cannot create a temporary directory: {error}"))?;
     Ok((Bench { quick, job: (*job).clone(), peers: (*peers).clone(), files }, (*out).clone()))
 }
 
-/// How many bars were missed.
+/// Measures everything and returns how many targets were missed.
 fn run(bench: &Bench, out: &Path) -> Result<usize, String> {
     let mut report = Report::default();
     for (name, part) in [
-        ("starts", starts::measure as fn(&Bench, &mut Report) -> Result<(), String>),
+        ("startup", startup::measure as fn(&Bench, &mut Report) -> Result<(), String>),
         ("https", https::measure),
         ("throughput", throughput::measure),
         ("stemcell", stemcell::measure),
-        ("growth", growth::measure),
+        ("scaling", scaling::measure),
     ] {
         eprintln!("measuring: {name}");
         part(bench, &mut report)?;

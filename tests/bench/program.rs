@@ -1,8 +1,8 @@
-//! One run of a program, from the moment it is asked for until it is gone:
-//! `posix_spawn`, `wait4`, and what the kernel counted meanwhile.
+//! Measures one run of a program from `posix_spawn` to `wait4`, with the resource usage
+//! that the kernel reports.
 //!
-//! Files are opened before the clock starts and read after it stopped. A run that
-//! does not answer without an error is no measurement, and ends the whole.
+//! Files are opened before the measurement starts and read after it ends. A run that
+//! fails ends the whole benchmark.
 
 use std::fs::File;
 use std::io;
@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs one program and tells how much memory it took: see `memory`.
-pub(crate) const ALONE: &str = "--alone";
+/// The argument that makes this program measure another one's memory: see `memory`.
+pub(crate) const PEAK_MEMORY: &str = "--peak-memory";
 
 #[derive(Clone)]
 pub(crate) struct Program {
     pub(crate) name: String,
-    words: Vec<PathBuf>,
-    /// What it reads; the whole is one request.
+    /// The program and its arguments.
+    command_line: Vec<PathBuf>,
+    /// The file with the request, which is the program's stdin.
     request: PathBuf,
-    /// What its answer has to hold.
-    says: &'static str,
+    /// A text that its output must contain.
+    expected_output: &'static str,
 }
 
 pub(crate) struct Sample {
@@ -31,14 +32,15 @@ pub(crate) struct Sample {
 }
 
 impl Program {
-    pub(crate) fn new(name: &str, words: &[&Path], request: &Path) -> Program {
-        let words = words.iter().map(|word| word.to_path_buf()).collect();
-        Program { name: name.to_owned(), words, request: request.to_owned(), says: r#""error":null"# }
+    pub(crate) fn new(name: &str, command_line: &[&Path], request: &Path) -> Program {
+        let command_line = command_line.iter().map(|argument| argument.to_path_buf()).collect();
+        let expected_output = r#""error":null"#;
+        Program { name: name.to_owned(), command_line, request: request.to_owned(), expected_output }
     }
 
-    /// One that answers in other words than a CPI.
-    pub(crate) fn saying(self, says: &'static str) -> Program {
-        Program { says, ..self }
+    /// Sets the expected output of a program that is not a CPI.
+    pub(crate) fn expecting(self, expected_output: &'static str) -> Program {
+        Program { expected_output, ..self }
     }
 
     pub(crate) fn run(&self) -> Result<Sample, String> {
@@ -47,11 +49,11 @@ impl Program {
 
     fn try_run(&self) -> io::Result<Sample> {
         let answer = tempfile::tempfile()?;
-        let mut command = self.command(&self.words, &answer)?;
-        let begun = Instant::now();
+        let mut command = self.command(&self.command_line, &answer)?;
+        let start = Instant::now();
         let child = command.spawn()?;
         let (status, usage) = wait4(child.id())?;
-        let wall = begun.elapsed();
+        let wall = start.elapsed();
         self.expect(status, answer)?;
         let time = |of: libc::timeval| {
             Duration::from_secs(of.tv_sec.unsigned_abs()) + Duration::from_micros(of.tv_usec.unsigned_abs())
@@ -63,53 +65,57 @@ impl Program {
         })
     }
 
-    /// Its peak memory in KiB. A process counts what its parent had when it was
-    /// spawned, so that the parent has to be a small one: this program once more.
+    /// Returns the peak memory in KiB. The peak of a process includes the memory of its
+    /// parent at the time of the spawn, so a small process must start it: another
+    /// instance of this program.
     pub(crate) fn memory(&self) -> Result<u64, String> {
         let measured = || -> io::Result<u64> {
-            let (answer, told) = (tempfile::tempfile()?, tempfile::NamedTempFile::new()?);
-            let mut words = vec![std::env::current_exe()?, ALONE.into(), told.path().to_owned()];
-            words.extend_from_slice(&self.words);
-            let status = self.command(&words, &answer)?.status()?;
+            let (answer, result) = (tempfile::tempfile()?, tempfile::NamedTempFile::new()?);
+            let mut command_line = vec![std::env::current_exe()?, PEAK_MEMORY.into(), result.path().to_owned()];
+            command_line.extend_from_slice(&self.command_line);
+            let status = self.command(&command_line, &answer)?.status()?;
             self.expect(status, answer)?;
-            std::fs::read_to_string(told.path())?.trim().parse().map_err(io::Error::other)
+            std::fs::read_to_string(result.path())?.trim().parse().map_err(io::Error::other)
         };
         measured().map_err(|error| format!("{}: {error}", self.name))
     }
 
-    /// As a Director starts a CPI: nothing but `PATH` in its environment.
-    fn command(&self, words: &[PathBuf], answer: &File) -> io::Result<Command> {
-        let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
+    /// Returns a command as a Director starts a CPI: the environment contains only
+    /// `PATH`.
+    fn command(&self, command_line: &[PathBuf], answer: &File) -> io::Result<Command> {
+        let (program, arguments) = command_line.split_first().ok_or_else(|| io::Error::other("no program"))?;
         let mut command = Command::new(program);
         command.args(arguments).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.stdin(File::open(&self.request)?).stdout(answer.try_clone()?).stderr(Stdio::null());
         Ok(command)
     }
 
+    /// Returns an error if the program failed or its output is not as expected.
     fn expect(&self, status: ExitStatus, answer: File) -> io::Result<()> {
         use std::io::{Read, Seek};
-        let (mut said, mut answer) = (String::new(), answer);
+        let (mut output, mut answer) = (String::new(), answer);
         answer.rewind()?;
-        answer.read_to_string(&mut said)?;
-        if status.success() && said.contains(self.says) {
+        answer.read_to_string(&mut output)?;
+        if status.success() && output.contains(self.expected_output) {
             return Ok(());
         }
-        said.truncate(said.floor_char_boundary(2000));
-        Err(io::Error::other(format!("{status}, and it said: {said}")))
+        output.truncate(output.floor_char_boundary(2000));
+        Err(io::Error::other(format!("{status}, with the output: {output}")))
     }
 }
 
-/// `--alone FILE PROGRAM ARGUMENT ...`: the program's peak memory goes to the file.
-pub(crate) fn alone(words: &[PathBuf]) -> io::Result<()> {
-    let [told, program, arguments @ ..] = words else { return Err(io::Error::other("no program")) };
+/// Handles `--peak-memory FILE PROGRAM ARGUMENT...`: runs the program and writes its
+/// peak memory to the file.
+pub(crate) fn measure_peak_memory(arguments: &[PathBuf]) -> io::Result<()> {
+    let [result, program, arguments @ ..] = arguments else { return Err(io::Error::other("no program")) };
     let child = Command::new(program).args(arguments).spawn()?;
     let (status, usage) = wait4(child.id())?;
-    std::fs::write(told, usage.ru_maxrss.to_string())?;
+    std::fs::write(result, usage.ru_maxrss.to_string())?;
     if status.success() { Ok(()) } else { Err(io::Error::other(status.to_string())) }
 }
 
-/// What the standard library's `wait` does, with what the process used.
-#[expect(unsafe_code, reason = "no well kept crate has page faults among what it tells")]
+/// Waits for a process like the standard library, and returns its resource usage, too.
+#[expect(unsafe_code, reason = "no well-maintained crate reports page faults")]
 fn wait4(id: u32) -> io::Result<(ExitStatus, libc::rusage)> {
     let id = libc::pid_t::try_from(id).map_err(io::Error::other)?;
     let mut status = 0;

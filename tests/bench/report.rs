@@ -1,24 +1,24 @@
-//! What was measured, against its bars: a table for people, and JSON.
+//! The figures and their targets, as a table for users and as JSON.
 
 use crate::rounds::{Series, ratio};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How a figure is held to its bar.
+/// The value that a figure should reach.
 #[derive(Clone, Copy)]
-pub(crate) enum Bar {
+pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// Told, and not judged.
+    /// The figure is only reported.
     None,
 }
 
 pub(crate) struct Figure {
-    pub(crate) what: String,
+    pub(crate) name: String,
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
-    pub(crate) bar: Bar,
+    pub(crate) target: Target,
 }
 
 #[derive(Default)]
@@ -28,32 +28,32 @@ pub(crate) struct Report {
     curves: Vec<Curve>,
 }
 
-/// How long a call takes with more and more of something.
+/// The time of a call as the size of something grows.
 pub(crate) struct Curve {
-    pub(crate) of: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) points: Vec<(String, Duration)>,
 }
 
 impl Figure {
     pub(crate) fn is_met(&self) -> bool {
-        match self.bar {
-            Bar::AtMost(bar) => self.value <= bar,
-            Bar::AtLeast(bar) => self.value >= bar,
-            Bar::None => true,
+        match self.target {
+            Target::AtMost(target) => self.value <= target,
+            Target::AtLeast(target) => self.value >= target,
+            Target::None => true,
         }
     }
 
-    fn bar_text(&self) -> String {
-        match self.bar {
-            Bar::AtMost(bar) => format!("≤ {bar}"),
-            Bar::AtLeast(bar) => format!("≥ {bar}"),
-            Bar::None => String::new(),
+    fn target_text(&self) -> String {
+        match self.target {
+            Target::AtMost(target) => format!("≤ {target}"),
+            Target::AtLeast(target) => format!("≥ {target}"),
+            Target::None => String::new(),
         }
     }
 
     fn verdict(&self) -> &'static str {
-        match (self.bar, self.is_met()) {
-            (Bar::None, _) => "",
+        match (self.target, self.is_met()) {
+            (Target::None, _) => "",
             (_, true) => "met",
             (_, false) => "MISSED",
         }
@@ -61,13 +61,13 @@ impl Figure {
 }
 
 impl Report {
-    pub(crate) fn figure(&mut self, what: impl Into<String>, value: f64, unit: &'static str, bar: Bar) {
-        self.figures.push(Figure { what: what.into(), value, unit, bar });
+    pub(crate) fn figure(&mut self, name: impl Into<String>, value: f64, unit: &'static str, target: Target) {
+        self.figures.push(Figure { name: name.into(), value, unit, target });
     }
 
-    /// The medians of two programs of the same rounds.
-    pub(crate) fn ratio(&mut self, what: &str, of: &Series, to: &Series, bar: Bar) {
-        self.figure(format!("{what}, by {}", to.name), ratio(of.median(), to.median()), "x", bar);
+    /// Adds the ratio of the medians of two programs.
+    pub(crate) fn ratio(&mut self, name: &str, of: &Series, to: &Series, target: Target) {
+        self.figure(format!("{name} vs. {}", to.name), ratio(of.median(), to.median()), "x", target);
     }
 
     pub(crate) fn runs(&mut self, group: &str, all: &[Series]) {
@@ -82,8 +82,8 @@ impl Report {
         }));
     }
 
-    pub(crate) fn curve(&mut self, of: &'static str, points: Vec<(String, Duration)>) {
-        self.curves.push(Curve { of, points });
+    pub(crate) fn curve(&mut self, name: &'static str, points: Vec<(String, Duration)>) {
+        self.curves.push(Curve { name, points });
     }
 
     pub(crate) fn figures(&self) -> &[Figure] {
@@ -94,12 +94,12 @@ impl Report {
         self.figures.iter().filter(|figure| !figure.is_met()).count()
     }
 
-    /// In the README's own syntax.
+    /// Returns the report as Markdown tables.
     pub(crate) fn text(&self) -> String {
-        let mut text = String::from("| what | figure | bar | |\n|---|---:|---:|---|\n");
+        let mut text = String::from("| measurement | value | target | result |\n|---|---:|---:|---|\n");
         for figure in &self.figures {
-            let (value, unit, bar, verdict) = (figure.value, figure.unit, figure.bar_text(), figure.verdict());
-            let _ = writeln!(text, "| {} | {value:.2} {unit} | {bar} | {verdict} |", figure.what);
+            let (value, unit, target, verdict) = (figure.value, figure.unit, figure.target_text(), figure.verdict());
+            let _ = writeln!(text, "| {} | {value:.2} {unit} | {target} | {verdict} |", figure.name);
         }
         text += "\n| program | median ms | min | p95 | CPU ms | memory MiB | page faults |\n|---|---:|---:|---:|---:|---:|---:|\n";
         for run in &self.runs {
@@ -118,7 +118,7 @@ impl Report {
             );
         }
         for curve in &self.curves {
-            let _ = write!(text, "\n{}:", curve.of);
+            let _ = write!(text, "\n{}:", curve.name);
             for (size, time) in &curve.points {
                 let _ = write!(text, " {size} {:.2} ms;", time.as_secs_f64() * 1e3);
             }
@@ -130,13 +130,13 @@ impl Report {
     pub(crate) fn json(&self) -> Value {
         let figures = self.figures.iter().map(|figure| {
             json!({
-                "what": figure.what, "value": figure.value, "unit": figure.unit,
-                "bar": figure.bar_text(), "met": figure.is_met(),
+                "name": figure.name, "value": figure.value, "unit": figure.unit,
+                "target": figure.target_text(), "met": figure.is_met(),
             })
         });
         let curves = self.curves.iter().map(|curve| {
             let points = curve.points.iter().map(|(size, time)| json!([size, time.as_secs_f64() * 1e3]));
-            json!({"of": curve.of, "points_ms": points.collect::<Vec<_>>()})
+            json!({"name": curve.name, "points_ms": points.collect::<Vec<_>>()})
         });
         json!({"figures": figures.collect::<Vec<_>>(), "runs": self.runs, "curves": curves.collect::<Vec<_>>()})
     }

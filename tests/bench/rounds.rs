@@ -1,5 +1,5 @@
-//! Rounds: every program once, then every program again, so that whatever else
-//! the machine does meets them all alike.
+//! Runs programs in rounds: each program once, then each program again, so that other
+//! load on the machine affects all of them equally.
 
 use crate::program::{Program, Sample};
 use std::time::Duration;
@@ -10,11 +10,12 @@ const WARM_UP: usize = 5;
 pub(crate) struct Series {
     pub(crate) name: String,
     samples: Vec<Sample>,
-    /// Peak of memory, in KiB.
+    /// The peak memory in KiB.
     pub(crate) memory: u64,
 }
 
-pub(crate) fn interleaved(programs: &[Program], rounds: usize) -> Result<Vec<Series>, String> {
+/// Runs the programs in turns and returns their samples.
+pub(crate) fn run_interleaved(programs: &[Program], rounds: usize) -> Result<Vec<Series>, String> {
     for program in programs {
         for _ in 0..WARM_UP {
             program.run()?;
@@ -33,11 +34,13 @@ pub(crate) fn interleaved(programs: &[Program], rounds: usize) -> Result<Vec<Ser
     Ok(all)
 }
 
-/// Each begins rounds in its turn, and steps of all widths that meet everyone take
-/// turns: a program that always followed the same would find the same left behind.
+/// Returns the order of the programs in a round. Both the first program and the step
+/// between programs change from round to round, so that a program does not always run
+/// after the same other one. Only steps that reach all programs are used.
 fn order(programs: usize, round: usize) -> impl Iterator<Item = usize> {
-    let meets_all = |step: &usize| !(2..=*step).any(|part| step.is_multiple_of(part) && programs.is_multiple_of(part));
-    let steps: Vec<usize> = (1..programs.max(2)).filter(meets_all).collect();
+    let reaches_all =
+        |step: &usize| !(2..=*step).any(|part| step.is_multiple_of(part) && programs.is_multiple_of(part));
+    let steps: Vec<usize> = (1..programs.max(2)).filter(reaches_all).collect();
     let step = steps[round % steps.len()];
     (0..programs).map(move |at| (round + at * step) % programs)
 }
@@ -69,7 +72,7 @@ pub(crate) fn quantile<T: Ord + Copy + Default>(mut values: Vec<T>, percent: usi
     values.get(values.len() * percent / 100).or(values.last()).copied().unwrap_or_default()
 }
 
-/// How many times as long.
+/// Returns how many times as long `of` takes as `to`.
 pub(crate) fn ratio(of: Duration, to: Duration) -> f64 {
     of.as_secs_f64() / to.as_secs_f64()
 }
@@ -79,13 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_meets_every_program_once_and_not_always_in_one_order() {
+    fn each_round_runs_every_program_once_and_the_order_varies() {
         for programs in 1..12 {
             let rounds: Vec<Vec<usize>> = (0..40).map(|round| order(programs, round).collect()).collect();
             for round in &rounds {
-                let mut met = round.clone();
-                met.sort_unstable();
-                assert_eq!(met, (0..programs).collect::<Vec<_>>());
+                let mut sorted = round.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, (0..programs).collect::<Vec<_>>());
             }
             let before = |round: &Vec<usize>| {
                 round.iter().position(|at| *at == 0).and_then(|at| round.get(at.checked_sub(1)?).copied())

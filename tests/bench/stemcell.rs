@@ -1,11 +1,11 @@
-//! A stemcell's image on its way to a cloud, beside `curl`: as it lies there, and
-//! as the member of a compressed archive, beside `tar | curl`.
+//! The upload of a stemcell's image to a cloud: a raw image compared with `curl`, and
+//! the member of a compressed archive compared with `tar | curl`.
 
 use crate::Bench;
 use crate::program::Program;
-use crate::report::{Bar, Report};
+use crate::report::{Report, Target};
 use crate::rounds::{quantile, ratio};
-use crate::starts::{call, megabytes, request};
+use crate::startup::{call, megabytes, request};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -21,8 +21,8 @@ const BLOCK: usize = 1 << 20;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
     let blocks = if bench.quick { 256 } else { 4096 };
-    let server = Server::connected("http", |stream| {
-        let _ = swallow(stream);
+    let server = Server::with_handler("http", |stream| {
+        let _ = discard_request(stream);
     });
     let url = server.url("/image");
     let job = cloud::job(json!([with(server.grant("cloud"), json!({"plain_http": true}))]));
@@ -35,7 +35,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     };
     let shell = |name: &str, line: String| {
         let script = bench.write(&format!("{name}.sh"), format!("set -e\n{line}\necho done\n"));
-        Program::new(name, &[Path::new("/bin/sh"), &script], Path::new("/dev/null")).saying("done")
+        Program::new(name, &[Path::new("/bin/sh"), &script], Path::new("/dev/null")).expecting("done")
     };
     let failed = |error: std::io::Error| format!("the image cannot be written: {error}");
     let curl = format!("curl --silent --fail --output /dev/null --header Expect: --upload-file - {url}");
@@ -44,28 +44,23 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     let packed = packed(bench, &raw, blocks).map_err(failed)?;
     let ours = upload("image", &raw, json!({"image": true}));
     let theirs = shell("curl", curl.replace("--upload-file -", &format!("--upload-file {}", raw.display())));
-    report.figure("image to the cloud, throughput by curl", faster(&ours, &theirs)?, "x", Bar::AtLeast(0.85));
+    report.figure("image upload: throughput vs. curl", speedup(&ours, &theirs)?, "x", Target::AtLeast(0.85));
     let (few, many) = (upload("small-image", &small, json!({"image": true})).memory()?, ours.memory()?);
-    report.figure("image to the cloud, peak memory", megabytes(many), "MB", Bar::AtMost(24.0));
-    report.figure(
-        "image to the cloud, peak memory by that for 64 MiB",
-        many as f64 / few as f64,
-        "x",
-        Bar::AtMost(1.1),
-    );
+    report.figure("image upload: peak memory", megabytes(many), "MB", Target::AtMost(24.0));
+    report.figure("image upload: peak memory vs. image of 64 MiB", many as f64 / few as f64, "x", Target::AtMost(1.1));
     let ours = upload("member", &packed, json!({"image": true, "image_member": MEMBER}));
     let theirs = shell("tar-curl", format!("tar -xzOf {} {MEMBER} | {curl}", packed.display()));
     report.figure(
-        "tar.gz member to the cloud, throughput by tar and curl",
-        faster(&ours, &theirs)?,
+        "tar.gz member upload: throughput vs. tar and curl",
+        speedup(&ours, &theirs)?,
         "x",
-        Bar::AtLeast(0.9),
+        Target::AtLeast(0.9),
     );
     Ok(())
 }
 
-/// How many times as fast, by the medians of three that take turns.
-fn faster(ours: &Program, theirs: &Program) -> Result<f64, String> {
+/// Returns how many times as fast `ours` is, by the medians of three runs in turns.
+fn speedup(ours: &Program, theirs: &Program) -> Result<f64, String> {
     let mut times = [ours, theirs].map(|_| Vec::new());
     for _ in 0..3 {
         for (program, times) in [ours, theirs].into_iter().zip(&mut times) {
@@ -76,13 +71,13 @@ fn faster(ours: &Program, theirs: &Program) -> Result<f64, String> {
     Ok(ratio(theirs, ours))
 }
 
-/// Like a disk with a system on it: half of it empty, half of it compressible.
+/// Returns a block like those of a system disk: half empty, half compressible.
 fn block(at: usize) -> Vec<u8> {
     let mut state = at as u64 + 1;
     let mut block = vec![0; BLOCK];
     for word in block[..BLOCK / 2].chunks_exact_mut(4) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Two random bytes of four: about what a file system with programs shrinks to.
+        // Two of four bytes are random, which compresses about as well as installed programs.
         word[..2].copy_from_slice(&state.to_le_bytes()[4..6]);
     }
     block
@@ -100,13 +95,13 @@ fn packed(bench: &Bench, raw: &Path, blocks: usize) -> std::io::Result<PathBuf> 
     let mut gzip = GzEncoder::new(File::create(&path)?, Compression::fast());
     gzip.write_all(&archive::header(MEMBER, tar::EntryType::Regular, (blocks * BLOCK) as u64))?;
     std::io::copy(&mut File::open(raw)?, &mut gzip)?;
-    gzip.write_all(&archive::ended(Vec::new()))?;
+    gzip.write_all(&archive::with_end_marker(Vec::new()))?;
     gzip.finish()?;
     Ok(path)
 }
 
-/// Reads a request to its end, whichever way its length is told.
-fn swallow(stream: TcpStream) -> std::io::Result<()> {
+/// Reads a request with a content length or a chunked body to its end and answers it.
+fn discard_request(stream: TcpStream) -> std::io::Result<()> {
     let mut to = stream.try_clone()?;
     let mut from = BufReader::with_capacity(BLOCK, stream);
     let (mut length, mut line) = (None, String::new());
@@ -118,12 +113,12 @@ fn swallow(stream: TcpStream) -> std::io::Result<()> {
     }
     match length {
         Some(length) => drop(std::io::copy(&mut from.take(length), &mut std::io::sink())?),
-        None => chunks(&mut from)?,
+        None => discard_chunks(&mut from)?,
     }
     to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-fn chunks(from: &mut impl BufRead) -> std::io::Result<()> {
+fn discard_chunks(from: &mut impl BufRead) -> std::io::Result<()> {
     loop {
         let mut line = String::new();
         from.read_line(&mut line)?;

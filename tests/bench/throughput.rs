@@ -1,9 +1,9 @@
-//! Many calls at once, as while a Director deploys.
+//! Many concurrent calls, as during a deployment.
 
 use crate::Bench;
 use crate::program::Program;
-use crate::report::{Bar, Report};
-use crate::starts::{call, create_vm};
+use crate::report::{Report, Target};
+use crate::startup::{call, create_vm};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -24,14 +24,14 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     }
     turns.sort_by(|one, other| (one.0 / one.1).total_cmp(&(other.0 / other.1)));
     let (ours, go) = turns[turns.len() / 2];
-    let what = format!("{CALLS} calls, {AT_A_TIME} at a time");
-    report.figure(format!("{what}, calls/s"), ours, "/s", Bar::None);
-    report.figure(format!("{what}, throughput by Go"), ours / go, "x", Bar::AtLeast(0.8));
+    let name = format!("{CALLS} calls, {AT_A_TIME} at a time");
+    report.figure(format!("{name}: calls per second"), ours, "/s", Target::None);
+    report.figure(format!("{name}: throughput vs. Go"), ours / go, "x", Target::AtLeast(0.8));
     Ok(())
 }
 
 fn per_second(program: &Program) -> Result<f64, String> {
-    let (left, begun) = (AtomicUsize::new(CALLS), Instant::now());
+    let (left, start) = (AtomicUsize::new(CALLS), Instant::now());
     let take = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
     std::thread::scope(|threads| {
         let worker = || -> Result<(), String> {
@@ -43,5 +43,5 @@ fn per_second(program: &Program) -> Result<f64, String> {
         let workers: Vec<_> = (0..AT_A_TIME).map(|_| threads.spawn(worker)).collect();
         workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| "a worker panicked".to_owned())?)
     })?;
-    Ok(CALLS as f64 / begun.elapsed().as_secs_f64())
+    Ok(CALLS as f64 / start.elapsed().as_secs_f64())
 }

@@ -1,4 +1,4 @@
-;; Drops a resource of its own whose destructor never ends.
+;; Drops a resource of its own whose destructor loops forever.
 ;; world: things
 (module
   (import "[export]test:hostile/things" "[resource-new]thing" (func $new (param i32) (result i32)))

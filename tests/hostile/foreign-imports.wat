@@ -1,5 +1,5 @@
-;; Asks for the network, for another vendor's interface, for a later world, for
-;; an interface that the world does not have, and for a later WASI.
+;; Imports the network, another vendor's interface, a later version of the world,
+;; an interface that the world does not have, and a later WASI.
 (component
   (import "wasi:http/outgoing-handler@0.2.0" (instance))
   (import "acme:secrets/store" (instance))

@@ -1,2 +1,2 @@
-;; Wants 1 GiB before it has done anything.
+;; Declares a memory of 1 GiB from the start.
 (module (memory (export "memory") 16384))

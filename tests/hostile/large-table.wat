@@ -1,2 +1,2 @@
-;; Wants ten million elements before it has done anything.
+;; Declares a table of ten million elements from the start.
 (module (table 10000000 funcref))

@@ -1,2 +1,2 @@
-;; Addresses beyond 4 GiB.
+;; Declares a memory with 64-bit addresses.
 (component (core module (memory i64 1)))

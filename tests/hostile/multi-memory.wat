@@ -1,2 +1,2 @@
-;; Two memories in one module.
+;; Declares two memories in one module.
 (component (core module (memory 1) (memory 1)))

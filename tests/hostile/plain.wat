@@ -1,2 +1,2 @@
-;; Nothing but what every guest has: each method traps.
+;; Has only what every guest has: each method traps.
 (module)

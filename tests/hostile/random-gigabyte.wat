@@ -1,4 +1,4 @@
-;; Wants a gigabyte of random bytes from WASI.
+;; Asks WASI for a gigabyte of random bytes.
 ;; world: random
 (module
   (import "wasi:random/random@0.2.0" "get-random-bytes" (func $random (param i64 i32)))

@@ -1,2 +1,2 @@
-;; A memory shared between threads.
+;; Declares a memory that threads share.
 (component (core module (memory 1 1 shared)))

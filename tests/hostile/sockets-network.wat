@@ -1,4 +1,4 @@
-;; Asks WASI for the network itself.
+;; Asks WASI for the network handle.
 ;; world: sockets
 (module
   (import "wasi:sockets/instance-network@0.2.0" "instance-network" (func $network (result i32)))

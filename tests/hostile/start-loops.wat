@@ -1,4 +1,4 @@
-;; Runs before anybody asked it anything.
+;; Loops forever in its start function.
 (module
   (func $start (loop $forever (br $forever)))
   (start $start))

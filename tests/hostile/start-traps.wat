@@ -1,4 +1,4 @@
-;; Stops before anybody asked it anything.
+;; Traps in its start function.
 (module
   (func $start unreachable)
   (start $start))

@@ -1,4 +1,4 @@
-;; Wants a table of four billion elements.
+;; Grows a table by four billion elements.
 (module
   (table $t 1 funcref)
   (func (export "bosh:cpi/vms@0.1.0#has-vm") (param i32 i32) (result i32)

@@ -1,4 +1,4 @@
-;; Answers an error of a kind that there is not.
+;; Answers an error of an unknown kind.
 (module
   (data (i32.const 0x2000) "\01\00\00\00\63\00\00\00\00\30\00\00\01\00\00\00")
   (data (i32.const 0x3000) "m")

@@ -1,11 +1,11 @@
-//! Members of an image that is an archive, and where there is no image at all.
+//! Members of an image that is an archive, and methods that have no image.
 
 use serde_json::{Value, json};
 use tests::cloud::outcomes;
 use tests::{Job, job, probe};
 
 #[test]
-fn members_of_an_archive_are_found_and_lies_in_it_are_not_believed() {
+fn members_of_an_archive_are_listed_and_damaged_archives_are_rejected() {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = |name: &str, kind: tar::EntryType, content: &[u8]| {
         let mut header = tar::Header::new_gnu();
@@ -39,7 +39,7 @@ fn members_of_an_archive_are_found_and_lies_in_it_are_not_believed() {
         assert_eq!(outcome["error"]["kind"], "invalid", "{outcome}");
         assert!(outcome["error"]["message"].as_str().unwrap().contains("its members are: `root.img`"), "{outcome}");
     }
-    // Cut off, or with a size beyond its end.
+    // One archive is cut off, and a header of the other has a size beyond the end.
     let mut lying = archive.clone();
     lying[512 + 124..512 + 135].copy_from_slice(b"77777777777");
     let sum: u64 = lying[512..1024]
@@ -58,9 +58,12 @@ fn members_of_an_archive_are_found_and_lies_in_it_are_not_believed() {
 }
 
 #[test]
-fn there_is_no_image_in_other_methods() {
+fn methods_other_than_create_stemcell_have_no_image() {
     let operations = json!([{"op": "image.size"}, {"op": "image.sha256"}, {"op": "image.read", "offset": 0, "length": 1}, {"op": "image.members"}, {"op": "image.read_member", "name": "x", "length": 1}]);
     for outcome in outcomes(&Job::default(), &operations) {
-        assert_eq!(outcome["error"], json!({"kind": "denied", "message": "there is an image in create_stemcell only"}));
+        assert_eq!(
+            outcome["error"],
+            json!({"kind": "denied", "message": "the image is available in create_stemcell only"})
+        );
     }
 }

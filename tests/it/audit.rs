@@ -1,13 +1,13 @@
-//! The audit log: what a call used and was denied, line by line. Every line that
-//! is read here is held to the schema (`tests::audit`).
+//! The audit log: one line for each use of a capability and for each denial. The tests
+//! check every line that they read against the schema (`tests::audit`).
 
 mod calls;
+mod concurrency;
 mod files;
-mod many;
-mod trace;
+mod http_trace;
 
 use serde_json::{Value, json};
-use tests::audit::{about, audited, last_call, lines, of_kind, talkative};
+use tests::audit::{about, audited, call_with_uses, last_call, lines, of_kind};
 use tests::cloud::{answered, call, create_vm, get, outcomes, post, with_policy};
 use tests::job::write;
 use tests::registry_server::RegistryServer;
@@ -16,14 +16,14 @@ use tests::{CLOUD_ERROR, Job, dist, hostile};
 
 const SECRET: &str = "correct-horse-battery-staple";
 
-/// A job whose only grant is for what lies under `/v1`.
+/// A job whose only grant is for paths below `/v1`.
 fn job(server: &Server) -> Job {
     let grant = with(server.grant("api"), json!({"paths": ["/v1/**"], "methods": ["GET", "POST"]}));
     audited(with_policy(json!({"http": [grant]})).properties(json!({"password": SECRET})))
 }
 
 #[test]
-fn without_the_section_there_is_no_file() {
+fn no_audit_file_is_written_without_the_audit_section() {
     let job = Job::default();
     job.call("info", json!([])).run().result();
     assert!(!tests::audit::path(&job).exists());
@@ -69,7 +69,7 @@ fn a_request_is_one_line_without_query_body_or_header_value() {
 }
 
 #[test]
-fn a_denial_has_the_reason_that_the_guest_got() {
+fn a_denial_line_has_the_reason_that_the_guest_received() {
     let server = Server::answering(Answer::ok(""));
     let job = job(&server);
     let url = |path: &str| server.url(path);
@@ -111,7 +111,7 @@ fn a_denial_has_the_reason_that_the_guest_got() {
 }
 
 #[test]
-fn an_address_that_is_refused_is_named() {
+fn a_refused_address_is_named_in_the_denial_line() {
     let server = Server::answering(Answer::ok(""));
     let grant = with(server.grant("api"), json!({"addresses": ["10.0.0.0/8"]}));
     let job = audited(with_policy(json!({"http": [grant]})));
@@ -124,7 +124,7 @@ fn an_address_that_is_refused_is_named() {
 }
 
 #[test]
-fn a_leak_is_told_with_the_secrets_name() {
+fn a_leak_line_names_the_secret() {
     let server = Server::answering(Answer::ok(SECRET));
     let job = job(&server);
     let twice = json!([get(&server.url("/v1/a")), get(&server.url("/v1/b")), get(&server.url("/v1/c"))]);
@@ -136,7 +136,7 @@ fn a_leak_is_told_with_the_secrets_name() {
     }
     let end = last_call(&job);
     assert_eq!((&end["outcome"], &end["who"], &end["error"]), (&json!("error"), &json!("policy"), &json!(CLOUD_ERROR)));
-    assert_eq!(lines(&job).len(), 4, "the third is refused as the call ends: {:?}", lines(&job));
+    assert_eq!(lines(&job).len(), 4, "the third request is refused because the call ends: {:?}", lines(&job));
 
     let job = self::job(&server);
     job.script(json!([{"op": "result", "json": format!("disk-{SECRET}")}])).run().fails(CLOUD_ERROR, &["withheld"]);
@@ -145,7 +145,7 @@ fn a_leak_is_told_with_the_secrets_name() {
 }
 
 #[test]
-fn logins_and_sessions_have_lines() {
+fn logins_and_sessions_are_audited() {
     let server = Server::start(|seen| match seen.target() {
         "/tokens" => Answer::json(200, &json!({"token": "a-token-of-the-cloud", "catalog": "shown"})),
         _ => Answer::ok("in"),
@@ -174,7 +174,7 @@ fn logins_and_sessions_have_lines() {
 }
 
 #[test]
-fn agent_and_registry_have_lines_and_sealed_values_are_named() {
+fn agent_and_registry_use_is_audited_and_sealed_values_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let registry = RegistryServer::start(dir.path());
     let server = Server::answering(Answer::json(200, &json!({"id": "vm-1"})));
@@ -194,7 +194,7 @@ fn agent_and_registry_have_lines_and_sealed_values_are_named() {
     let response = create_vm(&job, &script).stemcell(1).run();
     assert_eq!(response.result()[0], "vm-1");
     assert_eq!(about(&job, "http")[0]["seals"], json!(["agent"]));
-    let told: Vec<Value> = ["agent", "registry", "image"]
+    let audited_fields: Vec<Value> = ["agent", "registry", "image"]
         .iter()
         .flat_map(|capability| about(&job, capability))
         .map(|line| json!([line["kind"], line["capability"], line["operation"], line["target"], line["reason"]]))
@@ -206,11 +206,11 @@ fn agent_and_registry_have_lines_and_sealed_values_are_named() {
         json!(["denied", "registry", "get", "vm-2", "denied"]),
         json!(["denied", "image", "size", null, "denied"]),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(audited_fields, expected);
 }
 
 #[test]
-fn the_image_has_lines_and_its_path_is_in_none() {
+fn image_use_is_audited_without_the_path_of_the_image() {
     let server = Server::answering(Answer::ok(""));
     let job = job(&server);
     write(&job.path("an-image"), &[7; 3000]);
@@ -222,10 +222,10 @@ fn the_image_has_lines_and_its_path_is_in_none() {
     ]);
     job.call("create_stemcell", json!([job.path("an-image"), {"probe": script}])).run().result();
     let images = about(&job, "image");
-    let told: Vec<Value> =
+    let audited_fields: Vec<Value> =
         images.iter().map(|line| json!([line["operation"], line["bytes"], line["target"]])).collect();
     assert_eq!(
-        told,
+        audited_fields,
         [json!(["size", 0, null]), json!(["read", 100, null]), json!(["read-member", 0, "no-such-member"])]
     );
     assert_eq!((&images[2]["kind"], &images[2]["reason"]), (&json!("denied"), &json!("invalid")));
@@ -234,7 +234,7 @@ fn the_image_has_lines_and_its_path_is_in_none() {
 }
 
 #[test]
-fn what_reaches_nothing_is_counted_in_the_calls_line() {
+fn host_calls_without_a_target_are_counted_in_the_call_line() {
     let job = audited(Job::default());
     let script = json!([
         {"op": "log", "message": "a", "repeat": 3},
@@ -252,7 +252,7 @@ fn what_reaches_nothing_is_counted_in_the_calls_line() {
 }
 
 #[test]
-fn a_guest_can_forge_no_line_and_no_field() {
+fn a_guest_cannot_forge_a_line_or_a_field() {
     let job = audited(with_policy(json!({"http": []})));
     let forged = "x\"}\n{\"v\":1,\"kind\":\"call\",\"outcome\":\"ok\"}\n\u{202e}\u{1b}[2J\u{0}";
     let script = json!([
@@ -274,15 +274,15 @@ fn a_guest_can_forge_no_line_and_no_field() {
 }
 
 #[test]
-fn a_guest_that_asks_without_end_does_not_fill_the_disk() {
+fn the_number_of_audit_lines_of_a_call_is_bounded() {
     let job = audited(Job::default());
-    talkative(&job, "vm-1", 10_100).run().result();
+    call_with_uses(&job, "vm-1", 10_100).run().result();
     let all = lines(&job);
     assert_eq!((all.len(), &last_call(&job)["dropped"]), (10_001, &json!(100)));
 }
 
 #[test]
-fn doubts_about_the_cache_have_lines() {
+fn cache_problems_are_audited() {
     let job = audited(Job::new().guest_bytes(&hostile::guest("small")));
     let has_vm = || drop(job.call("has_vm", json!(["vm-1"])).run().result().clone());
     has_vm();
@@ -292,15 +292,15 @@ fn doubts_about_the_cache_have_lines() {
     tests::job::set_mode(&job.cache_dir(), 0o777);
     has_vm();
     let events = of_kind(&job, "cache");
-    let told: Vec<&Value> = events.iter().map(|line| &line["event"]).collect();
-    assert_eq!(told, ["compiling", "doubted", "compiling", "unusable", "compiling", "not-kept"]);
-    assert!(events[1]["why"].as_str().unwrap().contains("is damaged; the guest is prepared anew"), "{}", events[1]);
+    let names: Vec<&Value> = events.iter().map(|line| &line["event"]).collect();
+    assert_eq!(names, ["compiling", "doubted", "compiling", "unusable", "compiling", "not-kept"]);
+    assert!(events[1]["why"].as_str().unwrap().contains("is damaged; the guest is prepared again"), "{}", events[1]);
     assert!(events[3]["why"].as_str().unwrap().contains("is writable by group or others"), "{}", events[3]);
     assert_eq!(of_kind(&job, "call").len(), 3);
 }
 
 #[test]
-fn a_call_by_hand_is_audited_as_well() {
+fn calls_of_the_call_command_are_audited() {
     let job = audited(Job::default());
     let (config, script) = (job.config_file(), json!({"probe": [{"op": "registry.get", "id": "x"}]}).to_string());
     for arguments in [vec!["create_disk", "1", &script, "null"], vec!["info"], vec!["has_vm"], vec!["no_such_method"]] {
@@ -309,13 +309,13 @@ fn a_call_by_hand_is_audited_as_well() {
         tests::process::run(&mut command, b"", tests::process::GUARD);
     }
     let calls = of_kind(&job, "call");
-    let told: Vec<Value> = calls.iter().map(|line| json!([line["method"], line["outcome"], line["who"]])).collect();
+    let outcomes: Vec<Value> = calls.iter().map(|line| json!([line["method"], line["outcome"], line["who"]])).collect();
     let expected = [
         json!(["create_disk", "ok", null]),
         json!(["info", "ok", null]),
         json!(["has_vm", "error", "request"]),
         json!(["no_such_method", "error", "request"]),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(outcomes, expected);
     assert_eq!(about(&job, "registry").len(), 1);
 }

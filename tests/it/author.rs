@@ -1,6 +1,6 @@
-//! The path of a guest's author, command by command as the README has it:
+//! The commands that the author of a guest runs, in the order of docs/writing-guests.md:
 //! `wasm-cpi new`, native tests, a build, a job with a policy, calls. The cloud
-//! is the example that the new guest brings along, on this machine.
+//! is the example server of the new guest, on this machine.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use tests::process::{Finished, GUARD, run};
 use tests::{NOT_IMPLEMENTED, dist};
 
-/// With an empty target directory std is built, too.
-const BUILD: Duration = Duration::from_secs(1200);
+/// Long enough to build std as well, if the target directory is empty.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(1200);
 
 const NAME: &str = "my-cloud";
 const TOKEN: &str = "a-token-for-the-host-alone";
 
 #[test]
-fn from_a_new_guest_to_a_vm_in_its_cloud() {
+fn a_new_guest_can_be_built_installed_and_called_as_the_readme_says() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let guest = new(&dir);
     succeed(cargo(&guest).args(["fmt", "--check"]));
@@ -65,8 +65,8 @@ fn an_existing_guest_is_not_overwritten() {
     let guest = new(&dir);
     std::fs::write(guest.join("src/lib.rs"), "mine").unwrap();
     let again = run(Command::new(dist::tool()).args(["new", NAME, "--dir"]).arg(dir.path()), b"", GUARD);
-    let said = String::from_utf8_lossy(&again.stderr);
-    assert!(!again.status.success() && said.contains("exists and is not empty"), "{said}");
+    let stderr = String::from_utf8_lossy(&again.stderr);
+    assert!(!again.status.success() && stderr.contains("exists and is not empty"), "{stderr}");
     assert_eq!(std::fs::read_to_string(guest.join("src/lib.rs")).unwrap(), "mine");
 }
 
@@ -75,12 +75,12 @@ fn new(dir: &TempDir) -> PathBuf {
     dir.path().canonicalize().unwrap().join(NAME)
 }
 
-/// Builds into the guests' target directory: what the SDK depends on is there.
+/// Uses the target directory of the guests, which already has the dependencies of the SDK.
 fn cargo(guest: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(guest);
     for (name, _) in std::env::vars_os() {
-        // Meant for the crate that this test is in.
+        // These variables are for the crate of this test, not for the new guest.
         let text = name.to_string_lossy();
         if text.ends_with("RUSTFLAGS") || text.starts_with("CARGO_MANIFEST_") || text.starts_with("CARGO_PKG_") {
             cargo.env_remove(name);
@@ -96,28 +96,28 @@ fn xtask() -> Command {
     xtask
 }
 
-/// What a command writes to stdout.
+/// Runs a command that must succeed and returns its stdout.
 #[track_caller]
 fn succeed(command: &mut Command) -> String {
-    let Finished { stdout, stderr, status, .. } = run(command, b"", BUILD);
+    let Finished { stdout, stderr, status, .. } = run(command, b"", BUILD_TIMEOUT);
     let stdout = String::from_utf8_lossy(&stdout).into_owned();
     assert!(status.success(), "{command:?}: {status}\n{stdout}{}", String::from_utf8_lossy(&stderr));
     stdout
 }
 
-/// Through the job's own script, with an empty environment.
+/// Calls the script of the job with an empty environment and returns the response.
 #[track_caller]
 fn call(job: &Path, method: &str, arguments: Value) -> Value {
     let context = json!({"director_uuid": "d", "request_id": "cpi-1", "vm": {"stemcell": {"api_version": 2}}});
     let request = json!({"method": method, "arguments": arguments, "context": context, "api_version": 2});
     let cpi = job.join("bin/cpi");
     let finished = run(Command::new(cpi).env_clear().current_dir("/"), request.to_string().as_bytes(), GUARD);
-    let said = [finished.stdout.as_slice(), &finished.stderr].map(String::from_utf8_lossy).concat();
-    assert!(finished.status.success() && !said.contains(TOKEN), "{said}");
-    serde_json::from_slice(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let output = [finished.stdout.as_slice(), &finished.stderr].map(String::from_utf8_lossy).concat();
+    assert!(finished.status.success() && !output.contains(TOKEN), "{output}");
+    serde_json::from_slice(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {output}"))
 }
 
-/// The new guest's example.
+/// The example server of the new guest, as a process.
 struct Cloud {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -136,7 +136,7 @@ impl Cloud {
         Cloud { process, output, endpoint }
     }
 
-    /// All that it showed.
+    /// Stops the process and returns everything that it printed.
     fn stop(&mut self) -> String {
         self.process.kill().unwrap();
         let mut seen = String::new();

@@ -1,4 +1,4 @@
-//! The commands for people: what they print, and how they exit.
+//! The commands for operators and authors: what they print, and their exit codes.
 
 use serde_json::{Value, json};
 use std::process::{Command, Output};
@@ -9,10 +9,11 @@ fn tool(arguments: &[&str]) -> Output {
     Command::new(dist::tool()).args(arguments).env_clear().current_dir("/").output().unwrap()
 }
 
+/// Checks the exit status and that the output contains all texts. Returns the output.
 #[track_caller]
-fn said(output: &Output, good: bool, texts: &[&str]) -> String {
+fn check_output(output: &Output, succeeds: bool, texts: &[&str]) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.success(), good, "{text}");
+    assert_eq!(output.status.success(), succeeds, "{text}");
     for expected in texts {
         assert!(text.contains(expected), "no `{expected}` in: {text}");
     }
@@ -24,12 +25,12 @@ fn config(job: &Job) -> String {
 }
 
 #[test]
-fn check_is_content_with_a_good_job_and_names_what_is_unwise() {
+fn check_accepts_a_valid_job_and_warns_about_risky_settings() {
     let job = Job::default().configure(|config| {
         config["allow_local"] = json!(true);
         config["agent"] = json!({"mbus": "nats://u:a-password@10.0.0.1:4222"});
     });
-    let text = said(
+    let text = check_output(
         &tool(&["check", "--config", &config(&job)]),
         true,
         &["0 problems", "warning: `allow_local`", "warning: `agent.mbus` holds a password"],
@@ -50,41 +51,42 @@ fn check_lists_every_problem_of_every_file() {
         });
     let expected =
         ["memory_mib", "`logg`", "`guest.sha256`", "`http[0].to`", "`http[0].methods`", "`http[0].paths[0]`", "`htp`"];
-    said(&tool(&["check", "--config", &config(&job)]), false, &expected);
+    check_output(&tool(&["check", "--config", &config(&job)]), false, &expected);
 }
 
 #[test]
 fn check_opens_the_certificates_that_the_policy_names() {
     let tls = json!({"tls": {"ca": "nowhere.pem"}});
     let job = Job::default().policy(json!({"version": 1, "http": [with(grant("a", "https://api.cloud.test"), tls)]}));
-    said(&tool(&["check", "--config", &config(&job)]), false, &["grant `a`", "nowhere.pem", "1 problems"]);
+    check_output(&tool(&["check", "--config", &config(&job)]), false, &["grant `a`", "nowhere.pem", "\n1 problem, "]);
 }
 
 #[test]
-fn check_refuses_a_guest_that_is_not_the_pinned_one() {
+fn check_refuses_a_guest_that_differs_from_its_pin() {
     let job = Job::default().configure(|config| config["guest"]["sha256"] = json!("0".repeat(64)));
-    said(&tool(&["check", "--config", &config(&job)]), false, &["change the pin"]);
+    check_output(&tool(&["check", "--config", &config(&job)]), false, &["change the pin"]);
 }
 
 #[test]
-fn inspect_prints_the_pin_the_needs_and_what_is_granted() {
+fn inspect_prints_the_pin_the_needs_and_the_grants() {
     let probe = dist::probe();
     let probe = probe.to_str().unwrap();
-    let text = said(&tool(&["inspect", probe]), true, &["probe 0.1.0", "\"sha256\": \"", "create_vm", "needs     {"]);
+    let text =
+        check_output(&tool(&["inspect", probe]), true, &["probe 0.1.0", "\"sha256\": \"", "create_vm", "needs     {"]);
     assert!(!text.contains("granted"), "{text}");
     let job = Job::default().policy(json!({"version": 1, "http": [grant("mine", "https://api.cloud.test")]}));
-    said(&tool(&["inspect", probe, "--config", &config(&job)]), true, &["granted   any (*): by mine"]);
+    check_output(&tool(&["inspect", probe, "--config", &config(&job)]), true, &["granted   any (*): by mine"]);
     let output = tool(&["inspect", probe, "--json"]);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&found["name"], found["methods"].as_array().unwrap().len()), (&json!("probe"), 21));
 }
 
 #[test]
-fn inspect_refuses_what_is_no_component() {
+fn inspect_refuses_a_file_that_is_not_a_component() {
     let directory = Job::default();
     let file = directory.path("not.wasm");
     job::write(&file, b"(component)");
-    said(&tool(&["inspect", file.to_str().unwrap()]), false, &["config: guest", "is WebAssembly text"]);
+    check_output(&tool(&["inspect", file.to_str().unwrap()]), false, &["config: guest", "is WebAssembly text"]);
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn call_shows_requests_host_calls_result_and_usage() {
     let server = Server::answering(Answer::ok("hello"));
     let job = tests::cloud::job(json!([server.grant("mine")]));
     let script = json!({"probe": [{"op": "http", "url": server.url("/x")}, {"op": "random", "count": 5}]});
-    said(
+    check_output(
         &tool(&["call", "create_disk", "10", &script.to_string(), "--config", &config(&job)]),
         true,
         &[
@@ -106,23 +108,46 @@ fn call_shows_requests_host_calls_result_and_usage() {
 }
 
 #[test]
-fn call_shows_errors_without_what_moves_the_cursor() {
-    let job = Job::default();
-    let script = json!({"probe": [{"op": "error", "kind": "cloud", "message": "no\u{1b}[2Jroom"}]});
-    let output = tool(&["call", "create_disk", "10", &script.to_string(), "--config", &config(&job)]);
-    said(&output, false, &["error    Bosh::Clouds::CloudError: no\\u{1b}[2Jroom"]);
+fn explain_prints_meaning_and_remedy_of_a_code() {
+    let parts = ["header-impostor (HTTP requests)\n", "\nmeaning: The request sets a header", "\nremedy:  "];
+    check_output(&tool(&["explain", "header-impostor"]), true, &parts);
+    check_output(&tool(&["explain", "[header-impostor]"]), true, &parts);
+    check_output(&tool(&["explain", "header-imposter"]), false, &["is not a code", "header-impostor"]);
+    check_output(&tool(&["explain"]), true, &["HTTP requests\n", "\n  header-impostor  ", "\n  grant-host "]);
 }
 
 #[test]
-fn call_refuses_what_the_contract_does_not_have() {
+fn call_shows_the_codes_of_refusals() {
     let job = Job::default();
-    said(
+    let script = json!({"probe": [{"op": "http", "url": "https://a.test/"}, {"op": "registry.get", "id": "vm-2"}]});
+    let output = tool(&["call", "create_disk", "10", &script.to_string(), "--config", &config(&job)]);
+    check_output(
+        &output,
+        true,
+        &[" denied(undeclared) [grant-host] (", "host     registry.get denied [registry-ids] ("],
+    );
+    let output = tool(&["call", "has_vm", "vm-1", "vm-2", "--config", &config(&job)]);
+    check_output(&output, false, &["request: `has_vm` got 2 arguments", " [arity]\n"]);
+}
+
+#[test]
+fn call_escapes_control_characters_in_errors() {
+    let job = Job::default();
+    let script = json!({"probe": [{"op": "error", "kind": "cloud", "message": "no\u{1b}[2Jroom"}]});
+    let output = tool(&["call", "create_disk", "10", &script.to_string(), "--config", &config(&job)]);
+    check_output(&output, false, &["error    Bosh::Clouds::CloudError: no\\u{1b}[2Jroom"]);
+}
+
+#[test]
+fn call_refuses_unknown_and_unimplemented_methods() {
+    let job = Job::default();
+    check_output(
         &tool(&["call", "create_universe", "--config", &config(&job)]),
         false,
         &["request: the contract has no method"],
     );
     let job = Job::new().guest_bytes(&tests::hostile::guest("small"));
-    let text = said(
+    let text = check_output(
         &tool(&["call", "delete_vm", "vm-1", "--config", &config(&job)]),
         false,
         &["error    Bosh::Clouds::NotImplemented: guest: hostile 1.0.0 does not implement delete_vm"],

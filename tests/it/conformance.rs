@@ -1,9 +1,9 @@
 //! The conformance table, `tests/cases/conformance.json`: method x API version
-//! x outcome, each row executed for the Director and for the CLI.
-//! `tests/CONFORMANCE.md` is that table for readers; `UPDATE_EXPECT=1` rewrites it.
+//! x outcome. Each row is executed as the Director and as the CLI.
+//! `tests/CONFORMANCE.md` shows that table to readers; `UPDATE_EXPECT=1` rewrites it.
 //!
-//! In the table, `*` at either end of a string stands for any text there, and
-//! `$name` for a value that is made here.
+//! In the table, `*` at the start or the end of a string stands for any text, and
+//! `$name` for a value that this module generates.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use tests::{Call, Job, dist, job, probe};
 
 const TABLE: &str = include_str!("../cases/conformance.json");
 
-/// All that a Director may call, and what it no longer does.
+/// All methods that a Director may call, including those that it no longer calls.
 const METHODS: [&str; 25] = [
     "info",
     "create_stemcell",
@@ -51,25 +51,25 @@ fn rows(part: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_row_comes_out_as_the_table_says_for_the_director() {
+fn every_row_has_the_outcome_of_the_table_for_the_director() {
     check_rows("director", |job| job);
 }
 
 #[test]
-fn every_row_comes_out_the_same_through_the_job_of_the_release() {
+fn every_row_has_the_same_outcome_with_the_rendered_job() {
     check_rows("director", Job::released);
     check_rows("cli", Job::released);
 }
 
 #[test]
-fn every_row_comes_out_as_the_table_says_for_the_cli() {
+fn every_row_has_the_outcome_of_the_table_for_the_cli() {
     check_rows("cli", |job| job);
 }
 
-fn check_rows(caller: &str, changed: fn(Job) -> Job) {
-    let plain = changed(Job::default());
+fn check_rows(caller: &str, install: fn(Job) -> Job) {
+    let plain = install(Job::default());
     let registry = Registry::start();
-    let with_registry = changed(Job::default().configure(|config| config["registry"] = registry.section()));
+    let with_registry = install(Job::default().configure(|config| config["registry"] = registry.section()));
     let image = plain.path("image");
     job::write(&image, b"the image of a stemcell");
     let mut wrong = Vec::new();
@@ -78,7 +78,7 @@ fn check_rows(caller: &str, changed: fn(Job) -> Job) {
             registry.clear();
             registry.put("vm-1", &json!({"agent_id": "agent-1", "disks": {"system": "/dev/sda", "persistent": {}}}));
             let capped = row.get("api_cap").map(|cap| {
-                changed(Job::default().configure(|config| config["debug"] = json!({"cpi": {"api_version": cap}})))
+                install(Job::default().configure(|config| config["debug"] = json!({"cpi": {"api_version": cap}})))
             });
             let job = match (&capped, row["registry"] == true) {
                 (Some(capped), _) => capped,
@@ -122,11 +122,12 @@ fn the_table_has_every_method_in_every_version() {
 }
 
 #[test]
-fn every_kind_of_a_guests_error_has_its_type_and_its_retry() {
+fn every_error_kind_of_a_guest_has_the_type_and_the_retry_flag_of_the_table() {
     let job = Job::default();
     for row in rows("errors") {
         for retry in [false, true] {
-            let script = json!([{"op": "error", "kind": row["kind"], "message": "what went wrong", "retry": retry}]);
+            let script =
+                json!([{"op": "error", "kind": row["kind"], "message": "what went wrong", "ok_to_retry": retry}]);
             let response = job.script(script).run();
             let expected = json!({
                 "type": row["type"], "message": "what went wrong", "ok_to_retry": retry && row["carries_retry"] == true,
@@ -137,7 +138,7 @@ fn every_kind_of_a_guests_error_has_its_type_and_its_retry() {
 }
 
 #[test]
-fn every_kind_of_error_in_the_wit_is_in_the_table() {
+fn every_error_kind_of_the_wit_is_in_the_table() {
     let wit = std::fs::read_to_string(dist::root().join("wit/types.wit")).unwrap();
     let (_, rest) = wit.split_once("variant error-kind {").unwrap();
     let (body, _) = rest.split_once("\n    }").unwrap();
@@ -149,9 +150,9 @@ fn every_kind_of_error_in_the_wit_is_in_the_table() {
 }
 
 #[test]
-fn a_guests_error_without_a_message_gets_one() {
+fn an_error_of_a_guest_without_a_message_gets_one() {
     let response = Job::default().script(json!([{"op": "error", "kind": "cloud", "message": ""}])).run();
-    response.fails(tests::CLOUD_ERROR, &["create_disk failed without saying why"]);
+    response.fails(tests::CLOUD_ERROR, &["create_disk failed without a message"]);
 }
 
 #[test]
@@ -162,8 +163,8 @@ fn a_method_that_the_guest_does_not_list_is_not_implemented() {
 }
 
 #[test]
-fn the_tool_answers_like_the_hot_binary() {
-    let (hot, tool) = (Job::default(), Job::default().through_the_tool());
+fn the_tool_returns_the_same_responses_as_the_hot_binary() {
+    let (hot, tool) = (Job::default(), Job::default().with_tool());
     for (method, arguments) in
         [("info", json!([])), ("has_vm", json!(["vm-1"])), ("has_vm", json!([])), ("ping", json!([]))]
     {
@@ -172,7 +173,7 @@ fn the_tool_answers_like_the_hot_binary() {
 }
 
 #[test]
-fn what_the_director_and_the_cli_send_reaches_the_guest() {
+fn the_guest_sees_the_context_that_the_director_and_the_cli_send() {
     let job = Job::default();
     let seen = |call: Call<'_>| probe::outcomes(call.run().result())[0]["ok"].clone();
     let script = json!([{"op": "call"}]);
@@ -190,14 +191,17 @@ fn what_the_director_and_the_cli_send_reaches_the_guest() {
 }
 
 #[test]
-fn the_table_for_readers_is_this_table() {
+fn conformance_md_shows_the_current_table() {
     let path = dist::root().join("tests/CONFORMANCE.md");
     let rendered = rendered();
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&path, &rendered).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, rendered, "run the tests with UPDATE_EXPECT=1 and look at the difference");
+    assert_eq!(
+        written, rendered,
+        "tests/CONFORMANCE.md is outdated: run the command that it names, and review the difference"
+    );
 }
 
 fn callers(row: &Value) -> Vec<String> {
@@ -206,7 +210,7 @@ fn callers(row: &Value) -> Vec<String> {
     callers.iter().map(|caller| caller.as_str().unwrap().to_owned()).collect()
 }
 
-/// The value with `$name`s replaced.
+/// Returns the value with every `$name` replaced.
 fn filled(value: &Value, image: &str) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| filled(item, image)).collect(),
@@ -227,7 +231,7 @@ fn filled(value: &Value, image: &str) -> Value {
     }
 }
 
-/// As a Director sends them, with keys that came after the documents.
+/// Networks as a Director sends them, with keys that the documentation does not list yet.
 fn networks() -> Value {
     json!({
         "m": {"type": "manual", "ip": "10.0.0.6", "prefix": "32", "netmask": "255.255.255.0", "gateway": "10.0.0.1",
@@ -295,12 +299,13 @@ fn rendered() -> String {
 const INTRODUCTION: &str = "\
 # Conformance
 
-Rendered from `tests/cases/conformance.json`; every row is executed for every
-version and caller that it names, with the guest `probe` behind it.
-`UPDATE_EXPECT=1 cargo test -p tests` writes this file. `…` stands for any text,
-and names with `$` for values that `tests/it/conformance.rs` makes: a file, the
-networks that a Director sends and the same with the addresses that the cloud
-chose, and the ID of a disk with a hint of several fields.
+This file is generated from `tests/cases/conformance.json` by
+`UPDATE_EXPECT=1 cargo xtask test --only it -- conformance_md_shows_the_current_table`.
+The tests execute every row with the guest `probe`, for every version and caller that
+the row names. `…` stands for any text. Names with `$` stand for values that
+`tests/it/conformance.rs` generates: `$image` is the path of a file, `$networks` are
+networks as a Director sends them, `$created_networks` are the same with the addresses
+that the cloud chose, and `$hint` is the ID of a disk whose hint has several fields.
 
 | method | arguments | api_version | callers | outcome | |
 |---|---|---|---|---|---|

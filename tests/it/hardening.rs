@@ -1,9 +1,9 @@
-//! The walls around a call: what native code in a locked-down process gets, what
-//! an operator hears of them, and what a running call looks like from outside.
+//! Hardening: what lock-down refuses to native code in the process of a call, what
+//! operators learn about the level reached, and the kernel's view of a running call.
 
-mod attempts;
-mod demands;
-mod living;
+mod levels;
+mod native_code;
+mod process_state;
 
 use serde_json::json;
 use tests::Job;

@@ -1,14 +1,14 @@
-//! Requests of a guest: what arrives at the server, what comes back, and the
-//! limits on both.
+//! HTTP requests of a guest: what arrives at the server, what the guest gets back, and
+//! the limits on both.
 
-mod changes;
+mod broken_servers;
 mod denials;
-mod heads;
+mod headers;
 mod hints;
 mod images;
-mod peers;
-mod trust;
-mod ways;
+mod policy_changes;
+mod routes;
+mod tls;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -21,21 +21,21 @@ fn limited(server: &Server, limits: Value) -> Job {
     job(json!([server.grant("api")])).limits(limits)
 }
 
-/// Reached this limit, which is named together with what to do.
+/// Checks that the request reached this limit, and that the message names it and says what to do.
 #[track_caller]
-fn reached(outcome: &Value, limit: &str, sent: bool) {
+fn check_reached(outcome: &Value, limit: &str, sent: bool) {
     assert_eq!(outcome["error"]["limit"], limit, "{outcome}");
     failed(outcome, "limit", sent, &[&format!("`{limit}` ("), &format!("raise `limits.{limit}` in the CPI's config")]);
 }
 
-/// Took too long by this limit, which is named together with what to do.
+/// Checks that the request timed out because of this limit, and that the message names it.
 #[track_caller]
-fn too_slow(outcome: &Value, limit: &str, sent: bool) {
+fn check_timed_out(outcome: &Value, limit: &str, sent: bool) {
     failed(outcome, "timeout", sent, &["iaas: ", &format!("`limits.{limit}`")]);
 }
 
 #[test]
-fn an_allowed_request_arrives_as_it_was_written_and_its_answer_comes_back() {
+fn an_allowed_request_arrives_in_canonical_form_and_its_response_is_returned() {
     let server = Server::start(|_| {
         Answer::new(207, &b"{\"a\": [1]}"[..]).header("X-Twice", "1").header("X-TWICE", "2").header("ETag", "\"e\"")
     });
@@ -68,7 +68,7 @@ fn an_allowed_request_arrives_as_it_was_written_and_its_answer_comes_back() {
 }
 
 #[test]
-fn every_method_is_sent_as_asked_and_bodies_of_all_kinds_come_through() {
+fn all_methods_and_all_forms_of_response_bodies_are_supported() {
     let server = Server::start(|seen| match seen.target() {
         "/none" => Answer::bytes("HTTP/1.1 204 No Content\r\n\r\n"),
         "/chunked" => {
@@ -107,7 +107,7 @@ fn every_method_is_sent_as_asked_and_bodies_of_all_kinds_come_through() {
 }
 
 #[test]
-fn http_requests_counts_those_that_were_refused_too() {
+fn http_requests_counts_refused_requests_as_well() {
     let server = Server::answering(Answer::ok(""));
     let script = json!([
         {"op": "http", "url": "ftp://127.0.0.1/"},
@@ -115,24 +115,24 @@ fn http_requests_counts_those_that_were_refused_too() {
         {"op": "session", "name": "any"},
     ]);
     let outcomes = outcomes(&limited(&server, json!({"http_requests": 3})), &script);
-    reached(&outcomes[1], "http_requests", false);
+    check_reached(&outcomes[1], "http_requests", false);
     assert_eq!(outcomes[1]["times"], 3);
-    reached(&outcomes[2], "http_requests", false);
+    check_reached(&outcomes[2], "http_requests", false);
     assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
-fn http_request_mib_bounds_what_is_sent() {
+fn http_request_mib_bounds_the_body_that_is_sent() {
     let server = Server::answering(Answer::ok(""));
     let send = |bytes: usize| json!({"op": "http", "method": "PUT", "url": server.url("/"), "body": "x".repeat(bytes)});
     let outcomes = limited(&server, json!({"http_request_mib": 1})).probe(json!([send(1 << 20), send((1 << 20) + 1)]));
     answered(&outcomes[0], 200);
-    reached(&outcomes[1], "http_request_mib", false);
+    check_reached(&outcomes[1], "http_request_mib", false);
     assert_eq!(server.request().length, 1 << 20);
 }
 
 #[test]
-fn http_response_mib_bounds_what_is_received() {
+fn http_response_mib_bounds_the_body_that_is_received() {
     let mib = vec![b'x'; 1 << 20];
     let chunk = [b"10000\r\n", vec![b'x'; 0x10000].as_slice(), b"\r\n"].concat();
     for (name, answer, fits) in [
@@ -153,7 +153,7 @@ fn http_response_mib_bounds_what_is_received() {
         let outcome = &tests::probe::outcomes_in(response.message())[0];
         match fits {
             true => assert_eq!(answered(outcome, 200)["bytes"], 1 << 20, "{name}"),
-            false => reached(outcome, "http_response_mib", true),
+            false => check_reached(outcome, "http_response_mib", true),
         }
     }
 }
@@ -168,35 +168,35 @@ fn http_total_mib_bounds_the_sum_of_all_bodies() {
     let outcomes = limited(&server, limits).probe(json!([put, take, take, put, get(&server.url("/"))]));
     answered(&outcomes[0], 200);
     answered(&outcomes[1], 200);
-    reached(&outcomes[2], "http_total_mib", true);
-    reached(&outcomes[3], "http_total_mib", false);
-    reached(&outcomes[4], "http_total_mib", true);
+    check_reached(&outcomes[2], "http_total_mib", true);
+    check_reached(&outcomes[3], "http_total_mib", false);
+    check_reached(&outcomes[4], "http_total_mib", true);
     assert_eq!(server.requests().len(), 4);
 }
 
 #[test]
-fn http_headers_bounds_their_number_both_ways() {
+fn http_headers_bounds_the_number_of_headers_in_both_directions() {
     let server = Server::start(|seen| {
         let count: usize = seen.target()[1..].parse().unwrap_or(0);
         (0..count).fold(Answer::ok(""), |answer, index| answer.header(&format!("x-{index}"), "v"))
     });
     let headers = |count: usize| (0..count).map(|index| json!([format!("x-{index}"), "v"])).collect::<Vec<_>>();
     let send = |count: usize| with(get(&server.url("/0")), json!({"headers": headers(count)}));
-    // With `Content-Length`, which the server adds.
+    // The server adds `Content-Length`, which counts as well.
     let receive = |count: usize| get(&server.url(&format!("/{}", count - 1)));
     let script = json!([send(5), receive(5), send(6), receive(6), send(10_000), receive(10_000)]);
     let outcomes = limited(&server, json!({"http_headers": 5})).probe(script);
     answered(&outcomes[0], 200);
     answered(&outcomes[1], 200);
-    reached(&outcomes[2], "http_headers", false);
-    reached(&outcomes[3], "http_headers", true);
-    reached(&outcomes[4], "http_headers", false);
+    check_reached(&outcomes[2], "http_headers", false);
+    check_reached(&outcomes[3], "http_headers", true);
+    check_reached(&outcomes[4], "http_headers", false);
     failed(&outcomes[5], "protocol", true, &["`limits.http_headers`"]);
     assert_eq!(server.requests().len(), 4);
 }
 
 #[test]
-fn header_kib_bounds_their_size_both_ways() {
+fn header_kib_bounds_the_size_of_headers_in_both_directions() {
     let server = Server::start(|seen| match seen.target() {
         "/small" => Answer::ok("").header("x", &"v".repeat(900)),
         "/large" => Answer::ok("").header("x", &"v".repeat(1024)),
@@ -218,11 +218,11 @@ fn header_kib_bounds_their_size_both_ways() {
     let outcomes = limited(&server, json!({"header_kib": 1})).probe(script);
     answered(&outcomes[0], 200);
     answered(&outcomes[1], 200);
-    reached(&outcomes[2], "header_kib", false);
-    reached(&outcomes[3], "header_kib", true);
-    reached(&outcomes[4], "header_kib", true);
+    check_reached(&outcomes[2], "header_kib", false);
+    check_reached(&outcomes[3], "header_kib", true);
+    check_reached(&outcomes[4], "header_kib", true);
     failed(&outcomes[5], "protocol", true, &["`limits.header_kib`"]);
-    reached(&outcomes[6], "header_kib", false);
+    check_reached(&outcomes[6], "header_kib", false);
 }
 
 #[test]
@@ -232,16 +232,16 @@ fn url_bytes_bounds_the_url() {
     let script = json!([get(&url(100)), get(&url(101)), get(&format!("ftp://{}", "p".repeat(1 << 20)))]);
     let outcomes = limited(&server, json!({"url_bytes": 100})).probe(script);
     answered(&outcomes[0], 200);
-    reached(&outcomes[1], "url_bytes", false);
-    reached(&outcomes[2], "url_bytes", false);
+    check_reached(&outcomes[1], "url_bytes", false);
+    check_reached(&outcomes[2], "url_bytes", false);
     assert_eq!(server.connections(), 1);
 }
 
 #[test]
 fn connect_seconds_bounds_connecting_and_the_handshake() {
-    let (address, _waiting) = Server::full();
-    let silent = Server::connected("https", |stream| drop(std::io::Read::read(&mut { stream }, &mut [0; 1])));
-    let mute = Server::connected("https", |mut stream| {
+    let (address, _waiting) = Server::full_backlog();
+    let silent = Server::with_handler("https", |stream| drop(std::io::Read::read(&mut { stream }, &mut [0; 1])));
+    let mute = Server::with_handler("https", |mut stream| {
         let mut hello = [0; 4096];
         while std::io::Read::read(&mut stream, &mut hello).is_ok_and(|count| count > 0) {}
     });
@@ -253,12 +253,12 @@ fn connect_seconds_bounds_connecting_and_the_handshake() {
             failed(outcome, "tls", false, &["during the handshake"]);
             continue;
         }
-        too_slow(outcome, "connect_seconds", false);
+        check_timed_out(outcome, "connect_seconds", false);
     }
 }
 
 #[test]
-fn first_byte_seconds_bounds_the_wait_for_an_answer() {
+fn first_byte_seconds_bounds_the_wait_for_a_response() {
     for answer in [
         Answer::stall(""),
         Answer::stall("HTTP/1.1 200"),
@@ -269,15 +269,15 @@ fn first_byte_seconds_bounds_the_wait_for_an_answer() {
         let job = limited(&server, json!({"first_byte_seconds": 1, "connect_seconds": 1}));
         for request in [get(&server.url("/")), post(&server.url("/"), &json!({"a": 1}))] {
             let response = tests::cloud::call(&job, &json!([request]));
-            too_slow(&tests::probe::outcomes_in(response.message())[0], "first_byte_seconds", true);
+            check_timed_out(&tests::probe::outcomes_in(response.message())[0], "first_byte_seconds", true);
         }
     }
 }
 
 #[test]
-fn idle_seconds_bounds_pauses_in_bodies_both_ways() {
+fn idle_seconds_bounds_pauses_in_bodies_in_both_directions() {
     let large = "x".repeat(8 << 20);
-    let deaf = Server::connected("http", |stream| {
+    let deaf = Server::with_handler("http", |stream| {
         std::thread::sleep(Duration::from_secs(8));
         drop(stream);
     });
@@ -288,12 +288,12 @@ fn idle_seconds_bounds_pauses_in_bodies_both_ways() {
         let job = limited(&server, json!({"idle_seconds": 1}));
         let request = json!({"op": "http", "method": method, "url": server.url("/"), "body": body});
         let response = job.script(json!([request])).run();
-        too_slow(&tests::probe::outcomes(response.result())[0], "idle_seconds", true);
+        check_timed_out(&tests::probe::outcomes(response.result())[0], "idle_seconds", true);
     }
 }
 
 #[test]
-fn a_slow_answer_that_moves_is_waited_for() {
+fn a_slow_response_that_keeps_arriving_is_accepted() {
     let slow = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nlate, though".to_vec();
     let server = Server::answering(Answer::Drip(slow, Duration::from_millis(30)));
     let job = limited(&server, json!({"idle_seconds": 1, "first_byte_seconds": 2}));
@@ -302,7 +302,7 @@ fn a_slow_answer_that_moves_is_waited_for() {
 }
 
 #[test]
-fn a_request_ends_with_its_own_time_or_the_calls() {
+fn a_request_ends_at_its_own_timeout_or_at_the_deadline_of_the_call() {
     let server = Server::start(|seen| match seen.method() {
         "DELETE" => Answer::ok("undone"),
         _ => Answer::Drip([&b"HTTP/1.1 200 OK\r\n\r\n"[..], &[b'x'; 600]].concat(), Duration::from_millis(100)),
@@ -322,12 +322,12 @@ fn a_request_ends_with_its_own_time_or_the_calls() {
     assert_eq!(outcomes[1]["error"]["kind"], "timeout", "{}", outcomes[1]);
     failed(&outcomes[2], "timeout", true, &["`limits.wall_seconds`"]);
     assert_eq!(outcomes[3]["error"]["kind"], "cancelled");
-    // There is time left to clean up, over the network too.
+    // The guest has time left to clean up, including requests.
     assert_eq!(answered(&outcomes[4], 200)["body"], "undone");
 }
 
 #[test]
-fn a_call_that_is_stopped_says_what_may_have_been_changed() {
+fn a_call_that_is_stopped_lists_the_requests_that_may_have_changed_something() {
     let server = Server::start(|seen| match seen.target() {
         "/made?q=hunter2" => Answer::new(201, ""),
         "/refused" => Answer::new(409, ""),
@@ -341,33 +341,33 @@ fn a_call_that_is_stopped_says_what_may_have_been_changed() {
         send("POST", "/made?q=hunter2"), send("POST", "/refused"), send("PUT", "/gateway"), send("POST", "/lost"), send("GET", "/read"),
         {"op": "http", "method": "DELETE", "url": "http://127.0.0.1:1/denied"},
     ]);
-    let told = |path: &str, what: &str| format!("{} {what}", server.url(path));
+    let describe = |path: &str, outcome: &str| format!("{} {outcome}", server.url(path));
     let listed = [
-        format!("POST {}", told("/made", "-> 201")),
-        format!("PUT {}", told("/gateway", "-> 504")),
-        format!("POST {}", told("/lost", "without an answer")),
+        format!("POST {}", describe("/made", "-> 201")),
+        format!("PUT {}", describe("/gateway", "-> 504")),
+        format!("POST {}", describe("/lost", "without an answer")),
     ];
     let job = limited(&server, json!({"cleanup_seconds": 1}));
     let ends = [
         (json!({"op": "trap"}), None),
         (json!({"op": "exit", "code": 1}), None),
-        (send("PATCH", "/silent"), Some(format!("PATCH {}", told("/silent", "without an answer")))),
+        (send("PATCH", "/silent"), Some(format!("PATCH {}", describe("/silent", "without an answer")))),
     ];
-    for (end, on_its_way) in ends {
+    for (end, pending) in ends {
         let mut script = before.as_array().cloned().unwrap();
         script.extend([json!({"op": "log", "message": "stop"}), end, json!({"op": "trap"})]);
         let call = job.script(json!(script));
-        let response = if on_its_way.is_some() { call.signal_at("stop", Signal::TERM) } else { call }.run();
-        let expected = listed.iter().cloned().chain(on_its_way).collect::<Vec<_>>().join(", ");
+        let response = if pending.is_some() { call.signal_at("stop", Signal::TERM) } else { call }.run();
+        let expected = listed.iter().cloned().chain(pending).collect::<Vec<_>>().join(", ");
         response.fails(CLOUD_ERROR, &[&expected]);
-        for not in ["/refused", "/read", "/denied", "hunter2"] {
-            assert!(!response.message().contains(not), "{not} in {}", response.message());
+        for unlisted in ["/refused", "/read", "/denied", "hunter2"] {
+            assert!(!response.message().contains(unlisted), "{unlisted} in {}", response.message());
         }
     }
 }
 
 #[test]
-fn a_request_that_is_under_way_when_the_call_ends_is_given_up_in_time_to_clean_up() {
+fn a_pending_request_is_cancelled_when_the_call_ends_so_that_the_guest_can_clean_up() {
     let server = Server::start(|seen| if seen.method() == "DELETE" { Answer::ok("undone") } else { Answer::stall("") });
     let undo = json!({"op": "http", "method": "DELETE", "url": server.url("/vms/1")});
     let script = json!([

@@ -1,5 +1,5 @@
-//! The image of a `create_stemcell`: which paths are opened, and what a guest
-//! sees of the file.
+//! The image of `create_stemcell`: which paths are opened, and what a guest sees of the
+//! file.
 
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
@@ -21,7 +21,7 @@ fn only_regular_files_are_opened_and_links_are_not_followed() {
     symlink("/etc/passwd", job.path("dir/elsewhere")).unwrap();
     let made = std::process::Command::new("mkfifo").arg(job.path("pipe")).status();
     assert!(made.is_ok_and(|status| status.success()));
-    for (path, said) in [
+    for (path, expected) in [
         (job.path("nothing"), "cannot be opened (No such file"),
         (job.path("no/such/dir"), "cannot be opened (No such file"),
         (job.path("image/below"), "cannot be opened"),
@@ -36,12 +36,12 @@ fn only_regular_files_are_opened_and_links_are_not_followed() {
         ("x\0y".into(), "stemcell image"),
         ("x".repeat(5000).into(), "cannot be opened"),
     ] {
-        create(&job, &path).fails(CPI_ERROR, &["request: stemcell image `", said]);
+        create(&job, &path).fails(CPI_ERROR, &["request: stemcell image `", expected]);
     }
 }
 
 #[test]
-fn a_file_that_this_user_may_not_read_is_refused() {
+fn an_image_that_this_user_may_not_read_is_refused() {
     if !is_root("a file that the caller may not read") {
         return;
     }
@@ -55,7 +55,7 @@ fn a_file_that_this_user_may_not_read_is_refused() {
 }
 
 #[test]
-fn image_dirs_narrow_where_images_may_lie() {
+fn images_outside_of_image_dirs_are_refused() {
     let job = Job::default().configure(|config| config["image_dirs"] = json!(["../images", "/no/such/dir"]));
     for directory in ["images", "images/deep", "images2", "other"] {
         make_dir(&job.path(directory));
@@ -66,12 +66,12 @@ fn image_dirs_narrow_where_images_may_lie() {
         create(&job, &job.path(inside)).result();
     }
     for outside in ["other/image", "images2/image", "images/../other/image", "images/out/image"] {
-        create(&job, &job.path(outside)).fails(CPI_ERROR, &["lies outside of `image_dirs`", "add its directory"]);
+        create(&job, &job.path(outside)).fails(CPI_ERROR, &["is outside of `image_dirs`", "add its directory"]);
     }
 }
 
 #[test]
-fn a_guest_reads_the_file_and_learns_nothing_about_its_place() {
+fn a_guest_can_read_the_image_but_does_not_learn_its_path() {
     let job = Job::default();
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     write(&job.path("image"), &bytes);
@@ -92,7 +92,7 @@ fn a_guest_reads_the_file_and_learns_nothing_about_its_place() {
     let ok = |index: usize| &outcomes[index]["ok"];
     assert_eq!((ok(0), ok(1)), (&json!(3_000_000), &json!(dist::sha256(&bytes))));
     assert_eq!((&ok(2)["bytes"], &ok(3)["bytes"]), (&json!(3), &json!(1)));
-    // At most 1 MiB at a time, whatever is asked for; nothing behind the end.
+    // A read returns at most 1 MiB, and nothing after the end of the file.
     assert!(ok(5)["bytes"] == 1 << 20 || outcomes[5]["error"]["kind"] == "invalid", "{}", outcomes[5]);
     for index in [4, 6] {
         assert!(ok(index)["bytes"] == 0 || outcomes[index]["error"]["kind"] == "invalid", "{}", outcomes[index]);
@@ -100,6 +100,6 @@ fn a_guest_reads_the_file_and_learns_nothing_about_its_place() {
     for index in [7, 8] {
         assert_eq!(outcomes[index]["error"]["kind"], "invalid", "{}", outcomes[index]);
     }
-    let told = Value::from(outcomes[..9].to_vec()).to_string();
-    assert!(!told.contains(&*job.path("").to_string_lossy()), "{told}");
+    let visible = Value::from(outcomes[..9].to_vec()).to_string();
+    assert!(!visible.contains(&*job.path("").to_string_lossy()), "{visible}");
 }

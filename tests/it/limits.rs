@@ -1,43 +1,47 @@
-//! Every limit of the configuration is reached once, by a call that is told
-//! its name and how to raise it.
+//! A test for every limit of the configuration: the error of the call that reaches it
+//! names the limit and says how to raise it.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tests::registry::Registry;
 use tests::{CPI_ERROR, Job, dist, hostile, job, probe};
 
-/// A test for each limit, and a list of those that other modules reach.
-macro_rules! reached {
+/// Defines a test for each limit, and lists the limits that other modules test.
+macro_rules! limit_tests {
     ($(fn $name:ident() $body:block)* elsewhere { $($other:ident: $module:literal,)* }) => {
-        mod is_reached {
+        mod single_limits {
             use super::*;
             $(#[test] fn $name() $body)*
         }
-        const HERE: &[&str] = &[$(stringify!($name),)*];
-        const ELSEWHERE: &[(&str, &str)] = &[$((stringify!($other), $module),)*];
+        const TESTED_HERE: &[&str] = &[$(stringify!($name),)*];
+        const TESTED_ELSEWHERE: &[(&str, &str)] = &[$((stringify!($other), $module),)*];
     };
 }
 
 #[test]
-fn every_limit_has_a_case() {
+fn every_limit_has_a_test() {
     let source = std::fs::read_to_string(dist::root().join("runtime/src/limits.rs")).unwrap();
     let (_, list) = source.split_once("\nlimits! {\n").unwrap();
     let (list, _) = list.split_once("\n}\n").unwrap();
     let entries = list.lines().map(str::trim).filter(|line| !line.starts_with("//"));
     let names: BTreeSet<&str> = entries.filter_map(|line| line.split_once(": ")).map(|(name, _)| name).collect();
-    assert!(names.contains("wall_seconds") && names.len() >= 30, "limits.rs is not read right: {names:?}");
-    let cases: BTreeSet<&str> = HERE.iter().copied().chain(ELSEWHERE.iter().map(|(name, _)| *name)).collect();
-    assert_eq!(names, cases, "a limit without a case, or a case without a limit");
+    assert!(
+        names.contains("wall_seconds") && names.len() >= 30,
+        "the test does not parse limits.rs correctly: {names:?}"
+    );
+    let tested: BTreeSet<&str> =
+        TESTED_HERE.iter().copied().chain(TESTED_ELSEWHERE.iter().map(|(name, _)| *name)).collect();
+    assert_eq!(names, tested, "a limit has no test, or a test has no limit");
 }
 
 #[test]
-fn limits_that_other_modules_reach_are_reached_there() {
-    for (name, module) in ELSEWHERE {
+fn the_limits_listed_for_other_modules_are_tested_there() {
+    for (name, module) in TESTED_ELSEWHERE {
         let directory = dist::root().join("tests/it");
         let parts = std::fs::read_dir(directory.join(module)).into_iter().flatten().flatten().map(|part| part.path());
         let mut files = parts.chain([directory.join(format!("{module}.rs"))]);
-        let reached = files.any(|path| std::fs::read_to_string(path).unwrap_or_default().contains(name));
-        assert!(reached, "the module {module} does not reach {name}");
+        let tested = files.any(|path| std::fs::read_to_string(path).unwrap_or_default().contains(name));
+        assert!(tested, "the module {module} does not test {name}");
     }
 }
 
@@ -45,7 +49,7 @@ fn with(limits: Value) -> Job {
     Job::default().limits(limits)
 }
 
-/// A component made of the probe's code many times over.
+/// Returns a component that contains the code of the probe many times.
 fn many_probes(copies: usize) -> Vec<u8> {
     let probe = std::fs::read(dist::probe()).unwrap();
     let mut component = probe[..8].to_vec();
@@ -53,7 +57,7 @@ fn many_probes(copies: usize) -> Vec<u8> {
     for _ in 0..copies {
         component.extend_from_slice(module);
     }
-    // Needs may be declared once only: rename all of their sections.
+    // A component may declare its needs only once: rename all of these sections.
     let (name, at) = (b"bosh-cpi:needs", 0..component.len().saturating_sub(14));
     for at in at {
         if component[at..].starts_with(name) {
@@ -63,7 +67,7 @@ fn many_probes(copies: usize) -> Vec<u8> {
     component
 }
 
-/// The first section of a component that holds a core module, header included.
+/// Returns the first section of a component that holds a core module, including its header.
 fn core_module_section(component: &[u8]) -> Option<&[u8]> {
     let mut at = 8;
     loop {
@@ -87,7 +91,7 @@ fn core_module_section(component: &[u8]) -> Option<&[u8]> {
     }
 }
 
-reached! {
+limit_tests! {
     fn wall_seconds() {
         let response = with(json!({"wall_seconds": 1})).script(json!([{"op": "clock.sleep", "ms": 60_000, "on_cancel": []}])).run();
         response.reaches("wall_seconds").fails(tests::CLOUD_ERROR, &["`wall_seconds` (1)"]);
@@ -142,7 +146,7 @@ reached! {
         let job = with(json!({"request_mib": 1}));
         let call = |bytes: usize| job.call("create_disk", json!([1, {"padding": "x".repeat(bytes)}, null])).run();
         call(900 << 10).result();
-        // The caller is to send less, rather than the operator to allow more.
+        // This is an error of the request, since the caller can send less.
         call(1 << 20).fails(CPI_ERROR, &["request: ", "`request_mib` (1)", "raise `limits.request_mib` in the CPI's config"]);
     }
 
@@ -158,7 +162,7 @@ reached! {
             let job = with(json!({"result_depth": limit}));
             job.call("create_network", json!([{"type": "manual", "cloud_properties": {"probe": script}}])).run()
         };
-        // Within the result's array and the object that the probe answers.
+        // The array of the result and the object of the probe add two levels.
         network(90, 88).result();
         network(90, 89).reaches("result_depth");
         network(10, 9).reaches("result_depth");
@@ -187,7 +191,7 @@ reached! {
         let response = with(json!({"log_lines": 3})).script(json!([{"op": "log", "message": "m", "repeat": 10}])).run();
         let lines: Vec<&str> = response.stderr.lines().collect();
         assert_eq!(lines[..3], ["cpi-123456 probe info: m"; 3]);
-        assert_eq!(lines[3..], ["cpi-123456 wasm-cpi warn: 7 lines of probe dropped: `limits.log_lines` is reached"]);
+        assert_eq!(lines[3..], ["cpi-123456 wasm-cpi warn: 7 log lines of probe were dropped, because `limits.log_lines` is reached"]);
         assert_eq!(probe::outcomes(response.result())[0]["times"], 10);
     }
 
@@ -203,7 +207,7 @@ reached! {
         response.result();
         let lines: Vec<&str> = response.stderr.lines().collect();
         assert_eq!(lines.len(), 4);
-        assert!(lines[3].contains("6 lines of probe dropped: `limits.log_kib` is reached"), "{}", lines[3]);
+        assert!(lines[3].contains("6 log lines of probe were dropped, because `limits.log_kib` is reached"), "{}", lines[3]);
     }
 
     fn registry_kib() {
@@ -232,7 +236,7 @@ reached! {
 }
 
 #[test]
-fn a_guest_stays_within_limits_that_are_wide_enough() {
+fn a_guest_that_stays_within_its_limits_succeeds() {
     let job = with(json!({"memory_mib": 64, "host_calls": 200, "handles": 50}));
     let outcomes = job
         .probe(json!([{"op": "grow", "mib": 40}, {"op": "clock.now", "repeat": 100}, {"op": "wasi.sleep", "ms": 1}]));
@@ -240,26 +244,26 @@ fn a_guest_stays_within_limits_that_are_wide_enough() {
 }
 
 #[test]
-fn signals_that_were_blocked_or_ignored_before_do_not_keep_a_guest_running() {
-    for (way, operation, limit) in [
+fn limits_work_although_the_caller_blocked_or_ignored_signals() {
+    for (option, operation, limit) in [
         ("--block-signal=VTALRM", json!({"op": "loop"}), "cpu_seconds"),
         ("--ignore-signal=VTALRM", json!({"op": "loop"}), "cpu_seconds"),
         ("--block-signal=SEGV,ILL,BUS,FPE", json!({"op": "recurse"}), "stack_kib"),
     ] {
-        let job = with(json!({"cpu_seconds": 1, "cleanup_seconds": 1})).started_by(&format!("env {way}"));
+        let job = with(json!({"cpu_seconds": 1, "cleanup_seconds": 1})).with_launcher(&format!("env {option}"));
         job.script(json!([operation])).run().reaches(limit);
     }
 }
 
 #[test]
-fn waiting_is_no_cpu_time() {
+fn waiting_does_not_count_as_cpu_time() {
     let outcomes = with(json!({"cpu_seconds": 1}))
         .probe(json!([{"op": "clock.sleep", "ms": 1300}, {"op": "wasi.sleep", "ms": 1}]));
     assert_eq!(outcomes[0]["ok"], Value::Null);
 }
 
 #[test]
-fn the_wall_clock_of_other_methods_is_not_the_stemcells() {
+fn wall_seconds_does_not_apply_to_create_stemcell() {
     let job = with(json!({"wall_seconds": 1, "cleanup_seconds": 1}));
     job::write(&job.path("image"), b"image");
     let properties = json!({"probe": [{"op": "clock.sleep", "ms": 1300}]});
@@ -268,7 +272,7 @@ fn the_wall_clock_of_other_methods_is_not_the_stemcells() {
 }
 
 #[test]
-fn a_memory_that_is_too_large_from_the_start_is_refused() {
+fn a_guest_whose_initial_memory_exceeds_the_limit_is_refused() {
     let job = Job::new().guest_bytes(&hostile::guest("large-memory")).limits(json!({"memory_mib": 64}));
     job.call("info", json!([]))
         .run()

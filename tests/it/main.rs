@@ -1,30 +1,31 @@
 //! Black-box tests of the built binaries, one module per subject.
 
-mod afflicted;
+mod aa_slowest_test;
 mod agent;
 mod archives;
 mod audit;
 mod author;
+mod cancellation;
+mod codes;
 mod commands;
 mod configs;
 mod conformance;
-mod describes;
-mod endings;
+mod descriptions;
+mod guest_cache;
 mod hardening;
 mod http;
 mod images;
+mod inspect_diff;
 mod limits;
-mod newer;
 mod openstack;
 mod pins;
-mod prepared;
 mod promises;
 mod registry;
 mod release;
 mod requests;
 mod rows;
 mod secrets;
-mod shipped;
+mod shipped_programs;
 mod signatures;
 mod startup;
 mod traps;

@@ -1,5 +1,5 @@
-//! The pin: what is compiled and run is what was hashed, whatever happens to the
-//! guest's file before, meanwhile and after.
+//! The pin: the runtime compiles and runs exactly the bytes that it hashed, whatever
+//! happens to the guest's file before, during and after a call.
 
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -17,14 +17,14 @@ fn has_vm(job: &Job) -> Response {
     job.call("has_vm", json!(["vm-1"])).run()
 }
 
-/// Has every VM.
+/// The guest that is pinned. Its `has_vm` returns true.
 fn pinned() -> Vec<u8> {
     hostile::guest("small")
 }
 
-/// The same but for one byte: it has no VM.
+/// A guest that differs in one byte. Its `has_vm` returns false.
 fn other() -> Vec<u8> {
-    let other = hostile::other();
+    let other = hostile::small_without_vm();
     assert_eq!(other.len(), pinned().len());
     other
 }
@@ -39,7 +39,8 @@ fn manifest(job: &Job) -> PathBuf {
     found.remove(0)
 }
 
-/// Its size and all of its times that a process can set are those of `of`.
+/// Gives the file the times of the original, as far as a process can set them. The size must be
+/// equal.
 fn disguise(path: &Path, of: &fs::Metadata) {
     let times = fs::FileTimes::new().set_modified(of.modified().unwrap()).set_accessed(of.accessed().unwrap());
     File::options().write(true).open(path).unwrap().set_times(times).unwrap();
@@ -49,7 +50,7 @@ fn disguise(path: &Path, of: &fs::Metadata) {
 
 const REFUSED: [&str; 2] = ["guest.wasm: its sha256 is ", "but `guest.sha256` pins "];
 
-/// A prepared guest, and no compiler.
+/// A job whose guest is prepared, and whose compiler is removed.
 fn without_compiler() -> Job {
     let job = job().own_binaries(true);
     assert_eq!(has_vm(&job).stderr, "");
@@ -58,7 +59,7 @@ fn without_compiler() -> Job {
 }
 
 #[test]
-fn a_guest_that_was_touched_is_hashed_again_and_not_compiled() {
+fn a_rewritten_guest_with_the_same_bytes_is_hashed_again_but_not_compiled() {
     let job = without_compiler();
     let guest = job.path("guest.wasm");
     let bytes = fs::read(&guest).unwrap();
@@ -68,11 +69,11 @@ fn a_guest_that_was_touched_is_hashed_again_and_not_compiled() {
         let response = has_vm(&job);
         assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
     }
-    assert_ne!(fs::read(manifest(&job)).unwrap(), before, "the new stamp is remembered");
+    assert_ne!(fs::read(manifest(&job)).unwrap(), before, "the new stamp must be stored");
 }
 
 #[test]
-fn a_guest_that_is_gone_is_refused_although_it_is_prepared() {
+fn a_missing_guest_is_refused_although_it_is_prepared() {
     let job = without_compiler();
     fs::remove_file(job.path("guest.wasm")).unwrap();
     for response in [info(&job), has_vm(&job)] {
@@ -81,16 +82,16 @@ fn a_guest_that_is_gone_is_refused_although_it_is_prepared() {
 }
 
 #[test]
-fn the_other_guest_would_answer_otherwise() {
+fn the_pinned_guest_and_the_other_guest_return_different_results() {
     assert_eq!(*has_vm(&Job::new().guest_bytes(&other())).result(), false);
     assert_eq!(*has_vm(&job()).result(), true);
 }
 
-/// Each way to put another file into the place of a prepared guest.
+/// Each row is a method to replace the file of a prepared guest.
 #[test]
-fn a_file_of_the_same_size_and_time_is_told_from_the_pinned_one() {
+fn a_replaced_guest_is_refused_even_if_its_size_and_times_are_equal() {
     type Replace = fn(&Job, &Path);
-    let ways: [(&str, Replace); 5] = [
+    let methods: [(&str, Replace); 5] = [
         ("written over", |_, guest| write(guest, &other())),
         ("one byte of it", |_, guest| {
             use std::os::unix::fs::FileExt;
@@ -112,21 +113,21 @@ fn a_file_of_the_same_size_and_time_is_told_from_the_pinned_one() {
             symlink(job.path("new.wasm"), guest).unwrap();
         }),
     ];
-    for (way, replace) in ways {
+    for (method, replace) in methods {
         let job = without_compiler();
         let guest = job.path("guest.wasm");
         let before = fs::metadata(&guest).unwrap();
         replace(&job, &guest);
         disguise(&guest, &before);
         for response in [info(&job), has_vm(&job)] {
-            assert!(response.json["error"].is_object(), "{way}: {}", response.json);
+            assert!(response.json["error"].is_object(), "{method}: {}", response.json);
             response.fails(CPI_ERROR, &REFUSED);
         }
     }
 }
 
 #[test]
-fn every_part_of_the_stamp_counts() {
+fn the_guest_is_hashed_again_if_any_part_of_the_stamp_differs() {
     let job = without_compiler();
     let right = fs::read(manifest(&job)).unwrap();
     let stamp: Value = serde_json::from_slice::<Value>(&right).unwrap()["stamp"].clone();
@@ -141,17 +142,17 @@ fn every_part_of_the_stamp_counts() {
         let mut changed: Value = serde_json::from_slice(&right).unwrap();
         changed["stamp"][part] = json!(stamp[part].as_i64().unwrap() + 1);
         write(&manifest(&job), changed.to_string().as_bytes());
-        // It is hashed again, which tells that it is still the pinned one.
+        // The file is hashed again, and it is still the pinned one.
         let response = has_vm(&job);
         assert_eq!((response.result(), response.stderr.as_str()), (&json!(true), ""));
-        assert_eq!(fs::read(manifest(&job)).unwrap(), right, "{part} was not looked at");
+        assert_eq!(fs::read(manifest(&job)).unwrap(), right, "{part} was not compared");
     }
 }
 
-/// Nobody can forge the time of a file's change, but clocks are coarse. Were the
-/// stamp deceived, the code that runs is still that of the pinned bytes.
+/// A process cannot set the change time of a file, but clocks are coarse. Even if a stamp is
+/// wrong, the code that runs is compiled from the pinned bytes.
 #[test]
-fn a_deceived_stamp_runs_what_was_pinned_all_the_same() {
+fn a_wrong_stamp_still_runs_the_pinned_guest() {
     let job = without_compiler();
     let guest = job.path("guest.wasm");
     write(&guest, &other());
@@ -165,18 +166,18 @@ fn a_deceived_stamp_runs_what_was_pinned_all_the_same() {
         "ctime_ns": changed,
     });
     let manifest = manifest(&job);
-    // A stamp counts only if it is older than its manifest, and clocks of file systems tick slowly.
-    let kept = (0..1000).any(|_| {
+    // A stamp is used only if it is older than its manifest, and clocks of file systems are coarse.
+    let is_newer = (0..1000).any(|_| {
         write(&manifest, forged.to_string().as_bytes());
         std::thread::sleep(Duration::from_millis(1));
-        fs::metadata(&manifest).is_ok_and(|kept| nanoseconds(kept.mtime(), kept.mtime_nsec()) > changed)
+        fs::metadata(&manifest).is_ok_and(|metadata| nanoseconds(metadata.mtime(), metadata.mtime_nsec()) > changed)
     });
-    assert!(kept, "the clock of this file system stands still");
-    assert_eq!(*has_vm(&job).result(), true, "not the other guest's answer");
+    assert!(is_newer, "the clock of this file system does not advance");
+    assert_eq!(*has_vm(&job).result(), true, "the replaced guest must not run");
 }
 
 #[test]
-fn a_digest_of_less_or_more_than_the_whole_file_is_another() {
+fn a_truncated_or_extended_guest_is_refused() {
     for bytes in [pinned()[..pinned().len() - 1].to_vec(), [pinned().as_slice(), b"\0"].concat(), Vec::new()] {
         let job = job();
         write(&job.path("guest.wasm"), &bytes);

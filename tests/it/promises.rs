@@ -1,15 +1,15 @@
-//! SECURITY.md names the tests that hold its promises, and the fields of the
-//! audit log: they exist.
+//! The tests and the fields of the audit log that SECURITY.md names exist, and its numbers of
+//! checks and limits are right.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use tests::dist;
 
-/// Everything in backquotes that begins with this word.
-fn named(text: &str, kind: &str) -> Vec<String> {
+/// Returns all code spans that start with this prefix, without the prefix.
+fn code_spans(text: &str, prefix: &str) -> Vec<String> {
     let code = text.replace("\\`", "\u{1}");
     let quoted = code.split('`').skip(1).step_by(2);
-    quoted.filter_map(|code| code.strip_prefix(kind)).map(|name| name.replace('\u{1}', "`")).collect()
+    quoted.filter_map(|code| code.strip_prefix(prefix)).map(|name| name.replace('\u{1}', "`")).collect()
 }
 
 fn sources(directory: &Path) -> String {
@@ -27,24 +27,24 @@ fn sources(directory: &Path) -> String {
 }
 
 #[test]
-fn every_test_that_holds_a_promise_exists() {
+fn every_test_that_security_md_names_exists() {
     let root = dist::root();
     let page = fs::read_to_string(root.join("SECURITY.md")).unwrap();
     let corpus = sources(&root.join("tests/attack"));
-    let cases = named(&page, "attack: ");
+    let cases = code_spans(&page, "attack: ");
     assert!(cases.len() > 30, "{cases:?}");
     for case in cases {
         assert!(corpus.contains(&format!("\"{case}\"")), "the corpus has no case `{case}`");
     }
     for (kind, directories) in [("it: ", &["tests/it"][..]), ("unit: ", &["runtime/src", "runtime/policy/src"])] {
-        for test in named(&page, kind) {
+        for test in code_spans(&page, kind) {
             let found = directories.iter().any(|directory| is_test(&root.join(directory), &test));
-            assert!(found, "no test `{test}` is in {directories:?}");
+            assert!(found, "{directories:?} has no test `{test}`");
         }
     }
 }
 
-/// A function with `#[test]` above it in the file of its module, or a module with tests.
+/// Returns true if this is a module with tests, or a function with `#[test]` in the file of its module.
 fn is_test(sources: &Path, test: &str) -> bool {
     let text = |module: &str| fs::read_to_string(sources.join(module.replace("::", "/") + ".rs"));
     if text(test).is_ok_and(|text| text.contains("#[test]")) {
@@ -58,7 +58,26 @@ fn is_test(sources: &Path, test: &str) -> bool {
 }
 
 #[test]
-fn every_field_of_the_audit_log_is_documented() {
+fn security_md_has_the_numbers_of_checks_and_limits() {
+    let root = dist::root();
+    let entries = |file: &str, opening: &str| {
+        let source = fs::read_to_string(root.join(file)).unwrap();
+        let (_, list) = source.split_once(&format!("\n{opening}\n")).unwrap();
+        let list = list.split_once("\n}\n").unwrap().0;
+        let lines = list.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // A line that ends with `{` is the head of an area.
+    let checks = entries("runtime/checks/src/lib.rs", "checks! {");
+    let checks = checks.iter().filter(|line| !line.ends_with(['{', '}'])).flat_map(|line| line.split_whitespace());
+    let limits = entries("runtime/src/limits.rs", "limits! {");
+    let expected = format!("{} checks and {} limits", checks.count(), limits.len());
+    let page = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    assert!(page.contains(&expected), "SECURITY.md does not say `{expected}`");
+}
+
+#[test]
+fn security_md_documents_every_field_of_the_audit_log() {
     let page = fs::read_to_string(dist::root().join("SECURITY.md")).unwrap();
     let missing: Vec<&str> = tests::audit::names().filter(|name| !page.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "SECURITY.md does not name {missing:?}");

@@ -1,7 +1,7 @@
-//! The registry as calls use it: what is written there, whose settings a guest
-//! may touch, and what a registry that fails does to a call.
+//! The registry as calls use it: what they store there, which settings a guest may
+//! read and change, and what happens if the registry fails.
 
-mod failing;
+mod failures;
 mod server;
 
 use serde_json::{Value, json};
@@ -24,13 +24,13 @@ fn job(section: Value) -> Job {
     with_policy(json!({"http": []})).configure(|config| config["registry"] = section)
 }
 
-/// A registry as the Go CLI had it: no auth to read, empty answers, 201 for
-/// what is new.
+/// A registry that behaves like that of the Go CLI: reads need no auth, responses are empty, and
+/// new settings are answered with 201.
 fn go_dialect() -> (Server, Arc<Mutex<BTreeMap<String, String>>>) {
     let stored: Arc<Mutex<BTreeMap<String, String>>> = Arc::default();
-    let kept = Arc::clone(&stored);
+    let storage = Arc::clone(&stored);
     let server = Server::start(move |seen| {
-        let mut kept = kept.lock().unwrap();
+        let mut storage = storage.lock().unwrap();
         let id = seen
             .target()
             .strip_prefix("/instances/")
@@ -41,13 +41,13 @@ fn go_dialect() -> (Server, Arc<Mutex<BTreeMap<String, String>>>) {
             return Answer::new(401, "").header("WWW-Authenticate", "Basic realm=\"Bosh Registry\"");
         }
         match seen.method() {
-            "GET" => match kept.get(&id) {
+            "GET" => match storage.get(&id) {
                 Some(settings) => Answer::json(200, &json!({"settings": settings, "status": "ok"})),
                 None => Answer::json(404, &json!({"settings": "", "status": "not_found"})),
             },
-            "PUT" => Answer::new(if kept.insert(id, seen.text().to_owned()).is_none() { 201 } else { 200 }, ""),
+            "PUT" => Answer::new(if storage.insert(id, seen.text().to_owned()).is_none() { 201 } else { 200 }, ""),
             _ => {
-                kept.remove(&id);
+                storage.remove(&id);
                 Answer::new(200, "")
             }
         }
@@ -55,9 +55,9 @@ fn go_dialect() -> (Server, Arc<Mutex<BTreeMap<String, String>>>) {
     (server, stored)
 }
 
-/// A VM's life in the registry, with versions that need one.
+/// Checks the settings of a VM from its creation to its deletion, with API version 1.
 #[track_caller]
-fn lifecycle(job: &Job, stored: &dyn Fn(&str) -> Option<Value>) {
+fn check_lifecycle(job: &Job, stored: &dyn Fn(&str) -> Option<Value>) {
     let created = create_vm(job, &Value::Null).api_version(1).run();
     let vm = created.result().as_str().unwrap().to_owned();
     let made = stored(&vm).unwrap();
@@ -70,35 +70,35 @@ fn lifecycle(job: &Job, stored: &dyn Fn(&str) -> Option<Value>) {
     assert_eq!(stored(&vm), Some(made));
     call("delete_vm", json!([vm]));
     assert_eq!(stored(&vm), None);
-    // Deleting what is not there is all right, and so is detaching from it.
+    // Deleting settings that do not exist succeeds, and so does detaching.
     call("delete_vm", json!([vm]));
     call("detach_disk", json!([vm, "disk-7"]));
 }
 
 #[test]
-fn a_vm_lives_in_registries_of_both_dialects_with_and_without_tls() {
+fn calls_work_with_both_registry_dialects_and_with_and_without_tls() {
     let dir = tempfile::tempdir().unwrap();
     let server = RegistryServer::start(dir.path());
-    lifecycle(&job(server.section()), &|id| server.get(id));
+    check_lifecycle(&job(server.section()), &|id| server.get(id));
 
     let secure_dir = tempfile::tempdir().unwrap();
     let authority = Authority::new();
     let secure =
         RegistryServer::secure(secure_dir.path(), &authority.issue(&["127.0.0.1"], Validity::Now), &authority.pem());
-    lifecycle(&job(secure.section()), &|id| secure.get(id));
-    // The authority may lie in a file beside the config.
+    check_lifecycle(&job(secure.section()), &|id| secure.get(id));
+    // The authority may be a file in the directory of the config.
     let mut section = secure.section();
     section["ca"] = json!("registry-ca.pem");
     let by_file = job(section);
     tests::job::write(&by_file.path("config/registry-ca.pem"), authority.pem().as_bytes());
-    lifecycle(&by_file, &|id| secure.get(id));
+    check_lifecycle(&by_file, &|id| secure.get(id));
 
     let (go, stored) = go_dialect();
-    // An endpoint without a scheme is http.
+    // An endpoint without a scheme uses http.
     let endpoint = go.address().to_string();
     let get = |id: &str| stored.lock().unwrap().get(id).map(|text| serde_json::from_str(text).unwrap());
-    lifecycle(&job(json!({"endpoint": endpoint, "user": "go", "password": "a go password"})), &get);
-    lifecycle(
+    check_lifecycle(&job(json!({"endpoint": endpoint, "user": "go", "password": "a go password"})), &get);
+    check_lifecycle(
         &job(json!({"endpoint": format!("http://{endpoint}/"), "user": "go", "password": "a go password"})),
         &get,
     );
@@ -106,9 +106,9 @@ fn a_vm_lives_in_registries_of_both_dialects_with_and_without_tls() {
     assert_eq!(put.header("content-type"), Some("application/json"));
 }
 
-/// The outcomes of a script of `attach_disk`, whose VM is `vm-1`.
+/// Runs a script in `attach_disk` of `vm-1` and returns the outcomes.
 #[track_caller]
-fn attached(job: &Job, script: &Value) -> Vec<Value> {
+fn attach_disk_outcomes(job: &Job, script: &Value) -> Vec<Value> {
     let response = job.call("attach_disk", json!(["vm-1", probe::cid(script)])).api_version(1).run();
     probe::outcomes_in(response.message())
 }
@@ -118,7 +118,7 @@ fn a_guest_sees_settings_with_their_secrets_sealed() {
     let dir = tempfile::tempdir().unwrap();
     let server = RegistryServer::start(dir.path());
     server.put("vm-1", &settings());
-    let outcomes = attached(
+    let outcomes = attach_disk_outcomes(
         &job(server.section()),
         &json!([{"op": "registry.get", "id": "vm-1"}, {"op": "find", "reversed": "drowssap-a"}, {"op": "find", "reversed": "vne-fo-terces-a"}]),
     );
@@ -131,12 +131,12 @@ fn a_guest_sees_settings_with_their_secrets_sealed() {
 }
 
 #[test]
-fn a_guest_changes_disks_and_networks_and_nothing_else() {
+fn a_guest_can_change_only_disks_and_networks() {
     let dir = tempfile::tempdir().unwrap();
     let server = RegistryServer::start(dir.path());
     let job = job(server.section());
-    let put = |given: Value| json!({"op": "registry.put", "id": "vm-1", "settings": given});
-    for (given, said) in [
+    let put = |changes: Value| json!({"op": "registry.put", "id": "vm-1", "settings": changes});
+    for (changes, expected_message) in [
         (json!({"mbus": "nats://mine"}), "`mbus` differs from what is stored"),
         (json!({"agent_id": "agent-2"}), "`agent_id` differs"),
         (json!({"new": 1}), "`new` differs"),
@@ -152,9 +152,9 @@ fn a_guest_changes_disks_and_networks_and_nothing_else() {
         (json!("{\"disks\":{},\"disks\":{}}"), "not JSON"),
     ] {
         server.put("vm-1", &settings());
-        let outcome = attached(&job, &json!([put(given.clone())])).remove(0);
-        assert_eq!(outcome["error"]["kind"], "invalid", "{given}: {outcome}");
-        assert!(outcome["error"]["message"].as_str().unwrap().contains(said), "{given}: {outcome}");
+        let outcome = attach_disk_outcomes(&job, &json!([put(changes.clone())])).remove(0);
+        assert_eq!(outcome["error"]["kind"], "invalid", "{changes}: {outcome}");
+        assert!(outcome["error"]["message"].as_str().unwrap().contains(expected_message), "{changes}: {outcome}");
         assert_eq!(server.get("vm-1"), Some(settings()));
     }
     let disks = json!({"system": "/dev/vda", "persistent": {"disk-9": {"path": "/dev/vdc", "lun": "3"}}});
@@ -163,14 +163,14 @@ fn a_guest_changes_disks_and_networks_and_nothing_else() {
         {"op": "registry.get", "id": "vm-1"},
         put(json!({"mbus": "{{0.ok.mbus}}", "env": "{{0.ok.env}}", "disks": disks, "networks": networks})),
     ]);
-    assert_eq!(attached(&job, &script)[1].get("error"), None);
+    assert_eq!(attach_disk_outcomes(&job, &script)[1].get("error"), None);
     let mut expected = settings();
     (expected["disks"], expected["networks"]) = (disks, networks);
     assert_eq!(server.get("vm-1"), Some(expected));
 }
 
 #[test]
-fn a_guest_touches_ids_of_its_call_and_what_the_policy_names() {
+fn a_guest_can_access_only_the_ids_of_its_call_and_those_that_the_policy_grants() {
     let dir = tempfile::tempdir().unwrap();
     let server = RegistryServer::start(dir.path());
     for id in ["vm-1", "vm-2", "granted-1"] {
@@ -184,7 +184,7 @@ fn a_guest_touches_ids_of_its_call_and_what_the_policy_names() {
         {"op": "registry.get", "id": "granted-1"}, {"op": "registry.get", "id": "../vm-1"}, {"op": "registry.get", "id": ".."}, {"op": "registry.get", "id": ""},
         {"op": "registry.get", "id": "granted-missing"},
     ]);
-    let refused = attached(&closed, &script);
+    let refused = attach_disk_outcomes(&closed, &script);
     for outcome in &refused[..3] {
         assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
         assert!(
@@ -199,18 +199,18 @@ fn a_guest_touches_ids_of_its_call_and_what_the_policy_names() {
     for outcome in &refused[6..9] {
         assert_eq!(outcome["error"]["kind"], "invalid", "{outcome}");
     }
-    let granted = attached(&open, &script);
+    let granted = attach_disk_outcomes(&open, &script);
     assert_eq!(granted[0]["error"]["kind"], "denied");
     assert_eq!(granted[5]["ok"]["agent_id"], "agent-1");
     assert_eq!(granted[9]["error"]["kind"], "not-found");
     assert_eq!(server.get("vm-2"), Some(settings()));
-    // Without settings for the VM there is nothing to attach a disk to.
+    // A disk cannot be attached if the registry has no settings for the VM.
     let missing = closed.call("attach_disk", json!(["vm-3", "disk-1"])).api_version(1).run();
     missing.fails(CLOUD_ERROR, &["the registry has no settings for `vm-3`"]);
 }
 
 #[test]
-fn registry_kib_bounds_settings_both_ways() {
+fn registry_kib_bounds_settings_in_both_directions() {
     let dir = tempfile::tempdir().unwrap();
     let server = RegistryServer::start(dir.path());
     let job = job(server.section()).limits(json!({"registry_kib": 4}));
@@ -219,16 +219,16 @@ fn registry_kib_bounds_settings_both_ways() {
     large["disks"]["persistent"]["padding"] = json!("x".repeat(5000));
     server.put("vm-1", &large);
     let script = json!([{"op": "registry.get", "id": "vm-1"}, {"op": "agent.attached", "key": "vm-1", "disk": "disk-1", "hint": "/dev/sdx"}]);
-    for outcome in attached(&job, &script) {
+    for outcome in attach_disk_outcomes(&job, &script) {
         let message = outcome["error"]["message"].as_str().unwrap();
         assert!(message.contains("`registry_kib` (4)") && message.contains(remedy), "{message}");
     }
     server.put("vm-1", &settings());
     let padded =
         json!({"op": "registry.put", "id": "vm-1", "settings": {"networks": {"net": {"padding": "x".repeat(5000)}}}});
-    let message = attached(&job, &json!([padded]))[0]["error"]["message"].as_str().unwrap().to_owned();
+    let message = attach_disk_outcomes(&job, &json!([padded]))[0]["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("`registry_kib` (4)") && message.contains(remedy), "{message}");
-    // Said before a VM exists.
+    // For a new VM, the limit is checked before the VM exists.
     let script = json!([{"op": "agent.bootstrap", "system_disk": "x".repeat(5000)}, {"op": "error", "kind": "cloud", "message": "{{0.error.message}}"}]);
     create_vm(&job, &script).stemcell(1).run().fails(CLOUD_ERROR, &["`registry_kib` (4)", remedy]);
 }

@@ -1,9 +1,9 @@
-//! The BOSH release: what its templates make of manifests, what runs of them as
-//! a Director and the CLI run it, and the tarball that both read.
+//! The BOSH release: what its templates render, the rendered job as a Director and the
+//! CLI run it, and the tarball that both read.
 
 mod clouds;
+mod installed_job;
 mod modules;
 mod proxies;
-mod rendering;
-mod running;
 mod tarball;
+mod templates;

@@ -1,4 +1,4 @@
-//! Requests that cannot be right, and pipes that are not as they should be.
+//! Invalid requests, and stdin, stdout and stderr that are closed or full.
 
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -6,21 +6,21 @@ use std::process::Stdio;
 use tests::{CPI_ERROR, Job, NOT_IMPLEMENTED};
 
 #[test]
-fn bytes_that_are_no_request_are_an_error_of_the_request() {
+fn input_that_is_not_a_valid_request_is_a_request_error() {
     let job = Job::default();
     let valid = job.call("has_vm", json!(["vm-1"])).request();
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(10_000), close.repeat(10_000));
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("nothing", b"".to_vec(), "stdin is empty"),
         ("white space", b" \r\n\t ".to_vec(), "stdin is empty"),
-        ("no JSON", b"hello".to_vec(), "not one JSON document"),
+        ("not JSON", b"hello".to_vec(), "not one JSON document"),
         ("a shell's error", b"bash: cpi: not found\n".to_vec(), "not one JSON document"),
         ("cut off", valid.as_bytes()[..valid.len() / 2].to_vec(), "not one JSON document: EOF"),
         ("the last byte missing", valid.as_bytes()[..valid.len() - 1].to_vec(), "not one JSON document: EOF"),
         ("two documents", format!("{valid}{valid}").into_bytes(), "trailing characters"),
         ("garbage behind it", format!("{valid} x").into_bytes(), "trailing characters"),
         ("a byte order mark", format!("\u{feff}{valid}").into_bytes(), "not one JSON document"),
-        ("no UTF-8", b"{\"method\":\"info\xff\",\"arguments\":[]}".to_vec(), "not UTF-8"),
+        ("not UTF-8", b"{\"method\":\"info\xff\",\"arguments\":[]}".to_vec(), "not UTF-8"),
         ("half a surrogate", br#"{"method":"\ud800","arguments":[]}"#.to_vec(), "not one JSON document"),
         ("UTF-16", valid.encode_utf16().flat_map(u16::to_le_bytes).collect(), "request: "),
         ("NaN", br#"{"method":"has_vm","arguments":[NaN]}"#.to_vec(), "not one JSON document"),
@@ -41,9 +41,9 @@ fn bytes_that_are_no_request_are_an_error_of_the_request() {
         ("a string", b"\"info\"".to_vec(), "must be a JSON object"),
         ("an empty object", b"{}".to_vec(), "`method` is missing"),
         ("no arguments", br#"{"method":"info"}"#.to_vec(), "`arguments` is missing"),
-        ("a method that is no string", br#"{"method":7,"arguments":[]}"#.to_vec(), "`method` must be a string"),
+        ("a method that is not a string", br#"{"method":7,"arguments":[]}"#.to_vec(), "`method` must be a string"),
         (
-            "arguments that are no array",
+            "arguments that are not an array",
             br#"{"method":"info","arguments":{}}"#.to_vec(),
             "`arguments` must be an array",
         ),
@@ -64,17 +64,17 @@ fn bytes_that_are_no_request_are_an_error_of_the_request() {
             "twice",
         ),
     ];
-    for (what, stdin, said) in cases {
+    for (what, stdin, expected) in cases {
         let response = job.raw(stdin).run();
-        assert!(response.message().contains(said), "{what}: {}", response.message());
+        assert!(response.message().contains(expected), "{what}: {}", response.message());
         response.fails(CPI_ERROR, &["request: "]);
     }
 }
 
 #[test]
-fn fields_of_the_envelope_have_their_types() {
+fn envelope_fields_of_a_wrong_type_are_request_errors() {
     let job = Job::default();
-    for (key, value, said) in [
+    for (key, value, expected) in [
         ("api_version", json!("2"), "`api_version` must be a whole number from 1"),
         ("api_version", json!(0), "`api_version` must be a whole number from 1"),
         ("api_version", json!(-1), "`api_version` must be a whole number from 1"),
@@ -88,12 +88,12 @@ fn fields_of_the_envelope_have_their_types() {
     ] {
         let mut request = json!({"method": "has_vm", "arguments": ["vm-1"]});
         request[key] = value;
-        job.raw(request.to_string()).run().fails(CPI_ERROR, &["request: ", said]);
+        job.raw(request.to_string()).run().fails(CPI_ERROR, &["request: ", expected]);
     }
 }
 
 #[test]
-fn what_later_clients_may_add_or_leave_out_is_taken() {
+fn unknown_keys_and_missing_optional_keys_are_accepted() {
     let job = Job::default();
     for extra in [
         json!({}),
@@ -110,7 +110,7 @@ fn what_later_clients_may_add_or_leave_out_is_taken() {
 }
 
 #[test]
-fn names_of_methods_that_do_not_exist_are_not_implemented() {
+fn unknown_methods_are_not_implemented() {
     let job = Job::default();
     for method in ["Info", "infos", "", "../info", "__proto__", "describe", "compile-guest", "has_vm ", "İnfo"] {
         let message = format!("Method is not known, got: {method}");
@@ -122,8 +122,8 @@ fn names_of_methods_that_do_not_exist_are_not_implemented() {
     assert!(!fine.message().contains(['\u{1b}', '\u{202e}', '\u{200b}', '\0']), "{:?}", fine.message());
 }
 
-/// The arguments that each method takes, by kind: every one is taken away,
-/// replaced by others and followed by one too many.
+/// The arguments of each method, by kind. The tests remove each argument, replace it by values of
+/// a wrong type, and add one too many.
 const SIGNATURES: &[(&str, u32, &[Kind])] = &[
     ("info", 2, &[]),
     ("create_stemcell", 2, &[Kind::Text, Kind::ObjectOrNull]),
@@ -204,7 +204,7 @@ impl Kind {
 }
 
 #[test]
-fn a_wrong_number_of_arguments_names_the_method_and_what_is_missing() {
+fn the_error_for_a_wrong_number_of_arguments_names_the_method_and_the_missing_argument() {
     let job = Job::default();
     for (method, version, kinds) in SIGNATURES {
         let right: Vec<Value> = kinds.iter().map(|kind| kind.right()).collect();
@@ -221,7 +221,7 @@ fn a_wrong_number_of_arguments_names_the_method_and_what_is_missing() {
 }
 
 #[test]
-fn an_argument_of_a_wrong_type_is_named_with_its_place() {
+fn the_error_for_an_argument_of_a_wrong_type_names_its_position() {
     let job = Job::default();
     for (method, version, kinds) in SIGNATURES {
         for (position, kind) in kinds.iter().enumerate() {
@@ -237,11 +237,11 @@ fn an_argument_of_a_wrong_type_is_named_with_its_place() {
 }
 
 #[test]
-fn networks_and_options_are_looked_into() {
+fn the_contents_of_networks_and_options_are_checked() {
     let job = Job::default();
     let vm = |networks: Value| job.call("create_vm", json!(["a", "stemcell-1", {}, networks, [], {}])).run();
-    vm(json!({"n": 7})).fails(CPI_ERROR, &["an object of objects; `n` is none"]);
-    vm(json!({"n": null})).fails(CPI_ERROR, &["an object of objects; `n` is none"]);
+    vm(json!({"n": 7})).fails(CPI_ERROR, &["an object of objects; `n` is not an object"]);
+    vm(json!({"n": null})).fails(CPI_ERROR, &["an object of objects; `n` is not an object"]);
     let options = job.call("create_stemcell", json!(["/image", {}, {"tags": []}])).api_version(3).run();
     options.fails(CPI_ERROR, &["`tags` is an object"]);
     for (key, value) in
@@ -253,7 +253,7 @@ fn networks_and_options_are_looked_into() {
 }
 
 #[test]
-fn a_request_of_64_mib_is_read_to_its_end_and_refused() {
+fn a_request_of_64_mib_is_read_completely_and_refused() {
     let job = Job::default();
     let padding = "x".repeat(64 << 20);
     let request = job.call("create_disk", json!([1, {"padding": padding}, null])).request();
@@ -269,8 +269,8 @@ fn a_large_request_and_a_large_response_do_not_block_each_other() {
     assert_eq!(response.result()[1].as_object().unwrap().len(), 2000);
 }
 
-/// More than a pipe holds, on stderr and on stdin, while nobody reads until all
-/// of stdin is written: the Director's order.
+/// Both stdin and stderr get more than a pipe holds, and the caller reads nothing until it has
+/// written all of stdin, as the Director does.
 #[test]
 fn a_large_request_and_much_stderr_do_not_block_each_other() {
     let script = json!([{"op": "log", "message": "l".repeat(1000), "repeat": 400}]);
@@ -281,7 +281,7 @@ fn a_large_request_and_much_stderr_do_not_block_each_other() {
 }
 
 #[test]
-fn a_caller_that_does_not_listen_ends_the_call_without_a_crash() {
+fn a_call_whose_caller_closes_stdout_or_stderr_does_not_crash() {
     let job = Job::default();
     let call = job.script(json!([{"op": "log", "message": "m", "repeat": 500}]));
     for closed in ["stdout", "stderr"] {
@@ -295,34 +295,34 @@ fn a_caller_that_does_not_listen_ends_the_call_without_a_crash() {
         }
         stdin.write_all(call.request().as_bytes()).unwrap();
         drop(stdin);
-        let mut said = Vec::new();
+        let mut written = Vec::new();
         if let Some(stdout) = &mut stdout {
-            stdout.read_to_end(&mut said).unwrap();
+            stdout.read_to_end(&mut written).unwrap();
         }
         if let Some(stderr) = &mut stderr {
             stderr.read_to_end(&mut Vec::new()).unwrap();
         }
         let status = child.wait().unwrap();
-        // A signal would mean that SIGPIPE killed it in the middle of something.
+        // A signal would mean that SIGPIPE killed the process.
         match closed {
             "stdout" => assert_eq!(status.code(), Some(1), "{status}"),
             _ => {
                 assert_eq!(status.code(), Some(0), "{status}");
-                assert!(serde_json::from_slice::<Value>(&said).unwrap()["error"].is_null());
+                assert!(serde_json::from_slice::<Value>(&written).unwrap()["error"].is_null());
             }
         }
     }
 }
 
 #[test]
-fn no_file_takes_the_place_of_a_stream_that_is_not_there() {
+fn no_file_is_opened_as_a_closed_standard_stream() {
     let job = Job::default().configure(|config| config["audit"] = json!({"path": "../audit.log"}));
     let call = job.call("has_vm", json!(["vm-1"]));
     for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", &format!("exec \"$0\" --config \"$1\" {closed}")]).arg(job.program()).arg(job.config_file());
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        // Nobody may be there to take it.
+        // The write fails if stdin is closed.
         let _ = child.stdin.take().unwrap().write_all(call.request().as_bytes());
         let output = child.wait_with_output().unwrap();
         let answer = serde_json::from_slice::<Value>(&output.stdout);
@@ -333,12 +333,15 @@ fn no_file_takes_the_place_of_a_stream_that_is_not_there() {
         }
         let audit = std::fs::read_to_string(job.path("audit.log")).unwrap();
         let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert!(lines.iter().all(|line| line["v"] == 1), "something else was written to the audit log: {audit}");
+        assert!(
+            lines.iter().all(|line| line["v"] == 1),
+            "output of another stream was written to the audit log: {audit}"
+        );
     }
 }
 
 #[test]
-fn stdin_that_is_not_there_is_an_error_of_the_request() {
+fn empty_stdin_is_a_request_error() {
     let job = Job::default();
     let output = job.call("info", json!([])).command().stdin(Stdio::null()).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -347,9 +350,9 @@ fn stdin_that_is_not_there_is_an_error_of_the_request() {
 }
 
 #[test]
-fn the_hot_binary_tells_how_it_is_called() {
+fn the_hot_binary_prints_its_usage_to_stderr() {
     let output = std::process::Command::new(tests::dist::hot()).arg("--help").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty(), "stdout is for responses alone");
+    assert!(output.stdout.is_empty(), "stdout is only for responses");
     assert!(String::from_utf8_lossy(&output.stderr).contains("usage: wasm-cpi-run --config"));
 }

@@ -1,5 +1,5 @@
-//! Secrets: what a guest sees of them, where they travel, and that they come
-//! out nowhere else.
+//! Secrets: what a guest sees of them, where the runtime sends them, and that they appear
+//! nowhere else.
 
 mod auth;
 mod captures;
@@ -9,10 +9,10 @@ mod slots;
 mod tripwire;
 
 use serde_json::{Value, json};
-use tests::cloud::{create_vm, needing, outcome, vm_outcomes, with_policy};
+use tests::cloud::{create_vm, outcome, probe_with_needs, vm_outcomes, with_policy};
 use tests::{CPI_ERROR, Job};
 
-/// What the guest sees of the properties.
+/// Returns the properties as the guest sees them.
 fn visible(job: &Job) -> Value {
     outcome(job, json!({"op": "config"}))["ok"].clone()
 }
@@ -26,7 +26,7 @@ fn properties() -> Value {
 }
 
 #[test]
-fn every_property_is_sealed_unless_it_is_exposed() {
+fn properties_are_sealed_unless_they_are_exposed() {
     let job = with_policy(json!({"http": []})).properties(properties());
     let sealed = json!({
         "region": "<sealed:region>", "empty": "<sealed:empty>", "none": null, "count": "<sealed:count>", "on": "<sealed:on>",
@@ -51,7 +51,7 @@ fn every_property_is_sealed_unless_it_is_exposed() {
             ("/url", json!("https://cloud.test"))
         ])
     );
-    // Below a parent, what looks like a credential has to be named itself.
+    // If a parent is exposed, properties that look like credentials must still be named themselves.
     assert_eq!(exposed(json!(["auth"])), over(&[("/auth/user", json!("admin")), ("/auth/deep/name", json!("n"))]));
     assert_eq!(
         exposed(json!(["auth.password", "api_key"])),
@@ -61,11 +61,11 @@ fn every_property_is_sealed_unless_it_is_exposed() {
 }
 
 #[test]
-fn what_the_module_declares_is_exposed_if_the_operator_says_so_and_never_a_credential() {
+fn expose_declared_exposes_the_declared_properties_except_credentials() {
     let needs = json!({"version": 1, "expose": ["region", "auth", "api_key", "url"]});
     let job = with_policy(json!({"http": [], "expose": "declared"}))
         .properties(properties())
-        .guest_bytes(&needing(&needs))
+        .guest_bytes(&probe_with_needs(&needs))
         .configure(|config| config["cache"] = json!("../cache"));
     let seen = visible(&job);
     assert_eq!((&seen["region"], &seen["url"]), (&json!("here"), &json!("https://cloud.test")));
@@ -81,7 +81,7 @@ fn what_the_module_declares_is_exposed_if_the_operator_says_so_and_never_a_crede
 }
 
 #[test]
-fn the_context_lies_over_the_properties_and_is_sealed_like_them() {
+fn the_context_overrides_properties_and_is_sealed_like_them() {
     let job = with_policy(json!({"http": [], "expose": ["region", "auth.user"]})).properties(properties());
     let script = tests::probe::cid(&json!([{"op": "config"}, {"op": "call"}]));
     let call = job
@@ -100,7 +100,7 @@ fn the_context_lies_over_the_properties_and_is_sealed_like_them() {
 }
 
 #[test]
-fn of_env_a_guest_sees_what_the_director_itself_logs() {
+fn a_guest_sees_only_the_parts_of_env_that_the_director_logs() {
     let job = with_policy(json!({"http": []}));
     let script = json!([{"op": "log", "message": "env: {{args.env|json}}"}]);
     let response = create_vm(&job, &script).run();
@@ -112,7 +112,7 @@ fn of_env_a_guest_sees_what_the_director_itself_logs() {
 }
 
 #[test]
-fn credentials_in_the_policy_itself_are_a_mistake() {
+fn a_policy_that_contains_credentials_is_refused() {
     for (auth, key) in [
         (json!({"bearer": "hunter2hunter2"}), "auth.bearer"),
         (json!({"basic": {"user": "u", "password": "hunter2hunter2"}}), "auth.basic.password"),
@@ -126,10 +126,10 @@ fn credentials_in_the_policy_itself_are_a_mistake() {
 }
 
 #[test]
-fn secrets_go_in_the_clear_or_to_patterns_only_where_that_is_said() {
+fn a_grant_that_sends_secrets_over_http_or_to_a_host_pattern_is_refused() {
     let auth = json!({"bearer": "${password}"});
     let slot = json!([{"method": "POST", "path": "/vms", "place": "body"}]);
-    for (to, keys, said) in [
+    for (to, keys, expected) in [
         ("http://cloud.test", json!({"auth": auth}), "in the clear"),
         ("http://cloud.test", json!({"slots": slot}), "in the clear"),
         ("https://*.cloud.test", json!({"auth": auth}), "which go only to exact hosts"),
@@ -137,6 +137,6 @@ fn secrets_go_in_the_clear_or_to_patterns_only_where_that_is_said() {
     ] {
         let grant = tests::servers::with(json!({"id": "a", "to": to, "methods": ["POST"], "paths": ["/**"]}), keys);
         let response = with_policy(json!({"http": [grant]})).script(json!([])).run();
-        response.fails(CPI_ERROR, &["policy.json", "`http[0].to`", said]);
+        response.fails(CPI_ERROR, &["policy.json", "`http[0].to`", expected]);
     }
 }

@@ -1,5 +1,5 @@
-//! What a guest sees of a system through WASI, which its standard library imports:
-//! clocks, randomness and printing work, everything else is empty or refused.
+//! What a guest sees of the system through WASI, which its standard library imports:
+//! clocks, randomness and printing work; everything else is empty or refused.
 
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use tests::Job;
 
 #[test]
 fn environment_arguments_and_stdin_are_empty() {
-    // The CLI's call inherits a whole environment.
+    // A call of the CLI inherits an environment.
     let call = Job::default().script(json!([{"op": "env"}, {"op": "args"}, {"op": "stdin"}])).cli().run();
     let outcomes = tests::probe::outcomes(call.result());
     assert_eq!(outcomes[0]["ok"], json!({}));
@@ -55,7 +55,7 @@ fn clocks_and_randomness_work() {
 }
 
 #[test]
-fn capabilities_that_a_call_does_not_have_say_no() {
+fn capabilities_that_a_call_does_not_have_are_refused() {
     let outcomes = Job::default().probe(json!([
         {"op": "image.size"}, {"op": "image.sha256"}, {"op": "image.read", "offset": 0, "length": 1},
         {"op": "image.members"}, {"op": "image.read_member", "name": "x", "length": 1},

@@ -1,4 +1,4 @@
-"""A client for the APIs: a token for one project, and the endpoints of its catalog."""
+"""A client for the OpenStack APIs, with a token for one project and the endpoints of its catalog."""
 
 import json
 import urllib.error
@@ -10,13 +10,13 @@ class Api:
         password = {"user": {"name": username, "domain": {"name": "Default"}, "password": api_key}}
         scope = {"project": {"name": project, "domain": {"name": "Default"}}}
         request = {"identity": {"methods": ["password"], "password": password}, "scope": scope}
-        answer, headers = send("POST", identity + "/auth/tokens", {"auth": request})
+        response, headers = send("POST", identity + "/auth/tokens", {"auth": request})
         self.token = headers["X-Subject-Token"]
-        self.user = answer["token"]["user"]["id"]
-        self.project = answer["token"]["project"]["id"]
+        self.user = response["token"]["user"]["id"]
+        self.project = response["token"]["project"]["id"]
         self.endpoints = {
             service["type"]: endpoint["url"]
-            for service in answer["token"]["catalog"]
+            for service in response["token"]["catalog"]
             for endpoint in service["endpoints"]
             if endpoint["interface"] == "public"
         }
@@ -26,6 +26,7 @@ class Api:
 
 
 def send(method, url, body=None, token=None):
+    """Sends a request and returns the JSON body and the headers of the response; exits on an HTTP error."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, method=method, data=data)
     request.add_header("Content-Type", "application/json")
@@ -36,4 +37,5 @@ def send(method, url, body=None, token=None):
             text = response.read()
             return (json.loads(text) if text else None), response.headers
     except urllib.error.HTTPError as error:
-        raise SystemExit(f"{method} {url}: {error.code} {error.read().decode(errors='replace')}") from error
+        text = error.read().decode(errors="replace")
+        raise SystemExit(f"{method} {url} failed with status {error.code}: {text}") from error

@@ -1,4 +1,4 @@
-"""Fills Keystone: a user for each service, and their endpoints.
+"""Creates a user for each service, and the endpoints of all services, in Keystone.
 
 stdin: {"identity", "secret", "services": [[user, type, url], ...]}
 """
@@ -8,27 +8,27 @@ import sys
 
 from api import Api
 
-given = json.load(sys.stdin)
-admin = Api(given["identity"], "admin", given["secret"], "admin")
+settings = json.load(sys.stdin)
+admin = Api(settings["identity"], "admin", settings["secret"], "admin")
 
 
-def make(kind, **fields):
+def create(kind, **fields):
     return admin("identity", "POST", f"/{kind}s", {kind: fields})[kind]["id"]
 
 
 roles = {role["name"]: role["id"] for role in admin("identity", "GET", "/roles")["roles"]}
 
 
-def member(project, user, *names):
+def assign_roles(project, user, *names):
     for name in names:
         admin("identity", "PUT", f"/projects/{project}/users/{user}/roles/{roles[name]}")
 
 
-project = make("project", name="service", domain_id="default")
-for name in dict.fromkeys(name for name, _, _ in given["services"]):
-    user = make("user", name=name, password=given["secret"], domain_id="default")
-    member(project, user, "admin", "service")
-for name, kind, url in given["services"]:
-    service = make("service", name=name, type=kind)
+project = create("project", name="service", domain_id="default")
+for name in dict.fromkeys(name for name, _, _ in settings["services"]):
+    user = create("user", name=name, password=settings["secret"], domain_id="default")
+    assign_roles(project, user, "admin", "service")
+for name, kind, url in settings["services"]:
+    service = create("service", name=name, type=kind)
     for interface in ("public", "internal", "admin"):
-        make("endpoint", service_id=service, interface=interface, url=url, region_id="RegionOne")
+        create("endpoint", service_id=service, interface=interface, url=url, region_id="RegionOne")

@@ -1,7 +1,7 @@
-"""Waits for a host to schedule to, then makes what an operator has before the first deployment.
+"""Waits for a compute host and storage, then creates the resources that an operator creates before the first deployment.
 
 stdin: {"identity", "secret", "api_key", "metadata_url", "metadata_secret"}
-stdout: cloud.json, see `cargo xtask cloud up`
+stdout: the content of cloud.json, see `cargo xtask cloud up`
 """
 
 import json
@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from api import Api
 
-# More tests side by side than this wait for each other.
+# So many tests can run at the same time; further tests wait for a free tenant.
 TENANTS = 7
 
-given = json.load(sys.stdin)
-admin = Api(given["identity"], "admin", given["secret"], "admin")
+settings = json.load(sys.stdin)
+admin = Api(settings["identity"], "admin", settings["secret"], "admin")
 roles = {role["name"]: role["id"] for role in admin("identity", "GET", "/roles")["roles"]}
 
 
@@ -23,22 +23,22 @@ def wait_for(what, found):
     deadline = time.monotonic() + 180
     while not found():
         if time.monotonic() > deadline:
-            sys.exit(f"{what} did not come up in 180 s")
+            sys.exit(f"{what} is not available after 180 s; see the logs of nova-compute and cinder-volume")
         time.sleep(0.3)
 
 
-def network(api, kind, **fields):
+def create_network_resource(api, kind, **fields):
     return api("network", "POST", f"/v2.0/{kind}s".replace("_", "-"), {kind: fields})[kind]
 
 
-def tenant(name):
-    """A project of its own with a user, room for tests, a network, an address and credentials."""
+def create_tenant(name):
+    """Creates a project with a user, quotas for tests, a network, a floating IP and credentials."""
     project = {"project": {"name": name, "domain_id": "default"}}
     project = admin("identity", "POST", "/projects", project)["project"]["id"]
-    user = {"user": {"name": name, "password": given["api_key"], "domain_id": "default"}}
+    user = {"user": {"name": name, "password": settings["api_key"], "domain_id": "default"}}
     user = admin("identity", "POST", "/users", user)["user"]["id"]
     admin("identity", "PUT", f"/projects/{project}/users/{user}/roles/{roles['member']}")
-    # The defaults are too small for tests side by side. Tests of quotas set their own.
+    # The default quotas are too small for tests that run at the same time. Tests of quotas set their own.
     quota = {"instances": 200, "cores": 400, "ram": 800000, "key_pairs": 100, "server_groups": 200}
     admin("compute", "PUT", f"/os-quota-sets/{project}", {"quota_set": quota | {"server_group_members": 100}})
     quota = {"volumes": 500, "snapshots": 500, "gigabytes": 8000, "per_volume_gigabytes": 2000}
@@ -47,16 +47,18 @@ def tenant(name):
     quota |= {"security_group": 100, "security_group_rule": 1000}
     admin("network", "PUT", f"/v2.0/quotas/{project}", {"quota": quota})
 
-    own = Api(given["identity"], name, given["api_key"], name)
-    private = network(own, "network", name="bosh")["id"]
+    own = Api(settings["identity"], name, settings["api_key"], name)
+    private = create_network_resource(own, "network", name="bosh")["id"]
     pool = {"start": "10.0.0.100", "end": "10.0.0.254"}
-    inside = {"network_id": private, "ip_version": 4, "cidr": "10.0.0.0/24", "allocation_pools": [pool]}
-    subnet = network(own, "subnet", **inside)["id"]
-    router = network(own, "router", name="bosh", external_gateway_info={"network_id": external})["id"]
+    fields = {"network_id": private, "ip_version": 4, "cidr": "10.0.0.0/24", "allocation_pools": [pool]}
+    subnet = create_network_resource(own, "subnet", **fields)["id"]
+    gateway = {"network_id": external}
+    router = create_network_resource(own, "router", name="bosh", external_gateway_info=gateway)["id"]
     own("network", "PUT", f"/v2.0/routers/{router}/add_router_interface", {"subnet_id": subnet})
-    group = network(own, "security_group", name="bosh")["id"]
-    network(own, "security_group_rule", security_group_id=group, direction="ingress", remote_group_id=group)
-    address = network(own, "floatingip", floating_network_id=external)["floating_ip_address"]
+    group = create_network_resource(own, "security_group", name="bosh")["id"]
+    rule = {"security_group_id": group, "direction": "ingress", "remote_group_id": group}
+    create_network_resource(own, "security_group_rule", **rule)
+    address = create_network_resource(own, "floatingip", floating_network_id=external)["floating_ip_address"]
 
     own("compute", "POST", "/os-keypairs", {"keypair": {"name": "bosh"}})
     credential = {"application_credential": {"name": "bosh", "roles": [{"name": "member"}]}}
@@ -64,7 +66,7 @@ def tenant(name):
     credential = credential["application_credential"]
     return {
         "username": name,
-        "api_key": given["api_key"],
+        "api_key": settings["api_key"],
         "project": name,
         "application_credential_id": credential["id"],
         "application_credential_secret": credential["secret"],
@@ -97,15 +99,15 @@ specs = {"volume_backend_name": "file"}
 admin("block-storage", "POST", "/types", {"volume_type": {"name": "standard", "extra_specs": specs}})
 
 flat = {"router:external": True, "provider:network_type": "flat", "provider:physical_network": "public"}
-external = network(admin, "network", name="public", **flat)["id"]
-network(admin, "subnet", network_id=external, ip_version=4, cidr="172.24.4.0/24", enable_dhcp=False)
+external = create_network_resource(admin, "network", name="public", **flat)["id"]
+create_network_resource(admin, "subnet", network_id=external, ip_version=4, cidr="172.24.4.0/24", enable_dhcp=False)
 
-bosh = tenant("bosh")
+bosh = create_tenant("bosh")
 with ThreadPoolExecutor(4) as threads:
-    tenants = list(threads.map(tenant, [f"tests-{number}" for number in range(1, TENANTS + 1)]))
+    tenants = list(threads.map(create_tenant, [f"tests-{number}" for number in range(1, TENANTS + 1)]))
 
 cloud = bosh | {
-    "auth_url": given["identity"],
+    "auth_url": settings["identity"],
     "region": "RegionOne",
     "domain": "Default",
     "flavors": flavors,
@@ -114,10 +116,10 @@ cloud = bosh | {
     "key_name": "bosh",
     "availability_zone": "nova",
     "volume_type": "standard",
-    "metadata_url": given["metadata_url"],
-    "metadata_proxy_shared_secret": given["metadata_secret"],
-    "admin": {"username": "admin", "api_key": given["secret"], "project": "admin"},
-    # What differs for each of these: tests that count what is there need to be alone.
+    "metadata_url": settings["metadata_url"],
+    "metadata_proxy_shared_secret": settings["metadata_secret"],
+    "admin": {"username": "admin", "api_key": settings["secret"], "project": "admin"},
+    # Tests that count resources need a tenant that no other test uses. Each entry holds the values that differ.
     "tenants": tenants,
 }
 print(json.dumps(cloud, indent=2))

@@ -1,4 +1,4 @@
-//! Tar archives, honest and otherwise.
+//! Builds tar archives, valid and malformed.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -7,13 +7,13 @@ use tar::EntryType;
 
 const BLOCK: usize = 512;
 
-/// A header as it is written, with its checksum.
+/// Returns a header block with a correct checksum.
 pub fn header(name: &str, kind: EntryType, size: u64) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
     header.set_size(size);
     header.set_mode(0o644);
-    // Names that the library would refuse, too.
+    // The field is written directly, as the library rejects some names that tests need.
     let bytes = name.as_bytes();
     let field = &mut header.as_old_mut().name;
     let length = bytes.len().min(field.len());
@@ -22,25 +22,25 @@ pub fn header(name: &str, kind: EntryType, size: u64) -> Vec<u8> {
     header.as_bytes().to_vec()
 }
 
-/// A header and its content, padded.
+/// Returns a header followed by its content, padded to whole blocks.
 pub fn entry(name: &str, kind: EntryType, content: &[u8]) -> Vec<u8> {
     let padding = vec![0; (BLOCK - content.len() % BLOCK) % BLOCK];
     [header(name, kind, content.len() as u64), content.to_vec(), padding].concat()
 }
 
-/// An archive of regular files.
+/// Returns an archive of regular files.
 pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let entries = members.iter().flat_map(|(name, content)| entry(name, EntryType::Regular, content));
-    ended(entries.collect())
+    with_end_marker(entries.collect())
 }
 
-/// With the two empty blocks at its end.
-pub fn ended(entries: Vec<u8>) -> Vec<u8> {
+/// Appends the two empty blocks that end an archive.
+pub fn with_end_marker(entries: Vec<u8>) -> Vec<u8> {
     [entries, vec![0; 2 * BLOCK]].concat()
 }
 
-/// A header whose checksum is right again, after some of it was written over.
-pub fn changed(mut header: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
+/// Overwrites part of a header and corrects its checksum.
+pub fn patch_header(mut header: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     header[at..at + bytes.len()].copy_from_slice(bytes);
     header[148..156].fill(b' ');
     let sum: u64 = header[..BLOCK].iter().map(|byte| u64::from(*byte)).sum();
@@ -48,7 +48,7 @@ pub fn changed(mut header: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     header
 }
 
-/// Records of a pax header: `LENGTH KEY=VALUE\n`.
+/// Returns a pax header with these records (`LENGTH KEY=VALUE\n`).
 pub fn pax(records: &[(&str, &str)]) -> Vec<u8> {
     let record = |(key, value): &(&str, &str)| {
         let rest = format!(" {key}={value}\n");

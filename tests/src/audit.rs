@@ -1,5 +1,5 @@
-//! The audit log's schema, as SECURITY.md documents it: every line that a test
-//! reads is held to it.
+//! The schema of the audit log, as SECURITY.md documents it. Every line that a test
+//! reads is checked against it.
 
 use crate::{Call, Job};
 use serde_json::{Value, json};
@@ -14,17 +14,19 @@ enum Type {
     Texts,
     /// `2026-11-16T13:01:01.120Z`
     Time,
-    /// So many hex digits.
+    /// A string of this many hex digits.
     Hex(usize),
     Address,
-    Word(&'static [&'static str]),
+    /// The code of a refusal: `header-impostor`
+    Code,
+    OneOf(&'static [&'static str]),
 }
-use Type::{Address, Flag, Hex, Number, Text, Texts, Time, Word};
+use Type::{Address, Code, Flag, Hex, Number, OneOf, Text, Texts, Time};
 
-const KINDS: Type = Word(&["use", "denied", "leak", "cache", "call"]);
-const WHO: Type = Word(&["request", "config", "policy", "limit", "guest", "iaas", "runtime"]);
+const KINDS: Type = OneOf(&["use", "denied", "leak", "cache", "call"]);
+const WHO: Type = OneOf(&["request", "config", "policy", "limit", "guest", "iaas", "runtime"]);
 
-/// `true`: every such line has it.
+/// Name, type, and whether every line of this kind has the field.
 type Fields = &'static [(&'static str, Type, bool)];
 
 const ALL: Fields = &[
@@ -42,7 +44,7 @@ const ALL: Fields = &[
 ];
 
 const HTTP: Fields = &[
-    ("capability", Word(&["http"]), true),
+    ("capability", OneOf(&["http"]), true),
     ("operation", Text, false),
     ("target", Text, false),
     ("grant", Text, false),
@@ -50,6 +52,7 @@ const HTTP: Fields = &[
     ("status", Number, false),
     ("reason", Text, false),
     ("error", Text, false),
+    ("code", Code, false),
     ("secret", Text, false),
     ("seals", Texts, false),
     ("sent", Flag, true),
@@ -59,7 +62,7 @@ const HTTP: Fields = &[
 ];
 
 const LOGIN: Fields = &[
-    ("capability", Word(&["login"]), true),
+    ("capability", OneOf(&["login"]), true),
     ("operation", Text, true),
     ("target", Text, true),
     ("login", Text, true),
@@ -67,6 +70,7 @@ const LOGIN: Fields = &[
     ("status", Number, false),
     ("reason", Text, false),
     ("error", Text, false),
+    ("code", Code, false),
     ("sent", Flag, true),
     ("sent_bytes", Number, true),
     ("received_bytes", Number, true),
@@ -74,26 +78,35 @@ const LOGIN: Fields = &[
 ];
 
 const HOST: Fields = &[
-    ("capability", Word(&["session", "agent", "registry", "image"]), true),
+    ("capability", OneOf(&["session", "agent", "registry", "image"]), true),
     ("operation", Text, true),
     ("target", Text, false),
     ("login", Text, false),
     ("reason", Text, false),
     ("error", Text, false),
+    ("code", Code, false),
     ("bytes", Number, true),
     ("ms", Number, true),
 ];
 
-const RESULT: Fields =
-    &[("capability", Word(&["result"]), true), ("reason", Word(&["leak"]), true), ("secret", Text, true)];
+const RESULT: Fields = &[
+    ("capability", OneOf(&["result"]), true),
+    ("reason", OneOf(&["leak"]), true),
+    ("code", OneOf(&["result-withheld"]), true),
+    ("secret", Text, true),
+];
 
-const CACHE: Fields =
-    &[("event", Word(&["unusable", "doubted", "compiling", "not-kept", "not-stamped"]), true), ("why", Text, true)];
+const CACHE: Fields = &[
+    ("event", OneOf(&["unusable", "doubted", "compiling", "not-kept", "not-stamped"]), true),
+    ("why", Text, true),
+    ("code", Code, false),
+];
 
 const CALL: Fields = &[
-    ("outcome", Word(&["ok", "error"]), true),
+    ("outcome", OneOf(&["ok", "error"]), true),
     ("error", Text, false),
     ("who", WHO, false),
+    ("code", Code, false),
     ("wall_ms", Number, true),
     ("cpu_ms", Number, false),
     ("memory_bytes", Number, false),
@@ -109,27 +122,27 @@ const CALL: Fields = &[
     ("dropped", Number, false),
 ];
 
-/// Of all fields that there are; some more than once.
+/// Returns the names of all fields, some more than once.
 pub fn names() -> impl Iterator<Item = &'static str> {
     [ALL, HTTP, LOGIN, HOST, RESULT, CACHE, CALL].into_iter().flatten().map(|(name, ..)| *name)
 }
 
-/// Of a line, its end included.
+/// The maximum length of a line in bytes, with its line feed.
 const LINE_MAX: usize = 4096;
 
-/// A job with an audit log, `audit.log` in its directory.
+/// Configures the job to write an audit log, `audit.log` in its directory.
 pub fn audited(job: Job) -> Job {
     job.configure(|config| config["audit"] = json!({"path": "../audit.log"}))
 }
 
-/// An operation that is a use of a capability, so many times, and reaches nobody.
-/// For calls that do without a registry.
+/// Returns a probe operation that uses a capability `count` times without any
+/// network traffic. Works in calls without a registry.
 pub fn uses(target: &str, count: usize) -> Value {
     json!({"op": "agent.deleted", "key": target, "repeat": count})
 }
 
-/// A call with so many lines, and its own.
-pub fn talkative<'a>(job: &'a Job, target: &str, count: usize) -> Call<'a> {
+/// Returns a call that writes `count` audit lines and the line of the call itself.
+pub fn call_with_uses<'a>(job: &'a Job, target: &str, count: usize) -> Call<'a> {
     job.script(json!([uses(target, count)])).stemcell(2)
 }
 
@@ -137,25 +150,25 @@ pub fn path(job: &Job) -> PathBuf {
     job.path("audit.log")
 }
 
-/// All lines so far.
+/// Returns all lines so far.
 #[track_caller]
 pub fn lines(job: &Job) -> Vec<Value> {
     lines_of(&path(job))
 }
 
-/// The lines of one kind.
+/// Returns the lines of one kind.
 #[track_caller]
 pub fn of_kind(job: &Job, kind: &str) -> Vec<Value> {
     lines(job).into_iter().filter(|line| line["kind"] == kind).collect()
 }
 
-/// The lines about one capability.
+/// Returns the lines about one capability.
 #[track_caller]
 pub fn about(job: &Job, capability: &str) -> Vec<Value> {
     lines(job).into_iter().filter(|line| line["capability"] == capability).collect()
 }
 
-/// The line of the last call.
+/// Returns the last line, which must be the line of a call.
 #[track_caller]
 pub fn last_call(job: &Job) -> Value {
     let last = lines(job).pop().unwrap_or_else(|| panic!("the audit log is empty"));
@@ -166,29 +179,29 @@ pub fn last_call(job: &Job) -> Value {
 #[track_caller]
 pub fn lines_of(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(text.is_empty() || text.ends_with('\n'), "a line without an end: {text:?}");
-    text.lines().map(checked).collect()
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line has no line feed: {text:?}");
+    text.lines().map(check_line).collect()
 }
 
-/// Where a disk was full or a process was killed: whole lines, but for one that
-/// was being written.
+/// Returns the complete lines of a log whose writer was killed or ran out of disk
+/// space. At most one line may be incomplete.
 #[track_caller]
 pub fn whole_lines_of(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let whole = |line: &&str| serde_json::from_str::<Value>(line).is_ok();
     assert!(text.lines().filter(|line| !whole(line)).count() <= 1, "{text}");
-    text.lines().filter(whole).map(checked).collect()
+    text.lines().filter(whole).map(check_line).collect()
 }
 
-/// One line, if it is as the schema says.
+/// Parses one line and panics if it does not match the schema.
 #[track_caller]
-pub fn checked(line: &str) -> Value {
+pub fn check_line(line: &str) -> Value {
     assert!(line.len() < LINE_MAX, "{} bytes: {line}", line.len());
     assert!(!line.contains(crate::response::CANARY), "a secret is in the audit log: {line}");
     let plain = |c: char| !(c.is_control() || crate::response::is_invisible(c));
     assert!(line.chars().all(plain), "control or invisible characters: {line:?}");
     let value: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-    let fields = value.as_object().unwrap_or_else(|| panic!("no object: {line}"));
+    let fields = value.as_object().unwrap_or_else(|| panic!("not a JSON object: {line}"));
     let of_kind = match (value["kind"].as_str(), value["capability"].as_str()) {
         (Some("cache"), _) => CACHE,
         (Some("call"), _) => CALL,
@@ -201,7 +214,7 @@ pub fn checked(line: &str) -> Value {
     for (name, value) in fields {
         let kind = known().find(|(known, ..)| known == name).map(|(_, kind, _)| kind);
         let kind = kind.unwrap_or_else(|| panic!("`{name}` is not in the schema: {line}"));
-        assert!(kind.is_of(value), "`{name}` is of another type: {line}");
+        assert!(kind.accepts(value), "`{name}` has the wrong type: {line}");
     }
     for (name, ..) in known().filter(|(_, _, required)| *required) {
         assert!(fields.contains_key(*name), "`{name}` is missing: {line}");
@@ -218,7 +231,7 @@ pub fn checked(line: &str) -> Value {
 }
 
 impl Type {
-    fn is_of(self, value: &Value) -> bool {
+    fn accepts(self, value: &Value) -> bool {
         let text = value.as_str();
         match self {
             Number => value.is_u64(),
@@ -226,8 +239,11 @@ impl Type {
             Text => text.is_some_and(|text| !text.is_empty()),
             Texts => value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_string)),
             Hex(digits) => text.is_some_and(|text| text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit())),
+            Code => text.is_some_and(|text| {
+                !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            }),
             Address => text.is_some_and(|text| text.parse::<IpAddr>().is_ok()),
-            Word(words) => text.is_some_and(|text| words.contains(&text)),
+            OneOf(values) => text.is_some_and(|text| values.contains(&text)),
             Time => text.is_some_and(|text| {
                 let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
                 form == "0000-00-00T00:00:00.000Z"

@@ -1,6 +1,7 @@
 //! One call of a job, built and started exactly as the Director or the CLI
-//! does it.
+//! does.
 
+use crate::codes;
 use crate::job::Job;
 use crate::process::{GUARD, SignalAt, SignalWhen, run_with_signals};
 use crate::response::Response;
@@ -18,15 +19,16 @@ enum Client {
     Cli,
 }
 
-/// Calls for which the Director says what stemcell a VM is made of.
+/// Methods for which the Director sends the API version of the VM's stemcell.
 const WITH_STEMCELL: [&str; 4] = ["create_vm", "delete_vm", "attach_disk", "detach_disk"];
 
-/// A named check that calls are started without: only programs built for it listen.
-static HOLE: Mutex<Option<String>> = Mutex::new(None);
+/// The check that is turned off in calls. Only programs built for mutation tests
+/// support this.
+static DISABLED_CHECK: Mutex<Option<String>> = Mutex::new(None);
 
-/// Turns a named check off in all calls from now on, or none.
-pub fn open_hole(check: Option<&str>) {
-    *HOLE.lock().unwrap_or_else(PoisonError::into_inner) = check.map(str::to_owned);
+/// Turns off this check in all later calls; `None` turns all checks on again.
+pub fn disable_check(check: Option<&str>) {
+    *DISABLED_CHECK.lock().unwrap_or_else(PoisonError::into_inner) = check.map(str::to_owned);
 }
 
 #[must_use]
@@ -35,7 +37,7 @@ pub struct Call<'a> {
     client: Client,
     method: String,
     arguments: Value,
-    /// Outer `None`: what the client sends; inner `None`: absent.
+    /// Outer `None`: the client's default; inner `None`: the key is absent.
     api_version: Option<Option<u32>>,
     stemcell: Option<Option<u32>>,
     context: Vec<(String, Value)>,
@@ -88,23 +90,24 @@ impl<'a> Call<'a> {
         Call { stemcell: Some(version.into()), ..self }
     }
 
-    /// A property of a cpi-config, or a key of the protocol that it overrides.
+    /// Adds a key to the request's `context`: a property of a cpi-config, or a
+    /// protocol key that the test overrides.
     pub fn context(mut self, key: &str, value: Value) -> Self {
         self.context.push((key.to_owned(), value));
         self
     }
 
-    /// Runs as this user and group; only root can.
+    /// Runs the program as this user and group, which only root can do.
     pub fn user(self, id: u32) -> Self {
         Call { user: Some(id), ..self }
     }
 
-    /// Names another file than the job's as its config.
+    /// Passes this file as `--config` instead of the job's own.
     pub fn config(self, path: impl Into<OsString>) -> Self {
         Call { config: Some(path.into()), ..self }
     }
 
-    /// A variable that a client's own environment handed down.
+    /// Sets an environment variable that the program inherits from the client.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.to_owned(), value.into()));
         self
@@ -114,13 +117,14 @@ impl<'a> Call<'a> {
         Call { guard, ..self }
     }
 
-    /// Sends a signal as soon as stderr holds the text.
+    /// Sends a signal as soon as stderr contains the text.
     pub fn signal_at(mut self, text: &str, signal: Signal) -> Self {
         self.signals.push(SignalAt { text: text.to_owned(), signal });
         self
     }
 
-    /// Sends a signal as soon as something has happened, a server's doing for example.
+    /// Sends a signal as soon as the condition is true, for example when a server
+    /// has received a request.
     pub fn signal_when(self, happened: impl Fn() -> bool + Send + Sync + 'static, signal: Signal) -> Self {
         Call { when: Some(SignalWhen { happened: Arc::new(happened), signal }), ..self }
     }
@@ -131,10 +135,13 @@ impl<'a> Call<'a> {
         let cli_deletes_stemcell = self.client == Client::Cli && self.method == "delete_stemcell";
         let finished =
             run_with_signals(&mut self.command(), &stdin, self.guard, self.signals.clone(), self.when.clone());
-        Response::checked(finished, cli_deletes_stemcell)
+        let response = Response::parse(finished, cli_deletes_stemcell);
+        codes::note_response(self.job, &response);
+        response
     }
 
-    /// The process as the client starts it, for tests that handle its pipes themselves.
+    /// Returns the command as the client starts it, for tests that handle its pipes
+    /// themselves.
     pub fn command(&self) -> Command {
         let program = self.job.program();
         let mut command = Command::new(program);
@@ -155,8 +162,8 @@ impl<'a> Call<'a> {
             }
         }
         command.envs(self.env.iter().cloned());
-        if let Some(check) = HOLE.lock().unwrap_or_else(PoisonError::into_inner).as_deref() {
-            command.env("WASM_CPI_HOLE", check);
+        if let Some(check) = DISABLED_CHECK.lock().unwrap_or_else(PoisonError::into_inner).as_deref() {
+            command.env("WASM_CPI_MUTANT", check);
         }
         if let Some(id) = self.user {
             command.uid(id).gid(id);
@@ -164,7 +171,7 @@ impl<'a> Call<'a> {
         command
     }
 
-    /// One JSON document, no newline at its end.
+    /// Returns the request: one JSON document without a line feed at its end.
     pub fn request(&self) -> String {
         let mut context = json!({"director_uuid": "5f0e7d9a-6f0c-4f9d-9d53-0c9a5c0b7a11"});
         let (version, stemcell) = match self.client {
@@ -187,7 +194,7 @@ impl<'a> Call<'a> {
         }
         match self.client {
             Client::Director => request.to_string(),
-            // Go's encoder is careful with what HTML means something by.
+            // Go's JSON encoder escapes the characters that are special in HTML.
             Client::Cli => {
                 let escaped = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
                 escaped.iter().fold(request.to_string(), |text, (plain, escaped)| text.replace(*plain, escaped))

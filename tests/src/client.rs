@@ -1,7 +1,6 @@
-//! An HTTP client as small as it can be: one request, byte for byte as a test
-//! wants it, and the answer.
+//! A minimal HTTP client: sends one request byte for byte and returns the response.
 
-use crate::servers::PATIENCE;
+use crate::servers::TIMEOUT;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -11,26 +10,26 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-pub struct Answered {
+pub struct HttpResponse {
     pub status: u16,
-    /// Status line and headers.
+    /// The status line and the headers.
     pub head: String,
     pub body: String,
 }
 
-impl Answered {
+impl HttpResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         let headers = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         headers.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 }
 
-/// Sends the bytes and reads to the end of the connection; with TLS if an
-/// authority is given.
-pub fn exchange(address: SocketAddr, authority: Option<&str>, request: &[u8]) -> Result<Answered, Box<dyn Error>> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// Sends the bytes and reads until the server closes the connection. Uses TLS if a
+/// certificate authority is given.
+pub fn exchange(address: SocketAddr, authority: Option<&str>, request: &[u8]) -> Result<HttpResponse, Box<dyn Error>> {
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut answer = Vec::new();
     match authority {
         None => {
@@ -39,18 +38,19 @@ pub fn exchange(address: SocketAddr, authority: Option<&str>, request: &[u8]) ->
         }
         Some(authority) => {
             let name = ServerName::IpAddress(address.ip().into());
-            let mut stream = StreamOwned::new(ClientConnection::new(trusting(authority)?, name)?, stream);
+            let mut stream = StreamOwned::new(ClientConnection::new(tls_config(authority)?, name)?, stream);
             stream.write_all(request)?;
             stream.read_to_end(&mut answer)?;
         }
     }
     let answer = String::from_utf8(answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or("no HTTP")?;
-    let status = head.split(' ').nth(1).ok_or("no status")?.parse()?;
-    Ok(Answered { status, head: head.to_owned(), body: body.to_owned() })
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("the response is not HTTP")?;
+    let status = head.split(' ').nth(1).ok_or("the response has no status")?.parse()?;
+    Ok(HttpResponse { status, head: head.to_owned(), body: body.to_owned() })
 }
 
-pub(crate) fn trusting(authority: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
+/// Returns a configuration that trusts only this certificate authority.
+pub(crate) fn tls_config(authority: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
         roots.add(certificate?)?;

@@ -1,31 +1,33 @@
-//! Jobs whose cloud is on this machine, and what the probe did there.
+//! Jobs whose cloud is a server on this machine, and the outcomes of the probe's
+//! requests to it.
 
 use crate::{Call, Job, Response, dist, probe};
 use serde_json::{Value, json};
 
-/// A job with these grants, which may reach this machine.
+/// Returns a job with these grants and access to loopback addresses.
 pub fn job(grants: Value) -> Job {
     with_policy(json!({"http": grants}))
 }
 
+/// Returns a job with this policy and access to loopback addresses.
 pub fn with_policy(mut policy: Value) -> Job {
     policy["version"] = json!(1);
     Job::default().policy(policy).configure(|config| config["allow_local"] = json!(true))
 }
 
-/// A call of the probe whose outcomes come back as JSON in its error message,
-/// readable though there are seals among them.
+/// Runs a probe script that returns its outcomes as JSON in the error message, where
+/// they stay readable even if they contain seals.
 pub fn call(job: &Job, operations: &Value) -> Response {
     job.call("has_vm", json!([probe::cid(operations)])).run()
 }
 
-/// The outcome of each operation.
+/// Runs a probe script and returns the outcome of each operation.
 #[track_caller]
 pub fn outcomes(job: &Job, operations: &Value) -> Vec<Value> {
     probe::outcomes_in(call(job, operations).message())
 }
 
-/// The outcome of the only operation.
+/// Runs a single probe operation and returns its outcome.
 #[track_caller]
 pub fn outcome(job: &Job, operation: Value) -> Value {
     let mut all = outcomes(job, &json!([operation]));
@@ -33,7 +35,7 @@ pub fn outcome(job: &Job, operation: Value) -> Value {
     all.remove(0)
 }
 
-/// The networks of `create_vm` below.
+/// Returns the networks that `create_vm` below passes.
 pub fn networks() -> Value {
     json!({"net": {
         "type": "manual", "ip": "10.0.0.5", "netmask": "255.255.255.0", "gateway": "10.0.0.1", "dns": ["10.0.0.2"],
@@ -41,7 +43,7 @@ pub fn networks() -> Value {
     }})
 }
 
-/// What a Director puts into a VM's `env`: some of it for all to see.
+/// Returns a VM's `env` as a Director sends it: some values are public, some secret.
 pub fn env() -> Value {
     json!({"bosh": {
         "group": "a-group", "groups": ["a-group", "another"], "tags": {"team": "us"},
@@ -50,74 +52,77 @@ pub fn env() -> Value {
     }})
 }
 
-/// A `create_vm` that runs a script, or makes a VM of the probe's own if there is none.
+/// Returns a `create_vm` call that runs a script, or the probe's default behaviour if
+/// the script is null.
 pub fn create_vm<'a>(job: &'a Job, operations: &Value) -> Call<'a> {
     let properties = if operations.is_null() { json!({}) } else { json!({"probe": operations}) };
     job.call("create_vm", json!(["agent-1", "stemcell-1", properties, networks(), ["disk-1"], env()]))
 }
 
-/// The outcomes of such a script, from API version 2 on.
+/// Returns the outcomes of such a script. Needs API version 2.
 #[track_caller]
 pub fn vm_outcomes(response: &Response) -> Vec<Value> {
     let outcomes = response.result()[1]["net"]["probe"].as_array().cloned();
-    outcomes.unwrap_or_else(|| panic!("no outcomes in {}", response.json))
+    outcomes.unwrap_or_else(|| panic!("{} holds no outcomes", response.json))
 }
 
-/// The probe with other needs, written over its own.
-pub fn needing(needs: &Value) -> Vec<u8> {
+/// Returns the probe's bytes with its needs replaced by these.
+pub fn probe_with_needs(needs: &Value) -> Vec<u8> {
     let file =
         |path: &std::path::Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let (own, mut guest) = (file(&dist::root().join("guests/probe/needs.json")), file(&dist::probe()));
     let needs = format!("{:width$}", needs.to_string(), width = own.len());
     assert_eq!(needs.len(), own.len(), "these needs are too long: {needs}");
     let places: Vec<usize> = (0..guest.len()).filter(|at| guest[*at..].starts_with(&own)).collect();
-    assert!(!places.is_empty(), "the probe's needs are not where they were");
+    assert!(!places.is_empty(), "the section with the probe's needs was not found");
     for at in places {
         guest[at..at + own.len()].copy_from_slice(needs.as_bytes());
     }
     guest
 }
 
-/// The probe without any needs: their section has another name.
-pub fn undeclared() -> Vec<u8> {
+/// Returns the probe's bytes without needs: their custom section is renamed.
+pub fn probe_without_needs() -> Vec<u8> {
     let mut guest = std::fs::read(dist::probe()).unwrap_or_else(|error| panic!("the probe: {error}"));
     let name = b"bosh-cpi:needs";
     let places: Vec<usize> = (0..guest.len()).filter(|at| guest[*at..].starts_with(name)).collect();
-    assert!(!places.is_empty(), "the probe's needs are not where they were");
+    assert!(!places.is_empty(), "the section with the probe's needs was not found");
     for at in places {
         guest[at] = b'B';
     }
     guest
 }
 
-/// A request in a script.
+/// Returns a probe operation that sends a GET request.
 pub fn get(url: &str) -> Value {
     json!({"op": "http", "url": url})
 }
 
+/// Returns a probe operation that sends a POST request with a JSON body.
 pub fn post(url: &str, body: &Value) -> Value {
     json!({"op": "http", "method": "POST", "url": url, "headers": {"Content-Type": "application/json"}, "body": body})
 }
 
-/// Failed in this way, before or after something was sent, and says all of this.
+/// Asserts that the operation failed with this error kind, that `sent` is as
+/// expected, and that the message contains all of these texts.
 #[track_caller]
-pub fn failed(outcome: &Value, kind: &str, sent: bool, said: &[&str]) {
+pub fn failed(outcome: &Value, kind: &str, sent: bool, texts: &[&str]) {
     let error = &outcome["error"];
     assert_eq!((error["kind"].as_str(), error["sent"].as_bool()), (Some(kind), Some(sent)), "{outcome}");
     let message = error["message"].as_str().unwrap_or_default();
-    for part in said {
-        assert!(message.contains(part), "no `{part}` in: {message}");
+    for part in texts {
+        assert!(message.contains(part), "`{part}` is missing in: {message}");
     }
 }
 
-/// Denied for this reason, before anything was sent.
+/// Asserts that the operation was denied for this reason before anything was sent.
 #[track_caller]
-pub fn denied(outcome: &Value, reason: &str, said: &[&str]) {
+pub fn denied(outcome: &Value, reason: &str, texts: &[&str]) {
     assert_eq!(outcome["error"]["reason"], reason, "{outcome}");
-    failed(outcome, "denied", false, said);
+    failed(outcome, "denied", false, texts);
 }
 
-/// Succeeded with this status.
+/// Asserts that the request got a response with this status and returns it.
 #[track_caller]
 pub fn answered(outcome: &Value, status: u16) -> &Value {
     assert_eq!(outcome["ok"]["status"], status, "{outcome}");

@@ -1,14 +1,14 @@
-//! The built binaries and guests, where `cargo xtask build` puts them.
+//! The built programs and guests, in the directory where `cargo xtask build` puts them.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Names the directory; `cargo xtask test` sets it.
+/// The environment variable that names the directory; `cargo xtask test` sets it.
 const VARIABLE: &str = "WASM_CPI_DIST";
 
-/// The repository.
+/// Returns the root directory of the repository.
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
@@ -17,37 +17,39 @@ pub fn root() -> &'static Path {
 fn file(name: &str) -> PathBuf {
     let dist = std::env::var_os(VARIABLE).map_or_else(|| root().join("target/dist"), PathBuf::from);
     let path = dist.join(name);
-    assert!(path.is_file(), "{} is not there: run `cargo xtask build`", path.display());
+    assert!(path.is_file(), "{} does not exist: run `cargo xtask build`", path.display());
     path.canonicalize().unwrap_or(path)
 }
 
-/// What the job's `bin/cpi` execs.
+/// Returns the path of `wasm-cpi-run`, the program that a job's `bin/cpi` executes.
 pub fn hot() -> PathBuf {
     file("wasm-cpi-run")
 }
 
-/// The tool, with the compiler.
+/// Returns the path of `wasm-cpi`, the tool that contains the compiler.
 pub fn tool() -> PathBuf {
     file("wasm-cpi")
 }
 
-/// Programs in which tests can turn checks off and run code of their own, from
-/// `WASM_CPI_HOLES_DIST`; `cargo xtask test` builds them and sets it.
-pub fn holes() -> PathBuf {
-    let dist = std::env::var_os("WASM_CPI_HOLES_DIST").map_or_else(|| root().join("target/dist-holes"), PathBuf::from);
+/// Returns the directory of the programs for mutation tests, in which tests can turn
+/// checks off and run their own code. `cargo xtask test` builds them and sets the
+/// environment variable `WASM_CPI_MUTANTS_DIST`.
+pub fn mutants() -> PathBuf {
+    let dist =
+        std::env::var_os("WASM_CPI_MUTANTS_DIST").map_or_else(|| root().join("target/dist-mutants"), PathBuf::from);
     for name in ["wasm-cpi-run", "wasm-cpi"] {
         let path = dist.join(name);
-        assert!(path.is_file(), "{} is not there: run `cargo xtask test --only it`", path.display());
+        assert!(path.is_file(), "{} does not exist: run `cargo xtask test --only it`", path.display());
     }
     dist.canonicalize().unwrap_or(dist)
 }
 
-/// The guest that runs scripts of host calls.
+/// Returns the path of the guest that runs scripts of host calls.
 pub fn probe() -> PathBuf {
     file("probe.wasm")
 }
 
-/// The guest that is a CPI.
+/// Returns the path of the CPI for OpenStack.
 pub fn openstack() -> PathBuf {
     file("openstack.wasm")
 }
@@ -69,9 +71,9 @@ pub fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-/// A cache in which the probe is prepared, filled once and shared by all tests
-/// that do not tamper with it. It lies beside the test binary, so that
-/// `cargo clean` takes it away, and belongs to one build of the binaries.
+/// Returns a cache that contains the prepared probe. It is filled once and shared by
+/// all tests that do not tamper with it. It is stored next to the test program, so
+/// that `cargo clean` removes it, and belongs to one build of the programs.
 pub fn shared_cache() -> &'static Path {
     static CACHE: OnceLock<PathBuf> = OnceLock::new();
     CACHE.get_or_init(|| {

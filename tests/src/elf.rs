@@ -1,10 +1,10 @@
-//! Reads as much of ELF as it takes to tell a static binary from a dynamic one.
+//! Reads as much of an ELF file as needed to distinguish static from dynamic programs.
 
-/// Whether the binary asks for a dynamic loader: a program header of the type
-/// `PT_INTERP`. Panics on what is no 64-bit little-endian ELF.
-pub fn wants_a_loader(binary: &[u8]) -> bool {
+/// Returns true if the program needs a dynamic loader: it has a program header of the
+/// type `PT_INTERP`. Panics if the file is not a 64-bit little-endian ELF file.
+pub fn needs_loader(binary: &[u8]) -> bool {
     const PT_INTERP: u64 = 3;
-    assert_eq!(&binary[..6], b"\x7fELF\x02\x01", "no 64-bit little-endian ELF");
+    assert_eq!(&binary[..6], b"\x7fELF\x02\x01", "not a 64-bit little-endian ELF file");
     let number = |at: u64, size: usize| {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         binary[at..at + size].iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
@@ -26,8 +26,8 @@ mod tests {
     }
 
     #[test]
-    fn a_loader_is_seen_where_one_is_asked_for() {
-        assert!(wants_a_loader(&with_header(3)));
-        assert!(!wants_a_loader(&with_header(1)));
+    fn a_program_with_an_interpreter_header_needs_a_loader() {
+        assert!(needs_loader(&with_header(3)));
+        assert!(!needs_loader(&with_header(1)));
     }
 }

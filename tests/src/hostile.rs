@@ -1,11 +1,11 @@
-//! Guests that no compiler would make, written as WebAssembly text in
+//! Guests that no compiler would produce, written as WebAssembly text in
 //! `tests/hostile/`.
 //!
-//! A file with a `(component` is taken as it is. A file with a `(module` holds
-//! only what it is about; whatever else the world `bosh:cpi` demands is added
-//! here: exports that trap, a memory, an allocator, and a `describe` that is
-//! all right and lists the methods below. A line `;; world: NAME` says in which of
-//! `worlds/` it lives, if it imports or exports more than `bosh:cpi`.
+//! A file with a `(component` is used as it is. A file with a `(module` contains
+//! only the part under test. This module adds everything else that the world
+//! `bosh:cpi` requires: exports that trap, a memory, an allocator, and a correct
+//! `describe` that lists the methods below. A line `;; world: NAME` selects a world
+//! from `worlds/`, for modules that import or export more than `bosh:cpi`.
 
 pub mod binary;
 
@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// What the default `describe` lists: the others answer NotImplemented.
+/// The methods that the default `describe` lists. All others return NotImplemented.
 pub const METHODS: [&str; 4] = ["has_vm", "create_vm", "create_disk", "attach_disk"];
 
-/// Exports of the world and their core types: parameters, `p` for i32 and `l`
-/// for i64; all answer one i32.
+/// The exports of the world with their core parameter types, `p` for i32 and `l`
+/// for i64. All return one i32.
 const EXPORTS: [(&str, &str); 21] = [
     ("stemcells@0.1.0#create-stemcell", "pppp"),
     ("stemcells@0.1.0#delete-stemcell", "pp"),
@@ -45,28 +45,28 @@ const EXPORTS: [(&str, &str); 21] = [
     ("networks@0.1.0#delete-network", "pp"),
 ];
 
-/// Where the default `describe` keeps its answer; a `describe` of a file's own
-/// can answer it, too.
+/// The address of the record that the default `describe` returns. A `describe` in a
+/// file can return it, too.
 const DESCRIPTION_AT: u32 = 0x1000;
 
 pub fn directory() -> PathBuf {
     dist::root().join("tests/hostile")
 }
 
-/// The bytes of `tests/hostile/NAME.wat`, as a component.
+/// Returns `tests/hostile/NAME.wat` as the bytes of a component.
 pub fn guest(name: &str) -> Vec<u8> {
     let path = directory().join(format!("{name}.wat"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     component(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A component from text, completed if it is a core module.
+/// Compiles text to a component; a core module is completed first.
 pub fn component(text: &str) -> Result<Vec<u8>, String> {
     let code = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with(";;"));
     if code.is_some_and(|line| line.starts_with("(component")) {
         return wat::parse_str(text).map_err(|error| error.to_string());
     }
-    let mut module = wat::parse_str(completed(text)).map_err(|error| error.to_string())?;
+    let mut module = wat::parse_str(complete_module(text)).map_err(|error| error.to_string())?;
     let mut resolve = Resolve::default();
     let encoded = resolve.push_dir(dist::root().join("wit")).and_then(|(package, _)| {
         let world = match text.lines().find_map(|line| line.strip_prefix(";; world: ")) {
@@ -82,43 +82,43 @@ pub fn component(text: &str) -> Result<Vec<u8>, String> {
     encoded.map_err(|error| format!("{error:#}"))
 }
 
-/// `small` but for one byte: it has no VM.
-pub fn other() -> Vec<u8> {
+/// Returns the guest `small` with one byte changed: its `has_vm` returns false.
+pub fn small_without_vm() -> Vec<u8> {
     let path = directory().join("small.wat");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let other = component(&text.replace(r"\00\00\00\00\01", r"\00\00\00\00\00"));
-    other.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let guest = component(&text.replace(r"\00\00\00\00\01", r"\00\00\00\00\00"));
+    guest.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A component with one more custom section at its end.
+/// Appends a custom section to a component.
 pub fn with_section(component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> {
     let content = [leb(name.len()).as_slice(), name.as_bytes(), data].concat();
     [component, section(0, &content)].concat()
 }
 
-/// A component with another one in it, which it does not use.
+/// Appends an unused inner component to a component.
 pub fn with_component(component: Vec<u8>, inner: &[u8]) -> Vec<u8> {
     [component, section(4, inner)].concat()
 }
 
-/// A component with a module in it that it does not use.
+/// Appends an unused core module to a component.
 pub fn with_module(component: Vec<u8>, text: &str) -> Vec<u8> {
     let module = wat::parse_str(text).unwrap_or_else(|error| panic!("a module: {error}"));
     [component, section(1, &module)].concat()
 }
 
-/// A component that instantiates another module as often beside its own; it must
-/// have only one of those.
+/// Appends a core module to a component and instantiates it `count` times. The
+/// component must have exactly one core module.
 pub fn with_instances(mut component: Vec<u8>, content: &str, count: usize) -> Vec<u8> {
     let instances = "(core instance (instantiate 1))".repeat(count);
     let text = format!("(component (core module) (core module {content}) {instances})");
     let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{content}: {error}"));
-    // Without its header and the first module, which stands for the component's own.
+    // Skips the header and the first module, which stands for the component's own.
     component.extend_from_slice(bytes.get(18..).unwrap_or_default());
     component
 }
 
-fn completed(text: &str) -> String {
+fn complete_module(text: &str) -> String {
     let mut added = String::new();
     if !text.contains("(memory") {
         added.push_str("(memory (export \"memory\") 4)\n");
@@ -142,7 +142,7 @@ fn completed(text: &str) -> String {
     }
 }
 
-/// Gives away memory from 128 KiB on and never takes it back.
+/// Allocates memory from 128 KiB on and never frees it.
 const ALLOCATOR: &str = r#"
 (global $heap (mut i32) (i32.const 0x20000))
 (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
@@ -152,8 +152,8 @@ const ALLOCATOR: &str = r#"
   (local.get $at))
 "#;
 
-/// The record that `describe` answers, as a data segment: four pairs of pointer
-/// and length (name, version, formats, methods), then the lists, then the text.
+/// Returns a data segment with the record of `describe`: four pairs of pointer and
+/// length (name, version, formats, methods), then the lists, then the strings.
 fn description(name: &str, version: &str, formats: &[&str], methods: &[&str]) -> String {
     let count = |length: usize| u32::try_from(length).unwrap_or(0);
     let (formats_at, formats_count, methods_count) = (DESCRIPTION_AT + 32, count(formats.len()), count(methods.len()));
@@ -174,16 +174,16 @@ fn description(name: &str, version: &str, formats: &[&str], methods: &[&str]) ->
     format!("(data (i32.const 0x1000) \"{data}\")\n")
 }
 
-/// A guest that has these methods, with code for them.
+/// Returns a guest that lists these methods and contains this code.
 pub fn implementing(methods: &[&str], code: &str) -> Vec<u8> {
     let text = format!("(module {code} {})", description("hostile", "1.0.0", &["hostile-raw"], methods));
     component(&text).unwrap_or_else(|error| panic!("{code}: {error}"))
 }
 
-/// A guest that says this about itself.
+/// Returns a guest with this description.
 pub fn describing(name: &str, version: &str, formats: &[&str], methods: &[&str]) -> Vec<u8> {
     let description = description(name, version, formats, methods);
-    // All that it says lies in its memory, and then some.
+    // The memory must hold the whole description.
     let pages = description.len() / (3 * 65_536) + 4;
     let text = format!("(module (memory (export \"memory\") {pages}) {description})");
     component(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_module_becomes_a_whole_guest() {
+    fn an_empty_module_is_completed_to_a_guest() {
         component("(module)").unwrap();
     }
 

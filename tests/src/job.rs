@@ -1,8 +1,9 @@
 //! A CPI job in a temporary directory: `config/cpi.json`, `config/policy.json`
-//! and a cache. Every change is written at once, so that a test can tamper with
+//! and a cache. Every change is written immediately, so that a test can tamper with
 //! the files between a change and a call.
 
 use crate::call::Call;
+use crate::codes;
 use crate::dist;
 use crate::probe;
 use crate::release::{self, Installation};
@@ -28,8 +29,8 @@ impl Default for Job {
 }
 
 impl Job {
-    /// The probe with a cache of its own, empty; `Job::default()` has the
-    /// shared one, in which the probe is prepared.
+    /// Returns a job that runs the probe with an empty cache of its own.
+    /// `Job::default()` uses the shared cache, in which the probe is prepared.
     pub fn new() -> Job {
         let dir = tempfile::Builder::new().prefix("wasm-cpi-job-").tempdir();
         let dir = dir.unwrap_or_else(|error| panic!("no temporary directory: {error}"));
@@ -47,7 +48,7 @@ impl Job {
         job
     }
 
-    /// For calls that leave the cache alone.
+    /// Uses the shared cache, for calls that do not change the cache.
     #[must_use]
     pub fn shared_cache(self) -> Job {
         self.cache(dist::shared_cache())
@@ -82,7 +83,8 @@ impl Job {
         self
     }
 
-    /// The release's job with these properties, in an installation of its own.
+    /// Returns the release's job, rendered with these properties and installed in its
+    /// own directory.
     #[track_caller]
     pub fn installed(properties: &Value) -> Job {
         let mut job = Job::new();
@@ -92,7 +94,8 @@ impl Job {
         job
     }
 
-    /// The same job as the release renders it, for a manifest that says what its files say.
+    /// Installs the same job as the release renders it, from a manifest equivalent to
+    /// the job's files.
     #[must_use]
     #[track_caller]
     pub fn released(mut self) -> Job {
@@ -114,9 +117,9 @@ impl Job {
         self
     }
 
-    /// Other limits in the config of an installed job.
+    /// Sets limits in the config of an installed job.
     #[must_use]
-    pub fn limited(self, limits: Value) -> Job {
+    pub fn installed_limits(self, limits: Value) -> Job {
         let text = fs::read(self.config_file()).unwrap_or_else(|error| panic!("{error}"));
         let mut config: Value = serde_json::from_slice(&text).unwrap_or_default();
         config["limits"] = limits;
@@ -124,19 +127,19 @@ impl Job {
         self
     }
 
-    /// Whether a script without arguments runs its calls.
+    /// Returns true if calls run an installed script, which takes no arguments.
     pub fn is_installed(&self) -> bool {
         self.program.starts_with(self.path("jobs")) || self.program.starts_with(self.path("data"))
     }
 
-    /// Another guest, pinned to what it is now.
+    /// Uses another guest, pinned to its current digest.
     #[must_use]
     pub fn guest(self, path: &Path) -> Job {
         let sha256 = dist::sha256_of(path);
         self.configure(|config| config["guest"] = json!({"path": path, "sha256": sha256}))
     }
 
-    /// Another guest, written into the job's directory.
+    /// Writes another guest into the job's directory and uses it.
     #[must_use]
     pub fn guest_bytes(self, bytes: &[u8]) -> Job {
         let path = self.path("guest.wasm");
@@ -144,8 +147,8 @@ impl Job {
         self.guest(&path)
     }
 
-    /// The binaries copied into the job's own directory, without the tool if
-    /// `tool` says so: what is prepared needs none.
+    /// Runs calls with a copy of the programs in the job's directory. Without `tool`
+    /// only prepared guests can run.
     #[must_use]
     pub fn own_binaries(mut self, tool: bool) -> Job {
         let bin = self.path("bin");
@@ -158,28 +161,28 @@ impl Job {
         self
     }
 
-    /// Runs calls by these words of a shell before the program and its arguments.
+    /// Runs calls with this shell command in front of the program and its arguments.
     #[must_use]
-    pub fn started_by(mut self, words: &str) -> Job {
+    pub fn with_launcher(mut self, command: &str) -> Job {
         let (text, script) = (self.path("start.sh"), self.path("start"));
-        write(&text, format!("#!/bin/sh\nexec {words} '{}' \"$@\"\n", self.program.display()).as_bytes());
+        write(&text, format!("#!/bin/sh\nexec {command} '{}' \"$@\"\n", self.program.display()).as_bytes());
         set_mode(&text, 0o755);
         copy_program(&text, &script);
         self.program = script;
         self
     }
 
-    /// Runs calls with the tool's `run` instead of the hot binary.
+    /// Runs calls with the tool's `run` instead of `wasm-cpi-run`.
     #[must_use]
-    pub fn through_the_tool(mut self) -> Job {
+    pub fn with_tool(mut self) -> Job {
         self.program = dist::tool();
         self
     }
 
-    /// Runs calls with the programs that are built for mutation tests.
+    /// Runs calls with the programs built for mutation tests.
     #[must_use]
-    pub fn with_holes(mut self) -> Job {
-        self.program = dist::holes().join("wasm-cpi-run");
+    pub fn with_mutants(mut self) -> Job {
+        self.program = dist::mutants().join("wasm-cpi-run");
         self
     }
 
@@ -187,31 +190,33 @@ impl Job {
         Call::new(self, method, arguments)
     }
 
-    /// A call with these bytes on stdin.
+    /// Returns a call with these bytes on stdin.
     pub fn raw(&self, stdin: impl Into<Vec<u8>>) -> Call<'_> {
         Call::raw(self, stdin.into())
     }
 
-    /// `create_disk` with a script for the probe.
+    /// Returns a `create_disk` call with a script for the probe.
     pub fn script(&self, operations: Value) -> Call<'_> {
         self.call("create_disk", json!([1024, {"probe": operations}, null]))
     }
 
-    /// Runs a script that must succeed: the outcome of each operation.
+    /// Runs a script that must succeed and returns the outcome of each operation.
     #[track_caller]
     pub fn probe(&self, operations: Value) -> Vec<Value> {
         let response = self.script(operations).run();
         probe::outcomes(response.result())
     }
 
-    /// What `wasm-cpi check` prints about it, and whether it is content.
+    /// Runs `wasm-cpi check`; returns whether it succeeded and what it printed.
     pub fn check(&self) -> (bool, String) {
         let mut command = Command::new(dist::tool());
         let output = command.args(["check", "--config"]).arg(self.config_file()).env_clear().current_dir("/").output();
         let output = output.unwrap_or_else(|error| panic!("check: {error}"));
         assert!(output.status.code().is_some_and(|code| code < 2), "check: {}", output.status);
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        codes::note(&printed);
+        (output.status.success(), printed)
     }
 
     pub fn program(&self) -> &Path {
@@ -230,12 +235,12 @@ impl Job {
         self.path("config/policy.json")
     }
 
-    /// The job's own cache, whether it is configured or not.
+    /// Returns the directory of the job's own cache, even if it uses the shared one.
     pub fn cache_dir(&self) -> PathBuf {
         self.path("cache")
     }
 
-    /// What lies in the job's own cache, by the end of its name.
+    /// Returns the files in the job's own cache whose names end with this suffix.
     pub fn cached(&self, suffix: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.cache_dir()).into_iter().flatten().flatten().map(|entry| entry.path());
         entries.filter(|path| path.to_string_lossy().ends_with(suffix)).collect()
@@ -249,8 +254,9 @@ impl Job {
     }
 }
 
-/// Not by `fs::copy`: a process that another test forks meanwhile would hold the
-/// new file open for writing, and such a file cannot be executed.
+/// Copies a program with `cp`. With `fs::copy`, a process that another test forks at
+/// the same time would inherit the file open for writing, and the kernel refuses to
+/// execute such a file.
 fn copy_program(from: &Path, to: &Path) {
     let copied = Command::new("cp").args([from, to]).status();
     assert!(copied.is_ok_and(|status| status.success()), "{}: cannot be copied", to.display());

@@ -1,23 +1,23 @@
-//! What the integration tests are made of: the built binaries, CPI jobs in
-//! temporary directories, calls as the real clients make them, and hostile
-//! guests.
+//! The harness of the integration tests: the built programs, CPI jobs in temporary
+//! directories, calls as the real clients make them, and hostile guests.
 //!
-//! Every call through here is held to the clients' contract (`response`), so
-//! that each test is a test of it, whatever else it is about.
+//! Every response is checked against the clients' contract (`response`), so that
+//! each test also tests the contract.
 
 pub mod archive;
 pub mod audit;
 pub mod call;
 pub mod client;
 pub mod cloud;
+pub mod codes;
 pub mod dist;
 pub mod elf;
 pub mod hostile;
 pub mod job;
-pub mod lacking;
-pub mod living;
+pub mod live_process;
+pub mod old_kernel;
 pub mod openstack;
-pub mod prepared;
+pub mod prepared_guest;
 pub mod probe;
 pub mod process;
 pub mod registry;

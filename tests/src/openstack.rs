@@ -1,50 +1,51 @@
 //! An OpenStack for tests: a simulator of the API subset that a CPI uses, and
-//! a gateway in front of it or of real services.
+//! a gateway in front of the simulator or of real services.
 //!
-//! `Simulator` answers requests from state in memory and knows no sockets; it
-//! behaves like the services of 2025.1 and a difference is its bug. `Gateway`
-//! listens, one port per service, hands requests to a `Backend`, records them
-//! and misbehaves on demand. `Api` looks at what is in either cloud.
+//! `Simulator` answers requests from state in memory and uses no sockets. It
+//! behaves like the services of release 2025.1; any difference is a bug of the
+//! simulator. `Gateway` listens on one port per service, passes requests to a
+//! `Backend`, records them, and injects faults on demand. `Api` lists what exists
+//! in either cloud.
 
-mod attachments;
-mod blockdevices;
-mod building;
+mod block_devices;
 mod client;
 mod clock;
 mod clouds;
 mod compute;
-mod creating;
-mod extras;
+mod compute_resources;
 mod faults;
-mod floating;
+mod floating_ips;
 mod gateway;
-mod groups;
 mod identity;
 mod image;
 mod image_data;
-mod loadbalancing;
+mod load_balancers;
 mod message;
-mod metadata;
+mod metadata_service;
 mod network;
-mod pools;
+mod origins;
 mod ports;
 mod python;
-mod recording;
-mod rewrite;
+mod real_cloud;
+mod records;
 mod seed;
+mod server_build;
+mod server_create;
+mod server_groups;
+mod server_metadata;
+mod server_views;
 mod servers;
 mod service;
 mod simulator;
 mod snapshots;
 mod state;
+mod subnet_pools;
 mod subnets;
 mod table;
-mod tagging;
-mod upstream;
 mod versions;
-mod views;
 mod volume;
 mod volume_actions;
+mod volume_attachments;
 mod wire;
 
 pub use client::{Api, Contents};
@@ -52,7 +53,7 @@ pub use clouds::{Tenant, on_each_cloud, on_each_secure_cloud};
 pub use faults::{Fault, Hits, Rule, Step, Steps};
 pub use gateway::Gateway;
 pub use message::{Request, Response};
-pub use recording::Recorded;
+pub use real_cloud::RealCloud;
+pub use records::RecordedRequest;
 pub use service::{Backend, Service};
 pub use simulator::Simulator;
-pub use upstream::Real;

@@ -1,15 +1,15 @@
-//! Scripts for the guest `probe`, and the outcomes it answers.
+//! Scripts for the guest `probe`, and the outcomes that it returns.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-/// A cloud ID that makes the probe run a script.
+/// Returns a cloud ID that makes the probe run a script.
 pub fn cid(operations: &Value) -> String {
     format!("probe:{}", STANDARD.encode(operations.to_string()))
 }
 
-/// The outcomes in a cloud ID that the probe answered.
+/// Decodes the outcomes in a cloud ID that the probe returned.
 #[track_caller]
 pub fn outcomes(cid: &Value) -> Vec<Value> {
     let decoded = cid
@@ -20,13 +20,13 @@ pub fn outcomes(cid: &Value) -> Vec<Value> {
     decoded.unwrap_or_else(|| panic!("{cid} holds no outcomes"))
 }
 
-/// The outcomes in the message of an error, as the probe answers them where a
-/// result has no room for them.
+/// Parses the outcomes in an error message. The probe returns them there from
+/// methods whose result cannot hold them.
 #[track_caller]
 pub fn outcomes_in(message: &str) -> Vec<Value> {
     let found = message.split_once("probe outcomes: ").and_then(|(_, outcomes)| {
-        // The runtime may have added a sentence behind it.
+        // The runtime may append a sentence.
         serde_json::Deserializer::from_str(outcomes).into_iter().next()?.ok()
     });
-    found.unwrap_or_else(|| panic!("no outcomes in: {message}"))
+    found.unwrap_or_else(|| panic!("the message holds no outcomes: {message}"))
 }

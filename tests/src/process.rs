@@ -1,6 +1,6 @@
-//! Runs a program the way the Director does: the whole of stdin is written
-//! before a byte of its output is read. What deadlocks there, deadlocks here,
-//! and a guard ends it.
+//! Runs a program as the Director does: all of stdin is written before any output is
+//! read. A program that would deadlock with the Director also deadlocks here, and
+//! is killed when the guard time ends.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
@@ -10,32 +10,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+/// The output and exit status of a program.
 pub struct Finished {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub status: ExitStatus,
-    /// Whether the program took all of its stdin.
-    pub fed: std::io::Result<()>,
+    /// The result of writing all of stdin.
+    pub stdin_written: std::io::Result<()>,
 }
 
-/// A signal to send once a text stands on stderr: no race, no sleeping.
+/// A signal to send as soon as stderr contains a text, without a race or a sleep.
 #[derive(Clone)]
 pub struct SignalAt {
     pub text: String,
     pub signal: Signal,
 }
 
-/// A signal to send once something has happened elsewhere.
+/// A signal to send as soon as a condition outside the program is true.
 #[derive(Clone)]
 pub struct SignalWhen {
     pub happened: Arc<dyn Fn() -> bool + Send + Sync>,
     pub signal: Signal,
 }
 
-/// How often that is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often the condition is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Longer than anything should take; a call that hangs fails its test.
+/// The time after which a program counts as hung and fails its test. No call should
+/// take this long.
 pub const GUARD: Duration = Duration::from_secs(60);
 
 pub fn run(command: &mut Command, stdin: &[u8], guard: Duration) -> Finished {
@@ -63,7 +65,7 @@ pub fn run_with_signals(
         move || {
             let until = Instant::now() + guard;
             if let Some(when) = when {
-                while watched.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && Instant::now() < until {
+                while watched.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) && Instant::now() < until {
                     if (when.happened)() {
                         let _ = kill_process(pid, when.signal);
                         break;
@@ -81,9 +83,9 @@ pub fn run_with_signals(
         (Some(to), Some(out), Some(err)) => (to, out, err),
         _ => unreachable!("all three are piped"),
     };
-    let fed = to.write_all(stdin);
+    let stdin_written = to.write_all(stdin);
     drop(to);
-    let stderr = std::thread::spawn(move || read_watching(err, pid, signals));
+    let stderr = std::thread::spawn(move || read_and_signal(err, pid, signals));
     let mut stdout = Vec::new();
     let _ = out.read_to_end(&mut stdout);
     let stderr = stderr.join().unwrap_or_default();
@@ -96,10 +98,11 @@ pub fn run_with_signals(
         String::from_utf8_lossy(&stdout),
         String::from_utf8_lossy(&stderr)
     );
-    Finished { stdout, stderr, status, fed }
+    Finished { stdout, stderr, status, stdin_written }
 }
 
-fn read_watching(mut stream: impl Read, pid: Pid, signals: Vec<SignalAt>) -> Vec<u8> {
+/// Reads the stream to its end and sends each signal when its text has appeared.
+fn read_and_signal(mut stream: impl Read, pid: Pid, signals: Vec<SignalAt>) -> Vec<u8> {
     let mut read = Vec::new();
     let mut waiting = signals.into_iter().peekable();
     let mut chunk = [0; 64 * 1024];

@@ -1,5 +1,5 @@
-//! A BOSH registry in this process, as small as it can be: for tests that are
-//! about something else and need one that works.
+//! A minimal BOSH registry in this process, for tests that need a working registry
+//! but do not test it.
 
 use crate::response::CANARY;
 use base64::Engine as _;
@@ -17,10 +17,10 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Serves until this process ends.
+    /// Starts a registry that serves until this process ends.
     pub fn start() -> Registry {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("no port: {error}"));
-        let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("cannot bind a port: {error}"));
+        let address = listener.local_addr().unwrap_or_else(|error| panic!("cannot read the local address: {error}"));
         let registry = Registry { address, settings: Arc::default() };
         let serving = registry.clone();
         std::thread::spawn(move || {
@@ -32,7 +32,7 @@ impl Registry {
         registry
     }
 
-    /// The section `registry` of a job's config.
+    /// Returns the section `registry` of a job's config.
     pub fn section(&self) -> Value {
         json!({"endpoint": format!("http://{}", self.address), "user": "registry", "password": password()})
     }
@@ -84,8 +84,8 @@ impl Registry {
     }
 
     fn serve(&self, request: &str, body: String) -> (&'static str, Value) {
-        let mut words = request.split(' ');
-        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let mut parts = request.split(' ');
+        let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let Some(id) = path.strip_prefix("/instances/").and_then(|rest| rest.strip_suffix("/settings")) else {
             return ("404 Not Found", json!({"status": "not_found"}));
         };

@@ -1,6 +1,6 @@
-//! The real `wasm-cpi registry`, as a process of its own.
+//! The real `wasm-cpi registry`, started as a process.
 
-use crate::client::{self, Answered};
+use crate::client::{self, HttpResponse};
 use crate::response::CANARY;
 use crate::servers::Identity;
 use crate::{dist, job};
@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 
 pub const USER: &str = "registry";
 
-/// Ends with this value.
+/// A running registry; dropping this kills it.
 pub struct RegistryServer {
     child: Child,
     scheme: String,
@@ -27,7 +27,8 @@ pub fn password() -> String {
     format!("{CANARY}-registry: $&")
 }
 
-/// The command with all that it needs, on a free port, its files in the directory.
+/// Returns the command that starts a registry on a free port with its files in this
+/// directory.
 pub fn command(dir: &Path) -> Command {
     let file = password_file(dir);
     if !file.exists() {
@@ -53,7 +54,8 @@ impl RegistryServer {
         RegistryServer::spawn(command(dir), None)
     }
 
-    /// With TLS; the authority is whoever vouches for the identity.
+    /// Starts a registry with TLS. `authority` is the certificate authority that issued
+    /// the identity.
     pub fn secure(dir: &Path, identity: &Identity, authority: &str) -> RegistryServer {
         let (certificate, key) = (dir.join("registry.pem"), dir.join("registry.key"));
         job::write(&certificate, identity.certificate.as_bytes());
@@ -74,7 +76,7 @@ impl RegistryServer {
         let found = url.and_then(|(scheme, address)| Some((scheme.to_owned(), address.parse().ok()?)));
         let Some((scheme, address)) = found else {
             let _ = child.kill();
-            panic!("the registry does not say where it listens: {line:?}, {:?}", child.wait_with_output());
+            panic!("the registry does not print where it listens: {line:?}, {:?}", child.wait_with_output());
         };
         RegistryServer { child, scheme, address, authority }
     }
@@ -87,7 +89,7 @@ impl RegistryServer {
         self.address
     }
 
-    /// The section `registry` of a job's config.
+    /// Returns the section `registry` of a job's config.
     pub fn section(&self) -> Value {
         let mut section = json!({"endpoint": self.endpoint(), "user": USER, "password": password()});
         if let Some(authority) = &self.authority {
@@ -100,21 +102,21 @@ impl RegistryServer {
         &mut self.child
     }
 
-    /// A request with these credentials, if any, and this body.
-    pub fn request(&self, line: &str, credentials: Option<&str>, body: &[u8]) -> Result<Answered, Box<dyn Error>> {
+    /// Sends a request with this request line, these credentials, and this body.
+    pub fn request(&self, line: &str, credentials: Option<&str>, body: &[u8]) -> Result<HttpResponse, Box<dyn Error>> {
         let auth = credentials.map(|value| format!("Authorization: {value}\r\n")).unwrap_or_default();
         let length = body.len();
         let head = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{auth}Content-Length: {length}\r\n\r\n");
         client::exchange(self.address, self.authority.as_deref(), &[head.as_bytes(), body].concat())
     }
 
-    /// The same with the right credentials.
+    /// Sends a request with the correct credentials.
     #[track_caller]
-    pub fn ask(&self, line: &str, body: &[u8]) -> Answered {
+    pub fn ask(&self, line: &str, body: &[u8]) -> HttpResponse {
         self.request(line, Some(&basic(USER, &password())), body).unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
-    /// Settings as they are stored.
+    /// Returns the stored settings.
     #[track_caller]
     pub fn get(&self, id: &str) -> Option<Value> {
         let answer = self.ask(&format!("GET /instances/{id}/settings"), b"");
@@ -136,6 +138,7 @@ impl Drop for RegistryServer {
     }
 }
 
+/// Returns the value of an `Authorization` header for basic authentication.
 pub fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }

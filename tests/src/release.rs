@@ -1,5 +1,5 @@
-//! The BOSH release on this machine: its jobs rendered with Ruby's ERB, and laid
-//! out as a Director's agent or the CLI does it, below any directory.
+//! The BOSH release on this machine: its jobs are rendered with Ruby's ERB and
+//! installed below any directory, as a Director's agent or the CLI installs them.
 
 use crate::{dist, job};
 use serde_json::{Value, json};
@@ -10,23 +10,25 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A job of the release, as it is in the repository.
+/// Returns the source directory of a job of the release.
 pub fn job_source(name: &str) -> PathBuf {
     dist::root().join("release/jobs").join(name)
 }
 
-/// What a manifest with these properties makes of a job: its files by their paths, or what is told instead.
+/// Renders a job with these properties. Returns its files by their paths, or the
+/// error message.
 pub fn render(source: &Path, properties: &Value) -> Result<Value, String> {
-    rendering(source, properties).map(|mut rendered| rendered["files"].take())
+    run_renderer(source, properties).map(|mut rendered| rendered["files"].take())
 }
 
-/// The properties that the job's templates ask for, given these.
-pub fn asked(source: &Path, properties: &Value) -> Result<BTreeSet<String>, String> {
-    let rendered = rendering(source, properties)?;
+/// Returns the names of the properties that the job's templates read when they are
+/// rendered with these properties.
+pub fn read_properties(source: &Path, properties: &Value) -> Result<BTreeSet<String>, String> {
+    let rendered = run_renderer(source, properties)?;
     Ok(rendered["asked"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-fn rendering(source: &Path, properties: &Value) -> Result<Value, String> {
+fn run_renderer(source: &Path, properties: &Value) -> Result<Value, String> {
     let mut ruby = Command::new("ruby");
     ruby.arg(dist::root().join("xtask/render.rb")).arg(source);
     ruby.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -41,13 +43,13 @@ fn rendering(source: &Path, properties: &Value) -> Result<Value, String> {
     Ok(serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("render.rb: {error}")))
 }
 
-/// A file of a release, read by Ruby, which has YAML.
+/// Parses a YAML file of a release with Ruby, whose standard library can do this.
 pub fn yaml(file: &Path) -> Value {
     let mut ruby = Command::new("ruby");
     ruby.args(["-ryaml", "-rjson", "-e", "puts JSON.generate(YAML.safe_load(File.read(ARGV[0])))"]).arg(file);
     let output = ruby.output().unwrap_or_else(|error| panic!("ruby: {error}; `cargo xtask test` installs it"));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}: {said}", file.display()))
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}: {stderr}", file.display()))
 }
 
 /// A directory with `jobs`, `packages` and `data`, like `/var/vcap`.
@@ -56,7 +58,8 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// With the release's own packages, as their scripts would install them.
+    /// Creates an installation with the release's own packages, as their scripts
+    /// install them.
     pub fn new(root: &Path) -> Installation {
         let installation = Installation { root: root.to_owned() };
         installation.package("wasm-cpi", &[("wasm-cpi", &dist::tool()), ("wasm-cpi-run", &dist::hot())]);
@@ -71,7 +74,7 @@ impl Installation {
         installation
     }
 
-    /// One that is there.
+    /// Returns an existing installation.
     pub fn at(root: &Path) -> Installation {
         Installation { root: root.to_owned() }
     }
@@ -80,7 +83,7 @@ impl Installation {
         self.root.join(name)
     }
 
-    /// Files by their names in the package.
+    /// Installs a package with these files, each with its name in the package.
     pub fn package(&self, name: &str, files: &[(&str, &Path)]) {
         let directory = self.path("packages").join(name);
         make(&directory);
@@ -89,14 +92,14 @@ impl Installation {
         }
     }
 
-    /// Renders and installs a job, with the modes that an agent gives its files.
+    /// Renders and installs a job, with the file modes that an agent sets.
     pub fn job(&self, source: &Path, properties: &Value) -> Result<(), String> {
         let files = render(source, properties)?;
         let name = source.file_name().unwrap_or_default();
         for (path, text) in files.as_object().into_iter().flatten() {
             let to = self.path("jobs").join(name).join(path);
             make(to.parent().unwrap_or(&to));
-            // A script that is written anew is not written to: another test may be starting it.
+            // Replaces the file instead of writing into it: another test may be executing it.
             let _ = fs::remove_file(&to);
             job::write(&to, text.as_str().unwrap_or_default().as_bytes());
             job::set_mode(&to, if path.starts_with("bin/") { 0o750 } else { 0o640 });
@@ -109,7 +112,7 @@ fn make(directory: &Path) {
     fs::create_dir_all(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
 }
 
-/// The manifest that says what a job's own files say.
+/// Returns the manifest properties that are equivalent to a job's files.
 pub fn manifest(config: &Value, policy: &Value, guest: &Value) -> Value {
     let mut properties = json!({"guest": guest, "policy": policy, "properties": config["properties"]});
     for key in ["limits", "hardening", "allow_local", "cache", "image_dirs", "debug", "audit", "log"] {

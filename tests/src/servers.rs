@@ -1,15 +1,15 @@
-//! Servers on loopback that answer as a test wants, misbehaviour included.
+//! Servers on loopback that answer as a test demands, including misbehaviour.
 //!
-//! Every one records what it was sent, to the last byte, and gives up after
-//! `PATIENCE`: a client that hangs fails its own test and holds up no other.
+//! Every server records all bytes that it receives and stops waiting after
+//! `TIMEOUT`, so that a client that hangs does not block other tests.
 
 mod answer;
 mod request;
 mod tls;
 
 pub use answer::Answer;
-pub use request::Seen;
-pub use tls::{Authority, Identity, Oddity, Validity};
+pub use request::ReceivedRequest;
+pub use tls::{Authority, Defect, Identity, Validity};
 
 use crate::skip;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -19,10 +19,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For everything that a server waits for.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of every read and write of a server.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Serves until this process ends.
+/// A server that runs until this process ends.
 #[derive(Clone)]
 pub struct Server {
     address: SocketAddr,
@@ -38,32 +38,36 @@ struct Record {
 
 #[derive(Default)]
 struct State {
-    /// Ports of those who connected, in their order.
+    /// The ports of all clients, in the order of their connections.
     clients: Vec<u16>,
-    /// Ports that this process itself connected from.
+    /// The ports of connections that `connections` made.
     own: Vec<u16>,
-    requests: Vec<Seen>,
+    requests: Vec<ReceivedRequest>,
 }
 
 /// A connection, encrypted or not.
-pub trait Wire: Read + Write {}
+pub trait Stream: Read + Write {}
 
-impl<T: Read + Write> Wire for T {}
+impl<T: Read + Write> Stream for T {}
 
 impl Server {
-    /// Answers plain HTTP.
-    pub fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Server {
+    /// Starts a server for plain HTTP.
+    pub fn start(answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static) -> Server {
         Server::raw("http", Ipv4Addr::LOCALHOST.into(), move |mut stream, record| {
             serve(&mut stream, record, &answer);
         })
     }
 
-    /// The same answer for everybody.
+    /// Starts a server for plain HTTP that always sends the same answer.
     pub fn answering(answer: Answer) -> Server {
         Server::start(move |_| answer.clone())
     }
 
-    pub fn tls(config: Arc<ServerConfig>, answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Server {
+    /// Starts a server for HTTPS.
+    pub fn tls(
+        config: Arc<ServerConfig>,
+        answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static,
+    ) -> Server {
         Server::raw("https", Ipv4Addr::LOCALHOST.into(), move |stream, record| {
             let Ok(connection) = ServerConnection::new(Arc::clone(&config)) else { return };
             let mut stream = StreamOwned::new(connection, stream);
@@ -73,9 +77,10 @@ impl Server {
         })
     }
 
-    /// Plain HTTP on the loopback address of IPv6; None where a machine has none.
-    /// Its port of IPv4 is nobody's while what is answered lasts: a name has
-    /// both addresses, and another test's server would answer there.
+    /// Starts a server for plain HTTP on the IPv6 loopback address. Returns `None` if
+    /// the machine has no IPv6. The same port of IPv4 stays closed while the second
+    /// value lives: a host name may have both addresses, and otherwise the server of
+    /// another test could answer there.
     pub fn over_ipv6() -> Option<(Server, impl Sized)> {
         if let Err(error) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
             skip("ipv6", &format!("a server on ::1: {error}"));
@@ -87,13 +92,13 @@ impl Server {
             })
         };
         std::iter::repeat_with(start).take(100).find_map(|server| {
-            let taken = Server::nobody(server.port())?;
-            Some((server, taken))
+            let reserved = Server::closed_port(server.port())?;
+            Some((server, reserved))
         })
     }
 
-    /// Does what it wants with each connection.
-    pub fn connected(scheme: &'static str, handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Server {
+    /// Starts a server that passes each connection to `handle`.
+    pub fn with_handler(scheme: &'static str, handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Server {
         Server::raw(scheme, Ipv4Addr::LOCALHOST.into(), move |stream, _| handle(stream))
     }
 
@@ -102,7 +107,7 @@ impl Server {
         address: IpAddr,
         handle: impl Fn(TcpStream, &Record) + Send + Sync + 'static,
     ) -> Server {
-        let listener = TcpListener::bind((address, 0)).unwrap_or_else(|error| panic!("no port: {error}"));
+        let listener = TcpListener::bind((address, 0)).unwrap_or_else(|error| panic!("cannot bind a port: {error}"));
         let server = Server { address: local(&listener), scheme, record: Arc::default() };
         let (record, handle) = (Arc::clone(&server.record), Arc::new(handle));
         std::thread::spawn(move || {
@@ -110,7 +115,7 @@ impl Server {
                 let Ok(client) = stream.peer_addr() else { continue };
                 record.lock().clients.push(client.port());
                 record.accepted.notify_all();
-                let _ = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+                let _ = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
                 let (record, handle) = (Arc::clone(&record), Arc::clone(&handle));
                 std::thread::spawn(move || handle(stream, &record));
             }
@@ -118,26 +123,27 @@ impl Server {
         server
     }
 
-    /// An address that takes no connection and refuses none: its queue is full.
-    /// Lasts as long as what is answered.
-    pub fn full() -> (SocketAddr, impl Sized) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("no port: {error}"));
-        rustix::net::listen(&listener, 0).unwrap_or_else(|error| panic!("no shorter queue: {error}"));
+    /// Returns an address that neither accepts nor refuses connections, because its
+    /// backlog is full. The address stays so while the second value lives.
+    pub fn full_backlog() -> (SocketAddr, impl Sized) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("cannot bind a port: {error}"));
+        rustix::net::listen(&listener, 0).unwrap_or_else(|error| panic!("cannot shorten the backlog: {error}"));
         let address = local(&listener);
         let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
         let waiting: Vec<TcpStream> = std::iter::from_fn(connect).take(100).collect();
-        assert!(waiting.len() < 100, "the queue has no end");
+        assert!(waiting.len() < 100, "the backlog is not full after 100 connections");
         (address, (listener, waiting))
     }
 
-    /// An address that is taken, by nobody who listens: a port that was only
-    /// looked up may be another test's a moment later. Port 0 takes a free one.
-    pub fn nobody(port: u16) -> Option<(SocketAddr, impl Sized)> {
+    /// Binds a port without listening on it, so that connections are refused, and
+    /// reserves it while the second value lives: otherwise another test could get the
+    /// same port. Port 0 selects a free one.
+    pub fn closed_port(port: u16) -> Option<(SocketAddr, impl Sized)> {
         use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
-        let taken = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
-        bind(&taken, &SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()?;
-        let address = SocketAddr::try_from(getsockname(&taken).ok()?).ok()?;
-        Some((address, taken))
+        let bound = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
+        bind(&bound, &SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()?;
+        let address = SocketAddr::try_from(getsockname(&bound).ok()?).ok()?;
+        Some((address, bound))
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -148,7 +154,7 @@ impl Server {
         self.address.port()
     }
 
-    /// `http://127.0.0.1:…`
+    /// Returns the origin, such as `http://127.0.0.1:8080`.
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme, self.address)
     }
@@ -157,33 +163,33 @@ impl Server {
         format!("{}{path}", self.origin())
     }
 
-    /// A grant for all of it, without auth and the like.
+    /// Returns a grant for all paths of this server, without credentials.
     pub fn grant(&self, id: &str) -> Value {
         grant(id, &self.origin())
     }
 
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.record.lock().requests.clone()
     }
 
-    /// The only request.
+    /// Returns the request of a server that received exactly one.
     #[track_caller]
-    pub fn request(&self) -> Seen {
+    pub fn request(&self) -> ReceivedRequest {
         let mut requests = self.requests();
         assert_eq!(requests.len(), 1, "{:?}", requests.iter().map(|seen| &seen.line).collect::<Vec<_>>());
         requests.remove(0)
     }
 
-    /// How many connected, those included that are still in the queue: this
-    /// joins it and waits for its turn.
+    /// Returns how many clients connected, including those that still wait in the
+    /// backlog: this makes a connection of its own and waits until it is accepted.
     pub fn connections(&self) -> usize {
-        let own = TcpStream::connect_timeout(&self.address, PATIENCE).and_then(|stream| stream.local_addr());
+        let own = TcpStream::connect_timeout(&self.address, TIMEOUT).and_then(|stream| stream.local_addr());
         let port = own.unwrap_or_else(|error| panic!("{}: {error}", self.address)).port();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut state = self.record.lock();
         state.own.push(port);
         while !state.clients.contains(&port) {
-            assert!(Instant::now() < until, "{} takes no connection", self.address);
+            assert!(Instant::now() < until, "{} accepts no connection", self.address);
             let wait = self.record.accepted.wait_timeout(state, Duration::from_millis(100));
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -197,7 +203,7 @@ impl Record {
     }
 }
 
-fn serve(stream: &mut impl Wire, record: &Record, answer: &impl Fn(&Seen) -> Answer) {
+fn serve(stream: &mut impl Stream, record: &Record, answer: &impl Fn(&ReceivedRequest) -> Answer) {
     if let Some(seen) = request::read(stream) {
         record.lock().requests.push(seen.clone());
         answer(&seen).write(stream);
@@ -205,10 +211,10 @@ fn serve(stream: &mut impl Wire, record: &Record, answer: &impl Fn(&Seen) -> Ans
 }
 
 fn local(listener: &TcpListener) -> SocketAddr {
-    listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"))
+    listener.local_addr().unwrap_or_else(|error| panic!("cannot read the local address: {error}"))
 }
 
-/// A grant for all of an origin on this machine.
+/// Returns a grant for all paths of an origin on this machine.
 pub fn grant(id: &str, origin: &str) -> Value {
     json!({
         "id": id, "to": origin, "methods": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
@@ -216,7 +222,7 @@ pub fn grant(id: &str, origin: &str) -> Value {
     })
 }
 
-/// A JSON object with other keys laid over its own.
+/// Adds or replaces keys of a JSON object.
 pub fn with(mut object: Value, keys: Value) -> Value {
     if let (Value::Object(object), Value::Object(keys)) = (&mut object, keys) {
         object.extend(keys);

@@ -1,84 +1,88 @@
-//! The words after `cargo xtask`, and the help text.
+//! The arguments of `cargo xtask`, and the help text.
 //!
-//! Parsed by hand: a few subcommands do not pay for an argument parser that would
-//! have to be compiled before the first build can start.
+//! They are parsed by hand: an argument parser would have to be compiled before the
+//! first build can start, and a few subcommands do not justify that.
 
 use std::path::{Path, PathBuf};
 
 pub(crate) const HELP: &str = "\
-cargo xtask: builds, shows, packages and tests wasm-cpi
+cargo xtask: builds, demonstrates, packages and tests wasm-cpi
 
 Usage: cargo xtask <COMMAND>
 
-The two to begin with:
+Start with:
   demo               Set up, build, and play a deployment on a simulated OpenStack,
-                     call by call as the Director makes them: result and time
-  test [OPTIONS]     Set up, build, and run everything that must be green
-      --quick        Between two edits: tidy, format, unit tests, and integration
-                     tests on the simulator with programs that are not optimised;
-                     the last lines list what it leaves out
-      --only PART    lint    tidy, format, clippy, documentation, dependencies
+                     call by call as the Director makes them; print results and times
+  test [OPTIONS]     Set up, build, and run everything that must pass
+      --quick        For use between two edits: run tidy, the format check, unit
+                     tests, and integration tests on the simulator with programs that
+                     are built with little optimisation; the last lines list what
+                     it leaves out
+      --only PART    Run one part only:
+                     lint    tidy, format, clippy, documentation, dependencies
                      unit    unit tests of runtime and xtask
-                     guests  unit tests of the guests, natively
-                     it      integration tests against the built binaries, on the
-                             simulator and on a real OpenStack, started as root
-                     attack  the corpus of attacks, then the fuzz targets
+                     guests  unit tests of the guests, compiled for this machine
+                     it      integration tests of the built programs, on the
+                             simulator and on a real OpenStack, which needs root
+                     attack  the attack corpus, then the fuzz targets
       --without openstack
-                     Leave the real OpenStack out; the last line says NOT RUN
-      -- ARGS...     Passed to the test programs, e.g. a filter
+                     Leave out the real OpenStack; the last line says NOT RUN
+      -- ARGS...     Pass these arguments to the test programs, e.g. a filter
   attack [OPTIONS] [FILTER...]
-                     Run the corpus of attacks against the built binaries, in
-                     network namespaces of its own, then the fuzz targets
-      --minutes N    For the fuzz targets (default: one); a filter leaves them out
-      --holes        Instead, turn every named check off in turn and show the
-                     attack that notices
+                     Run the attack corpus against the built programs, in network
+                     namespaces of its own, then the fuzz targets
+      --minutes N    Run the fuzz targets for N minutes (default: 1); with a filter
+                     they are left out
+      --mutants      Run mutation tests instead: turn off each named check in turn
+                     and show the attack that detects it
   fuzz [TARGET] [--minutes N]
-                     Let a fuzzer look for inputs that break what must hold of
-                     every reader of hostile bytes, or of one of them, for a
-                     minute or N; needs a C++ compiler
+                     Run all fuzz targets, or TARGET, for N minutes (default: 1): a
+                     fuzzer searches for inputs that break an assertion about a
+                     parser of hostile bytes; needs a C++ compiler
+  bench [--quick]    Measure the runtime and native programs in one run: the cost of
+                     one call, HTTPS, concurrent calls, images, growth. Needs an idle
+                     machine; `--quick` takes less than two minutes
 
-  bench [--quick]
-                     Measure the runtime beside native programs in one run: what a
-                     call costs from nothing, HTTPS, many at once, images, growth.
-                     Wants a quiet machine; `--quick` takes less than two minutes.
-
-On the way there:
-  setup              Install what building guests needs, or say what is missing
-  build              Build both binaries and all guests into target/dist
-  guest DIR          Build the guest crate in DIR, like one that `wasm-cpi new`
-                     wrote, also where rustup's wasm32-wasip2 cannot be installed,
-                     and print the path of the .wasm file
+Single steps:
+  setup              Install what guests are built with, or report what is missing
+  build              Build both programs and all guests into target/dist
+  guest DIR          Build the guest crate in DIR, for example one that `wasm-cpi new`
+                     wrote, and print the path of the .wasm file; also works where
+                     rustup's wasm32-wasip2 target cannot be installed
   job OUT [OPTIONS]  Lay out a CPI job that a Director or the CLI can run as
-                     OUT/bin/cpi. An existing job keeps its configuration; only
-                     programs, script, guest and the guest's pin are renewed
-      --guest GUEST  The guest to run: a .wasm file, or the name of one of this
+                     OUT/bin/cpi. A job that exists keeps its configuration; only
+                     programs, script, guest and the guest's pin are replaced
+      --guest GUEST  The guest to run: a .wasm file, or the name of a guest of this
                      repository, probe (default) or openstack
       --cloud sim|openstack
-                     With `--guest openstack`: properties, preset and policy for
+                     With `--guest openstack`: use properties, preset and policy of
                      the cloud that `cargo xtask cloud up` started. Then call it:
                      OUT/packages/wasm-cpi/wasm-cpi call METHOD ARGS...
                      --config OUT/config/cpi.json
-      --policy FILE  Its policy, a JSON object (default: grants nothing)
+      --policy FILE  The policy, a JSON object (default: grants nothing)
       --properties FILE|JSON
-                     The operator's properties: an object, or a file that holds
-                     one; secrets belong into a file
-      --allow-local  Let grants reach this machine itself: for tests
-      --no-build     Take the binaries from target/dist as they are
+                     The operator's properties: a JSON object, or a file that holds
+                     one; put secrets into a file
+      --allow-local  Let grants reach this machine itself; for tests
+      --no-build     Use the programs that are in target/dist
   release [OPTIONS]  Write the BOSH release as a tarball for Directors and the CLI,
-                     the same bytes for the same input, and fill release/blobs for
-                     `bosh create-release --force`; prints the tarball's path
-      --version V    Its version (default: one that is told by its content)
-      --out DIR      Where to write it (default: target/bosh)
-      --no-build     Take the binaries from target/dist as they are
+                     and fill release/blobs for `bosh create-release --force`; print
+                     the tarball's path. The same input gives the same bytes
+      --version V    Its version (default: derived from its content)
+      --out DIR      The directory to write to (default: target/bosh)
+      --no-build     Use the programs that are in target/dist
   cloud up|down openstack|sim
-                     Start or end a cloud on this machine to try guests on, and
-                     say where the file lies that tells how to reach it
-                     openstack  the real services of OpenStack, with a hypervisor
-                                that only pretends; as root, on Debian 12
+                     Start or stop a cloud on this machine to try guests on; `up`
+                     prints the path of the file that describes how to reach it
+                     openstack  the real services of OpenStack with a fake
+                                hypervisor; needs root and Debian 12
                      sim        the simulator that tests use
-  tidy               Check sizes of files, words and paths that must not occur
+  tidy               Check the sizes of files, forbidden words and paths, layers, and
+                     that docs/messages.md is up to date
+  messages           Write docs/messages.md, the list of every message that a user
+                     can see; run it after changing a message
 
-  -h, --help         This text
+  -h, --help         Print this text
 ";
 
 /// One group of the test suite.
@@ -111,29 +115,31 @@ impl Cloud {
     }
 }
 
+/// Whether to start or to stop a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Up,
     Down,
 }
 
-/// Which attacks, and on what.
+/// The attacks to run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attack {
-    pub(crate) holes: bool,
-    /// For the fuzz targets.
+    /// Run mutation tests instead of attacks.
+    pub(crate) mutants: bool,
+    /// The time of the fuzz targets.
     pub(crate) minutes: Option<u64>,
-    /// Parts of names; none means all.
+    /// An attack runs if its name contains one of these; if there are none, all attacks run.
     pub(crate) filters: Vec<String>,
 }
 
-/// The job to lay out, and with what.
+/// The job to lay out, and its inputs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) out: PathBuf,
-    /// A file, or the name of a guest of the repository.
+    /// The path of a file, or the name of a guest of the repository.
     pub(crate) guest: Option<PathBuf>,
-    /// The cloud that it is for.
+    /// The running cloud that the job uses.
     pub(crate) cloud: Option<Cloud>,
     pub(crate) policy: Option<PathBuf>,
     /// A JSON object, or the path of a file.
@@ -150,17 +156,17 @@ pub(crate) struct Release {
     pub(crate) no_build: bool,
 }
 
-/// What to test, and how.
+/// The tests to run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Test {
     pub(crate) quick: bool,
     pub(crate) only: Option<Part>,
     pub(crate) without_openstack: bool,
-    /// For the test programs.
+    /// The arguments for the test programs.
     pub(crate) rest: Vec<String>,
 }
 
-/// What to fuzz, and for how long.
+/// The fuzz target, and for how long it runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fuzz {
     pub(crate) target: Option<String>,
@@ -185,24 +191,28 @@ pub(crate) enum Task {
     Fuzz(Fuzz),
     Guest { directory: PathBuf },
     Job(Job),
+    Messages,
     Release(Release),
     Test(Test),
     Tidy,
 }
 
-pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
-    let Some((command, rest)) = words.split_first() else {
+/// Returns the task that the arguments name, or a message about the first wrong one.
+pub(crate) fn parse(arguments: &[String]) -> Result<Task, String> {
+    let Some((command, rest)) = arguments.split_first() else {
         return Ok(Task::Help);
     };
-    let own = rest.iter().take_while(|word| *word != "--");
-    if matches!(command.as_str(), "-h" | "--help" | "help") || own.into_iter().any(|w| w == "-h" || w == "--help") {
+    // Arguments after `--` are for the test programs.
+    let mut own = rest.iter().take_while(|argument| *argument != "--");
+    if matches!(command.as_str(), "-h" | "--help" | "help") || own.any(|own| own == "-h" || own == "--help") {
         return Ok(Task::Help);
     }
     match command.as_str() {
-        "setup" => alone(Task::Setup, command, rest),
-        "build" => alone(Task::Build, command, rest),
-        "demo" => alone(Task::Demo, command, rest),
-        "tidy" => alone(Task::Tidy, command, rest),
+        "setup" => without_arguments(Task::Setup, command, rest),
+        "build" => without_arguments(Task::Build, command, rest),
+        "demo" => without_arguments(Task::Demo, command, rest),
+        "messages" => without_arguments(Task::Messages, command, rest),
+        "tidy" => without_arguments(Task::Tidy, command, rest),
         "attack" => attack(rest),
         "bench" => bench(rest),
         "cloud" => cloud(rest),
@@ -211,50 +221,56 @@ pub(crate) fn parse(words: &[String]) -> Result<Task, String> {
         "job" => job(rest),
         "release" => release(rest),
         "test" => test(rest),
-        other => Err(format!("unknown command `{other}`; `cargo xtask --help` lists them")),
+        other => Err(format!("unknown command `{other}`; `cargo xtask --help` lists all commands")),
     }
 }
 
-fn alone(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
+fn without_arguments(task: Task, command: &str, rest: &[String]) -> Result<Task, String> {
     match rest.first() {
         None => Ok(task),
-        Some(word) => Err(format!("`{command}` takes no arguments, got `{word}`")),
+        Some(argument) => Err(format!("`{command}` takes no arguments, got `{argument}`: remove it")),
     }
 }
 
-fn bench(words: &[String]) -> Result<Task, String> {
-    match words {
+/// The error about an option that a command does not have.
+fn unknown_option<T>(command: &str, option: &str) -> Result<T, String> {
+    Err(format!("`{command}` has no option `{option}`; `cargo xtask --help` lists all options"))
+}
+
+fn bench(arguments: &[String]) -> Result<Task, String> {
+    match arguments {
         [] => Ok(Task::Bench(Bench::Full)),
         [flag] if flag == "--quick" => Ok(Task::Bench(Bench::Quick)),
-        _ => Err("`bench` takes `--quick` or nothing".to_owned()),
+        other => Err(format!("`bench` takes `--quick` or no arguments, got `{}`", other.join(" "))),
     }
 }
 
-fn attack(words: &[String]) -> Result<Task, String> {
+fn attack(arguments: &[String]) -> Result<Task, String> {
     let mut attack = Attack::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--holes" => attack.holes = true,
-            "--minutes" => attack.minutes = Some(minutes(words.next().map(String::as_str))?),
-            flag if flag.starts_with('-') => return Err(format!("`attack` does not know `{flag}`")),
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--mutants" => attack.mutants = true,
+            "--minutes" => attack.minutes = Some(minutes(arguments.next().map(String::as_str))?),
+            flag if flag.starts_with('-') => return unknown_option("attack", flag),
             filter => attack.filters.push(filter.to_owned()),
         }
     }
     match attack {
-        Attack { holes: true, minutes: Some(_), .. } => {
-            Err("`--minutes` is for fuzzing, which `--holes` leaves out".to_owned())
+        Attack { mutants: true, minutes: Some(_), .. } => {
+            Err("`--minutes` is the time of the fuzz targets, which `--mutants` does not run: leave out one of the two"
+                .to_owned())
         }
         attack => Ok(Task::Attack(attack)),
     }
 }
 
-fn cloud(words: &[String]) -> Result<Task, String> {
+fn cloud(arguments: &[String]) -> Result<Task, String> {
     let usage = "cargo xtask cloud up|down openstack|sim";
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let (direction, cloud) = match words.as_slice() {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (direction, cloud) = match arguments.as_slice() {
         [direction, cloud] => (*direction, *cloud),
-        [_, _, more, ..] => return Err(format!("`cloud` takes two words, got `{more}` as well: {usage}")),
+        [_, _, more, ..] => return Err(format!("`cloud` takes two arguments, got `{more}` as well: {usage}")),
         _ => return Err(format!("`cloud` needs a direction and a cloud: {usage}")),
     };
     let direction = match direction {
@@ -266,13 +282,13 @@ fn cloud(words: &[String]) -> Result<Task, String> {
     Ok(Task::Cloud { direction, cloud })
 }
 
-fn fuzz(words: &[String]) -> Result<Task, String> {
+fn fuzz(arguments: &[String]) -> Result<Task, String> {
     let mut fuzz = Fuzz::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--minutes" => fuzz.minutes = Some(minutes(words.next().map(String::as_str))?),
-            flag if flag.starts_with('-') => return Err(format!("`fuzz` does not know `{flag}`")),
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--minutes" => fuzz.minutes = Some(minutes(arguments.next().map(String::as_str))?),
+            flag if flag.starts_with('-') => return unknown_option("fuzz", flag),
             target if fuzz.target.is_none() => fuzz.target = Some(target.to_owned()),
             more => return Err(format!("`fuzz` takes one target, got `{more}` as well")),
         }
@@ -280,28 +296,33 @@ fn fuzz(words: &[String]) -> Result<Task, String> {
     Ok(Task::Fuzz(fuzz))
 }
 
-/// The value of `--minutes`: a day is long enough for everybody.
-fn minutes(word: Option<&str>) -> Result<u64, String> {
-    let minutes = word.and_then(|word| word.parse().ok()).filter(|minutes| (1..=1440).contains(minutes));
-    minutes.ok_or_else(|| "`--minutes` needs a number from 1 to 1440".to_owned())
+/// Returns the value of `--minutes`, at most one day.
+fn minutes(argument: Option<&str>) -> Result<u64, String> {
+    let minutes = argument.and_then(|text| text.parse().ok()).filter(|minutes| (1..=1440).contains(minutes));
+    minutes.ok_or_else(|| format!("`--minutes` needs a number from 1 to 1440, got {}", found(argument)))
 }
 
-fn guest(words: &[String]) -> Result<Task, String> {
-    match words {
+/// Shows what was found in place of an option's value.
+fn found(argument: Option<&str>) -> String {
+    argument.map_or_else(|| "nothing".to_owned(), |argument| format!("`{argument}`"))
+}
+
+fn guest(arguments: &[String]) -> Result<Task, String> {
+    match arguments {
         [directory] if !directory.starts_with('-') => Ok(Task::Guest { directory: directory.into() }),
-        [flag] => Err(format!("`guest` does not know `{flag}`")),
+        [flag] => unknown_option("guest", flag),
         [] => Err("`guest` needs the directory of the guest's crate: cargo xtask guest DIR".to_owned()),
         [_, more, ..] => Err(format!("`guest` takes one directory, got `{more}` as well")),
     }
 }
 
-fn job(words: &[String]) -> Result<Task, String> {
+fn job(arguments: &[String]) -> Result<Task, String> {
     let mut job = Job::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
-        match word.as_str() {
-            "--guest" => job.guest = Some(value("the path of a .wasm file or a guest's name")?.into()),
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut value = |what: &str| arguments.next().ok_or_else(|| format!("`{argument}` needs {what}"));
+        match argument.as_str() {
+            "--guest" => job.guest = Some(value("the path of a .wasm file or the name of a guest")?.into()),
             "--cloud" => {
                 let name = value("sim or openstack")?;
                 job.cloud =
@@ -311,7 +332,7 @@ fn job(words: &[String]) -> Result<Task, String> {
             "--properties" => job.properties = Some(value("a JSON object or the path of a file")?.clone()),
             "--allow-local" => job.allow_local = true,
             "--no-build" => job.no_build = true,
-            flag if flag.starts_with('-') => return Err(format!("`job` does not know `{flag}`")),
+            flag if flag.starts_with('-') => return unknown_option("job", flag),
             path if job.out.as_os_str().is_empty() => job.out = PathBuf::from(path),
             more => return Err(format!("`job` takes one directory, got `{more}` as well")),
         }
@@ -320,65 +341,65 @@ fn job(words: &[String]) -> Result<Task, String> {
         return Err("`job` needs the directory to write to: cargo xtask job OUT".to_owned());
     }
     if job.cloud.is_some() && job.guest.as_deref() != Some(Path::new("openstack")) {
-        return Err("`--cloud` goes with `--guest openstack` alone".to_owned());
+        return Err("`--cloud` works with the guest `openstack` only: add `--guest openstack`".to_owned());
     }
     if job.cloud.is_some() && (job.policy.is_some() || job.properties.is_some()) {
-        return Err("`--cloud` brings policy and properties: leave `--policy` and `--properties` out".to_owned());
+        return Err("`--cloud` sets policy and properties: leave out `--policy` and `--properties`".to_owned());
     }
     Ok(Task::Job(job))
 }
 
-fn release(words: &[String]) -> Result<Task, String> {
+fn release(arguments: &[String]) -> Result<Task, String> {
     let mut release = Release::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--version" => release.version = Some(version(words.next().map(String::as_str))?),
-            "--out" => release.out = Some(words.next().ok_or("`--out` needs a directory")?.into()),
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--version" => release.version = Some(version(arguments.next().map(String::as_str))?),
+            "--out" => release.out = Some(arguments.next().ok_or("`--out` needs a directory")?.into()),
             "--no-build" => release.no_build = true,
-            other => return Err(format!("`release` does not know `{other}`")),
+            other => return unknown_option("release", other),
         }
     }
     Ok(Task::Release(release))
 }
 
-/// It becomes part of file names and of YAML.
-fn version(word: Option<&str>) -> Result<String, String> {
+/// Returns the value of `--version`. It becomes part of file names and of YAML, so only some characters are accepted.
+fn version(argument: Option<&str>) -> Result<String, String> {
     let usual = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
-    let version = word.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(usual));
-    version.map(str::to_owned).ok_or_else(|| "`--version` needs a version like 1.2.0".to_owned())
+    let version = argument.filter(|text| text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(usual));
+    version.map(str::to_owned).ok_or_else(|| format!("`--version` needs a version like 1.2.0, got {}", found(argument)))
 }
 
-fn test(words: &[String]) -> Result<Task, String> {
+fn test(arguments: &[String]) -> Result<Task, String> {
     let mut test = Test::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
             "--quick" => test.quick = true,
-            "--only" => test.only = Some(part(words.next().map(String::as_str))?),
-            "--without" => match words.next().map(String::as_str) {
+            "--only" => test.only = Some(part(arguments.next().map(String::as_str))?),
+            "--without" => match arguments.next().map(String::as_str) {
                 Some("openstack") => test.without_openstack = true,
-                _ => return Err("`--without` needs what to leave out: openstack".to_owned()),
+                other => return Err(format!("`--without` needs the value openstack, got {}", found(other))),
             },
-            "--" => test.rest = words.by_ref().cloned().collect(),
-            other => return Err(format!("`test` does not know `{other}`; a filter goes after `--`")),
+            "--" => test.rest = arguments.by_ref().cloned().collect(),
+            other => return Err(format!("`test` has no option `{other}`; a filter goes after `--`")),
         }
     }
     if test.quick && (test.only.is_some() || test.without_openstack) {
-        return Err("`--quick` chooses what to run: leave `--only` and `--without` out".to_owned());
+        return Err("`--quick` chooses what to run: leave out `--only` and `--without`".to_owned());
     }
     Ok(Task::Test(test))
 }
 
-fn part(word: Option<&str>) -> Result<Part, String> {
-    match word {
+fn part(argument: Option<&str>) -> Result<Part, String> {
+    match argument {
         Some("lint") => Ok(Part::Lint),
         Some("unit") => Ok(Part::Unit),
         Some("guests") => Ok(Part::Guests),
         Some("it") => Ok(Part::Integration),
         Some("attack") => Ok(Part::Attack),
         Some(other) => Err(format!("`--only {other}`: expected lint, unit, guests, it or attack")),
-        None => Err("`--only` needs one of lint, unit, guests, it, attack".to_owned()),
+        None => Err("`--only` needs one of lint, unit, guests, it, attack; got nothing".to_owned()),
     }
 }
 

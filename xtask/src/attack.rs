@@ -1,8 +1,8 @@
-//! `cargo xtask attack`: the corpus of attacks against the built programs, then
-//! a bounded run of the fuzz targets.
+//! `cargo xtask attack`: runs the attack corpus against the built programs, then
+//! the fuzz targets for a limited time.
 //!
-//! With `--holes` the programs are built with every named check switchable
-//! instead, and the corpus must notice each of them missing.
+//! With `--mutants` it runs mutation tests instead: the programs are built so that
+//! every named check can be turned off, and the corpus must detect each missing check.
 
 use crate::arguments::Attack;
 use crate::build;
@@ -15,16 +15,16 @@ use crate::steps::Steps;
 use anyhow::Result;
 use std::path::Path;
 
-/// What makes namespaces and joins them, by the package that has it.
+/// The programs that create and enter namespaces, each with its Debian package.
 const TOOLS: [(&str, &str); 3] = [("ip", "iproute2"), ("unshare", "util-linux"), ("mount", "mount")];
 
 pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
     let mut steps = Steps::new();
     build::everything(repo, &mut steps)?;
-    if attack.holes {
-        steps.need("build the programs with holes", || build::holes(repo))?;
-        steps.check("holes", || {
-            corpus(repo, &repo.holes(), &[&["--holes".to_owned()], &*attack.filters].concat(), None)
+    if attack.mutants {
+        steps.need("build the programs for mutation tests", || build::mutants(repo))?;
+        steps.check("mutation tests", || {
+            corpus(repo, &repo.mutants(), &[&["--mutants".to_owned()], &*attack.filters].concat(), None)
         });
         return steps.finish();
     }
@@ -36,8 +36,8 @@ pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
     steps.finish()
 }
 
-/// Builds the corpus and runs it against the programs in `dist`.
-pub(crate) fn corpus(repo: &Repo, dist: &Path, words: &[String], reports: Option<&Reports>) -> Result<()> {
+/// Builds the attack corpus and runs it against the programs in `dist`.
+pub(crate) fn corpus(repo: &Repo, dist: &Path, arguments: &[String], reports: Option<&Reports>) -> Result<()> {
     setup::tools(&TOOLS)?;
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "tests", "--bin", "attack"]))?;
@@ -45,5 +45,5 @@ pub(crate) fn corpus(repo: &Repo, dist: &Path, words: &[String], reports: Option
     if let Some(reports) = reports {
         reports.collect_from(&mut attack);
     }
-    command::run(attack.args(words).env(build::DIST, dist))
+    command::run(attack.args(arguments).env(build::DIST, dist))
 }

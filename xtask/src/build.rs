@@ -1,8 +1,8 @@
-//! `cargo xtask build`: both binaries and all guests, into `target/dist`.
+//! `cargo xtask build`: builds both programs and all guests into `target/dist`.
 //!
-//! Cargo unifies features within one invocation, so the tool (with the compiler)
-//! and the hot binary (without) are two. What else needs the results, be it
-//! demo, job or tests, takes them from `target/dist` and never builds its own.
+//! Cargo unifies the features of one build, so the tool (with the compiler) and the hot
+//! program (without it) are two builds. Demo, job, release and tests use the results in
+//! `target/dist`, and never build their own.
 
 use crate::command;
 use crate::files;
@@ -15,23 +15,23 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-/// Crates of the guests' workspace that are guests; each becomes `target/dist/<name>.wasm`.
+/// The guests in the guests' workspace; each is built as `target/dist/<name>.wasm`.
 pub(crate) const GUESTS: [&str; 2] = ["probe", "openstack"];
 
-/// The tool, with the compiler: a program and its package.
+/// The tool, with the compiler: the name of the program and of its package.
 pub(crate) const TOOL: &str = "wasm-cpi";
 
-/// What runs a call, without it: a program and its package.
+/// The hot program, which runs a call, without the compiler: the name of the program and of its package.
 pub(crate) const HOT: &str = "wasm-cpi-run";
 
-/// Optimised as a whole: a process per call lives on few pages and short paths.
-pub(crate) const WHOLE: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
+/// The arguments for link-time optimisation, for a program that is smaller and starts faster: each call is a new process.
+pub(crate) const LTO_ARGUMENTS: [&str; 5] = ["--", "-C", "lto=fat", "-C", "codegen-units=1"];
 
-/// Makes every named check switchable in both programs.
-pub(crate) const HOLES_FEATURES: &str = "wasm-cpi/holes,wasm-cpi-run/holes";
+/// The features with which every named check of both programs can be turned off.
+pub(crate) const MUTANTS_FEATURES: &str = "wasm-cpi/mutation-testing,wasm-cpi-run/mutation-testing";
 
-/// Of programs for tests: dependencies as they ship, and little time spent on
-/// optimising our own code.
+/// Options for programs that only tests use: dependencies are built as they ship, our own
+/// code is optimised little.
 const QUICK_TO_BUILD: [&str; 4] = [
     "--config",
     "profile.release.package.wasm-cpi.opt-level=1",
@@ -39,33 +39,40 @@ const QUICK_TO_BUILD: [&str; 4] = [
     "profile.release.package.wasm-cpi-policy.opt-level=1",
 ];
 
-/// Where tests find the binaries and guests.
+/// The variable that names the directory of programs and guests for tests.
 pub(crate) const DIST: &str = "WASM_CPI_DIST";
 
-/// And those with holes.
-pub(crate) const HOLES: &str = "WASM_CPI_HOLES_DIST";
+/// The variable that names the directory of programs for mutation tests.
+pub(crate) const MUTANTS: &str = "WASM_CPI_MUTANTS_DIST";
 
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mut steps = Steps::new();
     everything(repo, &mut steps)?;
-    eprintln!("\nbuilt: {}", repo.dist().display());
+    eprintln!("\nPrograms and guests are in {}", repo.dist().display());
     steps.finish()
 }
 
 /// Set-up and build, as the first steps of whatever needs the binaries.
 pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
-    programs_and(repo, steps, &GUESTS)
+    programs_and(repo, steps, &GUESTS, |_| ())
 }
 
-/// Both programs and some of the guests.
-pub(crate) fn programs_and(repo: &Repo, steps: &mut Steps, wanted: &[&str]) -> Result<()> {
+/// Both programs and some of the guests. Link-time optimisation of the hot program takes minutes on
+/// one core, so the guests are built at the same time, followed by the steps of `meanwhile`. Those
+/// must not use the directory that the programs are built in, which cargo locks.
+pub(crate) fn programs_and(
+    repo: &Repo,
+    steps: &mut Steps,
+    wanted: &[&str],
+    meanwhile: impl FnOnce(&mut Steps),
+) -> Result<()> {
     let toolchain = steps.need("set-up", || setup::run(repo))?;
     steps.need("build the tool", || tool(repo))?;
     thread::scope(|threads| {
-        // To optimise as a whole takes one core; they have a compiler and a directory of their own.
-        let guests = threads.spawn(|| guests(repo, &toolchain, wanted, &repo.dist()));
-        let hot = steps.need("build the hot binary", || hot(repo));
-        steps.need("build the guests, what was left of it", || joined(guests)).and(hot)
+        let hot = threads.spawn(|| hot(repo));
+        let guests = steps.need("build the guests", || guests(repo, &toolchain, wanted, &repo.dist()));
+        meanwhile(steps);
+        steps.need("build the hot program, the rest of it", || joined(hot)).and(guests)
     })
 }
 
@@ -77,31 +84,31 @@ fn tool(repo: &Repo) -> Result<()> {
 
 fn hot(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("rustc");
-    cargo.args(["--release", "--package", HOT]).args(WHOLE);
+    cargo.args(["--release", "--package", HOT]).args(LTO_ARGUMENTS);
     command::run(&mut cargo)?;
     publish(&repo.dist(), &repo.built(HOT), HOT, 0o755)
 }
 
-/// Both programs with every named check switchable, for mutation tests.
-pub(crate) fn holes(repo: &Repo) -> Result<()> {
+/// Builds both programs so that every named check can be turned off, for mutation tests.
+pub(crate) fn mutants(repo: &Repo) -> Result<()> {
     let mut cargo = repo.cargo_static("build");
-    cargo.args(["--release", "--package", TOOL, "--package", HOT, "--features", HOLES_FEATURES, "--bins"]);
+    cargo.args(["--release", "--package", TOOL, "--package", HOT, "--features", MUTANTS_FEATURES, "--bins"]);
     command::run(cargo.args(QUICK_TO_BUILD))?;
     for program in [TOOL, HOT] {
-        set_aside(repo, program, &repo.holes())?;
+        set_aside(repo, program, &repo.mutants())?;
     }
     for guest in GUESTS {
         let file = format!("{guest}.wasm");
-        files::copy(&repo.dist().join(&file), &repo.holes().join(&file), 0o644)?;
+        files::copy(&repo.dist().join(&file), &repo.mutants().join(&file), 0o644)?;
     }
     Ok(())
 }
 
-/// Both programs and all guests for tests between two edits.
+/// Builds both programs and all guests for `cargo xtask test --quick`.
 pub(crate) fn quick(repo: &Repo, steps: &mut Steps) -> Result<()> {
     let toolchain = steps.need("set-up", || setup::run(repo))?;
     for program in [TOOL, HOT] {
-        steps.need(&format!("build {program}, hardly optimised"), || {
+        steps.need(&format!("build {program} with little optimisation"), || {
             let mut cargo = repo.cargo_static("build");
             command::run(cargo.args(["--release", "--package", program]).args(QUICK_TO_BUILD))?;
             set_aside(repo, program, &repo.quick())
@@ -114,13 +121,14 @@ fn guests(repo: &Repo, toolchain: &Toolchain, wanted: &[&str], to: &Path) -> Res
     let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
     command::run(cargo.args(wanted.iter().flat_map(|guest| ["--package", guest])))?;
     for guest in wanted {
-        publish(to, &guest::built(repo, guest), &format!("{guest}.wasm"), 0o644)?;
+        // Cargo names a library after its package, with underscores.
+        let library = guest.replace('-', "_");
+        publish(to, &guest::built(repo, &library), &format!("{guest}.wasm"), 0o644)?;
     }
     Ok(())
 }
 
-/// Publishes a program that does not ship. None is left where Cargo built it, under
-/// a name that ships.
+/// Moves a program that does not ship out of cargo's directory, where it has the name of one that ships.
 fn set_aside(repo: &Repo, program: &str, to: &Path) -> Result<()> {
     let built = repo.built(program);
     publish(to, &built, program, 0o755)?;

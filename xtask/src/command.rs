@@ -1,13 +1,13 @@
-//! Running other programs: shown before they run, their output passed through.
+//! Runs other programs, and decides which variables of the environment they inherit.
 //!
-//! Nobody else decides what of our own environment a child gets: flags that a
-//! user's shell carries would quietly change what is built.
+//! All commands are created here: compiler flags in the environment of the user's
+//! shell would silently change what is built.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
-/// What would change the result of a build, or belongs to the `cargo` that runs us.
+/// Variables that change the result of a build, or that belong to the `cargo` that runs this program.
 const NOT_INHERITED: [&str; 8] = [
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_TARGET",
@@ -19,6 +19,7 @@ const NOT_INHERITED: [&str; 8] = [
     "RUSTFLAGS",
 ];
 
+/// Creates a command without the variables that change the result of a build.
 pub(crate) fn new(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for name in NOT_INHERITED {
@@ -32,14 +33,14 @@ pub(crate) fn new(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// `CARGO_TARGET_<TRIPLE>_RUSTFLAGS`: those of a target are the caller's to set.
+/// Returns true for `CARGO_TARGET_<TRIPLE>_RUSTFLAGS`, which only the caller of [`new`] may set.
 fn is_flags_of_a_target(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS"))
 }
 
-/// Runs it with its output on ours; an error unless it succeeds.
+/// Prints the command and runs it; the output of the command is not captured.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let line = shown(command);
+    let line = command_line(command);
     eprintln!("    $ {line}");
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
     if !status.success() {
@@ -48,20 +49,20 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs it quietly and returns what it wrote to stdout, trimmed.
+/// Runs the command without printing anything, and returns its stdout, trimmed.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
-    let line = shown(command);
+    let line = command_line(command);
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` could not be started"))?;
     if !output.status.success() {
         bail!("`{line}` failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
-    Ok(String::from_utf8(output.stdout).with_context(|| format!("`{line}` wrote no text"))?.trim().to_owned())
+    Ok(String::from_utf8(output.stdout).with_context(|| format!("stdout of `{line}` is not UTF-8"))?.trim().to_owned())
 }
 
-/// The command as one would type it, without its environment.
-fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+/// The program and its arguments, without the environment.
+fn command_line(command: &Command) -> String {
+    let parts = std::iter::once(command.get_program()).chain(command.get_args());
+    parts.map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_shows_the_command_its_status_and_what_it_said() {
+    fn a_failure_shows_the_command_its_status_and_its_stderr() {
         let error = read(new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err().to_string();
         for part in ["sh -c", "exit status: 3", "why"] {
             assert!(error.contains(part), "{error}");

@@ -1,8 +1,7 @@
-//! cargo-deny: which crates, licenses and sources both workspaces may use.
+//! cargo-deny: checks which crates, licences and sources the workspaces use.
 //!
-//! One pinned version, built once into `target/tools`. Advisories need a database
-//! from the network: where it cannot be fetched that one check is reported as
-//! skipped, and never as passed.
+//! One pinned version is built once into `target/tools`. Advisories need a database from
+//! the network: if it cannot be fetched, this check is reported as skipped, never as passed.
 
 use crate::command;
 use crate::repo::Repo;
@@ -12,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The newest that our compiler builds.
+/// The newest version that our compiler builds.
 const VERSION: &str = "0.20.2";
 
-/// How long the advisory database may take to arrive.
+/// The time limit for fetching the advisory database.
 const FETCH: Duration = Duration::from_secs(90);
 
-/// Finds or builds it.
+/// Returns the path of cargo-deny; builds it if this version is not installed.
 pub(crate) fn install(repo: &Repo) -> Result<PathBuf> {
     let tools = repo.root.join("target/tools");
     let own = tools.join("bin/cargo-deny");
@@ -28,20 +27,22 @@ pub(crate) fn install(repo: &Repo) -> Result<PathBuf> {
             return Ok(candidate);
         }
     }
-    eprintln!("    building cargo-deny {VERSION} once (about a minute)");
+    eprintln!("    building cargo-deny {VERSION}, which later runs reuse (takes about a minute)");
     let mut cargo = repo.cargo("install");
-    // Unoptimised: it takes a third of the time to build and still checks in a second.
+    // Without optimisation and debug information it takes a third of the time to build, and still
+    // checks in seconds.
+    cargo.args(["--config", "profile.dev.debug=false"]);
     command::run(cargo.args(["cargo-deny", "--locked", "--debug", "--version", VERSION, "--root"]).arg(&tools))?;
     Ok(own)
 }
 
-/// Everything but advisories.
+/// Checks everything except advisories.
 pub(crate) fn dependencies(repo: &Repo, deny: &Path, manifest: &str) -> Result<()> {
     let mut check = checked(repo, deny, manifest);
     command::run(check.args(["check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))
 }
 
-/// Known vulnerabilities of what we use.
+/// Checks all dependencies for known vulnerabilities.
 pub(crate) fn advisories(repo: &Repo, deny: &Path, manifests: &[&str]) -> Result<Done> {
     if let Err(error) = fetch(repo, deny) {
         return Ok(Done::Skipped(format!("{error:#}")));
@@ -60,27 +61,28 @@ fn checked(repo: &Repo, deny: &Path, manifest: &str) -> Command {
 
 fn fetch(repo: &Repo, deny: &Path) -> Result<()> {
     let mut fetch = checked(repo, deny, "Cargo.toml");
-    // git gives up by itself where nothing arrives, and asks nobody for a password.
+    // git stops if no data arrives, and does not ask for a password.
     fetch.env("GIT_TERMINAL_PROMPT", "0").env("GIT_HTTP_LOW_SPEED_LIMIT", "1000").env("GIT_HTTP_LOW_SPEED_TIME", "20");
     finish_within(fetch.args(["fetch", "db"]), FETCH).context("the advisory database could not be fetched")
 }
 
-/// An error with the last line that it said, unless it succeeds in time.
+/// Runs the command within a time limit; the error is the last line of its stderr.
 fn finish_within(command: &mut Command, time: Duration) -> Result<()> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     while child.try_wait()?.is_none() {
-        if begun.elapsed() > time {
+        if start.elapsed() > time {
             child.kill()?;
             child.wait()?;
-            bail!("no end within {} s", time.as_secs());
+            bail!("it did not finish within {} s", time.as_secs());
         }
         std::thread::sleep(Duration::from_millis(50));
     }
     let output = child.wait_with_output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{}", said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("without a word"));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+        bail!("{}", last.unwrap_or("it wrote nothing to stderr"));
     }
     Ok(())
 }
@@ -90,12 +92,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_fails_or_stalls_has_not_succeeded() {
+    fn a_command_that_fails_or_takes_too_long_is_an_error() {
         for (script, problem) in [
             ("true", None),
             ("echo first >&2; echo last >&2; exit 1", Some("last")),
-            ("exit 1", Some("without a word")),
-            ("exec sleep 30", Some("no end within 1 s")),
+            ("exit 1", Some("it wrote nothing to stderr")),
+            ("exec sleep 30", Some("it did not finish within 1 s")),
         ] {
             let result = finish_within(Command::new("sh").args(["-c", script]), Duration::from_secs(1));
             assert_eq!(result.err().map(|error| error.to_string()).as_deref(), problem, "{script}");

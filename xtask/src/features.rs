@@ -1,6 +1,6 @@
-//! Which features reach which program. Cargo unifies the features of all packages
-//! that one command builds: this checks what plain `cargo build` and `cargo build
-//! --package wasm-cpi-run` enable. `--workspace` unifies everything, always.
+//! Checks which features each program is built with. Cargo unifies the features of all
+//! packages that one command builds: this checks what plain `cargo build` and `cargo build
+//! --package wasm-cpi-run` enable. `--workspace` always unifies all features.
 
 use crate::build::{HOT, TOOL};
 use crate::command;
@@ -10,25 +10,29 @@ use anyhow::{Result, bail};
 /// A package, or one of its features.
 type Part = (&'static str, Option<&'static str>);
 
-/// The compiler, which is for the tool alone.
+/// The compiler, which only the tool may contain.
 const COMPILER: [Part; 3] = [(TOOL, Some("compiler")), ("wasmtime", Some("cranelift")), ("cranelift-codegen", None)];
 
-/// What is for tests alone.
-const FOR_TESTS: [Part; 3] = [(TOOL, Some("fuzzing")), (TOOL, Some("holes")), ("wasm-cpi-checks", Some("holes"))];
+/// Features that only tests may enable.
+const FOR_TESTS: [Part; 3] =
+    [(TOOL, Some("fuzzing")), (TOOL, Some("mutation-testing")), ("wasm-cpi-checks", Some("mutation-testing"))];
 
 pub(crate) fn check(repo: &Repo) -> Result<()> {
     let hot = tree(repo, &["--package", HOT])?;
     let default = tree(repo, &[])?;
     refuse("cargo build --package wasm-cpi-run", &hot, &[COMPILER, FOR_TESTS].concat())?;
-    // Built beside the tool, the hot program would have its features.
+    // If one command built both programs, the hot program would have the tool's features.
     refuse("cargo build", &default, &[&FOR_TESTS[..], &[(HOT, None)]].concat())?;
     if found(&default, &COMPILER).len() < COMPILER.len() {
-        bail!("`cargo build` builds a tool without the compiler, or cargo names it otherwise: this checks nothing");
+        bail!(
+            "`cargo build` must build the tool with the compiler ({COMPILER:?}), and `cargo tree` does not list all of \
+             it; if a name has changed, correct it in xtask/src/features.rs"
+        );
     }
     Ok(())
 }
 
-/// The packages of a build, each in a line with its features.
+/// Returns the packages of a build, one per line, with their features.
 fn tree(repo: &Repo, packages: &[&str]) -> Result<String> {
     let mut tree = command::new("cargo");
     tree.current_dir(&repo.root).args(["tree", "--locked", "--edges", "normal,build"]);
@@ -38,12 +42,12 @@ fn tree(repo: &Repo, packages: &[&str]) -> Result<String> {
 fn refuse(command: &str, tree: &str, unwanted: &[Part]) -> Result<()> {
     let found = found(tree, unwanted);
     if !found.is_empty() {
-        bail!("`{command}` builds what it must not: {}", found.join(", "));
+        bail!("`{command}` must not build these packages or features: {}", found.join(", "));
     }
     Ok(())
 }
 
-/// The names of those parts that are in the tree.
+/// Returns the names of the parts that are in the tree.
 fn found(tree: &str, parts: &[Part]) -> Vec<String> {
     let has = |(package, feature): &&Part| {
         tree.lines().any(|line| {
@@ -72,15 +76,15 @@ mod tests {
         refuse("cargo build", CLEAN, &unwanted).unwrap();
         for (line, name) in [
             ("wasm-cpi v0.1.0 (/repo/runtime)|compiler,default", "wasm-cpi/compiler"),
-            ("wasm-cpi v0.1.0 (/repo/runtime)|holes", "wasm-cpi/holes"),
+            ("wasm-cpi v0.1.0 (/repo/runtime)|mutation-testing", "wasm-cpi/mutation-testing"),
             ("wasm-cpi v0.1.0 (/repo/runtime)|fuzzing (*)", "wasm-cpi/fuzzing"),
-            ("wasm-cpi-checks v0.1.0 (/repo/runtime/checks)|holes", "wasm-cpi-checks/holes"),
+            ("wasm-cpi-checks v0.1.0 (/repo/runtime/checks)|mutation-testing", "wasm-cpi-checks/mutation-testing"),
             ("wasmtime v48.0.8|async,cranelift,runtime", "wasmtime/cranelift"),
             ("cranelift-codegen v0.135.8|default,std", "cranelift-codegen"),
             ("cranelift-codegen v0.135.8|", "cranelift-codegen"),
         ] {
             let error = refuse("cargo build", &format!("{CLEAN}{line}\n"), &unwanted).unwrap_err().to_string();
-            assert_eq!(error, format!("`cargo build` builds what it must not: {name}"));
+            assert_eq!(error, format!("`cargo build` must not build these packages or features: {name}"));
         }
     }
 }

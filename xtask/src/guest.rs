@@ -1,9 +1,9 @@
-//! `cargo xtask guest DIR`: builds the guest in DIR, wherever it lies, with the
-//! toolchain that this machine has, and prints the path of the component, which is
-//! where plain `cargo build` leaves it, too; and how any guest is built.
+//! `cargo xtask guest DIR`: builds the guest in DIR, inside or outside of this repository,
+//! with the toolchain that this machine has, and prints the path of the component. The
+//! component is also copied to the place where plain `cargo build` writes it.
 //!
-//! All guests share the target directory of `guests/`: where std is built from
-//! source, it is built once, as long as their profiles agree.
+//! All guests are built in the target directory of `guests/`: if std is built from source,
+//! it is built once for all guests with the same profile.
 
 use crate::command;
 use crate::files;
@@ -22,13 +22,13 @@ pub(crate) fn run(repo: &Repo, directory: &Path) -> Result<()> {
     let toolchain = setup::run(repo)?;
     command::run(&mut cargo_build(repo, &toolchain, directory)?)?;
     let component = component(&guest.target_directory, &guest.library);
-    files::directory(component.parent().context("a component has no directory")?, 0o755)?;
+    files::directory(component.parent().context("the component's path has no directory")?, 0o755)?;
     files::copy(&built(repo, &guest.library), &component, 0o644)?;
     println!("{}", component.display());
     Ok(())
 }
 
-/// `cargo build` of guests, in the directory of a guest or of a workspace of guests.
+/// Returns a `cargo build` command for the guest, or the workspace of guests, in a directory.
 pub(crate) fn cargo_build(repo: &Repo, toolchain: &Toolchain, directory: &Path) -> Result<Command> {
     let mut cargo = match toolchain {
         Toolchain::Rustup => command::new("cargo"),
@@ -42,7 +42,7 @@ pub(crate) fn cargo_build(repo: &Repo, toolchain: &Toolchain, directory: &Path) 
     Ok(cargo)
 }
 
-/// Where `cargo_build` leaves the component that a library became.
+/// Returns the path to which [`cargo_build`] writes the component of a library.
 pub(crate) fn built(repo: &Repo, library: &str) -> PathBuf {
     component(&repo.guests().join("target"), library)
 }
@@ -51,7 +51,7 @@ fn component(target_directory: &Path, library: &str) -> PathBuf {
     target_directory.join(TARGET).join("release").join(format!("{library}.wasm"))
 }
 
-/// Debian's compiler comes without std for the target: it is built once per
+/// Returns Debian's cargo. Its compiler has no std for the target: std is built once per
 /// target directory, and linked against Debian's WASI libc.
 fn debian_cargo(linkers: &Path) -> Result<Command> {
     let mut cargo = command::new("/usr/bin/cargo");
@@ -63,7 +63,7 @@ fn debian_cargo(linkers: &Path) -> Result<Command> {
             "RUSTFLAGS",
             "-L native=/usr/lib/wasm32-wasi -C link-self-contained=no -C link-arg=/usr/lib/wasm32-wasi/crt1-reactor.o",
         )
-        // Both point into rustup's toolchain when cargo runs us.
+        // Rustup's cargo, which runs this program, sets both for its own toolchain.
         .env_remove("LD_LIBRARY_PATH")
         .env_remove("RUSTUP_TOOLCHAIN");
     Ok(cargo)
@@ -72,14 +72,14 @@ fn debian_cargo(linkers: &Path) -> Result<Command> {
 fn path_with(first: &Path) -> Result<OsString> {
     let inherited = env::var_os("PATH").unwrap_or_default();
     let all = std::iter::once(first.to_path_buf()).chain(env::split_paths(&inherited));
-    env::join_paths(all).context("the toolchain's path cannot be put into PATH")
+    env::join_paths(all).with_context(|| format!("{} cannot be added to PATH", first.display()))
 }
 
-/// A crate that becomes a component.
+/// A crate that is built as a component.
 #[derive(Debug, PartialEq, Eq)]
 struct Guest {
     library: String,
-    /// The crate's own, for the result alone.
+    /// The crate's own target directory, to which only the component is copied.
     target_directory: PathBuf,
 }
 
@@ -87,10 +87,11 @@ impl Guest {
     fn find(directory: &Path) -> Result<Guest> {
         let manifest = directory.join("Cargo.toml");
         let manifest = fs::canonicalize(&manifest)
-            .with_context(|| format!("{} has no Cargo.toml: name the directory of a guest", directory.display()))?;
+            .with_context(|| format!("{} has no Cargo.toml; pass the directory of a guest", directory.display()))?;
         let mut cargo = command::new("cargo");
         cargo.current_dir(directory).args(["metadata", "--no-deps", "--format-version", "1"]);
-        let metadata = serde_json::from_str(&command::read(&mut cargo)?).context("`cargo metadata` wrote no JSON")?;
+        let metadata =
+            serde_json::from_str(&command::read(&mut cargo)?).context("stdout of `cargo metadata` is not JSON")?;
         Guest::read(&metadata, &manifest)
     }
 
@@ -98,15 +99,16 @@ impl Guest {
         let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
         let own = |package: &&Value| package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest);
         let Some(package) = packages.iter().find(own) else {
-            bail!("{} is a workspace of crates: name the directory of one guest", manifest.display());
+            bail!("{} is not a package but a workspace; pass the directory of one guest", manifest.display());
         };
         let targets = package["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
         let component =
             |target: &&Value| target["crate_types"].as_array().is_some_and(|all| all.contains(&"cdylib".into()));
         let Some(library) = targets.iter().find(component) else {
-            bail!("{} is no guest: it needs a [lib] with crate-type = [\"cdylib\"]", manifest.display());
+            bail!("{} is not a guest; add a [lib] with crate-type = [\"cdylib\"]", manifest.display());
         };
-        let text = |value: &Value| value.as_str().map(str::to_owned).context("`cargo metadata` left a name out");
+        let text =
+            |value: &Value| value.as_str().map(str::to_owned).context("the output of `cargo metadata` lacks a name");
         Ok(Guest {
             library: text(&library["name"])?.replace('-', "_"),
             target_directory: text(&metadata["target_directory"])?.into(),
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_guest_is_told_what_it_lacks() {
+    fn the_error_about_a_crate_that_is_not_a_guest_names_what_it_lacks() {
         let bin =
             json!({"name": "g", "manifest_path": "/g/Cargo.toml", "targets": [{"name": "g", "crate_types": ["bin"]}]});
         for (packages, lacks) in [(json!([]), "one guest"), (json!([bin]), "cdylib")] {

@@ -1,15 +1,15 @@
-//! `cargo xtask job OUT`: lays out a CPI job as a Director finds it.
+//! `cargo xtask job OUT`: lays out a CPI job as BOSH installs it.
 //!
-//! The release's job `wasm_cpi` is rendered as if it were deployed: OUT is a BOSH
-//! installation, with `jobs`, `packages` and `data`. `OUT/bin/cpi` is all that a
-//! client needs to know. The rest is found from there, so that the directory can
-//! be moved or linked to. A job that exists keeps what its operator wrote, unless
-//! it is given anew; only programs, script, guest and the guest's pin are renewed.
+//! The release's job `wasm_cpi` is rendered as for a deployment: OUT is a BOSH
+//! installation, with `jobs`, `packages` and `data`. A client needs only the path
+//! `OUT/bin/cpi`. All other files are found relative to it, so that the directory can
+//! be moved or linked to. In a job that exists, programs, script, guest and the guest's
+//! pin are replaced; the operator's files change only where an option gives new values.
 
-mod given;
+mod inputs;
 mod manifest;
 
-pub(crate) use given::Given;
+pub(crate) use inputs::JobInputs;
 
 use crate::arguments::Job;
 use crate::build::{self, GUESTS, HOT, TOOL};
@@ -25,46 +25,48 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where a job's configuration and policy lie in it.
+/// The configuration and the policy, relative to OUT.
 const CONFIG: &str = "config/cpi.json";
 const POLICY: &str = "config/policy.json";
 
-/// The job itself, of which `OUT/bin` and `OUT/config` are parts.
+/// The directory of the job, relative to OUT; `OUT/bin` and `OUT/config` are links into it.
 const JOB: &str = "jobs/wasm_cpi";
 
-/// The request to try first.
+/// The request of the printed example.
 const INFO: &str = r#"{"method":"info","arguments":[],"context":{}}"#;
 
 pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
-    let given = Given::new(repo, job)?;
+    let inputs = JobInputs::new(repo, job)?;
     let mut steps = Steps::new();
     if !job.no_build {
         build::everything(repo, &mut steps)?;
     }
-    steps.need("lay out the job", || lay_out(repo, job, &given))?;
+    steps.need("lay out the job", || lay_out(repo, job, &inputs))?;
     let out = job.out.display();
     let checked = command::run(tool(&job.out, "check").arg("--config").arg(job.out.join(CONFIG)));
-    let state = if checked.is_ok() { "ready" } else { "laid out, and ready once these problems are solved" };
-    eprintln!("\nThe job is {state}: a Director or the CLI can be pointed at {out}/bin/cpi");
+    match checked {
+        Ok(()) => eprintln!("\nThe job is ready: a Director or the CLI can run {out}/bin/cpi"),
+        Err(_) => eprintln!("\nThe job is laid out; fix the problems above before you run {out}/bin/cpi"),
+    }
     eprintln!("Its configuration: {out}/config/cpi.json and {out}/config/policy.json");
-    eprintln!("For another user, such as a Director's vcap: chown -R USER {out}/jobs {out}/data");
+    eprintln!("To run it as another user, for example a Director's vcap: chown -R USER {out}/jobs {out}/data");
     match job.cloud {
-        None => eprintln!("Try it: printf '{INFO}' | {out}/bin/cpi"),
+        None => eprintln!("To try it: printf '{INFO}' | {out}/bin/cpi"),
         Some(_) => {
             eprintln!(
-                "Try it: {out}/packages/wasm-cpi/{TOOL} call create_disk 1024 '{{}}' null --config {out}/{CONFIG}"
+                "To try it: {out}/packages/wasm-cpi/{TOOL} call create_disk 1024 '{{}}' null --config {out}/{CONFIG}"
             );
         }
     }
     Ok(())
 }
 
-/// Lays the job out from what `build` left in `target/dist`, and prepares its guest.
-pub(crate) fn lay_out(repo: &Repo, job: &Job, given: &Given) -> Result<()> {
+/// Lays out the job with the programs in `target/dist`, and prepares its guest.
+pub(crate) fn lay_out(repo: &Repo, job: &Job, inputs: &JobInputs) -> Result<()> {
     render::setup()?;
-    write(repo, &repo.dist(), job, given)?;
+    write(repo, &repo.dist(), job, inputs)?;
     command::run(tool(&job.out, "prepare").arg("--config").arg(job.out.join(CONFIG)))
-        .context("the job is laid out, but its guest could not be prepared")
+        .context("the job is laid out, but its guest could not be prepared; fix the problem above and run this again")
 }
 
 fn tool(out: &Path, subcommand: &str) -> Command {
@@ -73,7 +75,7 @@ fn tool(out: &Path, subcommand: &str) -> Command {
     tool
 }
 
-/// A guest of the repository is meant by its name, any other by its path.
+/// Returns the guest's file. A guest of the repository is given by its name, any other by its path.
 fn guest(programs: &Path, job: &Job) -> PathBuf {
     let path = job.guest.as_deref().unwrap_or(Path::new(GUESTS[0]));
     match GUESTS.into_iter().find(|name| path == Path::new(name)) {
@@ -82,74 +84,77 @@ fn guest(programs: &Path, job: &Job) -> PathBuf {
     }
 }
 
-fn write(repo: &Repo, programs: &Path, job: &Job, given: &Given) -> Result<()> {
+/// Writes all files of the job.
+fn write(repo: &Repo, programs: &Path, job: &Job, inputs: &JobInputs) -> Result<()> {
     let out = &job.out;
     let guest = guest(programs, job);
     let wasm = fs::read(&guest).with_context(|| format!("the guest {} cannot be read", guest.display()))?;
     let Some(name) = guest.file_name().and_then(|name| name.to_str()) else {
-        bail!("the guest {} has no file name in UTF-8", guest.display());
+        bail!("the file name of the guest {} is not UTF-8; rename it", guest.display());
     };
-    let existing = existing(&out.join(CONFIG))?;
+    let existing = read_existing_config(&out.join(CONFIG))?;
     let guest_section = manifest::guest(name, &files::sha256(&wasm));
-    let rendered = render::job(repo, &repo.release().join(JOB), &manifest::properties(&guest_section, given))?;
+    let rendered = render::job(repo, &repo.release().join(JOB), &manifest::properties(&guest_section, inputs))?;
     for directory in ["jobs/wasm_cpi/bin", "jobs/wasm_cpi/config", "packages/wasm-cpi", "packages/guest"] {
         files::directory(&out.join(directory), 0o755)?;
     }
-    // Holds machine code that is run as it is: nobody else may write there.
+    // The runtime executes machine code from here, so only the owner may write to it.
     files::directory(&out.join("data/wasm_cpi/cache"), 0o755)?;
     for part in ["bin", "config"] {
         link(&Path::new(JOB).join(part), &out.join(part))?;
     }
-    // The hot binary runs the tool, where the guest is not prepared yet, and looks for it beside itself.
+    // If the guest is not prepared, the hot program runs the tool, which must be in the same directory.
     for program in [HOT, TOOL] {
         files::copy(&programs.join(program), &out.join("packages/wasm-cpi").join(program), 0o755)?;
     }
     files::copy(&guest, &out.join("packages/guest").join(name), 0o644)?;
-    if let Some(text) = &given.preset {
+    if let Some(text) = &inputs.preset {
         files::write(&out.join("packages/guest").join(manifest::PRESET), text, 0o644)?;
     }
-    // No pre-start: it looks for what an agent made, and `lay_out` prepares the guest.
+    // There is no pre-start: it needs directories that an Agent creates, and `lay_out` prepares the guest.
     files::write(&out.join("bin/cpi"), rendered.file("bin/cpi")?, 0o755)?;
     let policy = out.join(POLICY);
-    if given.policy.is_some() || !policy.exists() {
+    if inputs.policy.is_some() || !policy.exists() {
         files::write(&policy, rendered.file(POLICY)?, 0o640)?;
     }
     let config = match existing {
         None => rendered.file(CONFIG)?.to_owned(),
-        Some(config) => serde_json::to_string_pretty(&renewed(config, guest_section, given))? + "\n",
+        Some(config) => serde_json::to_string_pretty(&update_config(config, guest_section, inputs))? + "\n",
     };
     files::write(&out.join(CONFIG), &config, 0o600)
 }
 
-/// Where it is already, nothing is done.
+/// Creates the link, unless it exists.
 fn link(to: &Path, at: &Path) -> Result<()> {
-    if fs::read_link(at).is_ok_and(|there| there == to) {
+    if fs::read_link(at).is_ok_and(|target| target == to) {
         return Ok(());
     }
-    symlink(to, at).with_context(|| format!("{} is in the way: remove it", at.display()))
+    symlink(to, at).with_context(|| {
+        format!("{} must be a link to {}, and it cannot be created; remove what is there", at.display(), to.display())
+    })
 }
 
-/// The operator's configuration, with what is given anew.
-fn renewed(mut config: Map<String, Value>, guest: Value, given: &Given) -> Map<String, Value> {
+/// Replaces the guest, and the values that are given, in the operator's configuration.
+fn update_config(mut config: Map<String, Value>, guest: Value, inputs: &JobInputs) -> Map<String, Value> {
     config.insert("guest".to_owned(), guest);
-    if let Some(properties) = &given.properties {
+    if let Some(properties) = &inputs.properties {
         config.insert("properties".to_owned(), properties.clone());
     }
-    if given.allow_local {
+    if inputs.allow_local {
         config.insert("allow_local".to_owned(), true.into());
     }
     config
 }
 
-/// The configuration of a job that exists.
-fn existing(path: &Path) -> Result<Option<Map<String, Value>>> {
+/// Reads the configuration of a job that exists; returns `None` if there is none.
+fn read_existing_config(path: &Path) -> Result<Option<Map<String, Value>>> {
     if !path.exists() {
         return Ok(None);
     }
     match serde_json::from_str(&read(path)?) {
         Ok(Value::Object(config)) => Ok(Some(config)),
-        Ok(_) => bail!("{} is not a JSON object: mend or remove it", path.display()),
-        Err(error) => bail!("{} is not JSON ({error}): mend or remove it", path.display()),
+        Ok(_) => bail!("{} is not a JSON object; fix or delete it", path.display()),
+        Err(error) => bail!("{} is not JSON ({error}); fix or delete it", path.display()),
     }
 }
 

@@ -1,11 +1,12 @@
-//! `cargo xtask`: sets up, builds, shows, packages and tests wasm-cpi.
+//! `cargo xtask`: sets up, builds, demonstrates, packages and tests wasm-cpi.
 //!
-//! One module per subcommand; this file only chooses. Everything that the
-//! project runs by hand or in CI goes through here, so that there is one way to
-//! build the binaries. It must stay quick to compile: no wasmtime, no runtime.
+//! Each subcommand has a module; this file only dispatches. Engineers and CI run
+//! everything through this program, so that the programs are always built with the
+//! same flags. It must stay quick to compile: it depends neither on wasmtime nor on
+//! the runtime.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
-#![allow(clippy::disallowed_methods, reason = "the list binds the runtime, not its build tool")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this tool writes to a terminal")]
+#![allow(clippy::disallowed_methods, reason = "the list applies to the runtime, not to its build tool")]
 
 mod arguments;
 mod attack;
@@ -20,13 +21,16 @@ mod files;
 mod fuzz;
 mod guest;
 mod job;
+mod messages;
 mod release;
 mod repo;
 mod setup;
 mod skips;
+mod source;
 mod steps;
 mod suite;
 mod tidy;
+mod tree;
 
 use anyhow::{Result, anyhow};
 use arguments::Task;
@@ -34,11 +38,11 @@ use repo::Repo;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if fuzz::compiler::is_called() {
-        return fuzz::compiler::run(&words);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if fuzz::compiler::is_wrapper_call() {
+        return fuzz::compiler::run(&arguments);
     }
-    match run(&words) {
+    match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("\nxtask: {error:#}");
@@ -47,8 +51,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(words: &[String]) -> Result<()> {
-    let task = arguments::parse(words).map_err(|problem| anyhow!(problem))?;
+fn run(arguments: &[String]) -> Result<()> {
+    let task = arguments::parse(arguments).map_err(|problem| anyhow!(problem))?;
     if task == Task::Help {
         print!("{}", arguments::HELP);
         return Ok(());
@@ -58,13 +62,14 @@ fn run(words: &[String]) -> Result<()> {
         Task::Help => Ok(()),
         Task::Setup => setup::run(&repo).map(drop),
         Task::Attack(attack) => attack::run(&repo, &attack),
-        Task::Bench(how) => bench::run(&repo, how),
+        Task::Bench(bench) => bench::run(&repo, bench),
         Task::Build => build::run(&repo),
         Task::Cloud { direction, cloud } => cloud::run(&repo, direction, cloud),
         Task::Demo => demo::run(&repo),
         Task::Fuzz(fuzz) => fuzz::task(&repo, &fuzz),
         Task::Guest { directory } => guest::run(&repo, &directory),
         Task::Job(job) => job::run(&repo, &job),
+        Task::Messages => messages::run(&repo.root),
         Task::Release(release) => release::run(&repo, &release),
         Task::Test(test) => suite::run(&repo, &test),
         Task::Tidy => tidy::run(&repo.root),

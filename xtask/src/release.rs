@@ -1,10 +1,9 @@
-//! `cargo xtask release`: the BOSH release, as a tarball that Directors and the
-//! `bosh` CLI read.
+//! `cargo xtask release`: writes the BOSH release as a tarball for Directors and the
+//! `bosh` CLI.
 //!
-//! The release's directory has jobs and packages; what those consist of is built
-//! here and laid into its `blobs`, so that `bosh create-release --force` works on
-//! it as well. The same input makes the same bytes: even a dev version is told by
-//! the content.
+//! The directory of the release contains jobs and packages. Their content is built here
+//! and copied to `blobs`, so that `bosh create-release --force` works, too. The same input
+//! gives the same bytes: even a dev version is derived from the content.
 
 mod archive;
 pub(crate) mod render;
@@ -16,7 +15,7 @@ use crate::files;
 use crate::repo::Repo;
 use crate::steps::Steps;
 use anyhow::{Context, Result, bail};
-use archive::Print;
+use archive::FingerprintedFile;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "wasm-cpi";
 
-/// The packages, and so the directories of their blobs.
+/// The names of the packages and of the directories of their blobs.
 const PROGRAMS: &str = "wasm-cpi";
 const MODULES: &str = "wasm-cpi-guests";
 
@@ -34,24 +33,24 @@ pub(crate) fn run(repo: &Repo, release: &Release) -> Result<()> {
     if !release.no_build {
         build::everything(repo, &mut steps)?;
     }
-    steps.need("set up ruby", render::setup)?;
+    steps.need("install ruby", render::setup)?;
     let blobs = repo.release().join("blobs");
-    steps.need("fill the release's blobs", || fill(repo, &blobs))?;
-    let built = steps.need("write the release", || {
+    steps.need("fill the blobs of the release", || fill_blobs(repo, &blobs))?;
+    let written = steps.need("write the release", || {
         let out = release.out.clone().unwrap_or_else(|| repo.root.join("target/bosh"));
         write(repo, &blobs, release.version.as_deref(), &out)
     })?;
-    println!("{}", built.file.display());
-    eprintln!("\nFor a manifest:\nreleases:\n- name: {NAME}\n  version: {}", built.version);
-    eprintln!("  url: file://{}\n  sha1: {}", built.file.display(), built.digest);
-    eprintln!("Or by the CLI itself: cd {} && bosh create-release --force", repo.release().display());
+    println!("{}", written.file.display());
+    eprintln!("\nAdd these lines to a manifest:\nreleases:\n- name: {NAME}\n  version: {}", written.version);
+    eprintln!("  url: file://{}\n  sha1: {}", written.file.display(), written.digest);
+    eprintln!("Or let the CLI create the release: cd {} && bosh create-release --force", repo.release().display());
     Ok(())
 }
 
-/// Programs, modules with their pins, and presets; and the CLI's index of them.
-fn fill(repo: &Repo, blobs: &Path) -> Result<()> {
+/// Writes programs, modules with their pins, presets, and the CLI's index of them.
+fn fill_blobs(repo: &Repo, blobs: &Path) -> Result<()> {
     if blobs.exists() {
-        fs::remove_dir_all(blobs).with_context(|| format!("{} could not be emptied", blobs.display()))?;
+        fs::remove_dir_all(blobs).with_context(|| format!("{} cannot be removed", blobs.display()))?;
     }
     for package in [PROGRAMS, MODULES] {
         files::directory(&blobs.join(package), 0o755)?;
@@ -70,10 +69,11 @@ fn fill(repo: &Repo, blobs: &Path) -> Result<()> {
             files::copy(&preset, &blobs.join(MODULES).join(name), 0o644)?;
         }
     }
-    index(blobs, &repo.release().join("config/blobs.yml"))
+    write_index(blobs, &repo.release().join("config/blobs.yml"))
 }
 
-/// `policy.json` is `GUEST.json` where it is used, `policy-x.json` is `GUEST-x.json`.
+/// Returns the presets of a guest, with their names in the package: `policy.json` becomes
+/// `GUEST.json`, `policy-x.json` becomes `GUEST-x.json`.
 fn presets(directory: &Path, guest: &str) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))? {
@@ -86,8 +86,9 @@ fn presets(directory: &Path, guest: &str) -> Result<Vec<(PathBuf, String)>> {
     Ok(found)
 }
 
-/// Without `object_id`: they are in no blobstore, and the CLI keeps what it finds listed.
-fn index(blobs: &Path, to: &Path) -> Result<()> {
+/// Writes the CLI's index. The entries have no `object_id`: the blobs are not in a blobstore, and
+/// the CLI uses local blobs that are listed.
+fn write_index(blobs: &Path, to: &Path) -> Result<()> {
     let mut text = String::new();
     for (path, content) in contents(blobs)? {
         let size = content.len();
@@ -96,13 +97,14 @@ fn index(blobs: &Path, to: &Path) -> Result<()> {
     files::write(to, &text, 0o644)
 }
 
-struct Built {
+/// The written tarball.
+struct Tarball {
     file: PathBuf,
     version: String,
     digest: String,
 }
 
-fn write(repo: &Repo, blobs: &Path, version: Option<&str>, out: &Path) -> Result<Built> {
+fn write(repo: &Repo, blobs: &Path, version: Option<&str>, out: &Path) -> Result<Tarball> {
     let release = repo.release();
     let specs = specs(&release)?;
     files::directory(out, 0o755)?;
@@ -118,7 +120,7 @@ fn write(repo: &Repo, blobs: &Path, version: Option<&str>, out: &Path) -> Result
     let content = content(jobs.iter().chain(&packages));
     let version = match version {
         Some(version) => version.to_owned(),
-        // Another for every content, as Directors take each version once.
+        // Every content has its own version, because a Director accepts each version only once.
         None => format!("{}+dev.{}", env!("CARGO_PKG_VERSION"), &content[..12]),
     };
     let tarball = stage.join("release");
@@ -127,10 +129,10 @@ fn write(repo: &Repo, blobs: &Path, version: Option<&str>, out: &Path) -> Result
     archive::pack(&tarball, &file)?;
     fs::remove_dir_all(&stage)?;
     let digest = archive::digest(&file)?;
-    Ok(Built { file, version, digest })
+    Ok(Tarball { file, version, digest })
 }
 
-/// One of release.MF's lists.
+/// A job or a package, as an entry of `release.MF`.
 struct Item {
     name: String,
     fingerprint: String,
@@ -140,69 +142,74 @@ struct Item {
 }
 
 fn package(directory: &Path, spec: &Value, blobs: &Path, stage: &Path) -> Result<Item> {
-    let name = text(spec, "name")?;
+    let name = name(directory, spec)?;
     if !names(spec, "dependencies").is_empty() {
-        bail!("package {name} has dependencies, which its fingerprint would need");
+        bail!("the package {name} has dependencies, which its fingerprint does not cover; remove them from its spec");
     }
     let staged = stage.join("packages").join(&name);
     let packaging = fs::read(directory.join("packaging"))?;
     files::directory(&staged, 0o755)?;
     files::copy(&directory.join("packaging"), &staged.join("packaging"), 0o644)?;
     let all = contents(blobs)?;
-    let mut prints = vec![Print { path: "packaging", content: &packaging, executable: None }];
+    let mut fingerprinted = vec![FingerprintedFile { path: "packaging", content: &packaging, executable: None }];
     for pattern in names(spec, "files") {
         let prefix = pattern.strip_suffix('*');
         let matching = all.iter().filter(|(path, _)| match prefix {
             Some(prefix) => path.starts_with(prefix),
             None => **path == pattern,
         });
-        let before = prints.len();
+        let before = fingerprinted.len();
         for (path, content) in matching {
             let executable = is_executable(&blobs.join(path))?;
             let to = staged.join(path);
-            files::directory(to.parent().context("a blob has no directory")?, 0o755)?;
+            files::directory(to.parent().context("the path of a blob has no directory")?, 0o755)?;
             files::copy(&blobs.join(path), &to, if executable { 0o755 } else { 0o644 })?;
-            prints.push(Print { path, content, executable: Some(executable) });
+            fingerprinted.push(FingerprintedFile { path, content, executable: Some(executable) });
         }
-        if prints.len() == before {
-            bail!("package {name}: no blob is `{pattern}`");
+        if fingerprinted.len() == before {
+            bail!("the package {name} lists `{pattern}`, and no blob matches it; correct its spec");
         }
     }
-    let fingerprint = archive::fingerprint(&mut prints);
-    packed(name, fingerprint, Vec::new(), &staged, &stage.join("release/packages"))
+    let fingerprint = archive::fingerprint(&mut fingerprinted);
+    pack_item(name, fingerprint, Vec::new(), &staged, &stage.join("release/packages"))
 }
 
 fn job(directory: &Path, spec: &Value, stage: &Path) -> Result<Item> {
-    let name = text(spec, "name")?;
+    let name = name(directory, spec)?;
     let staged = stage.join("jobs").join(&name);
-    let templates = spec["templates"].as_object().context("a job has no templates")?;
+    let templates = spec["templates"].as_object();
+    let templates = templates.with_context(|| format!("the spec of the job {name} has no `templates`"))?;
     let mut wanted = vec![("spec".to_owned(), "job.MF".to_owned()), ("monit".to_owned(), "monit".to_owned())];
     wanted.extend(templates.keys().map(|file| (format!("templates/{file}"), format!("templates/{file}"))));
     let mut read = Vec::new();
     for (from, to) in wanted {
         let (from, staged) = (directory.join(from), staged.join(&to));
         let executable = is_executable(&from)?;
-        files::directory(staged.parent().context("a template has no directory")?, 0o755)?;
+        files::directory(staged.parent().context("the path of a template has no directory")?, 0o755)?;
         files::copy(&from, &staged, if executable { 0o755 } else { 0o644 })?;
         read.push((to, fs::read(&from)?, executable));
     }
-    let prints = read.iter().map(|(path, content, executable)| Print { path, content, executable: Some(*executable) });
-    let fingerprint = archive::fingerprint(&mut prints.collect::<Vec<_>>());
-    packed(name, fingerprint, names(spec, "packages"), &staged, &stage.join("release/jobs"))
+    let mut fingerprinted: Vec<FingerprintedFile<'_>> = read
+        .iter()
+        .map(|(path, content, executable)| FingerprintedFile { path, content, executable: Some(*executable) })
+        .collect();
+    let fingerprint = archive::fingerprint(&mut fingerprinted);
+    pack_item(name, fingerprint, names(spec, "packages"), &staged, &stage.join("release/jobs"))
 }
 
-fn packed(name: String, fingerprint: String, packages: Vec<String>, staged: &Path, to: &Path) -> Result<Item> {
+fn pack_item(name: String, fingerprint: String, packages: Vec<String>, staged: &Path, to: &Path) -> Result<Item> {
     files::directory(to, 0o755)?;
     let file = to.join(format!("{name}.tgz"));
     archive::pack(staged, &file)?;
     Ok(Item { name, fingerprint, digest: archive::digest(&file)?, packages })
 }
 
-/// Written by hand: names, hex and versions need no quotes, and order is ours.
+/// Returns the text of `release.MF`. It is formatted here, because names, hex digits and versions
+/// need no escapes, and the order of the keys is fixed.
 ///
-/// A Director refuses a version it has if it comes with another `commit_hash` or
-/// `uncommitted_changes`. So both are told by the content: a commit that changes
-/// nothing in the release must change nothing here.
+/// A Director rejects a version that it already has if `commit_hash` or
+/// `uncommitted_changes` differ. So both depend only on the content: a commit that does
+/// not change the release must not change this file.
 fn manifest(version: &str, content: &str, jobs: &[Item], packages: &[Item]) -> Result<String> {
     let commit = &content[..10];
     let mut text =
@@ -218,23 +225,25 @@ fn manifest(version: &str, content: &str, jobs: &[Item], packages: &[Item]) -> R
     Ok(text)
 }
 
-/// The fingerprint of all that is in the release, in hex.
+/// Returns the digest of all fingerprints in the release, in hex.
 fn content<'a>(items: impl Iterator<Item = &'a Item>) -> String {
     let all: String = items.map(|item| item.fingerprint.as_str()).collect();
     files::sha256(all.as_bytes())
 }
 
-/// The specs of all jobs and packages, read by Ruby, which has YAML.
+/// Reads the specs of all jobs and packages with Ruby, which has a YAML parser.
 fn specs(release: &Path) -> Result<BTreeMap<String, BTreeMap<String, Value>>> {
     let script = "require 'yaml'; require 'json'\n\
         puts JSON.generate(%w[jobs packages].to_h { |kind|\n\
           [kind, Dir.children(kind).sort.to_h { |name| [name, YAML.safe_load(File.read(File.join(kind, name, 'spec')))] }] })";
     let read = command::read(command::new("ruby").current_dir(release).args(["-e", script]))?;
-    serde_json::from_str(&read).context("the release's specs are not what they should be")
+    serde_json::from_str(&read).with_context(|| format!("a spec in {} is not a YAML hash", release.display()))
 }
 
-fn text(spec: &Value, key: &str) -> Result<String> {
-    spec[key].as_str().map(str::to_owned).with_context(|| format!("a spec has no `{key}`"))
+/// Returns the name of the job or package in this directory.
+fn name(directory: &Path, spec: &Value) -> Result<String> {
+    let name = spec["name"].as_str().map(str::to_owned);
+    name.with_context(|| format!("{} has no `name`; add one", directory.join("spec").display()))
 }
 
 fn names(spec: &Value, key: &str) -> Vec<String> {
@@ -242,14 +251,18 @@ fn names(spec: &Value, key: &str) -> Vec<String> {
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Every file below the directory, by its path in it.
+/// Reads every file below the directory, by its relative path.
 fn contents(directory: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut found = BTreeMap::new();
     for package in fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))? {
         let package = package?.path();
         for file in fs::read_dir(&package)? {
             let file = file?.path();
-            let name = file.strip_prefix(directory)?.to_str().context("a blob's name is not UTF-8")?.to_owned();
+            let name = file
+                .strip_prefix(directory)?
+                .to_str()
+                .with_context(|| format!("the file name {} is not UTF-8", file.display()))?
+                .to_owned();
             found.insert(name, fs::read(&file)?);
         }
     }
@@ -258,6 +271,6 @@ fn contents(directory: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
 
 fn is_executable(file: &Path) -> Result<bool> {
     use std::os::unix::fs::PermissionsExt;
-    let metadata = fs::metadata(file).with_context(|| format!("{} is not there", file.display()))?;
+    let metadata = fs::metadata(file).with_context(|| format!("{} cannot be read", file.display()))?;
     Ok(metadata.permissions().mode() & 0o111 != 0)
 }

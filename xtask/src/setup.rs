@@ -1,9 +1,9 @@
-//! `cargo xtask setup`: what building guests needs beyond a host toolchain.
+//! `cargo xtask setup`: installs what guests are built with, besides the host toolchain.
 //!
-//! Guests need a standard library for `wasm32-wasip2`. rustup's is taken where it
-//! is installed; else Debian's compiler for wasm, which builds std from source.
-//! Which one is decided by `choose`, a pure function, and said in one line.
-//! Nothing is installed without root, and nothing but the packages named here.
+//! Guests need a standard library for `wasm32-wasip2`. If rustup's is installed, it is
+//! used; otherwise Debian's compiler for wasm, which builds std from source. `choose`, a
+//! pure function, decides, and one line reports the choice. Without root nothing is
+//! installed; with root only the packages that are named here.
 
 use crate::command;
 use crate::repo::Repo;
@@ -12,26 +12,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Packages are installed by one thread at a time: apt's lists have one lock.
-static PACKAGES_CHANGE: Mutex<()> = Mutex::new(());
+/// Only one thread at a time may install packages, because apt locks its lists.
+static PACKAGES_LOCK: Mutex<()> = Mutex::new(());
 
-/// What guests are compiled for: comes out of the linker as a component.
+/// The target of guests, for which the linker writes a component.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
-/// Debian's packages that together replace rustup's target.
+/// The Debian packages that together replace rustup's target.
 const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "wasi-libc"];
 
-/// The way guests are built on this machine.
+/// The toolchain that builds guests on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Toolchain {
     Rustup,
-    /// Debian's compiler, with the linkers that lie in this directory of rustup's toolchain.
+    /// Debian's compiler, with the linkers in this directory of rustup's toolchain.
     Debian {
         linkers: PathBuf,
     },
 }
 
-/// What was found on this machine.
+/// The facts about this machine on which the choice depends.
 struct Facts {
     rustup_target: bool,
     missing_packages: Vec<&'static str>,
@@ -44,14 +44,16 @@ enum Choice {
     Rustup,
     Debian,
     Install(Vec<&'static str>),
-    Ask(String),
+    /// Nothing can be installed; the text is the error, with what the user can do.
+    Fail(String),
 }
 
+/// Returns the toolchain for guests; installs Debian's if there is none.
 pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
-    let _alone = alone();
+    let _lock = lock_packages();
     match choose(&Facts::gather()) {
         Choice::Rustup => {
-            eprintln!("    guests: built with rustup's target {TARGET}");
+            eprintln!("    guests are built with rustup's target {TARGET}");
             Ok(Toolchain::Rustup)
         }
         Choice::Debian => debian(repo),
@@ -59,13 +61,13 @@ pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
             install(&packages)?;
             debian(repo)
         }
-        Choice::Ask(remedy) => bail!("{remedy}"),
+        Choice::Fail(message) => bail!("{message}"),
     }
 }
 
-/// Programs that tests run, installed by their packages where they are missing.
+/// Installs the Debian packages of those programs that are missing. An entry is a program and its package.
 pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
-    let _alone = alone();
+    let _lock = lock_packages();
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let missing =
         |(program, _): &&(&str, &str)| !std::env::split_paths(&paths).any(|path| path.join(program).is_file());
@@ -75,14 +77,18 @@ pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
     }
     let facts = Facts::gather();
     if !(facts.root && facts.apt) {
-        bail!("these packages are missing: {0}; on Debian: sudo apt-get install {0}", packages.join(" "));
+        bail!(
+            "these packages are missing, and only root can install them: {0}; install them, on Debian with \
+             `sudo apt-get install {0}`",
+            packages.join(" ")
+        );
     }
     apt_install(&packages)
 }
 
-/// Held by whoever looks for packages and installs what is missing.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    PACKAGES_CHANGE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks the installation of packages; hold the guard while checking and installing packages.
+pub(crate) fn lock_packages() -> MutexGuard<'static, ()> {
+    PACKAGES_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn debian(repo: &Repo) -> Result<Toolchain> {
@@ -91,30 +97,30 @@ fn debian(repo: &Repo) -> Result<Toolchain> {
     for linker in ["rust-lld", "wasm-component-ld"] {
         if !linkers.join(linker).exists() {
             bail!(
-                "Debian's wasm compiler needs `{linker}` of a rustup toolchain, and {} has none: \
+                "Debian's wasm compiler needs `{linker}` of a rustup toolchain, and it is not in {}; \
                  install Rust with rustup (https://rustup.rs), then try again",
                 linkers.display()
             );
         }
     }
     eprintln!(
-        "    guests: built with Debian's rustc-web and std from source (rustup's target {TARGET} is not installed)"
+        "    guests are built with Debian's rustc-web and std from source (rustup's target {TARGET} is not installed)"
     );
     Ok(Toolchain::Debian { linkers })
 }
 
 fn install(packages: &[&str]) -> Result<()> {
     eprintln!(
-        "    guests: rustup's target {TARGET} is not installed; installing Debian's {} (half a minute)",
+        "    rustup's target {TARGET} is not installed; installing Debian's {} (takes half a minute)",
         packages.join(" ")
     );
-    apt_install(packages).map_err(|error| anyhow!("{error:#}\nGuests cannot be built yet; {}", remedy(packages)))
+    apt_install(packages).map_err(|error| anyhow!("{error:#}\nguests cannot be built; {}", remedy(packages)))
 }
 
 fn apt_install(packages: &[&str]) -> Result<()> {
-    let apt = |words: &[&str]| {
+    let apt = |arguments: &[&str]| {
         let mut apt = command::new("apt-get");
-        command::run(apt.args(words).env("DEBIAN_FRONTEND", "noninteractive"))
+        command::run(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
     };
     apt(&["update", "--quiet=2"])?;
     apt(&[&["install", "--yes", "--quiet=2", "--no-install-recommends"], packages].concat())
@@ -130,8 +136,8 @@ fn choose(facts: &Facts) -> Choice {
     if facts.root && facts.apt {
         return Choice::Install(facts.missing_packages.clone());
     }
-    Choice::Ask(format!(
-        "guests cannot be built: no std for {TARGET} is installed; {}",
+    Choice::Fail(format!(
+        "guests cannot be built, because std for {TARGET} is not installed; {}",
         remedy(&facts.missing_packages)
     ))
 }
@@ -145,11 +151,11 @@ fn remedy(packages: &[&str]) -> String {
 
 impl Facts {
     fn gather() -> Facts {
-        // The compiler names the directory whether or not the target is installed.
+        // The compiler prints the path even if the target is not installed.
         let libraries = command::read(command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
         let rustup_target = libraries.is_ok_and(|path| Path::new(&path).is_dir());
         let missing_packages = PACKAGES.into_iter().filter(|package| !is_installed(package)).collect();
-        // The owner of our own entry in /proc is who we are: std has no other way to ask.
+        // The owner of /proc/self is the user of this process; std has no function for that.
         let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         let apt = command::read(command::new("apt-get").arg("--version")).is_ok();
         Facts { rustup_target, missing_packages, root, apt }
@@ -171,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn rustups_target_wins_wherever_it_exists() {
+    fn rustups_target_is_used_if_it_is_installed() {
         for missing in [&[][..], &PACKAGES] {
             assert_eq!(choose(&facts(true, missing, true, true)), Choice::Rustup);
         }
     }
 
     #[test]
-    fn installed_packages_are_used_by_anybody() {
+    fn installed_packages_are_used_with_and_without_root() {
         for root in [true, false] {
             assert_eq!(choose(&facts(false, &[], root, true)), Choice::Debian);
         }
@@ -191,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn without_root_or_apt_both_remedies_are_spelled_out() {
+    fn without_root_or_apt_the_error_shows_both_remedies() {
         for (root, apt) in [(false, true), (true, false), (false, false)] {
-            let Choice::Ask(text) = choose(&facts(false, &PACKAGES, root, apt)) else {
-                panic!("root {root}, apt {apt}: something was chosen");
+            let Choice::Fail(text) = choose(&facts(false, &PACKAGES, root, apt)) else {
+                panic!("root {root}, apt {apt}: the choice must be an error");
             };
             assert!(text.contains("rustup target add wasm32-wasip2"), "{text}");
             assert!(text.contains("sudo apt-get install rustc-web cargo-web rust-web-src wasi-libc"), "{text}");

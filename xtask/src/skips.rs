@@ -1,8 +1,8 @@
-//! Tests that cannot run on this machine: the summary lists them, and in CI each
-//! must be on a list that is checked in.
+//! Tests that cannot run on this machine: the summary lists them, and in CI each skip
+//! must be listed in a file of the repository.
 //!
-//! Test programs report a skip by a line of JSON in a file that a variable names;
-//! steps of this program report theirs themselves.
+//! A variable names a file to which test programs append a line of JSON for each skip.
+//! Steps of this program report their skips directly.
 
 use crate::repo::Repo;
 use anyhow::{Context, Result, bail};
@@ -13,24 +13,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names the file for the test programs.
+/// The variable that names the file for the test programs.
 const VARIABLE: &str = "WASM_CPI_SKIPS";
 
-/// What CI may skip: a reason for each name.
+/// The file that lists what CI may skip: names with reasons.
 const LIST: &str = "tests/skips.json";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Skip {
-    /// What the machine lacks, or the step that could not run.
+    /// The feature that the machine lacks, or the step that could not run.
     pub(crate) name: String,
     pub(crate) reason: String,
 }
 
-/// Where the test programs of one run report.
+/// The file to which the test programs of one run report their skips.
 pub(crate) struct Reports(PathBuf);
 
 impl Reports {
-    /// Forgets those of the last run.
+    /// Deletes the reports of the last run.
     pub(crate) fn new(repo: &Repo) -> Result<Reports> {
         let file = repo.root.join("target/skips");
         if file.exists() {
@@ -39,7 +39,7 @@ impl Reports {
         Ok(Reports(file))
     }
 
-    /// Has the programs that this command starts report here.
+    /// Makes the programs that this command starts write to this file.
     pub(crate) fn collect_from(&self, command: &mut Command) {
         command.env(VARIABLE, &self.0);
     }
@@ -55,11 +55,11 @@ impl Reports {
 
 fn parse(line: &str) -> Result<Skip> {
     let report: Value = serde_json::from_str(line)?;
-    let text = |key: &str| report[key].as_str().with_context(|| format!("a report has no `{key}`"));
+    let text = |key: &str| report[key].as_str().with_context(|| format!("a report of a skip has no `{key}`"));
     Ok(Skip { name: text("name")?.to_owned(), reason: format!("{}: {}", text("test")?, text("reason")?) })
 }
 
-/// One line per name and reason, as the summary shows them.
+/// Returns one line per name and reason for the summary.
 pub(crate) fn lines(skips: &[Skip]) -> Vec<String> {
     let mut lines: Vec<String> = skips.iter().map(|Skip { name, reason }| format!("{name}: {reason}")).collect();
     lines.sort();
@@ -67,20 +67,23 @@ pub(crate) fn lines(skips: &[Skip]) -> Vec<String> {
     lines
 }
 
-/// Returns true if this run is CI's.
+/// Returns true if this is a run of CI.
 pub(crate) fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !["", "0", "false"].map(Into::into).contains(&value))
 }
 
-/// An error that names every skip which is not on the list.
+/// Returns an error that names every skip that is not listed.
 pub(crate) fn check(root: &Path, skips: &[Skip]) -> Result<()> {
     let list = root.join(LIST);
     let text = fs::read_to_string(&list).with_context(|| format!("{} cannot be read", list.display()))?;
     let allowed: BTreeMap<String, String> =
-        serde_json::from_str(&text).with_context(|| format!("{LIST} is not an object of reasons"))?;
+        serde_json::from_str(&text).with_context(|| format!("{LIST} is not a JSON object of names and reasons"))?;
     let unexpected: Vec<Skip> = skips.iter().filter(|skip| !allowed.contains_key(&skip.name)).cloned().collect();
     if !unexpected.is_empty() {
-        bail!("skipped, and not listed in {LIST}:\n      {}", lines(&unexpected).join("\n      "));
+        bail!(
+            "these tests were skipped, and {LIST} does not allow it; make them run, or list them with a reason:\n      {}",
+            lines(&unexpected).join("\n      ")
+        );
     }
     Ok(())
 }
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_this_run_are_read_and_those_of_the_last_are_not() {
+    fn reports_of_this_run_are_read_and_those_of_the_last_run_are_not() {
         let root = tempfile::tempdir().unwrap();
         let repo = Repo { root: root.path().to_owned(), triple: String::new() };
         let file = root.path().join("target/skips");
@@ -105,17 +108,17 @@ mod tests {
         fs::write(&file, "{\"name\":\"root\",\"reason\":\"other users\",\"test\":\"a::b\"}\n").unwrap();
         assert_eq!(reports.read().unwrap(), [skip("root", "a::b: other users")]);
         fs::write(&file, "{\"name\":\"root\"}\n").unwrap();
-        assert!(format!("{:#}", reports.read().unwrap_err()).contains("a report has no `test`"));
+        assert!(format!("{:#}", reports.read().unwrap_err()).contains("a report of a skip has no `test`"));
     }
 
     #[test]
-    fn a_skip_is_shown_once() {
+    fn a_skip_is_listed_once() {
         let skips = [skip("root", "b"), skip("ipv6", "a"), skip("root", "b")];
         assert_eq!(lines(&skips), ["ipv6: a", "root: b"]);
     }
 
     #[test]
-    fn ci_may_skip_only_what_is_listed() {
+    fn ci_may_skip_only_listed_tests() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("tests")).unwrap();
         fs::write(root.path().join(LIST), r#"{"advisories": "offline"}"#).unwrap();

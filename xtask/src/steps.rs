@@ -1,18 +1,18 @@
-//! Named steps with their times: a line when one begins, a line when it ends,
-//! and a table at the end.
+//! Named steps with their times: a line when a step starts, a line when it ends, and a
+//! table at the end.
 //!
-//! A step that others build on stops everything when it fails (`need`); the rest
-//! go on, so that one run shows every problem (`check`).
+//! If a step fails that later steps depend on (`need`), the run stops. After any other
+//! failure (`check`) it continues, so that one run shows every problem.
 
 use crate::skips::{self, Skip};
 use anyhow::{Result, anyhow, bail};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// How a step ended that did not fail.
+/// The result of a step that did not fail.
 pub(crate) enum Done {
     Ran,
-    /// It cannot be done on this machine, and why.
+    /// The reason why the step cannot run on this machine.
     Skipped(String),
 }
 
@@ -29,36 +29,36 @@ struct Step {
 }
 
 pub(crate) struct Steps {
-    begun: Instant,
+    start: Instant,
     steps: Vec<Step>,
     skips: Vec<Skip>,
 }
 
 impl Steps {
     pub(crate) fn new() -> Self {
-        Steps { begun: Instant::now(), steps: Vec::new(), skips: Vec::new() }
+        Steps { start: Instant::now(), steps: Vec::new(), skips: Vec::new() }
     }
 
-    /// A step without which the following ones make no sense.
+    /// Runs a step that later steps depend on.
     pub(crate) fn need<T>(&mut self, name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let begun = begin(name);
+        let start = print_start(name);
         let result = work();
         let outcome = match &result {
             Ok(_) => Outcome::Passed,
             Err(error) => Outcome::Failed(format!("{error:#}")),
         };
-        self.end(name, begun, outcome);
+        self.end(name, start, outcome);
         result
     }
 
-    /// A step whose failure is reported at the end.
+    /// Runs a step whose failure [`Steps::finish`] reports.
     pub(crate) fn check(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
         self.check_if_possible(name, || work().map(|()| Done::Ran));
     }
 
-    /// The same, for what may be impossible here through no fault of the code.
+    /// Runs a step that may be impossible on this machine.
     pub(crate) fn check_if_possible(&mut self, name: &str, work: impl FnOnce() -> Result<Done>) {
-        let begun = begin(name);
+        let start = print_start(name);
         let outcome = match work() {
             Ok(Done::Ran) => Outcome::Passed,
             Ok(Done::Skipped(reason)) => {
@@ -67,21 +67,21 @@ impl Steps {
             }
             Err(error) => Outcome::Failed(format!("{error:#}")),
         };
-        self.end(name, begun, outcome);
+        self.end(name, start, outcome);
     }
 
-    /// Adds what the programs of a step skipped.
+    /// Adds the tests that the programs of a step skipped.
     pub(crate) fn skipped(&mut self, skips: Vec<Skip>) {
         self.skips.extend(skips);
     }
 
-    /// What was skipped so far, by steps and by their programs.
+    /// The skips so far, of steps and of their programs.
     pub(crate) fn skips(&self) -> &[Skip] {
         &self.skips
     }
 
-    fn end(&mut self, name: &str, begun: Instant, outcome: Outcome) {
-        let step = Step { name: name.to_owned(), took: begun.elapsed(), outcome };
+    fn end(&mut self, name: &str, start: Instant, outcome: Outcome) {
+        let step = Step { name: name.to_owned(), took: start.elapsed(), outcome };
         match &step.outcome {
             Outcome::Failed(why) => eprintln!("{}: {why}", line(&step)),
             _ => eprintln!("{}", line(&step)),
@@ -89,7 +89,7 @@ impl Steps {
         self.steps.push(step);
     }
 
-    /// Prints the table; an error if any step failed.
+    /// Prints the table; returns an error if a step failed.
     pub(crate) fn finish(self) -> Result<()> {
         eprintln!("\n==> summary");
         for step in &self.steps {
@@ -98,7 +98,7 @@ impl Steps {
         for skip in skips::lines(&self.skips) {
             eprintln!("     skipped  {skip}");
         }
-        eprintln!("    {:>8}  in all", seconds(self.begun.elapsed()));
+        eprintln!("    {:>8}  total", seconds(self.start.elapsed()));
         let failed = self.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).count();
         if failed > 0 {
             bail!("{failed} of {} steps failed", self.steps.len());
@@ -107,12 +107,12 @@ impl Steps {
     }
 }
 
-/// What a thread beside the steps came to.
+/// Waits for a thread that runs beside the steps, and returns its result.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err(anyhow!("it panicked")))
+    thread.join().unwrap_or_else(|_| Err(anyhow!("the thread of this step panicked")))
 }
 
-fn begin(name: &str) -> Instant {
+fn print_start(name: &str) -> Instant {
     eprintln!("\n==> {name}");
     Instant::now()
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_check_lets_the_rest_run_and_fails_the_whole() {
+    fn after_a_failed_check_the_rest_runs_and_the_run_fails() {
         let mut steps = Steps::new();
         let mut ran = false;
         steps.check("bad", || bail!("no"));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_could_not_run_is_shown_with_its_reason_and_fails_nothing() {
+    fn a_skipped_step_is_shown_with_its_reason_and_does_not_fail_the_run() {
         let mut steps = Steps::new();
         steps.check_if_possible("advisories", || Ok(Done::Skipped("offline".to_owned())));
         assert!(line(&steps.steps[0]).contains("advisories: SKIPPED"));
@@ -157,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    fn a_needed_step_passes_its_error_on() {
+    fn the_error_of_a_needed_step_is_returned() {
         let mut steps = Steps::new();
-        assert!(steps.need("setup", || -> Result<()> { bail!("nothing there") }).is_err());
+        assert!(steps.need("setup", || -> Result<()> { bail!("missing") }).is_err());
         assert!(steps.finish().is_err());
     }
 }

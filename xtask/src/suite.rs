@@ -1,8 +1,8 @@
-//! `cargo xtask test`: everything that must be green, in both workspaces.
+//! `cargo xtask test`: runs everything that must pass, in both workspaces.
 //!
-//! Set-up and build come first, for what needs them. After that a failure does
-//! not hide the next: every step runs, and the summary shows them all, with what
-//! this machine had to skip. What was left out on demand is in the last lines.
+//! Set-up and build come first, if a part needs them. After a failure the remaining steps
+//! run, too, and the summary shows all of them, with the tests that were skipped. If an
+//! option leaves out a part, the last lines say so.
 
 mod integration;
 mod quick;
@@ -24,19 +24,20 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread::{self, ScopedJoinHandle};
 
+/// The last line of a run without the real OpenStack.
 const WITHOUT_OPENSTACK: &str = "NOT RUN: openstack";
 
 pub(crate) fn run(repo: &Repo, test: &Test) -> Result<()> {
     if test.quick {
         return quick::run(repo, &test.rest);
     }
-    let done = parts(repo, test);
-    if test.without_openstack { with_last_lines(done, WITHOUT_OPENSTACK) } else { done }
+    let result = parts(repo, test);
+    if test.without_openstack { with_last_lines(result, WITHOUT_OPENSTACK) } else { result }
 }
 
-/// The last lines are what they must be, whatever became of the rest.
-fn with_last_lines(done: Result<()>, lines: &str) -> Result<()> {
-    match done {
+/// Prints the lines last, both after a success and after a failure.
+fn with_last_lines(result: Result<()>, lines: &str) -> Result<()> {
+    match result {
         Ok(()) => eprintln!("{lines}"),
         Err(error) => return Err(anyhow!("{error:#}\n{lines}")),
     }
@@ -49,10 +50,20 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
     let reports = Reports::new(repo)?;
     let mut steps = Steps::new();
     let built = thread::scope(|threads| {
-        // What others wait for is built and started beside what they do not need.
+        // What later steps need is built and started in threads, beside the steps that do not need it.
         let deny = wanted(Part::Lint).then(|| threads.spawn(|| deny::install(repo)));
+        let of_guests = |steps: &mut Steps| {
+            if wanted(Part::Lint) {
+                lint_guests(repo, steps);
+            }
+            if wanted(Part::Guests) {
+                guests(repo, steps, rest);
+            }
+        };
         if wanted(Part::Integration) || wanted(Part::Attack) {
-            build::everything(repo, &mut steps)?;
+            build::programs_and(repo, &mut steps, &build::GUESTS, of_guests)?;
+        } else {
+            of_guests(&mut steps);
         }
         if let Some(deny) = deny {
             lint(repo, &mut steps, deny);
@@ -61,9 +72,6 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
             .then(|| threads.spawn(|| integration::surroundings(repo, !test.without_openstack)));
         if wanted(Part::Unit) {
             unit(repo, &mut steps, rest);
-        }
-        if wanted(Part::Guests) {
-            guests(repo, &mut steps, rest);
         }
         if let Some(surroundings) = surroundings {
             integration::steps(repo, &mut steps, rest, &reports, surroundings);
@@ -76,25 +84,25 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
     built.and(finish(repo, steps, &reports, test.without_openstack))
 }
 
-/// Adds what the test programs skipped, and prints the summary. What nobody wanted
-/// to run is not a skip.
+/// Adds the tests that the test programs skipped, and prints the summary. Tests that an
+/// option leaves out do not count as skipped.
 fn finish(repo: &Repo, mut steps: Steps, reports: &Reports, without_openstack: bool) -> Result<()> {
     match reports.read() {
         Ok(mut skips) => {
             skips.retain(|skip| !(without_openstack && skip.name == "openstack"));
             steps.skipped(skips);
         }
-        Err(error) => steps.check("what was skipped", || Err(error)),
+        Err(error) => steps.check("read the list of skipped tests", || Err(error)),
     }
     if skips::in_ci() {
         let checked = skips::check(&repo.root, steps.skips());
-        steps.check("skips are listed", || checked);
+        steps.check("check that skipped tests are allowed", || checked);
     }
     steps.finish()
 }
 
-/// A filter for tests of all kinds need not be the name of an attack, and is none
-/// of a fuzz target.
+/// Runs the attacks and the fuzz targets. A filter for all parts need not match an attack, and
+/// never selects a fuzz target.
 fn attacks(repo: &Repo, steps: &mut Steps, only: Option<Part>, rest: &[String], reports: &Reports) {
     if rest.is_empty() || only == Some(Part::Attack) {
         steps.check("attacks", || attack::corpus(repo, &repo.dist(), rest, Some(reports)));
@@ -113,30 +121,39 @@ fn format_and_tidy(repo: &Repo, steps: &mut Steps) {
 fn lint(repo: &Repo, steps: &mut Steps, deny: ScopedJoinHandle<'_, Result<PathBuf>>) {
     format_and_tidy(repo, steps);
     steps.check("clippy: runtime", || {
-        // All there is: the next step sees what it would be without.
-        let features = format!("{},fuzz/engine", build::HOLES_FEATURES);
-        let mut cargo = repo.cargo("clippy");
-        command::run(cargo.args(["--workspace", "--features", &features, "--all-targets"]).args(DENY_WARNINGS))
+        // With all features; the next step checks the code without them.
+        let features = format!("{},fuzz/engine", build::MUTANTS_FEATURES);
+        let mut clippy = cargo_with_shipped_profile(repo, "clippy");
+        command::run(clippy.args(["--workspace", "--features", &features, "--all-targets"]).args(DENY_WARNINGS))
     });
     steps.check("clippy: what plain cargo builds", || {
-        // Without the features of tests, which export what would be dead code otherwise.
-        command::run(repo.cargo("clippy").args(DENY_WARNINGS))
-    });
-    steps.check("clippy: runtime without compiler and holes", || {
-        command::run(repo.cargo("clippy").args(["--package", build::HOT]).args(DENY_WARNINGS))
-    });
-    steps.check("clippy: guests", || {
-        command::run(repo.cargo_guests("clippy").args(["--workspace", "--all-targets"]).args(DENY_WARNINGS))
+        // The features of tests export items that would be dead code without them.
+        command::run(cargo_with_shipped_profile(repo, "clippy").args(DENY_WARNINGS))
     });
     steps.check("documentation", || {
-        command::run(repo.cargo("doc").arg("--no-deps").env("RUSTDOCFLAGS", "--deny warnings"))
+        let mut doc = cargo_with_shipped_profile(repo, "doc");
+        command::run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "--deny warnings"))
     });
     steps.check("features of the hot program", || features::check(repo));
-    let Ok(deny) = steps.need("cargo-deny, what was left of its build", || joined(deny)) else { return };
+    let Ok(deny) = steps.need("wait for the build of cargo-deny", || joined(deny)) else { return };
     for (name, manifest) in MANIFESTS {
         steps.check(&format!("dependencies: {name}"), || deny::dependencies(repo, &deny, manifest));
     }
     steps.check_if_possible("advisories", || deny::advisories(repo, &deny, &MANIFESTS.map(|(_, manifest)| manifest)));
+}
+
+fn lint_guests(repo: &Repo, steps: &mut Steps) {
+    steps.check("clippy: guests", || {
+        command::run(repo.cargo_guests("clippy").args(["--workspace", "--all-targets"]).args(DENY_WARNINGS))
+    });
+}
+
+/// Returns cargo with the profile, target and flags of the shipped programs. Build scripts, procedural macros
+/// and C libraries were compiled for those: in the dev profile they would be compiled a second time.
+fn cargo_with_shipped_profile(repo: &Repo, subcommand: &str) -> Command {
+    let mut cargo = repo.cargo_static(subcommand);
+    cargo.arg("--release");
+    cargo
 }
 
 fn unit_tests(repo: &Repo, steps: &mut Steps, rest: &[String]) {
@@ -148,9 +165,8 @@ fn unit(repo: &Repo, steps: &mut Steps, rest: &[String]) {
     steps.check("unit tests: runtime", || {
         // What plain `cargo test` runs, over the dependencies that the programs were built with:
         // to compile them a second time takes minutes. No time is spent on optimising test code.
-        let mut cargo = repo.cargo_static("test");
-        cargo.arg("--release");
-        for package in ["wasm-cpi", "wasm-cpi-policy"] {
+        let mut cargo = cargo_with_shipped_profile(repo, "test");
+        for package in ["wasm-cpi", "wasm-cpi-checks", "wasm-cpi-policy"] {
             cargo.args(["--config", &format!("profile.release.package.{package}.opt-level=0"), "--package", package]);
         }
         run_tests(&mut cargo, rest)
@@ -179,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_out_is_in_the_last_line_of_a_failure_too() {
+    fn the_last_line_of_a_failure_also_names_what_was_left_out() {
         let error = with_last_lines(Err(anyhow!("1 of 2 steps failed")), WITHOUT_OPENSTACK).unwrap_err();
         assert_eq!(format!("{error:#}").lines().last(), Some("NOT RUN: openstack"));
         with_last_lines(Ok(()), WITHOUT_OPENSTACK).unwrap();

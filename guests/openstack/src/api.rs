@@ -1,13 +1,13 @@
-//! Typed requests to the services. Each function is one request and says
-//! what the cloud answered; what to do with it is the callers' business. What
-//! can be asked twice is retried here, with pauses, as the SDK does it.
+//! Typed requests to the services. Each function sends one request and returns the
+//! cloud's answer; the callers decide what it means. Requests that are safe to
+//! repeat are retried by the SDK.
 
 mod compute;
 mod groups;
 mod images;
 mod loadbalancing;
 mod networking;
-mod once;
+mod repetition;
 mod service;
 mod version;
 mod volumes;
@@ -17,6 +17,6 @@ pub(crate) use groups::ServerGroup;
 pub(crate) use images::Images;
 pub(crate) use loadbalancing::{LoadBalancing, Member};
 pub(crate) use networking::{FloatingIp, Networking, Port, SecurityGroup};
-pub(crate) use once::{insist, once, patiently, unclear, with};
+pub(crate) use repetition::{create_once, may_have_succeeded, request_change, retry_while_busy, with_detail};
 pub(crate) use service::Service;
 pub(crate) use volumes::{Volume, Volumes};

@@ -35,7 +35,7 @@ pub(crate) fn set_metadata(session: &Session, disk: &str, metadata: &Metadata) -
     if tags.is_empty() { Ok(()) } else { Ok(session.volumes()?.add_metadata(disk, &tags)?) }
 }
 
-/// Disks of a VM; the volume that it booted from is none.
+/// Returns the disks of a VM, without the volume that it booted from.
 pub(crate) fn of_vm(session: &Session, vm: &str) -> Result<Vec<Cid>, Error> {
     let server = vm::get(session, vm)?;
     let mut disks = vec![];
@@ -49,7 +49,7 @@ pub(crate) fn of_vm(session: &Session, vm: &str) -> Result<Vec<Cid>, Error> {
     Ok(disks)
 }
 
-/// Cinder counts in GiB, and a part of one is a whole one.
+/// Returns the size in whole GiB, as Cinder counts, rounded up.
 fn gib(size_mib: u64) -> u64 {
     size_mib.div_ceil(1024)
 }

@@ -1,6 +1,6 @@
-//! The BOSH CPI for OpenStack. `session` finds the way into the cloud, `api` has
+//! The BOSH CPI for OpenStack. `session` logs in and finds the services, `api` has
 //! one typed function per request, and `vm`, `disk`, `stemcell` and `network`
-//! are what the methods do. README.md is the operator's manual.
+//! implement the methods. README.md is the operator's manual.
 
 mod api;
 mod disk;

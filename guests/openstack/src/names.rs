@@ -1,9 +1,9 @@
-//! Names that no other thing in the cloud has, so that a thing can be found by
-//! its name when the answer that held its id was lost.
+//! Unique names. An object can then be found by its name if the answer with its ID
+//! was lost.
 
 use wasm_cpi_sdk::random;
 
-/// A random UUID, version 4.
+/// Returns a random UUID, version 4.
 pub(crate) fn uuid() -> String {
     let hex = random::hex(16);
     let digit = |at: usize| hex.get(at..=at).unwrap_or("0");
@@ -17,7 +17,7 @@ pub(crate) fn uuid() -> String {
     format!("{}-{}-4{}-{variant}{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }
 
-/// `vm-…`, `volume-…`, `snapshot-…`.
+/// Returns a unique name: `vm-…`, `volume-…`, `snapshot-…`.
 pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}-{}", uuid())
 }

@@ -1,6 +1,6 @@
 //! `create_network` and `delete_network`: a network of Neutron with one subnet.
-//! Neutron's own services (DHCP) take addresses by themselves: they get the last
-//! ones of the range, which the Director is told to keep away from.
+//! Neutron's own services, such as DHCP, take addresses by themselves. They get
+//! the last addresses of the range, which the Director must not use.
 
 mod range;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_cpi_sdk::{Cid, CreatedNetwork, Error, Json, NetworkSpec};
 
-use crate::api::{once, patiently};
+use crate::api::{create_once, retry_while_busy};
 use crate::names;
 use crate::session::Session;
 use range::Range;
@@ -16,7 +16,7 @@ use range::Range;
 #[derive(Debug, Default, Deserialize)]
 struct NetworkProperties {
     name: Option<String>,
-    /// Where the range comes from when the Director gives only its size.
+    /// The pool that the range is taken from if the Director sends only its size.
     subnetpool_id: Option<String>,
     security_groups: Option<Vec<String>>,
 }
@@ -26,12 +26,14 @@ pub(crate) fn create(session: &Session, spec: &NetworkSpec) -> Result<CreatedNet
     let name = names::unique(properties.name.as_deref().unwrap_or("bosh"));
     let networking = session.networking()?;
     let post = || networking.create_network(&name);
-    let network = once(&format!("network {name}"), post, || networking.network_named(&name))?.id;
+    let network = create_once(&format!("network {name}"), post, || networking.network_named(&name))?.id;
     match subnet(session, &network, &name, spec, &properties) {
         Ok(created) => Ok(created),
-        Err(error) => match patiently(|| networking.delete_network(&network)) {
+        Err(error) => match retry_while_busy(|| networking.delete_network(&network)) {
             Ok(_) => Err(error),
-            Err(left) => Err(Error::cloud(format!("{error}; and deleting network `{network}` failed: {left}"))),
+            Err(left) => Err(Error::cloud(format!(
+                "{error}; network `{network}` is left in the cloud, as deleting it failed: {left}"
+            ))),
         },
     }
 }
@@ -51,7 +53,7 @@ fn subnet(
             let range = Range::parse(text)?;
             body["cidr"] = json!(text);
             body["ip_version"] = json!(range.version());
-            let own = range.own(spec.gateway.as_deref(), dhcp)?;
+            let own = range.neutron_addresses(spec.gateway.as_deref(), dhcp)?;
             if let Some(pools) = pools(&own) {
                 body["allocation_pools"] = pools;
             }
@@ -61,12 +63,12 @@ fn subnet(
             body["subnetpool_id"] = json!(pool);
             body["prefixlen"] = json!(bits);
             body["ip_version"] = json!(4);
-            // Which addresses are Neutron's is only known with the range, and DHCP would take any.
+            // Neutron's addresses are known only with the range; until then, DHCP could take any.
             body["enable_dhcp"] = json!(false);
         }
         (None, ..) => {
             return Err(Error::cpi(
-                "create_network: set the subnet's range, or netmask_bits with cloud_properties.subnetpool_id",
+                "create_network: the subnet has no range; set its range, or netmask_bits with cloud_properties.subnetpool_id",
             ));
         }
     }
@@ -75,11 +77,11 @@ fn subnet(
     }
     let networking = session.networking()?;
     let post = || networking.create_subnet(&body);
-    let subnet = once(&format!("subnet {name}"), post, || networking.subnet_of(network))?;
+    let subnet = create_once(&format!("subnet {name}"), post, || networking.subnet_of(network))?;
     let reserved = match reserved {
         Some(reserved) => reserved,
         None => {
-            let own = Range::parse(&subnet.cidr)?.own(subnet.gateway_ip.as_deref(), dhcp)?;
+            let own = Range::parse(&subnet.cidr)?.neutron_addresses(subnet.gateway_ip.as_deref(), dhcp)?;
             if let Some(pools) = pools(&own) {
                 networking.change_subnet(&subnet.id, &json!({"allocation_pools": pools, "enable_dhcp": dhcp}))?;
             }
@@ -99,18 +101,18 @@ fn subnet(
     })
 }
 
-/// Where Neutron may take addresses from.
+/// Returns the pool that Neutron may take addresses from.
 fn pools(own: &[String]) -> Option<Value> {
     Some(json!([{"start": own.first()?, "end": own.last()?}]))
 }
 
-/// Its subnet, and ports of Neutron's own services, go with it.
+/// Deletes a network with its subnet and the ports of Neutron's own services.
 pub(crate) fn delete(session: &Session, network: &Cid) -> Result<(), Error> {
     let networking = session.networking()?;
     if !networking.has_network(network)? {
         return Err(Error::network_not_found(network));
     }
-    // One that is gone by now was deleted by this call: an answer may get lost.
-    patiently(|| networking.delete_network(network))?;
+    // A network that does not exist now was deleted by this call, whose answer got lost.
+    retry_while_busy(|| networking.delete_network(network))?;
     Ok(())
 }

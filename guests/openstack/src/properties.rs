@@ -1,7 +1,7 @@
-//! What the operator configures: the properties of bosh-openstack-cpi's job
-//! spec without their prefix, and `endpoints`. Everything that cannot work here
-//! is refused when the guest opens, with what to do instead. Secrets arrive
-//! sealed, so that all this module can say of them is whether they are set.
+//! The operator's properties: those of bosh-openstack-cpi's job spec without their
+//! prefix, and `endpoints`. A value that cannot work is rejected when the guest
+//! opens, and the error says what to do instead. Secrets arrive sealed: this
+//! module only checks whether they are set.
 
 #[cfg(test)]
 mod spec;
@@ -44,11 +44,11 @@ pub(crate) struct Properties {
     human_readable_vm_names: Option<bool>,
     use_nova_networking: Option<bool>,
     enable_auto_anti_affinity: Option<bool>,
-    /// URLs by the names of services.
+    /// The URLs of the services, by their names.
     endpoints: Option<Map<String, Value>>,
 }
 
-/// Where the config drive appears in the VM.
+/// The device that is the config drive in the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigDrive {
     Cdrom,
@@ -62,7 +62,7 @@ impl Properties {
         Ok(properties)
     }
 
-    /// The URL that the operator allows for a service.
+    /// Returns the URL that the operator allows for a service.
     pub(crate) fn endpoint(&self, service: &str) -> Option<&str> {
         self.endpoints.as_ref()?.get(service)?.as_str().filter(|url| !url.is_empty())
     }
@@ -71,7 +71,7 @@ impl Properties {
         self.check_identity()?;
         self.check_connection()?;
         if self.use_nova_networking == Some(true) {
-            return Err(wrong("use_nova_networking", "Nova's own networks are gone from OpenStack", "remove it"));
+            return Err(invalid("use_nova_networking", "OpenStack does not have Nova networks any more", "remove it"));
         }
         self.config_drive()?;
         self.interface()?;
@@ -79,18 +79,19 @@ impl Properties {
     }
 
     fn check_identity(&self) -> Result<(), Error> {
-        let Some(url) = text(&self.auth_url) else {
-            return Err(wrong("auth_url", "is missing", "set it to Keystone's URL, e.g. https://keystone:5000/v3"));
+        let Some(url) = non_empty(&self.auth_url) else {
+            return Err(invalid("auth_url", "is missing", "set it to Keystone's URL, e.g. https://keystone:5000/v3"));
         };
         if !url.trim_end_matches('/').ends_with("/v3") {
-            return Err(wrong(
+            return Err(invalid(
                 "auth_url",
-                &format!("`{url}` is not a Keystone v3 URL, and Keystone v2 is gone"),
-                "let it end in /v3, and set `project` and `domain`",
+                &format!("`{url}` is not a Keystone v3 URL, and Keystone v2 is not supported"),
+                "use the URL that ends in /v3, and set `project` and `domain`",
             ));
         }
-        let password = text(&self.username).is_some() && set(&self.api_key);
-        let credential = text(&self.application_credential_id).is_some() && set(&self.application_credential_secret);
+        let password = non_empty(&self.username).is_some() && is_set(&self.api_key);
+        let credential =
+            non_empty(&self.application_credential_id).is_some() && is_set(&self.application_credential_secret);
         if password == credential {
             let what = if password { "both are set" } else { "neither is set completely" };
             return Err(Error::cpi(format!(
@@ -101,18 +102,22 @@ impl Properties {
         if !password {
             return Ok(());
         }
-        if text(&self.project).is_none() && text(&self.project_id).is_none() {
-            if text(&self.tenant).is_some() {
-                return Err(wrong("tenant", "is for Keystone v2, which is gone", "set `project` and `domain` instead"));
+        if non_empty(&self.project).is_none() && non_empty(&self.project_id).is_none() {
+            if non_empty(&self.tenant).is_some() {
+                return Err(invalid(
+                    "tenant",
+                    "is for Keystone v2, which is not supported",
+                    "set `project` and `domain` instead",
+                ));
             }
-            return Err(wrong("project", "is missing", "set it, or `project_id`"));
+            return Err(invalid("project", "is missing", "set it, or `project_id`"));
         }
         for (own, name) in
             [(&self.user_domain_name, "user_domain_name"), (&self.project_domain_name, "project_domain_name")]
         {
-            let needed = name == "user_domain_name" || text(&self.project_id).is_none();
-            if needed && text(own).is_none() && text(&self.domain).is_none() {
-                return Err(wrong("domain", "is missing", &format!("set it, or `{name}`")));
+            let needed = name == "user_domain_name" || non_empty(&self.project_id).is_none();
+            if needed && non_empty(own).is_none() && non_empty(&self.domain).is_none() {
+                return Err(invalid("domain", "is missing", &format!("set it, or `{name}`")));
             }
         }
         Ok(())
@@ -120,23 +125,23 @@ impl Properties {
 
     fn check_connection(&self) -> Result<(), Error> {
         for (name, value) in self.connection_options.iter().flatten() {
-            let place = format!("connection_options.{name}");
+            let key = format!("connection_options.{name}");
             match (name.as_str(), value) {
                 ("ca_cert", _) | (_, Value::Null) | ("ssl_verify_peer", Value::Bool(true)) => {}
                 ("ssl_verify_peer", _) => {
-                    return Err(wrong(
-                        &place,
+                    return Err(invalid(
+                        &key,
                         "certificates are always verified",
-                        "remove it, and give the cloud's CA as PEM in connection_options.ca_cert",
+                        "remove it, and set connection_options.ca_cert to the cloud's CA in PEM",
                     ));
                 }
                 ("ssl_ca_file" | "ssl_ca_path" | "ssl_cert_store", _) => {
-                    return Err(wrong(&place, "is not known", "give the CA as PEM in connection_options.ca_cert"));
+                    return Err(invalid(&key, "is not supported", "set connection_options.ca_cert to the CA in PEM"));
                 }
                 _ => {
-                    return Err(wrong(
-                        &place,
-                        "is not known",
+                    return Err(invalid(
+                        &key,
+                        "is not supported",
                         "remove it; timeouts are `limits` of cpi.json (connect_seconds, first_byte_seconds, \
                          idle_seconds)",
                     ));
@@ -146,26 +151,28 @@ impl Properties {
         Ok(())
     }
 
-    /// The catalog's word for `endpoint_type`.
+    /// Returns the interface in the catalog for `endpoint_type`.
     pub(crate) fn interface(&self) -> Result<&str, Error> {
-        match text(&self.endpoint_type).unwrap_or("publicURL") {
+        match non_empty(&self.endpoint_type).unwrap_or("publicURL") {
             "publicURL" | "public" => Ok("public"),
             "internalURL" | "internal" => Ok("internal"),
             "adminURL" | "admin" => Ok("admin"),
-            other => Err(wrong(
+            other => Err(invalid(
                 "endpoint_type",
-                &format!("`{other}` is not known"),
+                &format!("`{other}` is not an endpoint type"),
                 "use publicURL, internalURL or adminURL",
             )),
         }
     }
 
     pub(crate) fn config_drive(&self) -> Result<Option<ConfigDrive>, Error> {
-        match text(&self.config_drive) {
+        match non_empty(&self.config_drive) {
             None => Ok(None),
             Some("cdrom") => Ok(Some(ConfigDrive::Cdrom)),
             Some("disk") => Ok(Some(ConfigDrive::Disk)),
-            Some(other) => Err(wrong("config_drive", &format!("`{other}` is not known"), "use cdrom or disk")),
+            Some(other) => {
+                Err(invalid("config_drive", &format!("`{other}` is not a config drive"), "use cdrom or disk"))
+            }
         }
     }
 
@@ -193,8 +200,8 @@ impl Properties {
         self.use_dhcp.unwrap_or(true)
     }
 
-    /// Whether disks and VMs may be in different zones.
-    pub(crate) fn zones_are_apart(&self) -> bool {
+    /// Returns true if disks and VMs may be in different zones.
+    pub(crate) fn ignores_zones(&self) -> bool {
         self.ignore_server_availability_zone.unwrap_or(false)
     }
 
@@ -207,15 +214,16 @@ impl Properties {
     }
 }
 
-/// Templates of jobs render what is not set as nothing or as an empty string.
-fn text(value: &Option<String>) -> Option<&str> {
+/// Returns the text unless it is empty: job templates render a property that is not
+/// set as null or as an empty string.
+fn non_empty(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|text| !text.is_empty())
 }
 
-fn set(value: &Option<Value>) -> bool {
+fn is_set(value: &Option<Value>) -> bool {
     value.as_ref().is_some_and(|value| value != "")
 }
 
-fn wrong(name: &str, what: &str, remedy: &str) -> Error {
+fn invalid(name: &str, what: &str, remedy: &str) -> Error {
     Error::cpi(format!("properties.{name}: {what}; {remedy}"))
 }

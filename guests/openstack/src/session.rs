@@ -1,7 +1,7 @@
-//! The way into the cloud: what the host's login shows (the catalog and the
-//! project, never a token), which endpoint of it each service has, and how long
-//! to wait for things. The host decides what may be reached; a denial is told
-//! in the words of the property that the operator has to set.
+//! The session with the cloud: the catalog and the project that the host's login
+//! shows (never a token), the endpoint of each service, and how long to wait for
+//! the cloud. The host decides which requests are allowed; the error of a denial
+//! names the property that the operator has to set.
 
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::properties::Properties;
 /// The name of the login in the policy presets.
 const LOGIN: &str = "keystone";
 
-/// How often to log in when Keystone cannot be reached or fails; a refusal is
-/// final.
-const LOGINS: u32 = 4;
+/// The number of login attempts if Keystone cannot be reached or fails. A refusal
+/// is not retried.
+const LOGIN_ATTEMPTS: u32 = 4;
 
-/// How often the cloud is asked without pauses at the end of a call.
-const LOOKS_AT_THE_END: u32 = 200;
+/// The number of checks when the call is ending and sleeps fail.
+const CHECKS_WITHOUT_SLEEP: u32 = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As in the properties: `endpoints.compute`.
+    /// Returns the name of the service in the property `endpoints`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// Types in the catalog, best first.
+    /// Returns the types of the service in the catalog, the best first.
     fn types(self) -> &'static [&'static str] {
         match self {
             Self::Compute => &["compute"],
@@ -55,8 +55,8 @@ impl Kind {
         }
     }
 
-    /// The version that the guest's paths begin with, which some catalogs have
-    /// in the endpoint already.
+    /// Returns the version that the guest's paths start with. Some catalogs have
+    /// it in the URL of the endpoint as well.
     fn version(self) -> &'static str {
         match self {
             Self::Image => "/v2",
@@ -97,10 +97,10 @@ impl Endpoint {
 
 fn log_in() -> Result<Login, http::Error> {
     let mut pause = Duration::from_secs(1);
-    for _ in 1..LOGINS {
+    for _ in 1..LOGIN_ATTEMPTS {
         match http::session(LOGIN) {
-            Err(error) if passes(&error) => {
-                log::warn(format_args!("{error}; trying again in {} s", pause.as_secs()));
+            Err(error) if is_transient(&error) => {
+                log::warn(format_args!("{error}; retrying in {} s", pause.as_secs()));
                 if clock::sleep(pause).is_err() {
                     return Err(error);
                 }
@@ -112,7 +112,7 @@ fn log_in() -> Result<Login, http::Error> {
     http::session(LOGIN)
 }
 
-fn passes(error: &http::Error) -> bool {
+fn is_transient(error: &http::Error) -> bool {
     use http::ErrorKind::{Connect, Dns, Protocol, Timeout, Truncated};
     matches!(&error.cause, http::Cause::Transport { kind: Dns | Connect | Timeout | Protocol | Truncated, .. })
 }
@@ -123,7 +123,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Logs in nowhere yet: a call that needs no cloud needs no login.
+    /// Reads the properties. The login happens when the cloud is first used.
     pub(crate) fn open() -> Result<Self, Error> {
         Ok(Self { properties: Properties::read()?, login: OnceCell::new() })
     }
@@ -144,33 +144,39 @@ impl Session {
         self.service(Kind::Volume).map(Volumes)
     }
 
-    /// `None` where the operator has not set it up: few need it.
+    /// Returns `None` if the operator has not configured the service.
     pub(crate) fn load_balancing(&self) -> Result<Option<LoadBalancing>, Error> {
         let set = self.properties.endpoint(Kind::LoadBalancer.name());
         set.map(|_| self.service(Kind::LoadBalancer).map(LoadBalancing)).transpose()
     }
 
-    /// The project that the token is for.
+    /// Returns the project of the token.
     pub(crate) fn project(&self) -> Result<Option<&str>, Error> {
         Ok(self.login()?.project_id.as_deref())
     }
 
-    /// How to wait for the cloud: often at first, then as the operator says.
+    /// Returns how to wait for the cloud: with short pauses first, then with those
+    /// that the operator set.
     pub(crate) fn poll(&self) -> Poll {
-        let longest = self.properties.poll_interval();
-        Poll { first: Duration::from_millis(250).min(longest), longest, timeout: self.properties.state_timeout() }
+        let longest_pause = self.properties.poll_interval();
+        Poll {
+            first_pause: Duration::from_millis(250).min(longest_pause),
+            longest_pause,
+            timeout: self.properties.state_timeout(),
+            remedy: Some("raise the property `state_timeout` if the cloud needs longer"),
+        }
     }
 
-    /// Waits for what must be certain even when the call is ending, and nothing
-    /// can sleep any more: then it asks again and again, as often as is decent.
-    pub(crate) fn certainly<T>(
+    /// Waits for a state that must be certain even if the call is ending. Then sleeps
+    /// fail, and it asks a limited number of times without pauses.
+    pub(crate) fn wait_until_certain<T>(
         &self,
         what: &str,
         mut ask: impl FnMut() -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
         let outcome = self.poll().until(what, &mut ask);
         if outcome.is_err() && clock::ending().is_some() {
-            for _ in 0..LOOKS_AT_THE_END {
+            for _ in 0..CHECKS_WITHOUT_SLEEP {
                 if let Some(answer) = ask()? {
                     return Ok(answer);
                 }
@@ -185,7 +191,7 @@ impl Session {
         }
         let login = log_in().map_err(|error| match error.denial() {
             Some(Denial::Undeclared) => {
-                Error::cpi(format!("{error}; the policy needs the login `{LOGIN}`: use the preset of this guest"))
+                Error::cpi(format!("{error}; the policy needs the login `{LOGIN}`; use the preset of this guest"))
             }
             _ => Error::from(error).context("logging in"),
         })?;
@@ -194,8 +200,8 @@ impl Session {
             && wanted != got
         {
             return Err(Error::cpi(format!(
-                "properties.project_id: `{wanted}`, but the login is for project `{got}`; use the policy preset that \
-                 logs in by project_id"
+                "properties.project_id: expected a login for project `{wanted}`, but the login is for project `{got}`; \
+                 use the policy preset that logs in by project_id"
             )));
         }
         Ok(self.login.get_or_init(|| login))
@@ -204,7 +210,7 @@ impl Session {
     fn service(&self, kind: Kind) -> Result<Service, Error> {
         let interface = self.properties.interface()?;
         let catalog = &self.login()?.catalog;
-        // Some catalogs have an entry per region.
+        // Some catalogs have one entry per region.
         let of_type = |wanted: &&str| -> Vec<&Endpoint> {
             let entries = catalog.iter().filter(|entry| entry.kind == *wanted);
             entries.flat_map(|entry| &entry.endpoints).filter(|endpoint| endpoint.interface == interface).collect()
@@ -214,19 +220,26 @@ impl Session {
         regions.sort_unstable();
         regions.dedup();
         let wanted = self.properties.region.as_deref().filter(|region| !region.is_empty());
-        let missing = |what: String| Error::cpi(format!("the catalog has {what} for {} ({interface})", kind.name()));
+        let missing = |what: String| {
+            let name = kind.name();
+            Error::cpi(format!("the catalog has no usable {interface} endpoint for the {name} service: {what}"))
+        };
         let found = match (wanted, regions.as_slice()) {
-            (_, []) => return Err(missing("no endpoint".to_owned())),
+            (_, []) => {
+                return Err(missing(
+                    "it has none; check the property `endpoint_type`, or add one to the catalog".to_owned(),
+                ));
+            }
             (None, [_, _, ..]) => {
                 let list = regions.join(", ");
-                return Err(missing(format!("several regions ({list}): set the property `region`")));
+                return Err(missing(format!("it has several regions ({list}); set the property `region`")));
             }
             (None, _) => endpoints.first(),
             (Some(region), _) => endpoints.iter().find(|endpoint| endpoint.region() == region),
         };
         let endpoint = found.ok_or_else(|| {
             let (wanted, list) = (wanted.unwrap_or_default(), regions.join(", "));
-            missing(format!("no region `{wanted}`, the property `region`, but {list},"))
+            missing(format!("it has no region `{wanted}`; set the property `region` to one of {list}"))
         })?;
         let url = endpoint.url.trim_end_matches('/');
         let url = url.strip_suffix(kind.version()).unwrap_or(url);

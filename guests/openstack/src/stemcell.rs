@@ -1,6 +1,6 @@
-//! Stemcells: images of Glance. A heavy one is uploaded from the stemcell's
-//! archive, streamed by the host; a light one names an image that is there, and
-//! is never deleted.
+//! Stemcells: images of Glance. A heavy stemcell is uploaded from its archive,
+//! which the host streams. A light stemcell names an existing image, which is
+//! never deleted.
 
 mod upload;
 
@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::{Cid, Error, Json, Metadata, image};
 
 use crate::session::Session;
-use crate::tags::{cut, tags};
+use crate::tags::{tags, truncate};
 
-/// What the cloud ID of a light stemcell has after the image's.
+/// The suffix of the cloud ID of a light stemcell.
 const LIGHT: &str = " light";
-/// The file in the archive that is the root disk.
+/// The file of the root disk in the archive.
 const ROOT_IMAGE: &str = "root.img";
 const QCOW2: &[u8] = b"QFI\xfb";
 
-/// Properties that Glance and Nova know, each a string there.
+/// Properties that Glance and Nova know. Each is a string there.
 const IMAGE_PROPERTIES: [&str; 13] = [
     "version",
     "os_type",
@@ -43,7 +43,7 @@ pub(crate) fn create(session: &Session, cloud_properties: &Json, metadata: &Meta
     upload::upload(session, body, &member)
 }
 
-/// The image of a stemcell.
+/// Returns the ID of a stemcell's image.
 pub(crate) fn image_of(stemcell: &str) -> &str {
     stemcell.strip_suffix(LIGHT).unwrap_or(stemcell)
 }
@@ -56,7 +56,7 @@ pub(crate) fn delete(session: &Session, stemcell: &str) -> Result<(), Error> {
     if images.image(stemcell)?.is_none() {
         return Err(Error::stemcell_not_found(stemcell));
     }
-    // One that is gone by now was deleted by this call: an answer may get lost.
+    // An image that does not exist now was deleted by this call, whose answer got lost.
     images.delete(stemcell)?;
     Ok(())
 }
@@ -64,15 +64,22 @@ pub(crate) fn delete(session: &Session, stemcell: &str) -> Result<(), Error> {
 fn light(session: &Session, id: &str) -> Result<Cid, Error> {
     match session.images()?.image(id)? {
         Some(image) if image.status == "active" => Ok(format!("{}{LIGHT}", image.id)),
-        Some(image) => Err(Error::cloud(format!("the light stemcell's image `{id}` is {}, not active", image.status))),
-        None => Err(Error::cloud(format!("the light stemcell's image `{id}` not found"))),
+        Some(image) => Err(Error::cloud(format!(
+            "the light stemcell's image `{id}` cannot be used: expected status `active`, found `{}`",
+            image.status
+        ))),
+        None => Err(Error::cloud(format!(
+            "the light stemcell's image `{id}` was not found; check cloud_properties.image_id"
+        ))),
     }
 }
 
 fn root_image() -> Result<String, Error> {
     let members = image::members()?;
     let found = members.into_iter().find(|member| member.name.trim_start_matches("./") == ROOT_IMAGE);
-    found.map(|member| member.name).ok_or_else(|| Error::cpi(format!("the stemcell's image has no file {ROOT_IMAGE}")))
+    found.map(|member| member.name).ok_or_else(|| {
+        Error::cpi(format!("the stemcell's archive has no file {ROOT_IMAGE}; use a stemcell for OpenStack"))
+    })
 }
 
 fn body(
@@ -96,7 +103,7 @@ fn body(
         (Some(name), None) => name,
         (None, _) => "BOSH stemcell".to_owned(),
     };
-    set("name", json!(cut(&name)));
+    set("name", json!(truncate(&name)));
     let disk_format = match text(properties, "disk_format")? {
         Some(format) => format,
         None if image::read_member(member, 4)? == QCOW2 => "qcow2".to_owned(),
@@ -105,19 +112,20 @@ fn body(
     set("disk_format", json!(disk_format));
     set("container_format", json!(text(properties, "container_format")?.unwrap_or_else(|| "bare".to_owned())));
     set("visibility", json!(if session.properties.public_stemcells() { "public" } else { "private" }));
-    let tags: Vec<String> = tags(metadata).iter().map(|(key, value)| cut(&format!("{key}={value}"))).collect();
+    let tags: Vec<String> = tags(metadata).iter().map(|(key, value)| truncate(&format!("{key}={value}"))).collect();
     if !tags.is_empty() {
         set("tags", json!(tags));
     }
     Ok(body)
 }
 
-/// A property that is text to Glance; numbers and booleans are written out.
+/// Returns a property as the text that Glance expects. Numbers and booleans are
+/// converted.
 fn text(properties: &Map<String, Value>, key: &str) -> Result<Option<String>, Error> {
     match properties.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(value @ (Value::Bool(_) | Value::Number(_))) => Ok(Some(value.to_string())),
-        Some(_) => Err(Error::cpi(format!("cloud_properties.{key}: expected a string"))),
+        Some(_) => Err(Error::cpi(format!("cloud_properties.{key}: expected a string, number or boolean"))),
     }
 }

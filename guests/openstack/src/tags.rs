@@ -1,5 +1,5 @@
-//! BOSH's metadata as OpenStack takes it: keys and values of at most 255
-//! characters, none without a key.
+//! BOSH's metadata in the form that OpenStack accepts: keys and values have at most
+//! 255 characters, and no key is empty.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ const MAX_CHARS: usize = 255;
 
 pub(crate) fn tags(metadata: &Metadata) -> BTreeMap<String, String> {
     let pairs = metadata.iter().filter(|(key, value)| !key.is_empty() && value != "null");
-    pairs.map(|(key, value)| (cut(key), cut(value))).collect()
+    pairs.map(|(key, value)| (truncate(key), truncate(value))).collect()
 }
 
-pub(crate) fn cut(text: &str) -> String {
+pub(crate) fn truncate(text: &str) -> String {
     text.chars().take(MAX_CHARS).collect()
 }
 
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_keys_and_values_are_cut_and_empty_ones_left_out() {
+    fn long_keys_and_values_are_truncated_and_empty_ones_removed() {
         let long = "ä".repeat(300);
         let metadata = vec![(long.clone(), long.clone()), ("job".into(), "a".into()), ("x".into(), "null".into())];
         let tags = tags(&[metadata, vec![(String::new(), "v".into())]].concat());

@@ -1,5 +1,5 @@
-//! The CPI as the Director sees it, natively, against the SDK's fake host with
-//! a small cloud behind it (`cloud`), which counts what is left in it.
+//! Native tests of the CPI's methods. They use the SDK's fake host and a small cloud
+//! in memory (`cloud`), which lists the objects that are left in it.
 
 mod cloud;
 mod disks;
@@ -20,7 +20,7 @@ use wasm_cpi_sdk::{Cpi, Json, Network, VmRequest};
 use crate::OpenStack;
 use cloud::{Cloud, NETWORK, Shared};
 
-/// What every test configures.
+/// The properties of most tests.
 fn properties() -> Value {
     json!({
         "auth_url": "https://keystone.test/v3", "username": "bosh", "api_key": "<seal>", "project": "bosh",
@@ -28,7 +28,7 @@ fn properties() -> Value {
     })
 }
 
-fn with(more: Value) -> Value {
+fn properties_with(more: Value) -> Value {
     let mut all = properties();
     for (name, value) in more.as_object().unwrap() {
         all[name] = value.clone();
@@ -36,7 +36,7 @@ fn with(more: Value) -> Value {
     all
 }
 
-/// A call with these properties in a cloud that nothing was done to.
+/// Starts a call with these properties in a new cloud.
 fn start(properties: Value) -> (Installed, Shared) {
     start_with(properties, |fake| fake)
 }
@@ -46,7 +46,7 @@ fn start_with(properties: Value, prepare: impl FnOnce(Fake) -> Fake) -> (Install
     let behind = Shared::clone(&cloud);
     let fake = Fake::new()
         .properties(properties)
-        .session("keystone", cloud::shown())
+        .session("keystone", cloud::login_response())
         .serve(move |request| behind.borrow_mut().answer(request));
     (prepare(fake).install(), cloud)
 }
@@ -56,7 +56,7 @@ fn cpi() -> OpenStack {
 }
 
 fn network(name: &str, kind: &str, ip: Option<&str>, cloud_properties: Value) -> Network {
-    let place = format!("networks.{name}.cloud_properties");
+    let document = format!("networks.{name}.cloud_properties");
     Network {
         name: name.into(),
         kind: kind.into(),
@@ -66,7 +66,7 @@ fn network(name: &str, kind: &str, ip: Option<&str>, cloud_properties: Value) ->
         gateway: None,
         dns: vec![],
         default: vec![],
-        cloud_properties: Json::named(place, cloud_properties.to_string()),
+        cloud_properties: Json::named(document, cloud_properties.to_string()),
         extra: Json::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! VMs: servers of Nova with ports of Neutron.
 
-mod choose;
+mod choice;
 mod create;
 mod delete;
 mod floating_ip;
@@ -25,8 +25,8 @@ use wasm_cpi_sdk::Error;
 use crate::api::{Server, Volume};
 use crate::session::Session;
 
-/// The tag with the name under which a VM's Agent knows the registry, on VMs
-/// whose name changes.
+/// The tag that holds the key by which a VM's Agent asks the registry. VMs whose
+/// name changes have it.
 const REGISTRY_KEY: &str = "registry_key";
 
 pub(crate) fn find(session: &Session, vm: &str) -> Result<Option<Server>, Error> {
@@ -41,8 +41,8 @@ pub(crate) fn registry_key(server: &Server) -> &str {
     server.metadata.get(REGISTRY_KEY).unwrap_or(&server.name)
 }
 
-/// Whether Nova made this volume to boot from: disks are never bootable, and
-/// have a name.
+/// Returns true if Nova created this volume to boot a server from it. Disks are
+/// never bootable, and have a name.
 pub(crate) fn is_boot_volume(volume: &Volume) -> bool {
     volume.bootable == "true" && volume.name.as_deref().is_none_or(str::is_empty)
 }

@@ -1,7 +1,7 @@
-//! From what a script did to what the method answers, by one rule: methods
-//! that answer a new cloud ID or cloud properties carry the outcomes in them,
-//! all others answer an error of kind `cloud` with the outcomes in its message.
-//! `result` and `garbage` override that.
+//! Turns the outcomes of a script into the result of the method. Methods that return
+//! a new cloud ID or cloud properties return the outcomes in them. All others return
+//! an error of kind `cloud` with the outcomes in its message. The operations
+//! `result` and `garbage` override this.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -16,18 +16,18 @@ use crate::ops;
 /// How a script ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// It ran to its end; the outcomes are an array.
+    /// It ran to its end. The outcomes are an array.
     Outcomes(Value),
     /// The call is ending, and the script cleaned up.
     Cancelled { why: String, outcomes: Value },
-    /// The operation `result`.
+    /// The value of the operation `result`.
     Result(Value),
-    /// The operation `garbage`.
+    /// The value of the operation `garbage`.
     Garbage(Garbage),
 }
 
-/// What is left once errors are out of the way.
-enum Rest {
+/// An [`Answer`] that is not an error.
+enum Success {
     Outcomes(Value),
     Result(Value),
     Garbage(Garbage),
@@ -41,7 +41,7 @@ fn in_cid(outcomes: &Value) -> Cid {
     format!("{SCRIPTED}{}", to_base64url(outcomes.to_string().as_bytes()))
 }
 
-/// The value of the operation `result` as what the method answers.
+/// Parses the value of the operation `result` as the result of the method.
 fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value)
         .map_err(|error| Error::cpi(format!("probe script: the result does not fit this method: {error}")))
@@ -54,7 +54,7 @@ enum VmResult {
     Whole { vm: Cid, networks: Option<Vec<NetworkResult>> },
 }
 
-/// A network of a `result`; what is absent stays as the Director gave it.
+/// A network of a `result`. Absent values stay as the Director sent them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NetworkResult {
@@ -68,9 +68,9 @@ struct NetworkResult {
 }
 
 impl NetworkResult {
-    fn over(self, networks: &[Network]) -> Network {
+    fn merged_into(self, networks: &[Network]) -> Network {
         let given = networks.iter().find(|network| network.name == self.name).cloned();
-        let mut network = given.unwrap_or_else(|| unasked(&self.name));
+        let mut network = given.unwrap_or_else(|| new_network(&self.name));
         network.ip = self.ip.or(network.ip);
         network.netmask = self.netmask.or(network.netmask);
         network.gateway = self.gateway.or(network.gateway);
@@ -81,7 +81,7 @@ impl NetworkResult {
     }
 }
 
-fn unasked(name: &str) -> Network {
+fn new_network(name: &str) -> Network {
     Network {
         name: name.to_owned(),
         kind: "manual".to_owned(),
@@ -109,86 +109,87 @@ struct CreatedNetworkResult {
 }
 
 impl Answer {
-    fn rest(self) -> Result<Rest, Error> {
+    fn success(self) -> Result<Success, Error> {
         match self {
-            Self::Outcomes(outcomes) => Ok(Rest::Outcomes(outcomes)),
+            Self::Outcomes(outcomes) => Ok(Success::Outcomes(outcomes)),
             Self::Cancelled { why, outcomes } => {
                 Err(Error::cloud(format!("probe cancelled: {why}; probe outcomes: {outcomes}")))
             }
-            Self::Result(value) => Ok(Rest::Result(value)),
+            Self::Result(value) => Ok(Success::Result(value)),
             Self::Garbage(garbage) if garbage.in_error => Err(Error::cloud(garbage.text())),
-            Self::Garbage(garbage) => Ok(Rest::Garbage(garbage)),
+            Self::Garbage(garbage) => Ok(Success::Garbage(garbage)),
         }
     }
 
     pub(crate) fn cid(self) -> Result<Cid, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Ok(in_cid(&outcomes)),
-            Rest::Result(value) => parse(value),
-            Rest::Garbage(garbage) => Ok(garbage.text()),
+        match self.success()? {
+            Success::Outcomes(outcomes) => Ok(in_cid(&outcomes)),
+            Success::Result(value) => parse(value),
+            Success::Garbage(garbage) => Ok(garbage.text()),
         }
     }
 
     pub(crate) fn vm(self, networks: Vec<Network>) -> Result<CreatedVm, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => {
-                let told = |mut network: Network| {
+        match self.success()? {
+            Success::Outcomes(outcomes) => {
+                let with_outcomes = |mut network: Network| {
                     network.extra = network.extra.with("probe", &outcomes)?;
                     Ok(network)
                 };
-                let networks = networks.into_iter().map(told).collect::<Result<_, Error>>()?;
+                let networks = networks.into_iter().map(with_outcomes).collect::<Result<_, Error>>()?;
                 Ok(CreatedVm { vm: in_cid(&outcomes), networks })
             }
-            Rest::Result(value) => match parse(value)? {
+            Success::Result(value) => match parse(value)? {
                 VmResult::Cid(vm) | VmResult::Whole { vm, networks: None } => Ok(CreatedVm { vm, networks }),
-                VmResult::Whole { vm, networks: Some(results) } => {
-                    Ok(CreatedVm { vm, networks: results.into_iter().map(|result| result.over(&networks)).collect() })
-                }
+                VmResult::Whole { vm, networks: Some(results) } => Ok(CreatedVm {
+                    vm,
+                    networks: results.into_iter().map(|result| result.merged_into(&networks)).collect(),
+                }),
             },
-            Rest::Garbage(garbage) => Ok(garbage.vm(networks)),
+            Success::Garbage(garbage) => Ok(garbage.vm(networks)),
         }
     }
 
     pub(crate) fn json(self) -> Result<Json, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Ok(Json::from(json!({"probe": outcomes}))),
-            Rest::Result(value) => Ok(Json::from(value)),
-            Rest::Garbage(garbage) => Ok(Json::raw(garbage.json())),
+        match self.success()? {
+            Success::Outcomes(outcomes) => Ok(Json::from(json!({"probe": outcomes}))),
+            Success::Result(value) => Ok(Json::from(value)),
+            Success::Garbage(garbage) => Ok(Json::raw(garbage.json())),
         }
     }
 
     pub(crate) fn hint(self) -> Result<DiskHint, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Err(in_message(&outcomes)),
-            Rest::Result(value) => Ok(ops::hint(&value)),
-            Rest::Garbage(garbage) => Ok(garbage.hint()),
+        match self.success()? {
+            Success::Outcomes(outcomes) => Err(in_message(&outcomes)),
+            Success::Result(value) => Ok(ops::hint(&value)),
+            Success::Garbage(garbage) => Ok(garbage.hint()),
         }
     }
 
     pub(crate) fn optional_cid(self) -> Result<Option<Cid>, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Err(in_message(&outcomes)),
-            Rest::Result(value) => parse(value),
-            Rest::Garbage(garbage) => Ok(Some(garbage.text())),
+        match self.success()? {
+            Success::Outcomes(outcomes) => Err(in_message(&outcomes)),
+            Success::Result(value) => parse(value),
+            Success::Garbage(garbage) => Ok(Some(garbage.text())),
         }
     }
 
     pub(crate) fn cids(self) -> Result<Vec<Cid>, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Err(in_message(&outcomes)),
-            Rest::Result(value) => parse(value),
-            Rest::Garbage(garbage) => Ok(vec![garbage.text()]),
+        match self.success()? {
+            Success::Outcomes(outcomes) => Err(in_message(&outcomes)),
+            Success::Result(value) => parse(value),
+            Success::Garbage(garbage) => Ok(vec![garbage.text()]),
         }
     }
 
     pub(crate) fn network(self) -> Result<CreatedNetwork, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Err(in_message(&outcomes)),
-            Rest::Result(value) => {
+        match self.success()? {
+            Success::Outcomes(outcomes) => Err(in_message(&outcomes)),
+            Success::Result(value) => {
                 let CreatedNetworkResult { network, range, gateway, reserved, cloud_properties } = parse(value)?;
                 Ok(CreatedNetwork { network, range, gateway, reserved, cloud_properties: cloud_properties.into() })
             }
-            Rest::Garbage(garbage) => Ok(CreatedNetwork {
+            Success::Garbage(garbage) => Ok(CreatedNetwork {
                 network: garbage.text(),
                 range: garbage.text(),
                 gateway: garbage.text(),
@@ -199,18 +200,18 @@ impl Answer {
     }
 
     pub(crate) fn boolean(self) -> Result<bool, Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Err(in_message(&outcomes)),
-            Rest::Result(value) => parse(value),
-            Rest::Garbage(garbage) => Err(Error::cloud(garbage.text())),
+        match self.success()? {
+            Success::Outcomes(outcomes) => Err(in_message(&outcomes)),
+            Success::Result(value) => parse(value),
+            Success::Garbage(garbage) => Err(Error::cloud(garbage.text())),
         }
     }
 
     pub(crate) fn nothing(self) -> Result<(), Error> {
-        match self.rest()? {
-            Rest::Outcomes(outcomes) => Err(in_message(&outcomes)),
-            Rest::Result(_) => Ok(()),
-            Rest::Garbage(garbage) => Err(Error::cloud(garbage.text())),
+        match self.success()? {
+            Success::Outcomes(outcomes) => Err(in_message(&outcomes)),
+            Success::Result(_) => Ok(()),
+            Success::Garbage(garbage) => Err(Error::cloud(garbage.text())),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The shapes of cloud IDs. The probe keeps no state: what looks like one of
-//! its own exists, everything else does not.
+//! The form of cloud IDs. The probe keeps no state: an object exists if its cloud ID
+//! has the form of the probe's own IDs.
 
-/// The cloud IDs of one kind of thing: `PREFIX-` and letters, digits, `.`, `_`
-/// or `-`.
+/// The cloud IDs of one kind of object: `PREFIX-`, followed by letters, digits, `.`,
+/// `_` or `-`.
 pub(crate) struct Shape(&'static str);
 
 pub(crate) const STEMCELL: Shape = Shape("stemcell-");
@@ -11,8 +11,8 @@ pub(crate) const DISK: Shape = Shape("disk-");
 pub(crate) const SNAPSHOT: Shape = Shape("snapshot-");
 pub(crate) const NETWORK: Shape = Shape("network-");
 
-/// What the cloud ID of something that a script made begins with; scripts in
-/// cloud IDs begin the same way.
+/// The prefix of cloud IDs that hold the outcomes of a script, and of cloud IDs that
+/// hold a script.
 pub(crate) const SCRIPTED: &str = "probe:";
 
 impl Shape {
@@ -28,12 +28,12 @@ impl Shape {
     }
 }
 
-/// The size that `create_disk` wrote into a disk's ID.
+/// Returns the size in MiB that `create_disk` wrote into a disk's ID.
 pub(crate) fn disk_size(disk: &str) -> Option<u64> {
     disk.strip_prefix(DISK.0)?.split('-').next()?.parse().ok()
 }
 
-/// A short name for a text of any length: FNV-1a.
+/// Returns the FNV-1a hash of a text.
 pub(crate) fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_own_shapes_are_accepted() {
+    fn only_ids_of_the_own_form_are_accepted() {
         for (cid, accepted) in [
             ("vm-1", true),
             ("vm-af63dc4c8601ec8c", true),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_knows_its_size() {
+    fn the_size_is_read_from_the_id_of_a_disk() {
         assert_eq!(disk_size("disk-1024-ab"), Some(1024));
         assert_eq!(disk_size("disk-x"), None);
         assert_eq!(disk_size("vm-1"), None);

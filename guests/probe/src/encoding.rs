@@ -1,4 +1,4 @@
-//! Base64 and hex, as scripts write them.
+//! Base64, hex and percent-encoding for scripts.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -16,7 +16,7 @@ pub(crate) fn to_base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Either alphabet, with padding or without.
+/// Decodes base64 in either alphabet, with or without padding.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let standard = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
     let url = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_ways_to_write_base64_are_read() {
+    fn all_forms_of_base64_are_decoded() {
         for text in ["+/8=", "+/8", "-_8=", "-_8"] {
             assert_eq!(from_base64(text).as_deref(), Some([0xfb, 0xff].as_slice()), "{text}");
         }

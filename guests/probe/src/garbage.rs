@@ -1,6 +1,6 @@
-//! Answers that the types allow and the contract does not. Each kind has a
-//! form as plain text (cloud IDs, hints, messages) and one as a JSON document
-//! (cloud properties).
+//! Results that the types allow but the contract does not. Each kind has a form as
+//! plain text (cloud IDs, hints, messages) and one as a JSON document (cloud
+//! properties).
 
 use serde::Deserialize;
 use wasm_cpi_sdk::{CreatedVm, DiskHint, Json, Network};
@@ -29,13 +29,13 @@ pub(crate) enum Kind {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Garbage {
     kind: Kind,
-    /// Of `huge`.
+    /// The size of `huge`.
     #[serde(default = "default_mib")]
     mib: usize,
-    /// Of `deep-json`.
+    /// The depth of `deep-json`.
     #[serde(default = "default_depth")]
     depth: usize,
-    /// Puts it into an error's message whatever the method answers.
+    /// True to put the garbage into the message of an error.
     #[serde(default)]
     pub(crate) in_error: bool,
 }

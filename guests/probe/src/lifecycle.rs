@@ -1,6 +1,5 @@
-//! What the probe answers when nobody gave it a script: a cloud that never
-//! fails, made of the arguments alone. It makes every call to `agent` that a
-//! real CPI makes.
+//! The methods without a script: a cloud that never fails, derived from the arguments
+//! alone. It makes every call to `agent` that a real CPI makes.
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::agent::{self, Encoding, Settings};
@@ -14,7 +13,7 @@ use crate::script::value_of;
 pub(crate) fn create_stemcell() -> Result<String, Error> {
     let (size, sha256) = (image::size()?, image::sha256()?);
     let stemcell = STEMCELL.make(sha256.get(..16).unwrap_or(&sha256));
-    log::info(format_args!("made stemcell {stemcell} of {size} bytes"));
+    log::info(format_args!("created stemcell {stemcell} of {size} bytes"));
     Ok(stemcell)
 }
 
@@ -36,7 +35,7 @@ pub(crate) fn vm_arguments(request: &VmRequest) -> Value {
 
 pub(crate) fn create_vm(request: VmRequest) -> Result<CreatedVm, Error> {
     if !STEMCELL.accepts(&request.stemcell) {
-        return Err(Error::vm_creation_failed(format!("stemcell `{}` not found", request.stemcell), false));
+        return Err(Error::vm_creation_failed(format!("stemcell `{}` was not found", request.stemcell)));
     }
     let id = digest(&request.agent_id);
     let vm = VM.make(format_args!("{id:016x}"));
@@ -50,11 +49,11 @@ pub(crate) fn create_vm(request: VmRequest) -> Result<CreatedVm, Error> {
     };
     agent::bootstrap(&settings)?;
     agent::created(&vm, &vm)?;
-    log::info(format_args!("created VM {vm} of {}", request.stemcell));
+    log::info(format_args!("created VM {vm} from stemcell {}", request.stemcell));
     Ok(CreatedVm { vm, networks })
 }
 
-/// Gives a dynamic network the address that a cloud would have chosen.
+/// Gives a dynamic network an address, as a cloud would.
 fn with_address(mut network: Network, id: u64) -> Network {
     if network.is_dynamic() && network.ip.is_none() {
         let [a, b, ..] = id.to_be_bytes();
@@ -92,7 +91,7 @@ pub(crate) fn vm_cloud_properties(size: VmSize) -> Json {
 
 pub(crate) fn create_disk(size_mib: u64) -> Result<String, Error> {
     if size_mib == 0 {
-        return Err(Error::cpi("size: a disk has at least 1 MiB"));
+        return Err(Error::cpi("size: expected at least 1 MiB, found 0"));
     }
     Ok(DISK.make(format_args!("{size_mib}-{}", random::hex(8))))
 }
@@ -118,8 +117,8 @@ pub(crate) fn detach_disk(vm: &str, disk: &str) -> Result<(), Error> {
 pub(crate) fn resize_disk(disk: &str, size_mib: u64) -> Result<(), Error> {
     known_disk(disk)?;
     match disk_size(disk) {
-        Some(made) if size_mib < made => {
-            Err(Error::not_supported(format!("disk `{disk}` has {made} MiB and cannot shrink to {size_mib} MiB")))
+        Some(current) if size_mib < current => {
+            Err(Error::not_supported(format!("disk `{disk}` has {current} MiB and cannot shrink to {size_mib} MiB")))
         }
         _ => Ok(()),
     }
@@ -131,7 +130,7 @@ pub(crate) fn snapshot_disk(disk: &str) -> Result<String, Error> {
 }
 
 pub(crate) fn delete_snapshot(snapshot: &str) -> Result<(), Error> {
-    if SNAPSHOT.accepts(snapshot) { Ok(()) } else { Err(Error::cloud(format!("snapshot `{snapshot}` not found"))) }
+    if SNAPSHOT.accepts(snapshot) { Ok(()) } else { Err(Error::cloud(format!("snapshot `{snapshot}` was not found"))) }
 }
 
 pub(crate) fn create_network(spec: NetworkSpec) -> CreatedNetwork {

@@ -1,33 +1,34 @@
-//! Searching the guest's own memory, where no secret may ever have been. The
-//! needle is kept masked from the moment it is decoded, or the search would
-//! find itself. The only module that reads memory as such.
+//! Searches the guest's own memory, which must never hold a secret. The needle is
+//! masked as soon as it is decoded, or the search would find the needle itself. Only
+//! this module reads memory directly.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ops::Failure;
 
-/// What to look for, in a form that does not contain it.
+/// The bytes to search for, in a form that does not contain them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Needle {
     /// The bytes in hex.
     hex: Option<String>,
-    /// The text, backwards.
+    /// The text in reverse.
     reversed: Option<String>,
 }
 
-/// Any value that turns no common byte into another common one.
+/// A mask that turns no common byte into another common one.
 const MASK: u8 = 0xa5;
 
-/// Offsets of the first hits that an outcome lists.
+/// The number of offsets that an outcome lists.
 const LISTED: usize = 8;
 
 impl Needle {
     pub(crate) fn find(&self) -> Result<Value, Failure> {
-        let masked = self.masked().filter(|masked| masked.len() >= 4).ok_or_else(|| {
-            Failure::new("script", "find takes `hex` or `reversed` with at least four bytes to look for")
-        })?;
+        let masked = self
+            .masked()
+            .filter(|masked| masked.len() >= 4)
+            .ok_or_else(|| Failure::new("script", "`find` needs `hex` or `reversed` with at least four bytes"))?;
         let hits = whole_memory(|memory| search(memory, &masked))?;
         Ok(json!({"count": hits.len(), "at": hits.iter().take(LISTED).collect::<Vec<_>>()}))
     }
@@ -39,29 +40,29 @@ impl Needle {
                 let byte = |pair: &[u32]| u8::try_from(pair.first()? * 16 + pair.get(1)?).ok();
                 digits.chunks(2).map(|pair| Some(byte(pair)? ^ MASK)).collect()
             }
-            // Backwards by bytes is backwards by characters only in ASCII.
+            // Reversing bytes reverses characters only in ASCII.
             (None, Some(text)) if text.is_ascii() => Some(text.bytes().rev().map(|byte| byte ^ MASK).collect()),
             _ => None,
         }
     }
 }
 
-/// Where the masked needle occurs, without ever building it.
+/// Returns the offsets of the masked needle. It never builds the needle itself.
 fn search(memory: &[u8], masked: &[u8]) -> Vec<usize> {
     let here = |window: &[u8]| window.iter().zip(masked).all(|(byte, masked)| byte ^ MASK == *masked);
     memory.windows(masked.len()).enumerate().filter(|(_, window)| here(window)).map(|(at, _)| at).collect()
 }
 
-/// Hands out all of the linear memory, freed and unused parts included.
+/// Passes the whole linear memory to `look`, including freed and unused parts.
 #[cfg(target_family = "wasm")]
 #[allow(unsafe_code)]
 fn whole_memory<T>(look: impl FnOnce(&[u8]) -> T) -> Result<T, Failure> {
     const PAGE: usize = 64 * 1024;
-    // Address 0 is no valid reference; nothing of interest lies before 16.
+    // Address 0 is not a valid reference, and the first 16 bytes hold no data.
     const START: usize = 16;
     let length = core::arch::wasm32::memory_size::<0>() * PAGE - START;
-    // SAFETY: every address below the memory's size can be read, and `look`
-    // only compares bytes; what it allocates meanwhile may or may not be seen.
+    // SAFETY: every address below the memory's size can be read, and `look` only
+    // compares bytes. It may or may not see what it allocates meanwhile.
     let memory = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(START), length) };
     Ok(look(memory))
 }
@@ -71,11 +72,11 @@ fn whole_memory<T>(_: impl FnOnce(&[u8]) -> T) -> Result<T, Failure> {
     Err(Failure::new("unsupported", "only wasm has a linear memory to search"))
 }
 
-/// A string that is no text, which a component must not be able to return.
+/// Returns a string that is not valid UTF-8, which the host must reject.
 #[allow(unsafe_code)]
 pub(crate) fn invalid_utf8() -> String {
-    // SAFETY: none of std's functions looks into it: it goes straight to the
-    // host, which has to refuse it.
+    // SAFETY: no function of std reads the text. It goes directly to the host, which
+    // has to reject it.
     unsafe { String::from_utf8_unchecked(vec![b'v', b'm', b'-', 0xff, 0xfe, 0xc0]) }
 }
 
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn needles_that_cannot_be_meant_are_refused() {
+    fn invalid_needles_are_rejected() {
         for form in [
             needle(None, None),
             needle(Some("zz"), None),

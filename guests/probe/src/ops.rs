@@ -1,11 +1,11 @@
-//! The operations of a script: one for every host function, for what WASI
-//! offers, and for misbehaving. Each gives a value or a [`Failure`], never
-//! both; those that decide what the method answers are in `run`.
+//! The operations of a script: one for every host function, some for WASI, and some
+//! for misbehavior. Each returns a value or a [`Failure`]. The operations that choose
+//! the result of the method are in `runner`.
 
 mod agent;
 mod http;
-mod misbehave;
-mod stored;
+mod misbehavior;
+mod storage;
 mod system;
 
 use serde::Deserialize;
@@ -98,7 +98,7 @@ pub(crate) enum Op {
     #[serde(rename = "grow")]
     Grow { mib: usize },
     #[serde(rename = "recurse")]
-    Recurse { frames: Option<misbehave::Frames> },
+    Recurse { frames: Option<misbehavior::Frames> },
     #[serde(rename = "exit")]
     Exit { code: i32 },
     #[serde(rename = "panic")]
@@ -107,19 +107,19 @@ pub(crate) enum Op {
     Trap {},
 
     #[serde(rename = "error")]
-    Error { kind: String, message: Option<String>, retry: Option<bool> },
+    Error { kind: String, message: Option<String>, ok_to_retry: Option<bool> },
     #[serde(rename = "result")]
     Result { json: Value },
     #[serde(rename = "garbage")]
     Garbage(Garbage),
 }
 
-/// What an operation failed with, as it appears in the outcomes.
+/// The failure of an operation, as it appears in the outcomes.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) kind: String,
     pub(crate) message: String,
-    /// What else there is to tell.
+    /// Further keys.
     pub(crate) more: Map<String, Value>,
 }
 
@@ -147,7 +147,7 @@ impl From<Failure> for Value {
     }
 }
 
-/// Does what `op` says. The operations that decide the answer do nothing here.
+/// Performs an operation. The operations that choose the result do nothing here.
 pub(crate) fn perform(op: &Op) -> Result<Value, Failure> {
     let host = host::current();
     match op {
@@ -162,15 +162,17 @@ pub(crate) fn perform(op: &Op) -> Result<Value, Failure> {
         Op::Detached { key, disk } => agent::done(host.agent_detached(key, disk)),
         Op::Deleted { key } => agent::done(host.agent_deleted(key)),
 
-        Op::RegistryGet { id } => stored::registry(host.registry_get(id).map(json_or_text)),
-        Op::RegistryPut { id, settings } => stored::registry(host.registry_put(id, &as_json(settings))),
-        Op::RegistryDelete { id } => stored::registry(host.registry_delete(id)),
+        Op::RegistryGet { id } => storage::registry(host.registry_get(id).map(json_or_text)),
+        Op::RegistryPut { id, settings } => storage::registry(host.registry_put(id, &as_json(settings))),
+        Op::RegistryDelete { id } => storage::registry(host.registry_delete(id)),
 
-        Op::ImageSize {} => stored::image(host.image_size()),
-        Op::ImageSha256 {} => stored::image(host.image_sha256()),
-        Op::ImageRead { offset, length } => stored::image(host.image_read(*offset, *length).map(shown)),
-        Op::ImageMembers {} => stored::image(host.image_members().map(stored::members)),
-        Op::ImageReadMember { name, length } => stored::image(host.image_read_member(name, *length).map(shown)),
+        Op::ImageSize {} => storage::image(host.image_size()),
+        Op::ImageSha256 {} => storage::image(host.image_sha256()),
+        Op::ImageRead { offset, length } => storage::image(host.image_read(*offset, *length).map(bytes_as_json)),
+        Op::ImageMembers {} => storage::image(host.image_members().map(storage::members)),
+        Op::ImageReadMember { name, length } => {
+            storage::image(host.image_read_member(name, *length).map(bytes_as_json))
+        }
 
         Op::Log { level, message } => Ok(system::log(*level, message)),
         Op::Print { stream, text } => system::print(*stream, text),
@@ -178,31 +180,31 @@ pub(crate) fn perform(op: &Op) -> Result<Value, Failure> {
         Op::Monotonic {} => Ok(host.monotonic_ns().into()),
         Op::Sleep { ms } => host.sleep(*ms).map(Value::from).map_err(|why| Failure::new("cancelled", why)),
         Op::Ending {} => Ok(host.ending().into()),
-        Op::Random { count } => Ok(shown(host.random(*count))),
+        Op::Random { count } => Ok(bytes_as_json(host.random(*count))),
 
         Op::Env {} => Ok(system::env()),
         Op::Args {} => Ok(system::args()),
         Op::Stdin {} => system::stdin(),
-        Op::Fs(file) => file.touch(),
+        Op::Fs(file) => file.access(),
         Op::WasiNow {} => Ok(system::wasi_now()),
         Op::WasiSleep { ms } => Ok(system::wasi_sleep(*ms)),
         Op::WasiRandom {} => Ok(system::wasi_random()),
 
         Op::Find(needle) => needle.find(),
-        Op::Loop {} => misbehave::forever(),
-        Op::Spin { ms } => Ok(misbehave::spin(*ms)),
-        Op::Grow { mib } => misbehave::grow(*mib),
-        Op::Recurse { frames } => Ok(misbehave::recurse(*frames)),
+        Op::Loop {} => misbehavior::forever(),
+        Op::Spin { ms } => Ok(misbehavior::spin(*ms)),
+        Op::Grow { mib } => misbehavior::grow(*mib),
+        Op::Recurse { frames } => Ok(misbehavior::recurse(*frames)),
         Op::Exit { code } => std::process::exit(*code),
         Op::Panic { message } => panic!("{message}"),
-        Op::Trap {} => misbehave::trap(),
+        Op::Trap {} => misbehavior::trap(),
 
         Op::Error { .. } | Op::Result { .. } | Op::Garbage(_) => Ok(Value::Null),
     }
 }
 
-/// Bytes for the outcomes: as text if they are, else in base64.
-fn shown(bytes: Vec<u8>) -> Value {
+/// Returns bytes for the outcomes: as text if they are UTF-8, and otherwise in base64.
+fn bytes_as_json(bytes: Vec<u8>) -> Value {
     let length = bytes.len();
     match String::from_utf8(bytes) {
         Ok(text) => json!({"bytes": length, "text": text}),
@@ -214,7 +216,8 @@ fn json_or_text(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-/// A string is taken as it is, so that scripts can send what is no JSON.
+/// Returns a value as JSON text. A string is returned unchanged, so that scripts can
+/// send text that is not JSON.
 fn as_json(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

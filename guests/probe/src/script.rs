@@ -1,6 +1,5 @@
-//! Finding a script: a JSON array of objects with `op`, given as such or as
-//! text. Where a script is expected and something else stands, that is an
-//! error; a cloud ID that holds none is just a cloud ID.
+//! Finds a script: a JSON array of objects with `op`, as JSON or as text. Another
+//! value at a place for scripts is an error, but a cloud ID without a script is not.
 
 use serde_json::{Map, Value};
 use wasm_cpi_sdk::{Error, Json, Metadata, config};
@@ -8,11 +7,11 @@ use wasm_cpi_sdk::{Error, Json, Metadata, config};
 use crate::cids::SCRIPTED;
 use crate::encoding::from_base64;
 
-/// The operations, not yet parsed: each one is when its turn comes, as it may
-/// use what an earlier one gave.
+/// The operations. Each one is parsed just before it runs, as it may use the outcomes
+/// of earlier ones.
 pub(crate) type Script = Vec<Map<String, Value>>;
 
-/// `probe` in an object such as `cloud_properties`.
+/// Returns the script at `probe` in an object such as `cloud_properties`.
 pub(crate) fn in_object(properties: &Json) -> Result<Option<Script>, Error> {
     match properties.value()?.get("probe") {
         Some(value) => parse("cloud_properties.probe", value).map(Some),
@@ -20,7 +19,7 @@ pub(crate) fn in_object(properties: &Json) -> Result<Option<Script>, Error> {
     }
 }
 
-/// `bosh.tags.probe` in `env`.
+/// Returns the script at `bosh.tags.probe` in `env`.
 pub(crate) fn in_env(env: &Json) -> Result<Option<Script>, Error> {
     match env.value()?.pointer("/bosh/tags/probe") {
         Some(value) => parse("env.bosh.tags.probe", value).map(Some),
@@ -28,7 +27,7 @@ pub(crate) fn in_env(env: &Json) -> Result<Option<Script>, Error> {
     }
 }
 
-/// The key `probe` of metadata or tags.
+/// Returns the script at the key `probe` of metadata or tags.
 pub(crate) fn in_metadata(metadata: &Metadata) -> Result<Option<Script>, Error> {
     match metadata.iter().find(|(key, _)| key == "probe") {
         Some((_, text)) => parse("metadata.probe", &Value::String(text.clone())).map(Some),
@@ -36,7 +35,8 @@ pub(crate) fn in_metadata(metadata: &Metadata) -> Result<Option<Script>, Error> 
     }
 }
 
-/// The exposed property `probe`, for the method that has only numbers.
+/// Returns the script in the exposed property `probe`, for the method that has only
+/// numbers as arguments.
 pub(crate) fn in_properties() -> Result<Option<Script>, Error> {
     match config::properties::<Value>()?.get("probe") {
         Some(value) => parse("properties.probe", value).map(Some),
@@ -44,8 +44,8 @@ pub(crate) fn in_properties() -> Result<Option<Script>, Error> {
     }
 }
 
-/// `probe:<base64>`, unless it holds outcomes, as the cloud IDs do that the
-/// probe itself answers.
+/// Returns the script in `probe:<base64>`, unless it holds outcomes, as the cloud IDs
+/// that the probe returns do.
 pub(crate) fn in_cid(cid: &str) -> Option<Script> {
     let bytes = from_base64(cid.strip_prefix(SCRIPTED)?)?;
     let script = operations(&serde_json::from_slice(&bytes).ok()?)?;
@@ -53,15 +53,16 @@ pub(crate) fn in_cid(cid: &str) -> Option<Script> {
     (!script.is_empty() && !script.iter().any(outcome)).then_some(script)
 }
 
-/// Arguments for `{{args…}}`: what is no JSON is shown as text.
+/// Returns a document for `{{args…}}`, as text if it is not JSON.
 pub(crate) fn value_of(json: &Json) -> Value {
     json.value().unwrap_or_else(|_| Value::String(json.text().to_owned()))
 }
 
 fn parse(place: &str, value: &Value) -> Result<Script, Error> {
     let from_text = value.as_str().and_then(|text| serde_json::from_str(text).ok());
-    operations(from_text.as_ref().unwrap_or(value))
-        .ok_or_else(|| Error::cpi(format!("{place}: a script is an array of objects with `op`, or that as text")))
+    operations(from_text.as_ref().unwrap_or(value)).ok_or_else(|| {
+        Error::cpi(format!("{place}: expected a script, an array of objects with `op`, as JSON or as text"))
+    })
 }
 
 fn operations(value: &Value) -> Option<Script> {
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_none_there_is_none() {
+    fn places_without_a_script_have_none() {
         let _host = Fake::new().install();
         assert_eq!(in_object(&Json::raw("null")).unwrap(), None);
         assert_eq!(in_object(&Json::raw("[]")).unwrap(), None);
@@ -129,7 +130,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_cloud_id_can_be_looked_at(text in r"(probe:)?\PC{0,60}", bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
+        fn any_cloud_id_holds_a_script_or_none(text in r"(probe:)?\PC{0,60}", bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
             assert!(in_cid(&text).is_none_or(|script| !script.is_empty()));
             assert!(in_cid(&format!("probe:{}", to_base64(&bytes))).is_none_or(|script| !script.is_empty()));
         }

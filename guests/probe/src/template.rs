@@ -1,21 +1,21 @@
-//! `{{…}}` in the strings of a script: values from earlier outcomes
+//! Replaces `{{…}}` in the strings of a script: values of earlier outcomes
 //! (`{{0.ok.body.id}}`), properties (`{{props.password}}`) and arguments
-//! (`{{args.vm}}`), with filters (`{{0.ok|base64}}`). A string that is nothing
-//! but one such value becomes that value; inside a text, it becomes text.
+//! (`{{args.vm}}`), with filters (`{{0.ok|base64}}`). A string that consists of one
+//! such expression becomes the value itself; inside a text, the value becomes text.
 
 use serde_json::{Map, Value};
 use wasm_cpi_sdk::config;
 
 use crate::encoding::{to_base64, to_base64url, to_hex, to_percent};
 
-/// Where values come from.
+/// The sources of values.
 pub(crate) struct Values<'a> {
     pub(crate) outcomes: &'a [Value],
     pub(crate) args: &'a Value,
 }
 
 impl Values<'_> {
-    /// The operation with everything in it filled in.
+    /// Returns the operation with all expressions replaced.
     pub(crate) fn fill_object(&self, object: &Map<String, Value>) -> Result<Map<String, Value>, String> {
         object.iter().map(|(key, value)| Ok((self.fill_text(key)?, self.fill(value)?))).collect()
     }
@@ -53,7 +53,7 @@ impl Values<'_> {
     fn value(&self, expression: &str) -> Result<Value, String> {
         let mut parts = expression.split('|').map(str::trim);
         let path = parts.next().unwrap_or_default();
-        let mut value = self.lookup(path).ok_or_else(|| format!("`{{{{{expression}}}}}` names nothing"))?;
+        let mut value = self.lookup(path).ok_or_else(|| format!("`{{{{{expression}}}}}` does not exist"))?;
         for filter in parts {
             value = Value::String(apply(filter, &as_text(&value))?);
         }
@@ -71,7 +71,8 @@ impl Values<'_> {
     }
 }
 
-/// One key deeper; texts that hold JSON (bodies of responses) are looked into.
+/// Returns the value at a key. A text that holds JSON, such as the body of a response,
+/// counts as that JSON.
 fn step(value: &Value, key: &str) -> Option<Value> {
     match value {
         Value::Object(object) => object.get(key).cloned(),
@@ -98,7 +99,7 @@ fn apply(filter: &str, text: &str) -> Result<String, String> {
         "first" => text[..half].to_owned(),
         "second" => text[half..].to_owned(),
         "json" => Value::String(text.to_owned()).to_string(),
-        other => return Err(format!("there is no filter `{other}`")),
+        other => return Err(format!("the filter `{other}` does not exist")),
     })
 }
 
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_an_error() {
+    fn a_missing_value_is_an_error() {
         for template in ["{{9.ok}}", "{{0.error}}", "{{0.ok.x}}", "{{nope}}", "{{0.ok|rot13}}", "a{{args.x}}"] {
             assert!(fill(template).is_err(), "{template}");
         }
@@ -169,7 +170,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_filled_or_refused(text in r"[{}|.0-9a-zé ]{0,40}") {
+        fn any_text_is_filled_or_rejected(text in r"[{}|.0-9a-zé ]{0,40}") {
             let _ = fill(&text);
         }
 

@@ -1,4 +1,4 @@
-//! The probe as its callers see it, natively, against the SDK's fake host.
+//! Native tests of the probe's methods with the SDK's fake host.
 
 mod answers;
 mod lifecycle;
@@ -36,17 +36,17 @@ fn request(cloud_properties: Value) -> VmRequest {
     }
 }
 
-/// A cloud ID that holds the script.
+/// Returns a cloud ID that holds the script.
 fn cid(script: Value) -> String {
     format!("probe:{}", to_base64(script.to_string().as_bytes()))
 }
 
-/// The outcomes in a cloud ID that the probe answered.
+/// Returns the outcomes in a cloud ID that the probe returned.
 fn outcomes(cid: &str) -> Value {
     serde_json::from_slice(&from_base64(cid.strip_prefix("probe:").unwrap()).unwrap()).unwrap()
 }
 
-/// Runs a script in `create_disk` and gives its outcomes.
+/// Runs a script in `create_disk` and returns its outcomes.
 fn run(script: Value) -> Result<Value, Error> {
     Probe.create_disk(1, Json::from(json!({"probe": script})), None).map(|cid| outcomes(&cid))
 }

@@ -1,13 +1,14 @@
-//! Settings for the BOSH Agent inside the VM. The host builds them and knows
-//! whether they travel in the user-data or through the registry: make the same
-//! calls for both, and send the seal of [`bootstrap`] where user-data goes.
+//! The settings of the BOSH Agent inside a VM. The host builds them, and knows
+//! whether they travel in the VM's user-data or through the registry. A guest
+//! makes the same calls in both cases, and sends the seal of [`bootstrap`] where
+//! the cloud takes user-data.
 
 use crate::{DiskHint, Error, Seal, host};
 
 use crate::bindings::bosh::cpi::agent as wire;
 pub use crate::bindings::bosh::cpi::agent::{Encoding, NetworkAddition, Settings};
 
-/// Settings with nothing but a name, to be filled in:
+/// Returns settings that hold only the name of the VM. Set the other fields with
 /// `Settings { encodings: vec![Encoding::Base64], ..agent::settings("vm-1") }`.
 pub fn settings(vm_name: &str) -> Settings {
     Settings {
@@ -21,7 +22,8 @@ pub fn settings(vm_name: &str) -> Settings {
     }
 }
 
-/// Nothing yet about the network `name`, to be filled in.
+/// Returns an addition to the network `name` that changes nothing yet. Set its
+/// fields as those of [`settings`].
 pub fn addition(name: &str) -> NetworkAddition {
     NetworkAddition {
         name: name.to_owned(),
@@ -37,26 +39,31 @@ pub fn addition(name: &str) -> NetworkAddition {
     }
 }
 
-/// User-data for the VM of this `create_vm`.
+/// Returns the user-data for the VM of this `create_vm`, as a seal.
 pub fn bootstrap(settings: &Settings) -> Result<Seal, Error> {
     host::current().agent_bootstrap(settings).map(Seal).map_err(|error| failed("building the user-data", error))
 }
 
-/// The VM exists; its Agent asks the registry for `registry_key`.
+/// Reports that the VM exists. Its Agent asks the registry by `registry_key`.
 pub fn created(vm: &str, registry_key: &str) -> Result<(), Error> {
     host::current().agent_created(vm, registry_key).map_err(|error| failed("storing the VM's agent settings", error))
 }
 
+/// Reports that a disk is attached, and how the Agent finds it.
 pub fn attached(registry_key: &str, disk: &str, hint: &DiskHint) -> Result<(), Error> {
     host::current()
         .agent_attached(registry_key, disk, hint)
-        .map_err(|error| failed("telling the agent of a disk", error))
+        .map_err(|error| failed("adding the disk to the VM's agent settings", error))
 }
 
+/// Reports that a disk is detached.
 pub fn detached(registry_key: &str, disk: &str) -> Result<(), Error> {
-    host::current().agent_detached(registry_key, disk).map_err(|error| failed("taking a disk from the agent", error))
+    host::current()
+        .agent_detached(registry_key, disk)
+        .map_err(|error| failed("removing the disk from the VM's agent settings", error))
 }
 
+/// Reports that the VM is deleted.
 pub fn deleted(registry_key: &str) -> Result<(), Error> {
     host::current().agent_deleted(registry_key).map_err(|error| failed("deleting the VM's agent settings", error))
 }

@@ -1,6 +1,6 @@
-//! The generated side of `wit/`: types as they cross the border, imports, and
-//! the export macro that [`crate::export_cpi!`] uses. Guests need it only for
-//! what the SDK does not wrap.
+//! The bindings that are generated from `wit/`: types, imports, and the export
+//! macro that [`crate::export_cpi!`] uses. Guests need this module only for what
+//! the SDK does not wrap.
 
 #![allow(unsafe_code, unused_qualifications, unreachable_pub, missing_docs)]
 

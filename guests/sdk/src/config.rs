@@ -1,4 +1,4 @@
-//! What the operator configured, and what this call is.
+//! The operator's configuration and the facts of the current call.
 
 use serde::de::DeserializeOwned;
 
@@ -6,13 +6,13 @@ use crate::{Error, Json, host};
 
 pub use crate::bindings::bosh::cpi::config::CallInfo;
 
-/// The CPI's properties as `T`. What the operator did not expose is a
-/// [`crate::Seal`], whatever its type was.
+/// Returns the properties of the CPI as `T`. Every value that the operator did
+/// not expose is a [`crate::Seal`], whatever its type was.
 pub fn properties<T: DeserializeOwned>() -> Result<T, Error> {
     Json::named("properties", host::current().properties()).parse()
 }
 
-/// The call at hand.
+/// Returns the facts of the current call.
 pub fn call() -> CallInfo {
     host::current().call()
 }

@@ -1,91 +1,115 @@
-//! The error of every CPI method, in the words that BOSH clients know.
+//! The error of every CPI method.
 //!
-//! The kind decides what the Director does next (skip, retry, give up); the
-//! message is for people: what failed, on what, and what to do. Never put a
-//! secret into it.
+//! The kind decides what the Director does next: skip, retry or fail. The
+//! message is for people: what failed, on which object, and what to do. It must
+//! never hold a secret.
 
 use std::fmt;
 
 use crate::bindings::bosh::cpi::types as wire;
 
-pub use crate::bindings::bosh::cpi::types::ErrorKind;
+pub use crate::bindings::bosh::cpi::types::{ErrorKind, RetryAdvice};
 
-/// What a CPI method failed with.
+const DO_NOT_RETRY: RetryAdvice = RetryAdvice { ok_to_retry: false };
+
+/// The error of a CPI method.
+///
+/// ```
+/// use wasm_cpi_sdk::{Error, ErrorKind, RetryAdvice};
+///
+/// let error = Error::vm_creation_failed("the zone has no capacity").ok_to_retry(true);
+/// assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: true }));
+/// let error = Error::cloud("quota exceeded").context("creating disk `data`");
+/// assert_eq!(error.to_string(), "creating disk `data`: quota exceeded");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
+    /// The reason, as BOSH clients know it.
     pub kind: ErrorKind,
+    /// The message for people.
     pub message: String,
 }
 
 impl Error {
+    /// Creates an error of any kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
-    /// This CPI has no such method.
+    /// This CPI does not have the method.
     pub fn not_implemented(method: &str) -> Self {
         Self::new(ErrorKind::NotImplemented, format!("this CPI does not implement {method}"))
     }
 
-    /// The method exists, this use of it is not possible here. The Director
-    /// copies a disk instead when `resize_disk` or `update_disk` say so.
+    /// The CPI has the method, but it cannot do what these arguments ask for.
+    /// After `resize_disk` and `update_disk` the Director copies the disk
+    /// instead.
     pub fn not_supported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotSupported, message)
     }
 
+    /// The VM does not exist.
     pub fn vm_not_found(vm: &str) -> Self {
-        Self::new(ErrorKind::VmNotFound, format!("VM `{vm}` not found"))
+        Self::new(ErrorKind::VmNotFound, format!("VM `{vm}` was not found in the cloud"))
     }
 
-    /// `retry`: whether the same `create_vm` may well succeed later.
-    pub fn vm_creation_failed(message: impl Into<String>, retry: bool) -> Self {
-        Self::new(ErrorKind::VmCreationFailed(retry), message)
+    /// The VM could not be created. Add [`Error::ok_to_retry`] if the same
+    /// `create_vm` can succeed later.
+    pub fn vm_creation_failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::VmCreationFailed(DO_NOT_RETRY), message)
     }
 
+    /// The disk does not exist.
     pub fn disk_not_found(disk: &str) -> Self {
-        Self::new(ErrorKind::DiskNotFound(false), format!("disk `{disk}` not found"))
+        Self::new(ErrorKind::DiskNotFound(DO_NOT_RETRY), format!("disk `{disk}` was not found in the cloud"))
     }
 
+    /// The disk exists, but it is not attached to the VM.
     pub fn disk_not_attached(disk: &str, vm: &str) -> Self {
-        Self::new(ErrorKind::DiskNotAttached(false), format!("disk `{disk}` is not attached to VM `{vm}`"))
+        Self::new(ErrorKind::DiskNotAttached(DO_NOT_RETRY), format!("disk `{disk}` is not attached to VM `{vm}`"))
     }
 
+    /// The cloud has no space left for the disk.
     pub fn no_disk_space(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::NoDiskSpace(false), message)
+        Self::new(ErrorKind::NoDiskSpace(DO_NOT_RETRY), message)
     }
 
+    /// The network does not exist.
     pub fn network_not_found(network: &str) -> Self {
-        Self::new(ErrorKind::NetworkNotFound, format!("network `{network}` not found"))
+        Self::new(ErrorKind::NetworkNotFound, format!("network `{network}` was not found in the cloud"))
     }
 
+    /// The stemcell does not exist. Only `delete_stemcell` returns it.
     pub fn stemcell_not_found(stemcell: &str) -> Self {
-        Self::new(ErrorKind::StemcellNotFound, format!("stemcell `{stemcell}` not found"))
+        Self::new(ErrorKind::StemcellNotFound, format!("stemcell `{stemcell}` was not found in the cloud"))
     }
 
-    /// The cloud refused or failed.
+    /// The cloud refused the request, or it failed.
     pub fn cloud(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Cloud, message)
     }
 
-    /// The request cannot be right: wrong `cloud_properties` and the like.
+    /// The call is wrong: for example, `cloud_properties` lack a key.
     pub fn cpi(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Cpi, message)
     }
 
-    /// Says whether the caller may try the same call again, where the kind has
-    /// room for it.
-    pub fn ok_to_retry(mut self, retry: bool) -> Self {
-        self.kind = match self.kind {
-            ErrorKind::VmCreationFailed(_) => ErrorKind::VmCreationFailed(retry),
-            ErrorKind::DiskNotFound(_) => ErrorKind::DiskNotFound(retry),
-            ErrorKind::DiskNotAttached(_) => ErrorKind::DiskNotAttached(retry),
-            ErrorKind::NoDiskSpace(_) => ErrorKind::NoDiskSpace(retry),
-            other => other,
-        };
+    /// Sets whether the caller may repeat the call. It has no effect on kinds
+    /// that carry no [`RetryAdvice`].
+    #[must_use]
+    pub fn ok_to_retry(mut self, ok_to_retry: bool) -> Self {
+        match &mut self.kind {
+            ErrorKind::VmCreationFailed(advice)
+            | ErrorKind::DiskNotFound(advice)
+            | ErrorKind::DiskNotAttached(advice)
+            | ErrorKind::NoDiskSpace(advice) => advice.ok_to_retry = ok_to_retry,
+            _ => {}
+        }
         self
     }
 
-    /// Puts what was being done before the message.
+    /// Puts what was being done in front of the message.
+    #[must_use]
     pub fn context(mut self, doing: impl fmt::Display) -> Self {
         self.message = format!("{doing}: {}", self.message);
         self
@@ -110,17 +134,20 @@ impl From<Error> for wire::Error {
 mod tests {
     use super::*;
 
+    const RETRY: RetryAdvice = RetryAdvice { ok_to_retry: true };
+
     #[test]
-    fn constructors_name_the_thing_that_is_missing() {
+    fn constructors_name_the_missing_object() {
         for (error, kind, part) in [
             (Error::vm_not_found("vm-1"), ErrorKind::VmNotFound, "vm-1"),
-            (Error::disk_not_found("disk-1"), ErrorKind::DiskNotFound(false), "disk-1"),
-            (Error::disk_not_attached("disk-1", "vm-1"), ErrorKind::DiskNotAttached(false), "vm-1"),
+            (Error::disk_not_found("disk-1"), ErrorKind::DiskNotFound(DO_NOT_RETRY), "disk-1"),
+            (Error::disk_not_attached("disk-1", "vm-1"), ErrorKind::DiskNotAttached(DO_NOT_RETRY), "vm-1"),
             (Error::network_not_found("net-1"), ErrorKind::NetworkNotFound, "net-1"),
             (Error::stemcell_not_found("sc-1"), ErrorKind::StemcellNotFound, "sc-1"),
             (Error::not_implemented("get_disks"), ErrorKind::NotImplemented, "get_disks"),
             (Error::not_supported("shrinking"), ErrorKind::NotSupported, "shrinking"),
-            (Error::no_disk_space("pool full"), ErrorKind::NoDiskSpace(false), "pool full"),
+            (Error::no_disk_space("pool full"), ErrorKind::NoDiskSpace(DO_NOT_RETRY), "pool full"),
+            (Error::vm_creation_failed("no host"), ErrorKind::VmCreationFailed(DO_NOT_RETRY), "no host"),
             (Error::cloud("quota"), ErrorKind::Cloud, "quota"),
             (Error::cpi("bad size"), ErrorKind::Cpi, "bad size"),
         ] {
@@ -130,11 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn retry_is_kept_only_by_kinds_that_have_it() {
-        assert_eq!(Error::disk_not_found("d").ok_to_retry(true).kind, ErrorKind::DiskNotFound(true));
-        assert_eq!(Error::no_disk_space("d").ok_to_retry(true).kind, ErrorKind::NoDiskSpace(true));
-        assert_eq!(Error::disk_not_attached("d", "v").ok_to_retry(true).kind, ErrorKind::DiskNotAttached(true));
-        assert_eq!(Error::vm_creation_failed("m", true).ok_to_retry(false).kind, ErrorKind::VmCreationFailed(false));
+    fn only_kinds_with_retry_advice_keep_it() {
+        assert_eq!(Error::disk_not_found("d").ok_to_retry(true).kind, ErrorKind::DiskNotFound(RETRY));
+        assert_eq!(Error::no_disk_space("d").ok_to_retry(true).kind, ErrorKind::NoDiskSpace(RETRY));
+        assert_eq!(Error::disk_not_attached("d", "v").ok_to_retry(true).kind, ErrorKind::DiskNotAttached(RETRY));
+        let failed = Error::vm_creation_failed("m").ok_to_retry(true);
+        assert_eq!(failed.kind, ErrorKind::VmCreationFailed(RETRY));
+        assert_eq!(failed.ok_to_retry(false).kind, ErrorKind::VmCreationFailed(DO_NOT_RETRY));
         assert_eq!(Error::cloud("c").ok_to_retry(true).kind, ErrorKind::Cloud);
     }
 

@@ -1,5 +1,5 @@
-//! From the generated exports to the trait [`Cpi`]: installs the panic hook,
-//! opens the guest, calls the method, translates the answer. No logic.
+//! Implements the generated exports for every [`Cpi`]: installs the panic hook,
+//! opens the guest, calls the method and converts the result.
 
 use std::marker::PhantomData;
 
@@ -7,12 +7,12 @@ use crate::bindings::bosh::cpi::types as wire;
 use crate::bindings::exports::bosh::cpi::{describe, disks, networks, snapshots, stemcells, vms};
 use crate::{Cpi, DiskHint, Error, Json, Metadata, panic};
 
-/// Exports `$guest`, which implements [`Cpi`]. Call it once, in the guest's
-/// crate. Natively it only looks at the type, so that tests link.
+/// Exports `$guest`, which implements [`Cpi`]. Use it once, in the crate of the
+/// guest. In a native build it only checks the type, so that tests link.
 #[macro_export]
 macro_rules! export_cpi {
     ($guest:ty) => {
-        const _: () = $crate::exported::<$guest>();
+        const _: () = $crate::check_guest::<$guest>();
 
         #[cfg(target_family = "wasm")]
         const _: () = {
@@ -22,11 +22,11 @@ macro_rules! export_cpi {
     };
 }
 
-/// Uses the guest natively, where nothing else does: code that only exports
-/// reach would count as dead.
-pub const fn exported<T: Cpi>() {}
+/// Checks that `T` implements [`Cpi`]. In a native build nothing else uses the
+/// guest, and the compiler would warn about dead code.
+pub const fn check_guest<T: Cpi>() {}
 
-/// Implements the exports for the guest `T`.
+/// The exports of the guest `T`.
 pub struct Adapter<T>(PhantomData<T>);
 
 fn run<T: Cpi, A, B: From<A>>(method: impl FnOnce(T) -> Result<A, Error>) -> Result<B, wire::Error> {
@@ -156,7 +156,7 @@ mod tests {
     crate::export_cpi!(Empty);
 
     #[test]
-    fn every_method_answers_not_implemented_under_its_own_name() {
+    fn every_default_method_returns_not_implemented_with_its_own_name() {
         type E = Adapter<Empty>;
         use {disks::Guest as _, networks::Guest as _, snapshots::Guest as _, stemcells::Guest as _, vms::Guest as _};
         let (s, n) = (String::new, Vec::new);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_cannot_open_answers_its_error() {
+    fn a_guest_that_cannot_open_returns_its_error() {
         let error = <Adapter<Broken> as vms::Guest>::has_vm(String::new()).unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Cpi, "properties.region: missing"));
         assert_eq!(<Adapter<Broken> as describe::Guest>::describe().stemcell_formats, ["a-raw"]);

@@ -1,16 +1,17 @@
-//! An in-memory host for native tests: every import of the world, without a
-//! runtime, a cloud or waiting. Build one, install it, run the guest's code,
-//! look at what it did:
+//! An in-memory host for native tests. It implements every import of the world
+//! without a runtime, a cloud or real sleeps. Build a [`Fake`], install it, run
+//! the guest's code, and check what it did:
 //!
 //! ```
 //! use wasm_cpi_sdk::{fake::{Answer, Fake}, http};
+//!
 //! let host = Fake::new().on("GET", "https://cloud.example/a", Answer::text(200, "hello")).install();
 //! assert_eq!(http::get("https://cloud.example/a").send().unwrap().text().unwrap(), "hello");
 //! assert_eq!(host.requests().len(), 1);
 //! ```
 //!
-//! It enforces no policy: what an operator must grant shows when the guest
-//! runs under the runtime.
+//! The fake enforces no policy. Only a run under the runtime shows what an
+//! operator must grant.
 
 mod answer;
 mod host;
@@ -30,17 +31,43 @@ use crate::host::Guard;
 
 pub use answer::Answer;
 
-/// What a guest told the Agent's settings.
+/// One call of the guest to a function of [`crate::agent`], with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
+    /// A call of [`crate::agent::bootstrap`].
     Bootstrap(agent::Settings),
-    Created { vm: String, registry_key: String },
-    Attached { registry_key: String, disk: String, hint: DiskHint },
-    Detached { registry_key: String, disk: String },
-    Deleted { registry_key: String },
+    /// A call of [`crate::agent::created`].
+    Created {
+        /// The VM that exists now.
+        vm: String,
+        /// The key by which its Agent asks the registry.
+        registry_key: String,
+    },
+    /// A call of [`crate::agent::attached`].
+    Attached {
+        /// The key of the VM in the registry.
+        registry_key: String,
+        /// The disk that is attached now.
+        disk: String,
+        /// How the Agent finds the disk.
+        hint: DiskHint,
+    },
+    /// A call of [`crate::agent::detached`].
+    Detached {
+        /// The key of the VM in the registry.
+        registry_key: String,
+        /// The disk that is detached now.
+        disk: String,
+    },
+    /// A call of [`crate::agent::deleted`].
+    Deleted {
+        /// The key of the VM in the registry.
+        registry_key: String,
+    },
 }
 
-/// The host. Methods that take `self` prepare it, the others read what happened.
+/// The in-memory host. Methods that take `self` by value set it up; methods that
+/// take `&self` return what the guest did.
 pub struct Fake {
     state: RefCell<State>,
 }
@@ -74,7 +101,8 @@ impl Default for Fake {
 }
 
 impl Fake {
-    /// No properties, no cloud, no image, no registry entries.
+    /// Creates a host without properties, responses, image and registry
+    /// settings.
     pub fn new() -> Self {
         let call = config::CallInfo {
             method: "test".to_owned(),
@@ -105,7 +133,8 @@ impl Fake {
         Self { state: RefCell::new(state) }
     }
 
-    /// Makes it the host of this thread while the answer lives.
+    /// Makes this the host of the current thread until the returned value is
+    /// dropped.
     pub fn install(self) -> Installed {
         let fake = Rc::new(self);
         let guard = crate::host::install(Rc::<Self>::clone(&fake));
@@ -121,56 +150,61 @@ impl Fake {
         self.state.borrow_mut()
     }
 
+    /// Sets the properties of the CPI, a JSON object.
     pub fn properties(self, properties: Value) -> Self {
         self.with(|state| state.properties = properties.to_string())
     }
 
+    /// Sets the facts of the call.
     pub fn call_info(self, call: config::CallInfo) -> Self {
         self.with(|state| state.call = call)
     }
 
-    /// Answers a request to exactly this URL. Several answers for the same
-    /// request are given in their order; the last one stays.
+    /// Adds an answer to requests with this method and exactly this URL. Several
+    /// answers to the same request are used in their order; the last one is used
+    /// for all further requests.
     pub fn on(self, method: &str, url: &str, answer: Answer) -> Self {
         let key = (method.to_owned(), url.to_owned());
         self.with(|state| state.answers.entry(key).or_default().push_back(answer))
     }
 
-    /// Answers all requests that [`Fake::on`] does not: a cloud with a memory.
-    /// It must not use the host itself.
+    /// Answers all requests that have no answer by [`Fake::on`]. The function can
+    /// keep state, like a cloud. It must not use the host itself.
     pub fn serve(self, server: impl FnMut(&http::Request) -> Answer + 'static) -> Self {
         self.with(|state| state.server = Some(Box::new(server)))
     }
 
-    /// What the login `name` lets the guest see.
+    /// Sets the JSON object that [`crate::http::session`] returns for the login
+    /// `name`.
     pub fn session(self, name: &str, shown: Value) -> Self {
         self.with(|state| {
             state.sessions.insert(name.to_owned(), shown.to_string());
         })
     }
 
-    /// Fails the next logins so.
-    pub fn session_fails(self, kind: http::ErrorKind, times: usize) -> Self {
+    /// Makes the next `times` calls of [`crate::http::session`] fail.
+    pub fn fail_sessions(self, kind: http::ErrorKind, times: usize) -> Self {
         self.with(|state| state.session_failures = std::iter::repeat_n(kind, times).collect())
     }
 
-    /// Fails every call to `agent`.
+    /// Makes every call of [`crate::agent`] fail.
     pub fn fail_agent(self, error: agent::Error) -> Self {
         self.with(|state| state.agent_failure = Some(error))
     }
 
+    /// Stores settings in the registry.
     pub fn registry_entry(self, id: &str, settings: Value) -> Self {
         self.with(|state| {
             state.registry.insert(id.to_owned(), settings.to_string());
         })
     }
 
-    /// The image of `create_stemcell`.
+    /// Sets the image of `create_stemcell`.
     pub fn image(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.with(|state| state.image = Some(bytes.into()))
     }
 
-    /// A file in the image, which thereby is an archive.
+    /// Adds a file to the image, which makes the image an archive.
     pub fn image_member(self, name: &str, bytes: impl Into<Vec<u8>>) -> Self {
         self.with(|state| {
             state.image.get_or_insert_default();
@@ -178,17 +212,18 @@ impl Fake {
         })
     }
 
-    /// The call ends, for the reason `why`, once sleeps add up to more.
+    /// Ends the call, with the reason `why`, when the sum of all sleeps reaches
+    /// `ms`.
     pub fn end_after_ms(self, ms: u64, why: &str) -> Self {
         self.with(|state| state.end = Some((ms, why.to_owned())))
     }
 
-    /// All requests, in their order, those without an answer included.
+    /// Returns all requests in their order, also those without an answer.
     pub fn requests(&self) -> Vec<http::Request> {
         self.state().requests.clone()
     }
 
-    /// The body of request `index`, if it is JSON.
+    /// Returns the body of the request `index`, if it is JSON.
     pub fn request_json(&self, index: usize) -> Option<Value> {
         match &self.state().requests.get(index)?.body {
             http::Body::Bytes(bytes) => serde_json::from_slice(bytes).ok(),
@@ -196,26 +231,30 @@ impl Fake {
         }
     }
 
+    /// Returns all calls of [`crate::agent`] that succeeded, in their order.
     pub fn agent_events(&self) -> Vec<AgentEvent> {
         self.state().agent_events.clone()
     }
 
-    /// The registry's settings of `id` as they are now.
+    /// Returns the current settings of `id` in the registry.
     pub fn registry_settings(&self, id: &str) -> Option<Value> {
         serde_json::from_str(self.state().registry.get(id)?).ok()
     }
 
+    /// Returns all log lines.
     pub fn logs(&self) -> Vec<(log::Level, String)> {
         self.state().logs.clone()
     }
 
-    /// Lengths of all sleeps in milliseconds. None of them took any time.
+    /// Returns the lengths of all sleeps in milliseconds. None of them took any
+    /// time.
     pub fn sleeps(&self) -> Vec<u64> {
         self.state().sleeps.clone()
     }
 }
 
-/// A [`Fake`] that is the host of this thread.
+/// A [`Fake`] that is the host of the current thread. Dropping it restores the
+/// previous host.
 pub struct Installed {
     fake: Rc<Fake>,
     _guard: Guard,

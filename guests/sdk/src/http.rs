@@ -1,10 +1,32 @@
-//! Requests to the cloud: one at a time, to origins that the operator granted.
-//! Credentials are the host's business: a guest sets none. A request is built,
-//! sent, checked and parsed:
-//! `http::get(url).retries(3).send()?.ok()?.json::<Server>()?`.
+//! HTTP requests to the origins that the operator granted, one at a time. A guest
+//! sets no credentials: the host adds them. A guest builds a request, sends it,
+//! checks the status and parses the body:
 //!
-//! Nothing is tried again unless the guest says so with [`Request::retries`],
-//! and then only what cannot happen twice by it.
+//! ```
+//! use serde::Deserialize;
+//! use serde_json::json;
+//! use wasm_cpi_sdk::fake::{Answer, Fake};
+//! use wasm_cpi_sdk::{Error, http};
+//!
+//! #[derive(Deserialize)]
+//! struct Server {
+//!     id: String,
+//! }
+//!
+//! fn create(name: &str) -> Result<Server, Error> {
+//!     let request = http::post("https://cloud.example/servers").json(&json!({"name": name}));
+//!     Ok(request.retries(3).send()?.ok()?.json()?)
+//! }
+//!
+//! let host = Fake::new()
+//!     .on("POST", "https://cloud.example/servers", Answer::json(201, json!({"id": "s-1"})))
+//!     .install();
+//! assert_eq!(create("vm-1").unwrap().id, "s-1");
+//! assert_eq!(host.request_json(0), Some(json!({"name": "vm-1"})));
+//! ```
+//!
+//! A request is repeated only if the guest allows it with [`Request::retries`],
+//! and only where a repetition cannot do anything twice.
 
 mod cloud_text;
 mod error;
@@ -24,34 +46,41 @@ pub use request::Request;
 pub use response::Response;
 pub use url::segment;
 
+/// Starts a GET request.
 pub fn get(url: impl Into<String>) -> Request {
     Request::new("GET", url)
 }
 
+/// Starts a HEAD request.
 pub fn head(url: impl Into<String>) -> Request {
     Request::new("HEAD", url)
 }
 
+/// Starts a POST request.
 pub fn post(url: impl Into<String>) -> Request {
     Request::new("POST", url)
 }
 
+/// Starts a PUT request.
 pub fn put(url: impl Into<String>) -> Request {
     Request::new("PUT", url)
 }
 
+/// Starts a PATCH request.
 pub fn patch(url: impl Into<String>) -> Request {
     Request::new("PATCH", url)
 }
 
+/// Starts a DELETE request.
 pub fn delete(url: impl Into<String>) -> Request {
     Request::new("DELETE", url)
 }
 
-/// What the operator lets a guest see of the login `name`, for example a
-/// catalogue of the cloud's endpoints.
+/// Logs in with the policy's login `name`, if necessary, and returns the part of
+/// its response that the operator shows to the guest: for example, the list of
+/// the cloud's endpoints.
 pub fn session<T: DeserializeOwned>(name: &str) -> Result<T, Error> {
-    let what = format!("login {name}");
+    let what = format!("login `{name}`");
     let text = host::current().http_session(name).map_err(|error| Error::transport(&what, error))?;
-    json::from_slice(text.as_bytes()).map_err(|problem| Error::decode(&what, problem.named("the answer")))
+    json::from_slice(text.as_bytes()).map_err(|problem| Error::decode(&what, problem.named("the shown response")))
 }

@@ -1,5 +1,5 @@
-//! The stemcell image of this `create_stemcell`. To send it somewhere, use
-//! [`crate::http::Request::image`], which streams it from the host's disk.
+//! The stemcell image of this `create_stemcell`. To send it, use
+//! [`crate::http::Request::image`]: the host streams it from its disk.
 
 use crate::bindings::bosh::cpi::image as wire;
 use crate::{Error, host};
@@ -7,26 +7,30 @@ use crate::{Error, host};
 pub use crate::bindings::bosh::cpi::http::ImagePart;
 pub use crate::bindings::bosh::cpi::image::Member;
 
+/// Returns the size of the image file in bytes.
 pub fn size() -> Result<u64, Error> {
     host::current().image_size().map_err(failed)
 }
 
-/// SHA-256 of the whole file in lower-case hex.
+/// Returns the SHA-256 of the image file in lower-case hex.
 pub fn sha256() -> Result<String, Error> {
     host::current().image_sha256().map_err(failed)
 }
 
-/// At most 1 MiB at a time; shorter at the end of the file.
+/// Returns `length` bytes from `offset` on, at most 1 MiB; fewer at the end of
+/// the file.
 pub fn read(offset: u64, length: u32) -> Result<Vec<u8>, Error> {
     host::current().image_read(offset, length).map_err(failed)
 }
 
-/// Regular files of a tar or tar.gz image, in its order.
+/// Returns the regular files of a tar or tar.gz image, in the order of the
+/// archive.
 pub fn members() -> Result<Vec<Member>, Error> {
     host::current().image_members().map_err(failed)
 }
 
-/// The first bytes of a member, at most 1 MiB.
+/// Returns the first `length` bytes of a member, at most 1 MiB; fewer if it is
+/// shorter.
 pub fn read_member(name: &str, length: u32) -> Result<Vec<u8>, Error> {
     host::current().image_read_member(name, length).map_err(failed)
 }

@@ -1,5 +1,5 @@
-//! JSON documents that the contract leaves opaque (`cloud_properties` above
-//! all), with errors that name the property: operators see
+//! JSON documents that the CPI contract does not define further, above all
+//! `cloud_properties`. Errors name the property: operators see
 //! `cloud_properties.disk.size: invalid type: string "10", expected u64`.
 
 use std::borrow::Cow;
@@ -11,7 +11,24 @@ use serde_json::Value;
 
 use crate::Error;
 
-/// A JSON text, and the name it has for people.
+/// A JSON text, and its name for error messages.
+///
+/// ```
+/// use serde::Deserialize;
+/// use wasm_cpi_sdk::Json;
+///
+/// #[derive(Deserialize, Debug)]
+/// struct VmProperties {
+///     instance_type: String,
+/// }
+///
+/// let document = Json::named("cloud_properties", r#"{"instance_type": 5}"#);
+/// let error = document.parse::<VmProperties>().unwrap_err();
+/// assert_eq!(
+///     error.message,
+///     "cloud_properties.instance_type: invalid type: integer `5`, expected a string"
+/// );
+/// ```
 #[derive(Clone)]
 pub struct Json {
     name: Cow<'static, str>,
@@ -19,25 +36,29 @@ pub struct Json {
 }
 
 impl Json {
-    /// A text that came from outside; it is looked at when it is parsed.
+    /// Creates a document with a name for error messages. The text is not checked
+    /// before it is parsed.
     pub fn named(name: impl Into<Cow<'static, str>>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into() }
     }
 
-    /// Text to hand to the host as it is.
+    /// Creates a document without a name, for a text that goes to the host
+    /// unchanged.
     pub fn raw(text: impl Into<String>) -> Self {
         Self::named("document", text)
     }
 
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
+    /// Returns the text.
     pub fn into_text(self) -> String {
         self.text
     }
 
-    /// The document as `T`; nothing and `null` are the empty object.
+    /// Parses the document. An empty text and `null` count as the empty object.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let text = match self.text.trim() {
             "" | "null" => "{}",
@@ -46,11 +67,12 @@ impl Json {
         from_slice(text.as_bytes()).map_err(|problem| Error::cpi(problem.named(&self.name)))
     }
 
+    /// Parses the document as any JSON value.
     pub fn value(&self) -> Result<Value, Error> {
         self.parse()
     }
 
-    /// The document, which is an object, with `key` set.
+    /// Returns the document with `key` set. Fails if it is not an object.
     pub fn with(self, key: &str, value: impl Serialize) -> Result<Self, Error> {
         let mut object: serde_json::Map<String, Value> = self.parse()?;
         let value = serde_json::to_value(value).map_err(|error| Error::cpi(format!("{}.{key}: {error}", self.name)))?;
@@ -83,14 +105,14 @@ impl PartialEq for Json {
     }
 }
 
-/// What is wrong with a document, and where in it.
+/// The problem of a document, and its place in the document.
 pub(crate) struct Problem {
     path: String,
     message: String,
 }
 
 impl Problem {
-    /// The problem as a sentence about the document `name`.
+    /// Returns the problem as a sentence about the document `name`.
     pub(crate) fn named(&self, name: &str) -> String {
         match self.path.as_str() {
             "." => format!("{name}: {}", self.message),
@@ -100,20 +122,20 @@ impl Problem {
     }
 }
 
-/// Parses a whole document and says which part of it does not fit `T`.
+/// Parses a whole document. The error says which part of it does not fit `T`.
 pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     let parsed: T = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|error| Problem { path: error.path().to_string(), message: without_place(error.inner()) })?;
-    reader.end().map_err(|error| Problem { path: ".".to_owned(), message: without_place(&error) })?;
+        .map_err(|error| Problem { path: error.path().to_string(), message: without_position(error.inner()) })?;
+    reader.end().map_err(|error| Problem { path: ".".to_owned(), message: without_position(&error) })?;
     Ok(parsed)
 }
 
-/// Line and column mean nothing to people who wrote YAML.
-fn without_place(error: &serde_json::Error) -> String {
+/// Removes line and column: they do not help operators, who wrote YAML.
+fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&place).map(str::to_owned).unwrap_or(text)
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).map(str::to_owned).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -167,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_null_are_the_empty_object() {
+    fn an_empty_text_and_null_count_as_the_empty_object() {
         for text in ["", " ", "null", " null ", "{}"] {
             assert_eq!(Json::raw(text).parse::<Optional>().unwrap(), Optional { zone: None }, "{text}");
         }

@@ -1,12 +1,5 @@
-//! SDK for guests: BOSH CPIs that run as sandboxed wasm components.
-//!
-//! A guest implements [`Cpi`], says what it needs with [`needs!`] and exports
-//! itself with [`export_cpi!`]. Everything it can do beyond computing is a
-//! function of the modules below, one per import of `wit/`. All of them go
-//! through [`host::Host`], so that tests run natively against a [`fake::Fake`].
-//!
-//! Guests written with the SDK never see a secret: properties that the operator
-//! did not expose, and the Agent's settings, are [`Seal`]s.
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
 
 pub mod agent;
 pub mod bindings;
@@ -30,17 +23,12 @@ pub mod registry;
 mod types;
 
 pub use cpi::{Cpi, METHODS, describe};
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, RetryAdvice};
 #[doc(hidden)]
-pub use export::{Adapter, exported};
+pub use export::{Adapter, check_guest};
 pub use json::Json;
 #[doc(hidden)]
 pub use needs::section;
 pub use types::{
     Cid, CreatedNetwork, CreatedVm, Description, DiskHint, Metadata, Network, NetworkSpec, Seal, VmRequest, VmSize,
 };
-
-/// Compiles what the README shows.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

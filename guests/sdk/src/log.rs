@@ -1,5 +1,5 @@
-//! Lines for the Director's task log. The host bounds, escapes and redacts
-//! them; say what happens to which thing, not whole requests.
+//! Lines for the log of the Director's task. The host limits, escapes and redacts
+//! them. Write what happens to which object, not whole requests.
 
 use std::fmt::Display;
 
@@ -7,22 +7,27 @@ use crate::host;
 
 pub use crate::bindings::bosh::cpi::log::Level;
 
+/// Writes a line.
 pub fn log(level: Level, message: impl Display) {
     host::current().log(level, &message.to_string());
 }
 
+/// Writes a line with details for the guest's author.
 pub fn debug(message: impl Display) {
     log(Level::Debug, message);
 }
 
+/// Writes a line about normal progress.
 pub fn info(message: impl Display) {
     log(Level::Info, message);
 }
 
+/// Writes a line about a problem that the guest could work around.
 pub fn warn(message: impl Display) {
     log(Level::Warn, message);
 }
 
+/// Writes a line about a problem that needs an operator.
 pub fn error(message: impl Display) {
     log(Level::Error, message);
 }

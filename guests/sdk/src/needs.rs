@@ -1,14 +1,15 @@
-//! What a guest needs, as JSON in a custom section of its module, where the
-//! runtime reads it before any of the guest runs. A need grants nothing: what
-//! a guest may do is what it declares and its operator grants.
+//! The needs of a guest: JSON in a custom section of its module. The runtime
+//! reads it before it runs any code of the guest. A need grants nothing: a
+//! request is allowed only if the guest declares it and the operator grants it.
 
-/// Declares what this guest needs: a JSON text known at compile time, such as
-/// `needs!(include_str!("../needs.json"))`. Call it once, at the root of the
-/// guest's crate; it also defines `NEEDS`, the text, for the guest's tests.
+/// Declares the needs of this guest: a JSON text known at compile time, such as
+/// `needs!(include_str!("../needs.json"))`. Use it once, at the root of the
+/// guest's crate. It also defines the constant `NEEDS` with the text, for the
+/// guest's tests.
 #[macro_export]
 macro_rules! needs {
     ($text:expr) => {
-        /// What this guest needs, as the runtime reads it.
+        /// The needs of this guest, as the runtime reads them.
         #[allow(dead_code, unreachable_pub)]
         pub const NEEDS: &str = $text;
 
@@ -22,7 +23,7 @@ macro_rules! needs {
     };
 }
 
-/// The bytes of a text as an array, which a section must be.
+/// Returns the bytes of a text as an array, as a `link_section` needs it.
 pub const fn section<const N: usize>(text: &str) -> [u8; N] {
     let (bytes, mut array, mut i) = (text.as_bytes(), [0; N], 0);
     while i < N {

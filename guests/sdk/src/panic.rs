@@ -1,9 +1,9 @@
-//! A panic becomes a trap, which says nothing: the hook logs message and place
-//! first, where the operator sees them.
+//! A panic becomes a trap, which carries no message. The panic hook logs message
+//! and location before that, so that the operator sees them.
 
 use std::panic::PanicHookInfo;
 
-/// Puts the hook in place; natively, test harnesses keep their own.
+/// Installs the panic hook. A native build keeps the hook of the test harness.
 pub(crate) fn install() {
     #[cfg(target_family = "wasm")]
     std::panic::set_hook(Box::new(|info| crate::log::error(describe(info))));
@@ -13,7 +13,7 @@ pub(crate) fn install() {
 fn describe(info: &PanicHookInfo<'_>) -> String {
     let message = info.payload_as_str().unwrap_or("no message");
     match info.location() {
-        Some(place) => format!("guest panicked at {}:{}:{}: {message}", place.file(), place.line(), place.column()),
+        Some(at) => format!("guest panicked at {}:{}:{}: {message}", at.file(), at.line(), at.column()),
         None => format!("guest panicked: {message}"),
     }
 }
@@ -23,11 +23,11 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn a_panic_is_described_with_message_and_place() {
+    fn a_panic_is_described_with_message_and_location() {
         let (sender, receiver) = mpsc::channel();
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            // Other tests may panic at the same time: theirs are not of interest.
+            // Other tests may panic at the same time.
             if info.payload_as_str() == Some("the cloud is 7 m too high") {
                 let _ = sender.send(super::describe(info));
             }

@@ -1,56 +1,87 @@
-//! Waiting for the cloud: asks, sleeps longer each time, asks again, until
-//! there is an answer, the time is up, or the call is ending.
+//! Waits for the cloud: asks, sleeps, and asks again, until there is an answer,
+//! the timeout passes, or the call is ending. Each sleep is longer than the one
+//! before.
+//!
+//! ```
+//! use std::time::Duration;
+//! use serde_json::{Value, json};
+//! use wasm_cpi_sdk::fake::{Answer, Fake};
+//! use wasm_cpi_sdk::{http, poll::Poll};
+//!
+//! const SERVER: &str = "https://cloud.example/servers/s-1";
+//!
+//! let host = Fake::new()
+//!     .on("GET", SERVER, Answer::json(200, json!({"status": "building"})))
+//!     .on("GET", SERVER, Answer::json(200, json!({"status": "running"})))
+//!     .install();
+//! Poll::for_at_most(Duration::from_secs(60))
+//!     .until("server `s-1` to run", || {
+//!         let server: Value = http::get(SERVER).retries(3).send()?.ok()?.json()?;
+//!         Ok((server["status"] == "running").then_some(()))
+//!     })
+//!     .unwrap();
+//! assert_eq!(host.sleeps(), [1000]);
+//! ```
 
 use std::time::Duration;
 
 use crate::{Error, clock};
 
-/// How to wait. `Poll::default()` suits most things that take seconds to
-/// minutes.
+/// The pauses and the timeout of a wait. `Poll::default()` suits most waits of
+/// seconds to minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// The first pause; each next one is half as long again.
-    pub first: Duration,
+    /// The first pause. Each pause is one and a half times the one before.
+    pub first_pause: Duration,
     /// The longest pause.
-    pub longest: Duration,
-    /// When to give up.
+    pub longest_pause: Duration,
+    /// The time after which the wait fails.
     pub timeout: Duration,
+    /// What an operator can do about a timeout. It ends the error's message.
+    pub remedy: Option<&'static str>,
 }
 
 impl Default for Poll {
     fn default() -> Self {
-        Self { first: Duration::from_secs(1), longest: Duration::from_secs(15), timeout: Duration::from_secs(15 * 60) }
+        Self {
+            first_pause: Duration::from_secs(1),
+            longest_pause: Duration::from_secs(15),
+            timeout: Duration::from_secs(15 * 60),
+            remedy: None,
+        }
     }
 }
 
 impl Poll {
-    /// The default, with another timeout.
+    /// Returns the default with another timeout.
     pub fn for_at_most(timeout: Duration) -> Self {
         Self { timeout, ..Self::default() }
     }
 
-    /// Calls `ask` until it answers something. `what` completes the sentence
-    /// "waiting for …". Ends early with `ask`'s error, and with an error of
-    /// kind `cloud` when the time is up or the call is ending.
+    /// Calls `ask` until it returns a value. `what` completes the sentence
+    /// "waiting for …". Fails at once with an error of `ask`, and with an error
+    /// of kind `cloud` when the timeout passes or the call is ending.
     pub fn until<T>(self, what: &str, mut ask: impl FnMut() -> Result<Option<T>, Error>) -> Result<T, Error> {
         let start = clock::monotonic();
-        let mut pause = self.first;
+        let mut pause = self.first_pause;
         loop {
             if let Some(answer) = ask()? {
                 return Ok(answer);
             }
             let waited = clock::monotonic().saturating_sub(start);
             if waited >= self.timeout {
-                return Err(Error::cloud(format!("waited {} s for {what} and gave up", waited.as_secs())));
+                let remedy = self.remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default();
+                let seconds = waited.as_secs();
+                return Err(Error::cloud(format!("timed out after {seconds} s waiting for {what}{remedy}")));
             }
             clock::sleep(pause.min(self.timeout - waited))
                 .map_err(|cancelled| Error::from(cancelled).context(format_args!("waiting for {what}")))?;
-            pause = (pause * 3 / 2).min(self.longest);
+            pause = (pause * 3 / 2).min(self.longest_pause);
         }
     }
 }
 
-/// [`Poll::until`] with the default pauses.
+/// Calls [`Poll::until`] of the default.
 pub fn until<T>(what: &str, ask: impl FnMut() -> Result<Option<T>, Error>) -> Result<T, Error> {
     Poll::default().until(what, ask)
 }
@@ -74,36 +105,36 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_at_once_takes_no_time() {
+    fn an_immediate_answer_causes_no_sleep() {
         let host = Fake::new().install();
         assert_eq!(until("a server", || Ok(Some(7))), Ok(7));
         assert!(host.sleeps().is_empty());
     }
 
     #[test]
-    fn it_gives_up_when_the_time_is_up_and_asks_a_last_time_then() {
+    fn a_timeout_fails_after_asking_a_last_time_and_names_the_remedy() {
         let host = Fake::new().install();
         let mut asked = 0;
-        let error = Poll::for_at_most(Duration::from_secs(4))
+        let error = Poll { remedy: Some("raise `x`"), ..Poll::for_at_most(Duration::from_secs(4)) }
             .until("disk `d` to attach", || {
                 asked += 1;
                 Ok(None::<()>)
             })
             .unwrap_err();
-        assert_eq!(error.message, "waited 4 s for disk `d` to attach and gave up");
+        assert_eq!(error.message, "timed out after 4 s waiting for disk `d` to attach; raise `x`");
         assert_eq!((asked, host.sleeps()), (4, vec![1000, 1500, 1500]));
     }
 
     #[test]
-    fn a_cancelled_sleep_becomes_an_error_that_says_why() {
+    fn a_cancelled_sleep_becomes_an_error_with_the_reason() {
         let _host = Fake::new().end_after_ms(2000, "wall_seconds is used up").install();
         let error = until("a server", || Ok(None::<()>)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Cloud);
-        assert_eq!(error.message, "waiting for a server: the call was cut short: wall_seconds is used up");
+        assert_eq!(error.message, "waiting for a server: the call is ending: wall_seconds is used up");
     }
 
     #[test]
-    fn an_error_of_the_question_ends_it() {
+    fn an_error_of_ask_ends_the_wait() {
         let _host = Fake::new().install();
         assert_eq!(until("x", || Err::<Option<()>, _>(Error::vm_not_found("v"))), Err(Error::vm_not_found("v")));
     }

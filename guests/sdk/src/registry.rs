@@ -1,12 +1,12 @@
-//! The BOSH registry, for what [`crate::agent`] does not cover. Secrets in
-//! settings are seals; only `disks` and `networks` can be changed.
+//! The BOSH registry, for cases that [`crate::agent`] does not cover. Secrets in
+//! settings are seals. A guest can change only `disks` and `networks`.
 
 use serde_json::Value;
 
 use crate::bindings::bosh::cpi::registry as wire;
 use crate::{Error, Json, host};
 
-/// Settings of an instance, `None` if the registry has none.
+/// Returns the settings of an ID, or `None` if the registry has none.
 pub fn get(id: &str) -> Result<Option<Value>, Error> {
     match host::current().registry_get(id) {
         Ok(text) => Json::named(format!("settings of {id}"), text).value().map(Some),
@@ -15,11 +15,13 @@ pub fn get(id: &str) -> Result<Option<Value>, Error> {
     }
 }
 
+/// Stores settings for an ID, a JSON object. Keys that it leaves out stay as they
+/// are.
 pub fn put(id: &str, settings: &Value) -> Result<(), Error> {
     host::current().registry_put(id, &settings.to_string()).map_err(|error| failed("writing", id, error))
 }
 
-/// Deletes settings; those that are gone already are no error.
+/// Deletes the settings of an ID. It succeeds if there are none.
 pub fn delete(id: &str) -> Result<(), Error> {
     match host::current().registry_delete(id) {
         Ok(()) | Err(wire::Error::NotFound) => Ok(()),
@@ -30,7 +32,7 @@ pub fn delete(id: &str) -> Result<(), Error> {
 fn failed(doing: &str, id: &str, error: wire::Error) -> Error {
     match error {
         wire::Error::Denied(message) | wire::Error::Invalid(message) => Error::cpi(message),
-        wire::Error::NotFound => Error::cloud("not found"),
+        wire::Error::NotFound => Error::cloud("the registry has no settings for this ID"),
         wire::Error::Unavailable(message) => Error::cloud(message),
         wire::Error::Cancelled(why) => crate::clock::Cancelled(why).into(),
     }

@@ -1,6 +1,6 @@
-//! What CPI methods take and answer. Types that cross the border as they are
-//! come from the bindings; those with JSON inside have a form of their own,
-//! whose documents know their names.
+//! The arguments and results of CPI methods. Types without JSON are those of the
+//! bindings. Types with JSON have their own form here, so that an error in a
+//! document names it.
 
 use std::fmt;
 
@@ -14,17 +14,21 @@ pub use crate::bindings::bosh::cpi::types::{DiskHint, Metadata};
 pub use crate::bindings::exports::bosh::cpi::describe::Description;
 pub use crate::bindings::exports::bosh::cpi::vms::VmSize;
 
-/// The name that a CPI gave to something it created.
+/// A cloud ID: the name that the CPI gave to an object when it created it.
 pub type Cid = String;
 
-/// A stand-in for a secret, worth something only in a slot of the operator's
-/// policy. Put it into a request as it is: a seal that was encoded or cut
-/// is refused.
+/// A placeholder for a secret. The host replaces it by the secret in a slot of
+/// the operator's policy. Put it into a request unchanged: the host denies a
+/// request with a seal that was encoded or cut.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Seal(pub String);
+pub struct Seal(
+    /// The text of the seal.
+    pub String,
+);
 
 impl Seal {
+    /// Returns the text of the seal.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -39,30 +43,41 @@ impl fmt::Debug for Seal {
 /// One network of a VM, as the Director describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
+    /// The name of the network in the deployment.
     pub name: String,
-    /// `manual`, `dynamic`, `vip`, or what a later Director may send.
+    /// The type of the network: `manual`, `dynamic`, `vip`, a type of a later
+    /// Director, or an empty string if the Director sent none.
     pub kind: String,
+    /// The IP address. A dynamic network has none until the cloud chose it.
     pub ip: Option<String>,
+    /// The netmask of the subnet.
     pub netmask: Option<String>,
+    /// The length of the prefix, as the string that the contract defines.
     pub prefix: Option<String>,
+    /// The IP address of the gateway.
     pub gateway: Option<String>,
+    /// The IP addresses of the DNS servers.
     pub dns: Vec<String>,
-    /// What this network is the default for: `dns`, `gateway`.
+    /// What this network is the default for: `dns`, `gateway`, both or neither.
     pub default: Vec<String>,
+    /// The `cloud_properties` of the subnet.
     pub cloud_properties: Json,
-    /// All other keys; hand it back, or with keys added by [`Json::with`].
+    /// All other keys. Return it unchanged, or with keys added by [`Json::with`].
     pub extra: Json,
 }
 
 impl Network {
+    /// Returns true if the cloud chooses the addresses of this network.
     pub fn is_dynamic(&self) -> bool {
         self.kind == "dynamic"
     }
 
+    /// Returns true if this is a `vip` network.
     pub fn is_vip(&self) -> bool {
         self.kind == "vip"
     }
 
+    /// Returns true if this network is the default for `what`: `dns` or `gateway`.
     pub fn is_default_for(&self, what: &str) -> bool {
         self.default.iter().any(|other| other == what)
     }
@@ -103,16 +118,21 @@ impl From<Network> for wire::Network {
     }
 }
 
-/// What `create_vm` asks for.
+/// The VM that `create_vm` has to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VmRequest {
+    /// The ID of the Agent that will run in the VM.
     pub agent_id: String,
+    /// The stemcell that the VM starts from.
     pub stemcell: Cid,
+    /// The `cloud_properties` of the VM type.
     pub cloud_properties: Json,
+    /// The networks of the VM, in the Director's order.
     pub networks: Vec<Network>,
-    /// Disks that will most likely be attached: a hint for placement.
+    /// Disks that the Director will probably attach: a hint for the placement.
     pub disks: Vec<Cid>,
-    /// At most `bosh.group`, `bosh.groups` and `bosh.tags`.
+    /// The part of the VM's `env` that holds no secrets: at most `bosh.group`,
+    /// `bosh.groups` and `bosh.tags`.
     pub env: Json,
 }
 
@@ -129,10 +149,13 @@ impl From<vms::VmRequest> for VmRequest {
     }
 }
 
-/// What `create_vm` answers: the networks as they are now.
+/// The VM that `create_vm` created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreatedVm {
+    /// The cloud ID of the VM.
     pub vm: Cid,
+    /// The networks of the request, with the addresses that the cloud chose for
+    /// dynamic networks.
     pub networks: Vec<Network>,
 }
 
@@ -142,13 +165,19 @@ impl From<CreatedVm> for vms::CreatedVm {
     }
 }
 
-/// What `create_network` asks for.
+/// The network that `create_network` has to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkSpec {
+    /// The type of the network. The Director sends `manual`.
     pub kind: String,
+    /// The `cloud_properties` of the network.
     pub cloud_properties: Json,
+    /// The range of addresses in CIDR notation. If it is absent, the cloud
+    /// chooses a range that has `netmask_bits` bits.
     pub range: Option<String>,
+    /// The IP address of the gateway.
     pub gateway: Option<String>,
+    /// The length of the prefix of a range that the cloud chooses.
     pub netmask_bits: Option<u32>,
 }
 
@@ -164,14 +193,18 @@ impl From<networks::NetworkSpec> for NetworkSpec {
     }
 }
 
-/// What `create_network` answers.
+/// The network that `create_network` created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreatedNetwork {
+    /// The cloud ID of the network.
     pub network: Cid,
+    /// The range of addresses in CIDR notation.
     pub range: String,
+    /// The IP address of the gateway.
     pub gateway: String,
-    /// Addresses that the Director must not hand out.
+    /// Addresses that the Director must not assign to VMs.
     pub reserved: Vec<String>,
+    /// The `cloud_properties` that the Director uses for this network.
     pub cloud_properties: Json,
 }
 
@@ -212,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_names_itself_in_errors() {
+    fn an_error_in_a_network_names_the_network() {
         #[derive(Debug, Deserialize)]
         struct Properties {
             #[expect(dead_code)]
@@ -235,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_does_not_show_in_debug_output_and_serialises_as_it_is() {
+    fn a_seal_is_hidden_in_debug_output_and_serialised_unchanged() {
         let seal = Seal("abc".into());
         assert_eq!(format!("{seal:?}"), "<seal>");
         assert_eq!(serde_json::to_string(&seal).unwrap(), r#""abc""#);

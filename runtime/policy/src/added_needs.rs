@@ -161,7 +161,7 @@ fn to(need: &Need) -> String {
 }
 
 impl AddedNeed {
-    /// Returns the value as a JSON object whose `kind` tells the variants apart, for
+    /// Returns the value as a JSON object whose `kind` names the variant, for
     /// programs that read the output of `inspect`.
     pub fn to_json(&self) -> Value {
         match self {

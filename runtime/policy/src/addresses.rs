@@ -25,8 +25,8 @@ pub enum Addresses {
 impl Addresses {
     fn contain(&self, ip: IpAddr) -> bool {
         match self {
-            Addresses::Public => !Check::AddressPublic.on() || is_public(ip),
-            Addresses::Cidrs(nets) => !Check::AddressCidr.on() || nets.iter().any(|net| net.contains(&ip)),
+            Addresses::Public => Check::AddressPublic.accepts(is_public(ip)),
+            Addresses::Cidrs(nets) => Check::AddressCidr.accepts(nets.iter().any(|net| net.contains(&ip))),
         }
     }
 }
@@ -64,12 +64,35 @@ pub enum AddressDenial {
     },
 }
 
+impl AddressDenial {
+    /// Returns the check that refuses the address.
+    pub fn check(&self) -> Check {
+        match self {
+            AddressDenial::Never { .. } => Check::AddressNever,
+            AddressDenial::LocalClosed(_) | AddressDenial::LocalNotListed(_) => Check::AddressOwn,
+            AddressDenial::NotPublic(_) => Check::AddressPublic,
+            AddressDenial::NotListed(_) => Check::AddressCidr,
+            AddressDenial::Embedded { .. } => Check::AddressEmbedded,
+        }
+    }
+}
+
 /// Decides whether a grant with these `addresses` may reach `ip`.
 ///
 /// `allow_local` is the setting of the config, and `own` lists this machine's addresses
 /// (loopback addresses need not be in it). Rejects addresses that no policy can grant,
 /// addresses of this machine that are not allowed in both places, addresses outside of
 /// `addresses`, and IPv6 addresses that lead to an IPv4 address the grant does not reach.
+///
+/// ```
+/// use wasm_cpi_policy::addresses::{Addresses, judge};
+///
+/// let private = Addresses::Cidrs(vec!["10.0.0.0/8".parse().unwrap()]);
+/// assert!(judge("10.0.0.5".parse().unwrap(), &private, false, &[]).is_ok());
+/// assert!(judge("10.0.0.5".parse().unwrap(), &Addresses::Public, false, &[]).is_err());
+/// // No policy can grant the metadata service.
+/// assert!(judge("169.254.169.254".parse().unwrap(), &Addresses::Public, true, &[]).is_err());
+/// ```
 pub fn judge(ip: IpAddr, addresses: &Addresses, allow_local: bool, own: &[IpAddr]) -> Result<(), AddressDenial> {
     let ip = folded(ip);
     if let Some(what) = never(ip) {
@@ -89,10 +112,10 @@ pub fn judge(ip: IpAddr, addresses: &Addresses, allow_local: bool, own: &[IpAddr
             Addresses::Cidrs(_) => AddressDenial::NotListed(ip),
         });
     }
-    for inner in embedded(ip).into_iter().filter(|_| Check::AddressEmbedded.on()) {
+    for inner in embedded(ip) {
         let v4 = IpAddr::V4(inner);
         let refused = never(v4).is_some() || is_local(v4, own);
-        if refused || !(is_public(v4) || addresses.contain(v4)) {
+        if Check::AddressEmbedded.refuses(refused || !(is_public(v4) || addresses.contain(v4))) {
             return Err(AddressDenial::Embedded { ip, inner });
         }
     }
@@ -101,12 +124,12 @@ pub fn judge(ip: IpAddr, addresses: &Addresses, allow_local: bool, own: &[IpAddr
 
 /// Returns a description such as "a metadata address" if no policy can grant this address.
 pub fn never(ip: IpAddr) -> Option<&'static str> {
-    NEVER.iter().find(|(net, _)| Check::AddressNever.on() && net.contains(&folded(ip))).map(|(_, what)| *what)
+    NEVER.iter().find(|(net, _)| Check::AddressNever.refuses(net.contains(&folded(ip)))).map(|(_, what)| *what)
 }
 
 /// Returns such a description if every address of the network is one that no policy can grant.
 pub fn never_net(net: &IpNet) -> Option<&'static str> {
-    NEVER.iter().find(|(forbidden, _)| Check::AddressNever.on() && forbidden.contains(net)).map(|(_, what)| *what)
+    NEVER.iter().find(|(forbidden, _)| Check::AddressNever.refuses(forbidden.contains(net))).map(|(_, what)| *what)
 }
 
 /// Returns true if the network holds nothing but loopback addresses.
@@ -118,12 +141,12 @@ pub fn is_loopback_net(net: &IpNet) -> bool {
 }
 
 fn is_local(ip: IpAddr, own: &[IpAddr]) -> bool {
-    Check::AddressOwn.on() && (ip.is_loopback() || own.iter().any(|one| one.to_canonical() == ip))
+    Check::AddressOwn.refuses(ip.is_loopback() || own.iter().any(|one| one.to_canonical() == ip))
 }
 
 /// Returns the IPv4 address that an IPv4-mapped IPv6 address stands for, and any other address as it is.
 fn folded(ip: IpAddr) -> IpAddr {
-    if Check::AddressMapped.on() { ip.to_canonical() } else { ip }
+    Check::AddressMapped.choose(ip.to_canonical(), ip)
 }
 
 const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> IpNet {
@@ -139,7 +162,7 @@ const METADATA: &str = "a metadata address";
 const MULTICAST: &str = "a multicast address";
 const NOWHERE: &str = "no address of a host";
 
-/// Networks that no policy can grant, with the words that describe them.
+/// Networks that no policy can grant, each with a description.
 const NEVER: &[(IpNet, &str)] = &[
     (v4(0, 0, 0, 0, 8), NOWHERE),
     (v4(255, 255, 255, 255, 32), "the broadcast address"),

@@ -72,7 +72,11 @@ impl AuthSpec {
             found.push(Some(AuthSpec::Login(name.to_owned())));
         }
         if value.as_object().is_some_and(|map| map.len() != 1) {
-            parent.problem("auth", "does not say exactly one way", "write one of basic, bearer, header, login");
+            parent.problem(
+                "auth",
+                "does not have exactly one kind of auth",
+                "write one of basic, bearer, header, login",
+            );
         }
         fields.close();
         found.pop()?
@@ -99,12 +103,13 @@ impl AuthSpec {
 fn template(fields: &mut Fields<'_>, key: &'static str, secret: bool) -> Option<Template> {
     let text = fields.required_text(key, "${property}")?;
     match Template::parse(text) {
-        Ok(template) if secret && !template.has_property() && Check::LiteralCredential.on() => {
+        Ok(template) => {
             let remedy = "put the value into the CPI's properties and write `${property}` here";
-            fields.problem(key, "is a credential written into the policy", remedy);
-            None
+            let fine = fields.ensure(Check::LiteralCredential, !secret || template.has_property(), key, || {
+                ("is a credential written into the policy", remedy)
+            });
+            fine.then_some(template)
         }
-        Ok(template) => Some(template),
         Err(what) => {
             fields.problem(key, what.to_string(), "write it like `${property}`");
             None
@@ -118,7 +123,7 @@ pub(super) fn header_name(fields: &mut Fields<'_>, key: &'static str) -> Option<
     match check_header_name(name) {
         Ok(name) => Some(name),
         Err(error) => {
-            fields.problem(key, error.to_string(), error.remedy());
+            fields.refused(error.check(), key, error.to_string(), error.remedy());
             None
         }
     }
@@ -128,7 +133,7 @@ pub(super) fn header_name(fields: &mut Fields<'_>, key: &'static str) -> Option<
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeaderNameError {
     /// The text has characters that names of headers do not have, or is empty.
-    #[error("is no name of a header")]
+    #[error("is not a valid header name")]
     Form,
     /// Only the host sets this header.
     #[error("is a header of the connection, which only the host sets")]
@@ -143,6 +148,14 @@ impl HeaderNameError {
             HeaderNameError::Connection => "name another header",
         }
     }
+
+    /// Returns the check that refuses the name, if it is a named one.
+    pub(super) fn check(self) -> Option<Check> {
+        match self {
+            HeaderNameError::Form => None,
+            HeaderNameError::Connection => Some(Check::ConnectionHeader),
+        }
+    }
 }
 
 /// Returns the name in lower case. Rejects what is not a header name, and headers that only the
@@ -154,7 +167,7 @@ pub(super) fn check_header_name(name: &str) -> Result<String, HeaderNameError> {
     let token = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
     if !token {
         Err(HeaderNameError::Form)
-    } else if Check::ConnectionHeader.on() && (is_connection_header(&normalized) || normalized == DISGUISE) {
+    } else if Check::ConnectionHeader.refuses(is_connection_header(&normalized) || normalized == DISGUISE) {
         Err(HeaderNameError::Connection)
     } else {
         Ok(name.to_ascii_lowercase())

@@ -88,7 +88,7 @@ impl Policy {
         match &declared.origin {
             // It asks for nothing in particular, so nothing in particular is missing.
             NeedOrigin::Any => return compared,
-            NeedOrigin::Unset => compared.missing.push(format!("`{to}` is no origin yet: the property is not set")),
+            NeedOrigin::Unset => compared.missing.push(format!("`{to}` is not an origin yet: the property is not set")),
             NeedOrigin::Known(_) => {}
         }
         let (methods, paths) = self.missing_pairs(declared, &grants, &mut compared.missing);

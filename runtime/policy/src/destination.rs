@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use url::Url;
 
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
@@ -76,9 +76,38 @@ pub enum Invalid {
     /// characters. Callers report this as a denial, since such a scheme cannot be granted.
     #[error("the URL's scheme is `{0}`; only http and https can be granted")]
     Scheme(String),
-    /// The URL is malformed or ambiguous; the text completes the sentence "the URL …".
-    #[error("the URL {0}")]
-    Form(&'static str),
+    /// The URL is malformed or ambiguous.
+    #[error("the URL {what}")]
+    Form {
+        /// The text that completes the sentence "the URL …".
+        what: &'static str,
+        /// The check that refuses the URL, if it is a named one.
+        check: Option<Check>,
+    },
+}
+
+impl Invalid {
+    const fn form(what: &'static str) -> Invalid {
+        Invalid::Form { what, check: None }
+    }
+
+    /// Returns the check that refuses the URL, if it is a named one.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            Invalid::TooLong { .. } => None,
+            Invalid::Scheme(_) => Some(Check::UrlScheme),
+            Invalid::Form { check, .. } => *check,
+        }
+    }
+}
+
+impl RefusedBy for Invalid {
+    fn refused_by(self, check: Check) -> Invalid {
+        match self {
+            Invalid::Form { what, check: known } => Invalid::Form { what, check: known.or(Some(check)) },
+            other => other,
+        }
+    }
 }
 
 /// A URL in canonical form: what the policy judges is exactly what is sent.
@@ -98,16 +127,25 @@ impl Destination {
     ///
     /// Rejects every URL that parsers are known to read differently, such as one with a user
     /// name, a backslash, an encoded slash or a doubly encoded separator.
+    ///
+    /// ```
+    /// use wasm_cpi_policy::destination::Destination;
+    ///
+    /// let destination = Destination::parse("https://API.iaas.test/v1/a/../b?x=1", 2048).unwrap();
+    /// assert_eq!(destination.origin(), "https://api.iaas.test");
+    /// assert_eq!((destination.path(), destination.query()), ("/v1/b", Some("x=1")));
+    /// assert!(Destination::parse("https://user@api.iaas.test/", 2048).is_err());
+    /// ```
     pub fn parse(text: &str, max_bytes: u64) -> Result<Destination, Invalid> {
         if text.len() as u64 > max_bytes {
             return Err(Invalid::TooLong { length: text.len(), limit: max_bytes });
         }
         // The WHATWG parser strips tabs and line ends and reads `\` as `/`.
-        if Check::UrlCharacters.on() && text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
-            return Err(Invalid::Form("holds a space, control character or backslash; percent-encode it"));
-        }
+        let plain = !text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\');
+        Check::UrlCharacters
+            .ensure(plain, || Invalid::form("holds a space, control character or backslash; percent-encode it"))?;
         let scheme = check_shape(text)?;
-        let mut url = Url::parse(text).map_err(|_| Invalid::Form("has no valid host name or address"))?;
+        let mut url = Url::parse(text).map_err(|_| Invalid::form("has no valid host name or address"))?;
         let host = match url.host() {
             Some(url::Host::Domain(name)) => {
                 check_name(name)?;
@@ -115,22 +153,20 @@ impl Destination {
             }
             Some(url::Host::Ipv4(ip)) => Host::Ip(ip.into()),
             Some(url::Host::Ipv6(ip)) => Host::Ip(IpAddr::V6(ip).to_canonical()),
-            None => return Err(Invalid::Form("has no host")),
+            None => return Err(Invalid::form("has no host")),
         };
         let path = canonical_path(url.path())?;
-        // `%C0%AE` is no text, and a dot to decoders that do not know it.
-        if Check::PathText.on() && !is_text(&path) {
-            return Err(Invalid::Form("has escapes in its path that are no UTF-8"));
-        }
+        // `%C0%AE` is not UTF-8, and lenient decoders read it as a dot.
+        Check::PathText.ensure(is_text(&path), || Invalid::form("has escapes in its path that are not UTF-8"))?;
         url.set_path(&path);
         url.set_fragment(None);
         if let Host::Ip(ip) = host
             && url.set_ip_host(ip).is_err()
         {
-            return Err(Invalid::Form("has no valid address"));
+            return Err(Invalid::form("has no valid address"));
         }
         if url.path() != path {
-            return Err(Invalid::Form("has a path without one canonical form"));
+            return Err(Invalid::form("has a path without one canonical form"));
         }
         let port = url.port().unwrap_or(scheme.default_port());
         Ok(Destination { scheme, host, port, url })
@@ -196,8 +232,8 @@ impl fmt::Debug for Destination {
 
 /// Returns the scheme. Rejects every URL that the WHATWG parser would silently repair.
 fn check_shape(text: &str) -> Result<Scheme, Invalid> {
-    const NO_AUTHORITY: Invalid = Invalid::Form("is not of the form `https://host[:port]/path`");
-    const BAD_PORT: Invalid = Invalid::Form("has a port that is not a number from 1 to 65535");
+    const NO_AUTHORITY: Invalid =
+        Invalid::Form { what: "is not of the form `https://host[:port]/path`", check: Some(Check::UrlSlashes) };
 
     let (scheme, rest) = text.split_once(':').ok_or(NO_AUTHORITY)?;
     let well_formed = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -205,20 +241,23 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
     if !well_formed {
         return Err(NO_AUTHORITY);
     }
-    let scheme = match scheme.to_ascii_lowercase().as_str() {
-        "http" => Scheme::Http,
-        "https" => Scheme::Https,
-        other if Check::UrlScheme.on() => return Err(Invalid::Scheme(other.chars().take(32).collect())),
-        _ => Scheme::Https,
+    let scheme = scheme.to_ascii_lowercase();
+    let known = match scheme.as_str() {
+        "http" => Some(Scheme::Http),
+        "https" => Some(Scheme::Https),
+        _ => None,
     };
-    let rest = rest.strip_prefix("//").or((!Check::UrlSlashes.on()).then_some(rest)).ok_or(NO_AUTHORITY)?;
+    Check::UrlScheme.ensure(known.is_some(), || Invalid::Scheme(scheme.chars().take(32).collect()))?;
+    let after_slashes = rest.strip_prefix("//");
+    Check::UrlSlashes.ensure(after_slashes.is_some(), || NO_AUTHORITY)?;
+    let rest = after_slashes.unwrap_or(rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if Check::UrlUserinfo.on() && authority.contains('@') {
-        return Err(Invalid::Form("holds a user name or password; the policy's `auth` sends credentials"));
-    }
-    if Check::UrlPercentHost.on() && authority.contains('%') {
-        return Err(Invalid::Form("has a percent-encoded host or a zone id; write the plain host"));
-    }
+    Check::UrlUserinfo.ensure(!authority.contains('@'), || {
+        Invalid::form("holds a user name or password; the policy's `auth` sends credentials")
+    })?;
+    Check::UrlPercentHost.ensure(!authority.contains('%'), || {
+        Invalid::form("has a percent-encoded host or a zone id; write the plain host")
+    })?;
     let (host, port) = match authority.strip_prefix('[') {
         Some(v6) => {
             let (host, after) = v6.split_once(']').ok_or(NO_AUTHORITY)?;
@@ -233,32 +272,29 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
             None => (authority, None),
         },
     };
-    if Check::UrlSlashes.on() && host.is_empty() {
-        return Err(NO_AUTHORITY);
-    }
+    Check::UrlSlashes.ensure(!host.is_empty(), || NO_AUTHORITY)?;
     if let Some(port) = port {
         let digits = !port.starts_with('0') && port.chars().all(|c| c.is_ascii_digit());
-        if Check::UrlPort.on() && (!digits || port.parse::<u16>().is_err()) {
-            return Err(BAD_PORT);
-        }
+        Check::UrlPort.ensure(digits && port.parse::<u16>().is_ok(), || {
+            Invalid::form("has a port that is not a number from 1 to 65535")
+        })?;
     }
-    Ok(scheme)
+    Ok(known.unwrap_or(Scheme::Https))
 }
 
 /// Rejects names whose length or characters DNS does not allow. Names with empty labels pass:
 /// no grant matches them, and the denial is the better message for the guest.
 fn check_name(name: &str) -> Result<(), Invalid> {
-    if Check::UrlNameLength.on() && name.strip_suffix('.').unwrap_or(name).len() > 253 {
-        return Err(Invalid::Form("has a host name of more than 253 characters"));
-    }
+    Check::UrlNameLength.ensure(name.strip_suffix('.').unwrap_or(name).len() <= 253, || {
+        Invalid::form("has a host name of more than 253 characters")
+    })?;
     for label in name.split('.') {
-        if Check::UrlNameLength.on() && label.len() > 63 {
-            return Err(Invalid::Form("has a host name with a label of more than 63 characters"));
-        }
+        Check::UrlNameLength
+            .ensure(label.len() <= 63, || Invalid::form("has a host name with a label of more than 63 characters"))?;
         let plain = label.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
-        if Check::UrlNameCharacters.on() && (!plain || label.starts_with('-') || label.ends_with('-')) {
-            return Err(Invalid::Form("has a host name with characters that DNS names do not have"));
-        }
+        Check::UrlNameCharacters.ensure(plain && !label.starts_with('-') && !label.ends_with('-'), || {
+            Invalid::form("has a host name with characters that DNS names do not have")
+        })?;
     }
     Ok(())
 }
@@ -266,8 +302,6 @@ fn check_name(name: &str) -> Result<(), Invalid> {
 /// Returns the canonical form of a path whose dot segments are resolved. Rejects encoded
 /// separators, escapes of escapes and `..;`, because servers disagree about their meaning.
 fn canonical_path(path: &str) -> Result<String, Invalid> {
-    const BROKEN: Invalid = Invalid::Form("has a broken percent-escape in its path");
-
     let bytes = path.as_bytes();
     let mut canonical = String::with_capacity(path.len());
     let mut at = 0;
@@ -277,46 +311,43 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
             at += 1;
             continue;
         }
-        let Some(decoded) = escape(bytes, at + 1) else {
-            if Check::PathBrokenEscape.on() {
-                return Err(BROKEN);
-            }
+        let decoded = escape(bytes, at + 1);
+        Check::PathBrokenEscape
+            .ensure(decoded.is_some(), || Invalid::form("has a broken percent-escape in its path"))?;
+        let Some(decoded) = decoded else {
             canonical.push('%');
             at += 1;
             continue;
         };
         at += 3;
-        match decoded {
-            b'/' | b'\\' if Check::PathEncodedSlash.on() => {
-                return Err(Invalid::Form("has an encoded slash or backslash in its path"));
-            }
-            0..=0x1f | 0x7f if Check::PathEncodedControl.on() => {
-                return Err(Invalid::Form("has an encoded control character in its path"));
-            }
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' if Check::PathUnreserved.on() => {
-                canonical.push(char::from(decoded));
-            }
-            other => {
-                canonical.push('%');
-                canonical.push(char::from(HEX[usize::from(other >> 4)]));
-                canonical.push(char::from(HEX[usize::from(other & 15)]));
-            }
+        Check::PathEncodedSlash.ensure(!matches!(decoded, b'/' | b'\\'), || {
+            Invalid::form("has an encoded slash or backslash in its path")
+        })?;
+        Check::PathEncodedControl
+            .ensure(!decoded.is_ascii_control(), || Invalid::form("has an encoded control character in its path"))?;
+        let unreserved = decoded.is_ascii_alphanumeric() || b"-._~".contains(&decoded);
+        if Check::PathUnreserved.choose(unreserved, false) {
+            canonical.push(char::from(decoded));
+        } else {
+            canonical.push('%');
+            canonical.push(char::from(HEX[usize::from(decoded >> 4)]));
+            canonical.push(char::from(HEX[usize::from(decoded & 15)]));
         }
     }
     // Looked for in the result: letters that were escaped may be part of it.
     let doubly = |(at, _)| matches!(escape(canonical.as_bytes(), at + 3), Some(b'.' | b'/' | b'\\' | b'%' | b';'));
-    if Check::PathDoubleEncoding.on() && canonical.match_indices("%25").any(doubly) {
-        return Err(Invalid::Form("has a doubly encoded separator in its path"));
-    }
+    Check::PathDoubleEncoding.ensure(!canonical.match_indices("%25").any(doubly), || {
+        Invalid::form("has a doubly encoded separator in its path")
+    })?;
     let dots = |segment: &str| {
         let name = segment.split(';').next().unwrap_or_default();
         // Without its parameters it is a dot segment, or none, to servers that take them off.
         let bare = name.split("%3B").next().unwrap_or_default();
         matches!(bare, "." | "..") || (bare.is_empty() && !segment.is_empty())
     };
-    if Check::PathDotParameters.on() && canonical.split('/').any(dots) {
-        return Err(Invalid::Form("has a segment of dots, or of nothing, with parameters in its path"));
-    }
+    Check::PathDotParameters.ensure(!canonical.split('/').any(dots), || {
+        Invalid::form("has a segment of dots, or of nothing, with parameters in its path")
+    })?;
     Ok(canonical)
 }
 

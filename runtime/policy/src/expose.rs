@@ -39,7 +39,7 @@ impl Expose {
                     } else {
                         fields.problems().add(
                             at,
-                            "is no name of a property",
+                            "is not a valid name of a property",
                             "write it like `region` or `network.zone`",
                         );
                     }
@@ -67,7 +67,7 @@ impl Expose {
     pub(super) fn shows(&self, path: &str, value: &Value, needs: Option<&Needs>) -> bool {
         let below = |listed: &String| path.strip_prefix(listed.as_str()).is_some_and(|rest| rest.starts_with('.'));
         let named = |list: &[String]| list.iter().any(|listed| listed == path);
-        let credential = Check::ExposedCredential.on() && looks_like_a_credential(path, value);
+        let credential = Check::ExposedCredential.refuses(looks_like_a_credential(path, value));
         match (self, needs) {
             (Expose::Listed(list), _) => named(list) || (!credential && list.iter().any(below)),
             (Expose::Declared, Some(needs)) => !credential && (named(&needs.expose) || needs.expose.iter().any(below)),

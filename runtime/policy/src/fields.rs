@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use crate::invisible::is_invisible;
 use wasm_cpi_checks::Check;
 
@@ -43,6 +43,26 @@ impl<'a> Fields<'a> {
     /// Reports a problem with one key of this object.
     pub(super) fn problem(&self, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
         self.problems.add(self.at(key), what, remedy);
+    }
+
+    /// Reports a problem with one key of this object, and the check that refuses it.
+    pub(super) fn refused(&self, check: Option<Check>, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
+        self.problems.push(Problem { check, ..Problem::new(self.at(key), what, remedy) });
+    }
+
+    /// Reports a problem with one key unless the condition holds, or the check is turned off.
+    /// `problem` returns what is wrong and the remedy. Returns true if there is no problem.
+    pub(super) fn ensure<W: Into<String>, R: Into<String>>(
+        &self,
+        check: Check,
+        holds: bool,
+        key: &str,
+        problem: impl FnOnce() -> (W, R),
+    ) -> bool {
+        self.problems.ensure(check, holds, || {
+            let (what, remedy) = problem();
+            Problem::new(self.at(key), what, remedy)
+        })
     }
 
     /// Returns the value of a key, which is a known key from now on.
@@ -112,15 +132,14 @@ impl<'a> Fields<'a> {
 
     /// Returns the strings of a list; a missing key or an empty list is a problem.
     pub(super) fn required_texts(&mut self, key: &'static str, example: &str) -> Vec<(String, &'a str)> {
-        let missing = match self.map.get(key) {
-            None => Some("is missing"),
-            Some(Value::Array(list)) if list.is_empty() && Check::EmptyList.on() => {
-                Some("is empty, so that nothing could match")
+        let remedy = || format!("list at least one, like \"{key}\": [\"{example}\"]");
+        match self.map.get(key) {
+            None => self.problem(key, "is missing", remedy()),
+            Some(Value::Array(list)) => {
+                let problem = || ("is empty, so that nothing could match", remedy());
+                self.ensure(Check::EmptyList, !list.is_empty(), key, problem);
             }
-            Some(_) => None,
-        };
-        if let Some(what) = missing {
-            self.problem(key, what, format!("list at least one, like \"{key}\": [\"{example}\"]"));
+            Some(_) => {}
         }
         self.texts(key)
     }
@@ -140,14 +159,18 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Accepts the key `$schema`, with which editors find the JSON Schema of the file. Its value
+    /// has no effect; anything but a string is a problem.
+    pub(super) fn accept_schema(&mut self) {
+        self.text("$schema");
+    }
+
     /// Reports every key that the reader has not asked for.
     pub(super) fn close(self) {
-        for key in self.map.keys().filter(|key| Check::UnknownKey.on() && !self.known.contains(&key.as_str())) {
-            self.problem(
-                &printable(key),
-                "is an unknown key",
-                format!("remove it; known here: {}", self.known.join(", ")),
-            );
+        for key in self.map.keys() {
+            self.ensure(Check::UnknownKey, self.known.contains(&key.as_str()), &printable(key), || {
+                ("is an unknown key", format!("remove it; known here: {}", self.known.join(", ")))
+            });
         }
     }
 }

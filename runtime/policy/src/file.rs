@@ -36,6 +36,14 @@ pub(super) const MAX_DEPTH: usize = 64;
 impl PolicyFile {
     /// Parses the text of a policy. Returns all problems at once, each with the path of its
     /// key. Rejects a policy that names presets, since their files are not available here.
+    ///
+    /// ```
+    /// use wasm_cpi_policy::PolicyFile;
+    ///
+    /// assert!(PolicyFile::parse(r#"{"version": 1}"#).is_ok());
+    /// let problems = PolicyFile::parse(r#"{"version": 1, "htpp": []}"#).unwrap_err();
+    /// assert_eq!(problems[0].key, "htpp");
+    /// ```
     pub fn parse(text: &str) -> Result<PolicyFile, Vec<Problem>> {
         PolicyFile::parse_with(text, &|_, _| Err("is not read here".to_owned()))
     }
@@ -52,7 +60,8 @@ impl PolicyFile {
         let value = match strict_json::parse(text, MAX_DEPTH) {
             Ok(value) => value,
             Err(error) => {
-                problems.add("", format!("the policy is no valid JSON: {error}"), "correct it");
+                let problem = Problem::new("", format!("the policy is not valid JSON: {error}"), "correct it");
+                problems.push(Problem { check: error.check(), ..problem });
                 return None;
             }
         };
@@ -64,6 +73,7 @@ impl PolicyFile {
         let mut registry = RegistryRights::read(&mut fields);
         let mut logins = fields.members("logins");
         let mut http = fields.list("http");
+        fields.accept_schema();
         fields.close();
         for Preset { at, value } in &presets {
             let mut fields = Fields::open(value, at.clone(), problems)?;
@@ -77,6 +87,7 @@ impl PolicyFile {
                 logins.push((at, name, login));
             }
             http.extend(fields.list("http"));
+            fields.accept_schema();
             fields.close();
         }
         check_names(&logins, &http, problems);
@@ -93,19 +104,14 @@ impl PolicyFile {
 
 /// Returns `None` if the version is one that this runtime does not know.
 fn check_version(fields: &mut Fields<'_>) -> Option<()> {
-    match fields.value("version") {
-        Some(version) if *version == 1 || !Check::UnknownVersion.on() => {}
-        Some(_) => {
-            fields.problem(
-                "version",
-                "is unknown to this runtime",
-                "write \"version\": 1, or install the runtime that knows it",
-            );
-            return None;
-        }
-        None => fields.problem("version", "is missing", "add \"version\": 1"),
-    }
-    Some(())
+    let Some(version) = fields.value("version") else {
+        fields.problem("version", "is missing", "add \"version\": 1");
+        return Some(());
+    };
+    let known = fields.ensure(Check::UnknownVersion, *version == 1, "version", || {
+        ("is unknown to this runtime", "write \"version\": 1, or install the runtime that knows it")
+    });
+    known.then_some(())
 }
 
 /// Checks that the ids of grants are unique and that logins are defined and used. Looks at the
@@ -114,25 +120,22 @@ fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a
     let mut ids: HashSet<&str> = HashSet::new();
     for (at, grant) in http {
         let Some(id) = grant.get("id").and_then(Value::as_str) else { continue };
-        if !ids.insert(id) && Check::DuplicateName.on() {
-            problems.add(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id");
-        }
+        problems.ensure(Check::DuplicateName, ids.insert(id), || {
+            Problem::new(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id")
+        });
     }
     let used = |(at, grant): &'a (String, &'a Value)| Some((at, grant.get("auth")?.get("login")?.as_str()?));
     let used: Vec<(&String, &str)> = http.iter().filter_map(used).collect();
     for (at, name) in &used {
-        if Check::UnusedLogin.on() && !logins.iter().any(|(_, login, _)| login == name) {
-            problems.add(
-                format!("{at}.auth.login"),
-                format!("names the login `{name}`, which is not there"),
-                "describe it under `logins`",
-            );
-        }
+        problems.ensure(Check::UnusedLogin, logins.iter().any(|(_, login, _)| login == name), || {
+            let what = format!("names the login `{name}`, which is not there");
+            Problem::new(format!("{at}.auth.login"), what, "describe it under `logins`")
+        });
     }
     for (at, name, _) in logins {
-        if Check::UnusedLogin.on() && !used.iter().any(|(_, login)| login == name) {
-            problems.add(at, "is used by no grant", "name it in a grant's `auth`, or remove it");
-        }
+        problems.ensure(Check::UnusedLogin, used.iter().any(|(_, login)| login == name), || {
+            Problem::new(at, "is used by no grant", "name it in a grant's `auth`, or remove it")
+        });
     }
 }
 
@@ -140,14 +143,11 @@ fn check_captures(http: &[GrantSpec], problems: &Problems) {
     let mut names: HashSet<&str> = HashSet::new();
     for grant in http {
         for (index, capture) in grant.captures.iter().enumerate() {
-            if !names.insert(&capture.name) && Check::DuplicateName.on() {
+            problems.ensure(Check::DuplicateName, names.insert(&capture.name), || {
                 let at = format!("{}.captures[{index}].as", grant.at());
-                problems.add(
-                    at,
-                    format!("is `{}`, as an earlier capture's", capture.name),
-                    "give each capture its own name",
-                );
-            }
+                let what = format!("is `{}`, as an earlier capture's", capture.name);
+                Problem::new(at, what, "give each capture its own name")
+            });
         }
     }
 }

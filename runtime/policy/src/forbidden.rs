@@ -1,5 +1,5 @@
-//! Endpoints that no grant can open: the registry, the message bus, the blobstore, the Director
-//! and the proxy. Only the host talks to them, with secrets that a guest must not obtain.
+//! Endpoints that no grant can open: the registry, the message bus, the blobstore and the proxy.
+//! Only the runtime and the Agents talk to them, with secrets that a guest must not obtain.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::destination::Host;
 /// A server that no grant can open to a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// What the server is, in the words of messages, such as `the registry`.
+    /// What the server is, as messages name it, such as `the registry`.
     pub what: String,
     /// The host in canonical form, so that it can be compared with a destination.
     pub host: Host,
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_one_host_whatever_it_is_called() {
+    fn all_names_of_this_machine_are_one_host() {
         let endpoint = |url| Endpoint::from_url("x", url).unwrap();
         let host = |text: &str| text.parse().map_or_else(|_| Host::Name(text.into()), Host::Ip);
         for (own, other, same) in [

@@ -13,7 +13,7 @@ use super::fields::{Fields, IDENT, is_ident};
 use super::login::Login;
 use super::origin::Origin;
 use super::path::PathPattern;
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::properties::Properties;
 use super::request_head::normalize_header_name;
 use super::slots::{AGENT, Capture, Operations, Slot, method, path};
@@ -40,7 +40,7 @@ pub struct Grant {
     pub paths: Vec<PathPattern>,
     /// The allowed operations, for an API that has one path for all of them.
     pub operations: Option<Operations>,
-    /// The IP addresses that the host may resolve to.
+    /// The IP addresses that the name in `origin` may resolve to.
     pub addresses: Addresses,
     /// The credentials that the host adds to each request.
     pub auth: Option<Auth>,
@@ -71,7 +71,7 @@ impl GrantSpec {
         let mut fields = Fields::open(value, at.clone(), problems)?;
         let id = fields.required_text("id", "compute");
         if id.is_some_and(|id| !is_ident(id)) {
-            fields.problem("id", "is no name for a grant", IDENT);
+            fields.problem("id", "is not a valid name for a grant", IDENT);
         }
         let target = TargetSpec::read(&mut fields);
         let methods = fields.required_texts("methods", "GET");
@@ -94,15 +94,17 @@ impl GrantSpec {
         self.target.check(self.secrets(), &self.at, problems);
         let spots = self.slots.iter().enumerate().map(|(i, slot)| (format!("slots[{i}]"), &slot.method, &slot.path));
         let captured = self.captures.iter().enumerate().map(|(i, c)| (format!("captures[{i}]"), &c.method, &c.path));
-        for (key, method, path) in spots.chain(captured).filter(|_| Check::SpotInGrant.on()) {
-            if !self.methods.is_empty() && !self.methods.contains(method) {
+        for (key, method, path) in spots.chain(captured) {
+            let granted = self.methods.is_empty() || self.methods.contains(method);
+            problems.ensure(Check::SpotInGrant, granted, || {
                 let what = format!("is {method}, which the grant's `methods` do not list");
-                problems.add(format!("{}.{key}.method", self.at), what, "add the method to the grant, or remove this");
-            }
-            if !self.paths.is_empty() && !self.paths.iter().any(|granted| granted.covers(path)) {
+                Problem::new(format!("{}.{key}.method", self.at), what, "add the method to the grant, or remove this")
+            });
+            let granted = self.paths.is_empty() || self.paths.iter().any(|granted| granted.covers(path));
+            problems.ensure(Check::SpotInGrant, granted, || {
                 let what = format!("is `{path}`, which is not within the grant's `paths`");
-                problems.add(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`");
-            }
+                Problem::new(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`")
+            });
         }
         let header = match &self.auth {
             Some(AuthSpec::Basic { .. } | AuthSpec::Bearer(_)) => "authorization",
@@ -116,12 +118,11 @@ impl GrantSpec {
     /// Reports slots in the header that the host itself sets.
     fn check_slots(&self, header: &str, problems: &Problems) {
         for (index, slot) in self.slots.iter().enumerate() {
-            if matches!(&slot.place, Place::Header(name) if normalize_header_name(name) == normalize_header_name(header))
-                && Check::SlotBesideAuth.on()
-            {
+            let is_set = matches!(&slot.place, Place::Header(name) if normalize_header_name(name) == normalize_header_name(header));
+            problems.ensure(Check::SlotBesideAuth, !is_set, || {
                 let at = format!("{}.slots[{index}].place", self.at);
-                problems.add(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`");
-            }
+                Problem::new(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`")
+            });
         }
     }
 
@@ -167,13 +168,14 @@ impl GrantSpec {
             && let Some(login) = logins.get(name)
         {
             self.check_slots(&login.send.header, problems);
-            if login.token_layer == Layer::Job && target.layer == Layer::Context && Check::LayerToken.on() {
+            let may_go = login.token_layer != Layer::Job || target.layer != Layer::Context;
+            problems.ensure(Check::LayerToken, may_go, || {
                 let what = format!(
-                    "would send the token of the login `{name}`, got with the job's credentials, to an origin that the context (a cpi-config) chose"
+                    "would send the token of the login `{name}`, obtained with the job's credentials, to an origin that the context (a cpi-config) chose"
                 );
                 let remedy = "set the login's properties in the cpi-config too, or the origin in the job's properties";
-                problems.add(format!("{}.auth.login", self.at), what, remedy);
-            }
+                Problem::new(format!("{}.auth.login", self.at), what, remedy)
+            });
         }
         for (index, slot) in self.slots.iter().enumerate() {
             let at = format!("{}.slots[{index}].takes", self.at);

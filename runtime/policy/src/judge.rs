@@ -16,7 +16,7 @@ use super::request_head::METHODS;
 use super::slots::Operations;
 use crate::destination::Destination;
 use crate::place::{Message, Place, PlaceError};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 /// The decision of [`Policy::judge`] on one request.
 #[derive(Debug)]
@@ -33,12 +33,17 @@ pub enum Verdict {
 pub struct Denial {
     /// The kind of refusal, for programs: the guest, the audit log and tests.
     pub reason: DenialReason,
+    /// The check that refused, for operators. A guest does not see it.
+    pub check: Check,
     /// One sentence for people that says what is refused and what to do. For a request that
     /// the module declares it ends with a grant that can be pasted into the policy.
     pub message: String,
 }
 
-/// The kind of a refusal, in the order in which the checks are made.
+/// The kind of a refusal.
+///
+/// The variants from `Scheme` to `Operation` are in the order of their stages, because
+/// [`Policy::judge`] reports the furthest one.
 ///
 /// [`Policy::judge`] returns the reasons up to `Operation`. The code that sends requests
 /// decides on the others, with rules and data of this crate.
@@ -94,22 +99,23 @@ impl Policy {
     /// the headers and body in which the operation of an API with a single path is looked up.
     /// The caller still has to apply the address rule once the host is resolved.
     pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict {
-        let deny = |reason, why: String| {
-            // Any other text is the guest's, and would stand where it could pass for ours.
+        let deny = |check, reason, why: String| {
+            // Any other text comes from the guest, and could be mistaken for a part of this message.
             let shown = if METHODS.contains(&method) { method } else { "this method at" };
             let what = format!("the policy refuses {shown} {destination}: {why}");
-            Verdict::Denied(Denial { reason, message: what })
+            Verdict::Denied(Denial { reason, check, message: what })
         };
-        let is_here = |one: &&Endpoint| Check::EndpointByName.on() && one.is(destination.host(), destination.port());
+        let is_here = |one: &&Endpoint| Check::EndpointByName.refuses(one.is(destination.host(), destination.port()));
         if let Some(endpoint) = self.forbidden.iter().find(is_here) {
-            return deny(DenialReason::Host, format!("this is {}, which no grant can open to a guest", endpoint.what));
+            let why = format!("this is {}, which no grant can open to a guest", endpoint.what);
+            return deny(Check::EndpointByName, DenialReason::Host, why);
         }
         let needs = match &self.declared {
-            None if self.trust_undeclared || !Check::NeedsAbsent.on() => None,
-            None => {
+            None if Check::NeedsAbsent.refuses(!self.trust_undeclared) => {
                 let why = "the module declares no needs; use a module that does, or set \"trust_undeclared\": true";
-                return deny(DenialReason::Undeclared, why.into());
+                return deny(Check::NeedsAbsent, DenialReason::Undeclared, why.into());
             }
+            None => None,
             Some(needs) => {
                 let each = needs.iter().map(|one| (one, one.declares(destination, method)));
                 Some(each.flat_map(|(one, paths)| paths.map(move |path| (one, path))).collect::<Vec<_>>())
@@ -122,15 +128,18 @@ impl Policy {
         // Of equals the first: `max_by_key` would take the last.
         let best = allowing.rev().max_by_key(|grant| grant.specificity(destination));
         if let Some(grant) = best {
-            if undeclared && Check::NeedsHttp.on() {
+            if Check::NeedsHttp.refuses(undeclared) {
                 let why = format!("grant `{}` allows it, but the module's needs do not declare it", grant.id);
-                return deny(DenialReason::Undeclared, format!("{why}; the module's author has to"));
+                let remedy = "the module's author has to declare it";
+                return deny(Check::NeedsHttp, DenialReason::Undeclared, format!("{why}; {remedy}"));
             }
             return Verdict::Allowed(Arc::clone(grant));
         }
         let failed = || judged.iter().filter_map(|(grant, verdict)| Some((grant.as_ref(), verdict.as_ref().err()?)));
         let reason = failed().map(|(_, failed)| failed.stage).max().unwrap_or(DenialReason::Undeclared);
         let nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
+        // Without any grant, none names the host.
+        let check = nearest.first().and_then(|(_, failed)| failed.check).unwrap_or(Check::GrantHost);
         let mut declaring = needs.iter().flatten().filter(|_| reason != DenialReason::Operation);
         let hint = declaring.find_map(|(one, path)| grant_to_paste(one, path, destination, method, &self.http));
         let remedy = match hint {
@@ -138,13 +147,15 @@ impl Policy {
             None if undeclared => "the module's needs do not declare it either".to_owned(),
             None => "a grant in the policy's \"http\" would have to name it".to_owned(),
         };
-        deny(reason, format!("{}; {remedy}", explain(reason, &nearest, destination)))
+        deny(check, reason, format!("{}; {remedy}", explain(reason, &nearest, destination)))
     }
 }
 
 /// The first stage at which a grant does not match a request.
 struct Failed {
     stage: DenialReason,
+    /// The check that refused at this stage.
+    check: Option<Check>,
     /// What is wrong with the operation, if the grant got as far as that.
     operation: Option<OperationMismatch>,
 }
@@ -168,25 +179,38 @@ enum OperationMismatch {
     Unreadable(#[source] PlaceError),
 }
 
+impl RefusedBy for Failed {
+    fn refused_by(self, check: Check) -> Failed {
+        Failed { check: self.check.or(Some(check)), ..self }
+    }
+}
+
+impl OperationMismatch {
+    /// Returns the check that refuses the operation, if it is another one than that of the stage.
+    fn check(&self) -> Option<Check> {
+        match self {
+            OperationMismatch::InQuery { .. } => Some(Check::OperationInQuery),
+            OperationMismatch::NotListed(_) | OperationMismatch::Absent(_) => None,
+            OperationMismatch::Unreadable(error) => error.check(),
+        }
+    }
+}
+
 impl Grant {
     fn allows(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Result<(), Failed> {
-        let fail = |stage| Err(Failed { stage, operation: None });
-        if Check::GrantScheme.on() && self.origin.scheme != destination.scheme() {
-            fail(DenialReason::Scheme)
-        } else if Check::GrantHost.on() && !self.origin.host.matches(destination.host()) {
-            fail(DenialReason::Host)
-        } else if Check::GrantPort.on() && self.origin.port != destination.port() {
-            fail(DenialReason::Port)
-        } else if Check::GrantMethod.on() && !self.methods.iter().any(|granted| granted == method) {
-            fail(DenialReason::Method)
-        } else if Check::GrantPath.on() && !self.paths.iter().any(|granted| granted.matches(destination.path())) {
-            fail(DenialReason::Path)
-        } else if let Some(operations) = self.operations.as_ref().filter(|_| Check::GrantOperation.on()) {
-            let failed = |mismatch| Failed { stage: DenialReason::Operation, operation: Some(mismatch) };
-            operations.allows(destination, message).map_err(failed)
-        } else {
-            Ok(())
-        }
+        let at = |stage| move || Failed { stage, check: None, operation: None };
+        Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
+        Check::GrantHost.ensure(self.origin.host.matches(destination.host()), at(DenialReason::Host))?;
+        Check::GrantPort.ensure(self.origin.port == destination.port(), at(DenialReason::Port))?;
+        Check::GrantMethod.ensure(self.methods.iter().any(|granted| granted == method), at(DenialReason::Method))?;
+        let path = self.paths.iter().any(|granted| granted.matches(destination.path()));
+        Check::GrantPath.ensure(path, at(DenialReason::Path))?;
+        let Some(operations) = &self.operations else { return Ok(()) };
+        Check::GrantOperation.reject(operations.allows(destination, message).err(), |mismatch| Failed {
+            stage: DenialReason::Operation,
+            check: mismatch.check(),
+            operation: Some(mismatch),
+        })
     }
 
     /// Orders the grants that allow a request; the most specific one is the greatest.
@@ -198,11 +222,11 @@ impl Grant {
 
 impl Operations {
     fn allows(&self, destination: &Destination, message: &Message<'_>) -> Result<(), OperationMismatch> {
-        if let (Place::Form(field), Some(query)) = (&self.place, destination.query())
-            && Check::OperationInQuery.on()
-            && url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name.eq_ignore_ascii_case(field))
-        {
-            return Err(OperationMismatch::InQuery { field: field.clone() });
+        if let (Place::Form(field), Some(query)) = (&self.place, destination.query()) {
+            let mut names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+            if Check::OperationInQuery.refuses(names.any(|name| name.eq_ignore_ascii_case(field))) {
+                return Err(OperationMismatch::InQuery { field: field.clone() });
+            }
         }
         match self.place.read_plainly(message) {
             Ok(Some(operation)) if self.allow.contains(&operation) => Ok(()),
@@ -219,7 +243,7 @@ fn quoted(operation: &str) -> String {
     if plain { format!("`{operation}`") } else { "what the request asks for".to_owned() }
 }
 
-/// Says in words what the grants that came closest to the request do allow.
+/// Describes what the grants that came closest to the request allow.
 fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Destination) -> String {
     let grants = |what: &str, show: &dyn Fn(&Grant, &Failed) -> String| {
         let each: Vec<String> =

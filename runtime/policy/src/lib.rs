@@ -22,8 +22,39 @@
 //! - [`RegistryRights::allows`] decides on the registry settings of an instance.
 //! - [`Properties::visible`] returns the properties as the guest sees them: values that the
 //!   policy does not expose are replaced by seals.
-//! - [`Policy::compare_needs`] tells the operator what a policy lacks for a module, and
-//!   [`added_needs()`] what a new version of a module wants in addition.
+//! - [`Policy::compare_needs`] lists what a policy lacks for a module, and [`added_needs()`] what
+//!   a new version of a module needs in addition.
+//!
+//! # Example
+//!
+//! ```
+//! use serde_json::Map;
+//! use wasm_cpi_policy::destination::Destination;
+//! use wasm_cpi_policy::place::Message;
+//! use wasm_cpi_policy::{DenialReason, Needs, Policy, PolicyFile, Properties, Verdict};
+//!
+//! let file = PolicyFile::parse(
+//!     r#"{"version": 1, "http": [
+//!         {"id": "api", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/**"]}
+//!     ]}"#,
+//! )
+//! .unwrap();
+//! let needs = Needs::parse(
+//!     br#"{"version": 1, "http": [
+//!         {"id": "api", "to": "https://api.iaas.test", "methods": ["GET", "POST"], "paths": ["/v1/**"]}
+//!     ]}"#,
+//! )
+//! .unwrap();
+//! let properties = Properties::merge(Map::new(), Map::new());
+//! let policy = Policy::resolve(&file, &properties, Some(&needs), &[], false).unwrap();
+//!
+//! let servers = Destination::parse("https://api.iaas.test/v1/servers", 2048).unwrap();
+//! let message = Message { headers: &[], body: b"" };
+//! assert!(matches!(policy.judge(&servers, "GET", &message), Verdict::Allowed(grant) if grant.id == "api"));
+//! // The module declares POST, but the operator does not grant it.
+//! let Verdict::Denied(denial) = policy.judge(&servers, "POST", &message) else { unreachable!() };
+//! assert_eq!(denial.reason, DenialReason::Method);
+//! ```
 //!
 //! # Pure code
 //!
@@ -168,8 +199,8 @@ impl Policy {
             let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
             check_forbidden(&grant.origin, forbidden, spec.at(), &problems);
             warn(&grant, spec, allow_local, &warnings);
-            if let Some(needs) = declared.as_ref().filter(|_| Check::NeedsSlots.on()) {
-                grant.slots = declared_slots(&grant.slots, &grant.origin, needs);
+            if let Some(needs) = &declared {
+                Check::NeedsSlots.perform(|| grant.slots = declared_slots(&grant.slots, &grant.origin, needs));
             }
             http.push(Arc::new(grant));
         }
@@ -184,7 +215,7 @@ impl Policy {
             let what = "lets a module without needs use every grant";
             warnings.add("trust_undeclared", what, "use a module that declares its needs");
         }
-        let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry) || !Check::NeedsRegistry.on();
+        let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry);
         let image = needs.map_or(file.trust_undeclared, |needs| needs.image);
         problems.or(Policy {
             http,
@@ -235,11 +266,11 @@ impl Policy {
 
 /// Reports a grant or login for an endpoint that no grant can open.
 fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: &Problems) {
-    let is_here = |endpoint: &&Endpoint| Check::EndpointInPolicy.on() && endpoint.is_origin(origin);
-    if let Some(endpoint) = forbidden.iter().find(is_here) {
+    let found = forbidden.iter().find(|endpoint| endpoint.is_origin(origin));
+    problems.reject(Check::EndpointInPolicy, found, |endpoint| {
         let what = format!("is {}, which no guest may reach", endpoint.what);
-        problems.add(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own");
-    }
+        Problem::new(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own")
+    });
 }
 
 /// Adds the warnings about one grant.

@@ -11,7 +11,7 @@ use super::body::{BodySpec, LoginBody, resolve_all, templates};
 use super::fields::{Fields, IDENT, is_ident};
 use super::origin::Origin;
 use super::path::PathPattern;
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::properties::Properties;
 use super::slots::{method, place};
 use super::target::TargetSpec;
@@ -40,7 +40,7 @@ pub struct Login {
     pub headers: Vec<(String, SecretRef)>,
     /// The body of the login's request.
     pub body: LoginBody,
-    /// The IP addresses that the host may resolve to.
+    /// The IP addresses that the name in `origin` may resolve to.
     pub addresses: Addresses,
     /// The certificates and pins of the connection.
     pub tls: Tls,
@@ -98,7 +98,7 @@ impl LoginSpec {
     pub(super) fn read(name: &str, value: &Value, at: String, problems: &Problems) -> Option<LoginSpec> {
         let mut fields = Fields::open(value, at.clone(), problems)?;
         if !is_ident(name) {
-            problems.add(&at, "is no name for a login", IDENT);
+            problems.add(&at, "is not a valid name for a login", IDENT);
         }
         let target = TargetSpec::read(&mut fields);
         let method =
@@ -151,7 +151,9 @@ impl LoginSpec {
         let destination = match Destination::parse(&url, MAX_BYTES) {
             Ok(destination) => destination,
             Err(invalid) => {
-                problems.add(format!("{}.path", self.at), invalid.to_string(), "write a shorter, plain path");
+                let at = format!("{}.path", self.at);
+                let problem = Problem::new(at, invalid.to_string(), "write a shorter, plain path");
+                problems.push(Problem { check: invalid.check(), ..problem });
                 return None;
             }
         };
@@ -183,7 +185,7 @@ fn fixed_path(fields: &mut Fields<'_>) -> Option<String> {
         }
         Ok(_) => Some(text.to_owned()),
         Err(error) => {
-            fields.problem("path", error.to_string(), error.remedy());
+            fields.refused(error.check(), "path", error.to_string(), error.remedy());
             None
         }
     }
@@ -198,7 +200,10 @@ fn headers(fields: &mut Fields<'_>) -> Vec<(String, Template)> {
                 fields.problems().add(format!("{at}.{name}"), "stands there twice, as case does not count", "keep one");
             }
             Ok(name) => headers.push((name, template)),
-            Err(error) => fields.problems().add(format!("{at}.{name}"), error.to_string(), error.remedy()),
+            Err(error) => {
+                let problem = Problem::new(format!("{at}.{name}"), error.to_string(), error.remedy());
+                fields.problems().push(Problem { check: error.check(), ..problem });
+            }
         }
     }
     headers
@@ -210,7 +215,7 @@ fn expires(parent: &mut Fields<'_>) -> Option<Expires> {
     let at = fields.value("at").is_some().then(|| place(&mut fields, "at")).flatten();
     let seconds = fields.value("in_seconds").is_some().then(|| place(&mut fields, "in_seconds")).flatten();
     if value.as_object().is_some_and(|map| map.len() != 1) {
-        parent.problem("expires", "does not say exactly one way", "write either `at` or `in_seconds`");
+        parent.problem("expires", "does not have exactly one key", "write either `at` or `in_seconds`");
     }
     fields.close();
     at.map(Expires::At).or(seconds.map(Expires::InSeconds))
@@ -235,14 +240,19 @@ fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> 
     let mut show = Vec::new();
     for (at, name, value) in fields.members("show") {
         match value.as_str().map(str::parse::<Place>) {
-            Some(Ok(place)) if Check::ShownToken.on() && token.is_some_and(|token| reveals(&place, token)) => {
-                fields.problems().add(at, "would show the token to the guest", "name a part of the answer without it");
+            Some(Ok(place)) => {
+                let fine = !token.is_some_and(|token| reveals(&place, token));
+                let remedy = "name a part of the answer without it";
+                let problem = || Problem::new(at, "would show the token to the guest", remedy);
+                if fields.problems().ensure(Check::ShownToken, fine, problem) {
+                    show.push((name.clone(), place));
+                }
             }
-            Some(Ok(place)) => show.push((name.clone(), place)),
             Some(Err(error)) => {
-                fields.problems().add(at, format!("is no place: {error}"), "write it like `json:/catalog`")
+                let problem = Problem::new(at, format!("is not a place: {error}"), "write it like `json:/catalog`");
+                fields.problems().push(Problem { check: error.check(), ..problem });
             }
-            None => fields.problems().add(at, "is no string", "write a place like `json:/catalog`"),
+            None => fields.problems().add(at, "is not a string", "write a place like `json:/catalog`"),
         }
     }
     show

@@ -63,6 +63,13 @@ const EVERYTHING: &str = "*";
 impl Needs {
     /// Parses the content of the section, which is JSON of at most 64 KiB. Returns all problems
     /// at once. Rejects unknown keys and any version other than 1.
+    ///
+    /// ```
+    /// use wasm_cpi_policy::Needs;
+    ///
+    /// let needs = Needs::parse(br#"{"version": 1, "image": true}"#).unwrap();
+    /// assert!(needs.image && !needs.registry && needs.http.is_empty());
+    /// ```
     pub fn parse(section: &[u8]) -> Result<Needs, Vec<Problem>> {
         let problems = Problems::default();
         let needs = Needs::read(section, &problems).unwrap_or_default();
@@ -70,31 +77,30 @@ impl Needs {
     }
 
     fn read(section: &[u8], problems: &Problems) -> Option<Needs> {
-        if Check::NeedsSize.on() && section.len() > MAX_BYTES {
-            problems.add(
-                "",
-                format!("the needs have more than {MAX_BYTES} bytes"),
-                "declare patterns instead of single paths",
-            );
+        let fits = problems.ensure(Check::NeedsSize, section.len() <= MAX_BYTES, || {
+            let what = format!("the needs have more than {MAX_BYTES} bytes");
+            Problem::new("", what, "declare patterns instead of single paths")
+        });
+        if !fits {
             return None;
         }
         let parsed = std::str::from_utf8(section)
-            .map_err(|_| "it is not UTF-8".to_owned())
-            .and_then(|text| strict_json::parse(text, MAX_DEPTH).map_err(|error| error.to_string()));
+            .map_err(|_| ("it is not UTF-8".to_owned(), None))
+            .and_then(|text| strict_json::parse(text, MAX_DEPTH).map_err(|error| (error.to_string(), error.check())));
         let value = match parsed {
             Ok(value) => value,
-            Err(error) => {
-                problems.add(
-                    "",
-                    format!("the needs are no valid JSON: {}", printable(&error)),
-                    "build the module again",
-                );
+            Err((error, check)) => {
+                let what = format!("the needs are not valid JSON: {}", printable(&error));
+                problems.push(Problem { check, ..Problem::new("", what, "build the module again") });
                 return None;
             }
         };
         let mut fields = Fields::open(&value, "", problems)?;
-        if fields.value("version") != Some(&Value::from(1)) && Check::UnknownVersion.on() {
-            fields.problem("version", "is not 1", "use a runtime that knows this version, or a module with version 1");
+        let is_one = fields.value("version") == Some(&Value::from(1));
+        let known = fields.ensure(Check::UnknownVersion, is_one, "version", || {
+            ("is not 1", "use a runtime that knows this version, or a module with version 1")
+        });
+        if !known {
             return None;
         }
         let http = fields.list("http").into_iter().filter_map(|(at, value)| Need::read(value, at, problems)).collect();
@@ -105,9 +111,10 @@ impl Needs {
             if is_property_path(name) {
                 expose.push(name.to_owned());
             } else {
-                problems.add(at, "is no name of a property", "write it like `region` or `network.zone`");
+                problems.add(at, "is not a valid name of a property", "write it like `region` or `network.zone`");
             }
         }
+        fields.accept_schema();
         fields.close();
         Some(Needs { http, registry, expose, image })
     }
@@ -118,13 +125,13 @@ impl Need {
         let mut fields = Fields::open(value, at, problems)?;
         let id = fields.required_text("id", "compute");
         if id.is_some_and(|id| !is_ident(id)) {
-            fields.problem("id", "is no name for a need", IDENT);
+            fields.problem("id", "is not a valid name for a need", IDENT);
         }
         let to = fields.required_text("to", "${api_url}").and_then(|text| match OriginSpec::parse(text) {
             _ if text == EVERYTHING => Some(Restriction::Any),
             Ok(spec) => Some(Restriction::Only(spec)),
             Err(error) => {
-                fields.problem("to", error.to_string(), error.remedy());
+                fields.refused(error.check(), "to", error.to_string(), error.remedy());
                 None
             }
         });

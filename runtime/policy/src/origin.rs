@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::path::Base;
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::properties::{Properties, leaf_text};
 use super::template::{Template, TemplateError, scalar};
 use crate::addresses::never;
@@ -53,7 +53,7 @@ pub enum OriginError {
     #[error("names every host")]
     EveryHost,
     /// The text is not the beginning of a URL.
-    #[error("is no origin: {0}")]
+    #[error("is not an origin: {0}")]
     Url(#[source] Invalid),
     /// The value of a property is not a URL.
     #[error("{0}")]
@@ -113,6 +113,23 @@ impl OriginError {
         }
         .to_owned()
     }
+
+    /// Returns the check that refuses the origin, if it is a named one.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            OriginError::NotAlone | OriginError::NotCanonical { .. } => Some(Check::OriginForm),
+            OriginError::WildcardTooWide => Some(Check::OriginWildcard),
+            OriginError::PropertyLabel | OriginError::MisplacedProperty => Some(Check::OriginTemplate),
+            OriginError::NeverGranted(_) => Some(Check::AddressNever),
+            OriginError::PropertyScheme => Some(Check::UrlScheme),
+            OriginError::Url(invalid) | OriginError::PropertyUrl(invalid) => invalid.check(),
+            OriginError::NoScheme
+            | OriginError::EveryHost
+            | OriginError::WildcardAddress
+            | OriginError::EmptyLabel
+            | OriginError::Template(_) => None,
+        }
+    }
 }
 
 impl Origin {
@@ -122,7 +139,7 @@ impl Origin {
         let (Some((_, host)), false) = (text.split_once("://"), text.starts_with('*')) else {
             return Err(OriginError::NoScheme);
         };
-        if Check::OriginForm.on() && host.contains(['/', '?', '#']) {
+        if Check::OriginForm.refuses(host.contains(['/', '?', '#'])) {
             return Err(OriginError::NotAlone);
         }
         if host == "*" || host.starts_with("*:") {
@@ -137,7 +154,7 @@ impl Origin {
         let port = written.strip_prefix(canonical.as_str());
         let is_canonical = port.is_some_and(|port| port.is_empty() || port.starts_with(':'))
             && text.starts_with(origin.scheme.as_str());
-        if Check::OriginForm.on() && !is_canonical {
+        if Check::OriginForm.refuses(!is_canonical) {
             let canonical = destination.origin();
             let canonical = if below.is_some() { canonical.replacen("://any.", "://*.", 1) } else { canonical };
             return Err(OriginError::NotCanonical { canonical });
@@ -147,7 +164,7 @@ impl Origin {
                 return Err(OriginError::WildcardAddress);
             };
             let suffix = probe.strip_prefix("any.").unwrap_or_default();
-            if Check::OriginWildcard.on() && !suffix.contains('.') {
+            if Check::OriginWildcard.refuses(!suffix.contains('.')) {
                 return Err(OriginError::WildcardTooWide);
             }
             origin.host = HostPattern::OneLabelBelow(suffix.to_owned());
@@ -200,7 +217,7 @@ impl HostPattern {
             (HostPattern::OneLabelBelow(suffix), Host::Name(name)) => name
                 .strip_suffix(suffix.as_str())
                 .and_then(|label| label.strip_suffix('.'))
-                .is_some_and(|label| !(label.is_empty() || Check::WildcardLabel.on() && label.contains('.'))),
+                .is_some_and(|label| !label.is_empty() && Check::WildcardLabel.accepts(!label.contains('.'))),
             (HostPattern::OneLabelBelow(_), Host::Ip(_)) => false,
         }
     }
@@ -264,9 +281,8 @@ impl OriginSpec {
         let (property, after) = rest.split_once('}').ok_or(OriginError::MisplacedProperty)?;
         let name = after.strip_prefix('.').ok_or(OriginError::MisplacedProperty)?;
         let whole_label = before.ends_with('.') || before.ends_with("://");
-        if Check::OriginTemplate.on()
-            && (!whole_label || before.contains('*') || !name.contains('.') || after.contains("${"))
-        {
+        let alone = whole_label && !before.contains('*') && name.contains('.') && !after.contains("${");
+        if Check::OriginTemplate.refuses(!alone) {
             return Err(OriginError::MisplacedProperty);
         }
         Origin::parse(&format!("{before}any{after}"))?;
@@ -300,8 +316,11 @@ impl OriginSpec {
             OriginSpec::Label { before, after, .. } => {
                 let label = value.to_lowercase();
                 let one = !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-                let whole = Origin::parse(&format!("{before}{label}{after}")).map(|origin| (origin, Base::default()));
-                if one || !Check::OriginTemplate.on() { whole } else { Err(OriginError::PropertyLabel) }
+                if Check::OriginTemplate.refuses(!one) {
+                    Err(OriginError::PropertyLabel)
+                } else {
+                    Origin::parse(&format!("{before}{label}{after}")).map(|origin| (origin, Base::default()))
+                }
             }
             _ => Destination::parse(&value, MAX_BYTES)
                 .map_err(without_value)
@@ -311,7 +330,7 @@ impl OriginSpec {
             Ok((origin, base)) => Some(ResolvedOrigin { origin, base, layer }),
             Err(error) => {
                 let what = format!("the value of the property `{property}`: {error}");
-                problems.add(at, what, error.remedy());
+                problems.push(Problem { check: error.check(), ..Problem::new(at, what, error.remedy()) });
                 None
             }
         }

@@ -25,8 +25,8 @@ pub(super) fn grant_to_paste(
     grants: &[Arc<Grant>],
 ) -> Option<String> {
     let need = &by.need;
-    let vague = Check::HintNarrow.on()
-        && (need.to == Restriction::Any || need.methods == Restriction::Any || *declared == PathPattern::any());
+    let everything = need.to == Restriction::Any || need.methods == Restriction::Any || *declared == PathPattern::any();
+    let vague = Check::HintNarrow.choose(everything, false);
     let below = by.base.strip(destination.path());
     let path = match below {
         _ if !vague => declared.to_string(),

@@ -58,7 +58,7 @@ pub enum PathError {
     #[error("holds a query or fragment")]
     Query,
     /// No URL has such a path.
-    #[error("is no path: {0}")]
+    #[error("is not a valid path: {0}")]
     Url(#[from] Invalid),
     /// The path has another canonical form.
     #[error("is not in canonical form")]
@@ -82,11 +82,28 @@ impl PathError {
             PathError::Wildcard => "use `*` as a whole segment, and `/**` only at the end".into(),
         }
     }
+
+    /// Returns the check that refuses the pattern, if it is a named one.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            PathError::NotCanonical { .. } | PathError::Wildcard => Some(Check::PatternForm),
+            PathError::Url(invalid) => invalid.check(),
+            PathError::Relative | PathError::Query => None,
+        }
+    }
 }
 
 impl PathPattern {
     /// Parses a pattern. Rejects queries, fragments, paths that are not in canonical form, and a
     /// `*` that is not a whole segment.
+    ///
+    /// ```
+    /// use wasm_cpi_policy::PathPattern;
+    ///
+    /// let pattern = PathPattern::parse("/v2/*/servers/**").unwrap();
+    /// assert!(pattern.matches("/v2/project/servers/7/volumes"));
+    /// assert!(!pattern.matches("/v2/servers"));
+    /// ```
     pub fn parse(text: &str) -> Result<PathPattern, PathError> {
         let path = text.strip_prefix('/').ok_or(PathError::Relative)?;
         if text.contains(['?', '#']) {
@@ -104,7 +121,7 @@ impl PathPattern {
             .split('/')
             .map(|segment| match segment {
                 "*" => Ok(Segment::Any),
-                literal if Check::PatternForm.on() && literal.contains('*') => Err(PathError::Wildcard),
+                literal if Check::PatternForm.refuses(literal.contains('*')) => Err(PathError::Wildcard),
                 literal => Ok(Segment::Is(literal.to_owned())),
             })
             .collect::<Result<_, _>>()?;
@@ -176,7 +193,7 @@ fn is_plain(text: &str) -> bool {
 /// Rejects a pattern that is not the canonical path of a URL.
 fn check_form(text: &str) -> Result<(), PathError> {
     let canonical = Destination::parse(&format!("https://host.test{text}"), MAX_BYTES)?;
-    if Check::PatternForm.on() && canonical.path() != text {
+    if Check::PatternForm.refuses(canonical.path() != text) {
         return Err(PathError::NotCanonical { canonical: canonical.path().to_owned() });
     }
     Ok(())
@@ -231,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused_with_a_remedy() {
+    fn an_invalid_pattern_is_refused_with_a_remedy() {
         for (text, remedy) in [
             ("", "/v1/**"),
             ("v1", "/v1/**"),
@@ -258,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn covering_and_intersecting() {
+    fn patterns_cover_and_intersect_by_segments() {
         for (a, b, both) in [
             ("/v1/**", "/v1/x", Some("/v1/x")),
             ("/v1/*/x", "/v1/a/*", Some("/v1/a/x")),
@@ -280,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_plain_is_canonical(text in r"(/(\*|\*\*|[a-cX-Z0-3._-]{0,4})){1,4}") {
+        fn plain_paths_are_canonical(text in r"(/(\*|\*\*|[a-cX-Z0-3._-]{0,4})){1,4}") {
             prop_assert!(!is_plain(&text) || check_form(&text).is_ok(), "{}", text);
         }
 
@@ -292,7 +309,7 @@ mod tests {
         }
 
         #[test]
-        fn an_intersection_matches_what_both_match(
+        fn an_intersection_matches_the_paths_that_both_patterns_match(
             a in r"(/(\*|a|b)){1,3}(/\*\*)?", b in r"(/(\*|a|b)){1,3}(/\*\*)?", path in r"(/(a|b|)){1,4}"
         ) {
             let (a, b) = (pattern(&a), pattern(&b));

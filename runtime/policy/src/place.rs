@@ -18,12 +18,6 @@ pub use form::{FormError, parse as parse_form};
 pub use json::{JsonBodyError, parse as parse_json};
 pub use xml::blank as blank_xml;
 
-/// Rejects a message whose Content-Type names a charset other than UTF-8. A server that reads
-/// the body in another charset may see other boundaries between its values than this crate.
-pub fn expect_utf8(headers: &[(String, String)]) -> Result<(), PlaceError> {
-    headers::expect_utf8(headers).map_err(|fault| PlaceError { place: "header:content-type".to_owned(), fault })
-}
-
 use std::fmt;
 use std::str::FromStr;
 
@@ -31,7 +25,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::invisible::is_invisible;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 /// A place in a request or response. It is written as `kind:name`, or as `body`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +56,12 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
+/// Rejects a message whose Content-Type names a charset other than UTF-8. A server that reads
+/// the body in another charset may see other boundaries between its values than this crate.
+pub fn expect_utf8(headers: &[(String, String)]) -> Result<(), PlaceError> {
+    headers::expect_utf8(headers).map_err(|fault| PlaceError { place: "header:content-type".to_owned(), fault })
+}
+
 /// The error of reading, writing or parsing a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{place}`: {fault}")]
@@ -72,9 +72,52 @@ pub struct PlaceError {
     pub fault: Fault,
 }
 
+impl PlaceError {
+    /// Returns the check that refuses the place or the message, if it is a named one.
+    pub fn check(&self) -> Option<Check> {
+        self.fault.check
+    }
+}
+
+/// What is wrong with a place, or with a message in which it is looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{kind}")]
+pub struct Fault {
+    /// The kind of the fault, which `Display` describes.
+    pub kind: FaultKind,
+    /// The check that refuses, if it is a named one.
+    pub check: Option<Check>,
+}
+
+impl Fault {
+    fn ambiguous() -> Fault {
+        FaultKind::Ambiguous.into()
+    }
+
+    fn malformed(why: impl Into<String>) -> Fault {
+        FaultKind::Malformed(why.into()).into()
+    }
+
+    fn unwritable(why: &'static str) -> Fault {
+        FaultKind::Unwritable(why).into()
+    }
+}
+
+impl From<FaultKind> for Fault {
+    fn from(kind: FaultKind) -> Fault {
+        Fault { kind, check: None }
+    }
+}
+
+impl RefusedBy for Fault {
+    fn refused_by(self, check: Check) -> Fault {
+        Fault { check: self.check.or(Some(check)), ..self }
+    }
+}
+
 /// What can be wrong with a place, or with a message in which it is looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum FaultKind {
     /// The text is not a place; the message says how places are written.
     #[error("{0}")]
     Syntax(&'static str),
@@ -95,6 +138,31 @@ pub enum Fault {
     Unwritable(&'static str),
 }
 
+/// The reason why a body cannot be parsed: a text, and the check that refuses it, if it is a named one.
+struct Unparsable {
+    why: &'static str,
+    check: Option<Check>,
+}
+
+impl Unparsable {
+    /// Returns the fault of a body in this format.
+    fn in_format(self, format: &str) -> Fault {
+        Fault { kind: FaultKind::Malformed(format!("{format}: {}", self.why)), check: self.check }
+    }
+}
+
+impl From<&'static str> for Unparsable {
+    fn from(why: &'static str) -> Unparsable {
+        Unparsable { why, check: None }
+    }
+}
+
+impl RefusedBy for Unparsable {
+    fn refused_by(self, check: Check) -> Unparsable {
+        Unparsable { check: self.check.or(Some(check)), ..self }
+    }
+}
+
 /// Receives the value at a place and returns the value to write instead, or `None` to keep it.
 type Change<'a> = dyn FnMut(&str) -> Option<String> + 'a;
 
@@ -107,6 +175,15 @@ enum Edit {
 impl Place {
     /// Returns the value at this place, or `None` if the message has none. Numbers and booleans
     /// in JSON are returned as text.
+    ///
+    /// ```
+    /// use wasm_cpi_policy::place::{Message, Place};
+    ///
+    /// let headers = [("content-type".to_owned(), "application/json".to_owned())];
+    /// let message = Message { headers: &headers, body: br#"{"token": {"id": 7}}"# };
+    /// let place: Place = "json:/token/id".parse().unwrap();
+    /// assert_eq!(place.read(&message).unwrap().as_deref(), Some("7"));
+    /// ```
     pub fn read(&self, message: &Message) -> Result<Option<String>, PlaceError> {
         let mut found = None;
         self.edit(message, &mut |value| {
@@ -121,9 +198,8 @@ impl Place {
     /// would decode and this crate does not.
     pub fn read_plainly(&self, message: &Message) -> Result<Option<String>, PlaceError> {
         let in_head = matches!(self, Place::Header(_) | Place::Cookie(_));
-        if Check::PlaceAlike.on() && !in_head {
-            headers::expect_plain(message.headers).map_err(|fault| self.fault(fault))?;
-        }
+        let plain = if in_head { Ok(()) } else { headers::expect_plain(message.headers) };
+        Check::PlaceAlike.reject(plain.err(), |fault| fault).map_err(|fault| self.fault(fault))?;
         self.read(message)
     }
 
@@ -185,7 +261,7 @@ fn in_body(body: Option<Vec<u8>>) -> Option<Edit> {
 }
 
 fn edit_body(body: &[u8], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
-    let text = std::str::from_utf8(body).map_err(|_| Fault::NotPlain)?;
+    let text = std::str::from_utf8(body).map_err(|_| FaultKind::NotPlain)?;
     Ok(change(text).map(String::into_bytes))
 }
 
@@ -193,35 +269,46 @@ impl FromStr for Place {
     type Err = PlaceError;
 
     fn from_str(text: &str) -> Result<Self, PlaceError> {
-        parse(text).map_err(|why| PlaceError { place: text.to_owned(), fault: Fault::Syntax(why) })
+        parse(text).map_err(|Unparsable { why, check }| {
+            let fault = Fault { kind: FaultKind::Syntax(why), check };
+            PlaceError { place: text.to_owned(), fault }
+        })
     }
 }
 
-fn parse(text: &str) -> Result<Place, &'static str> {
+fn parse(text: &str) -> Result<Place, Unparsable> {
     if text == "body" {
         return Ok(Place::Body);
     }
     let (kind, key) = text.split_once(':').ok_or(KINDS)?;
     let token = |why| if !key.is_empty() && key.bytes().all(headers::is_token) { Ok(key) } else { Err(why) };
     match kind {
-        "header" => token("a header's name has letters, digits and `-` only").map(|k| Place::Header(k.to_lowercase())),
-        "cookie" => token("a cookie's name has letters, digits and `-_.` only").map(|k| Place::Cookie(k.to_owned())),
+        "header" => Ok(Place::Header(token("a header's name has letters, digits and `-` only")?.to_lowercase())),
+        "cookie" => Ok(Place::Cookie(token("a cookie's name has letters, digits and `-_.` only")?.to_owned())),
         "json" => json::pointer(key).map(Place::Json),
         "xml" if xml::is_local_name(key) => Ok(Place::Xml(key.to_owned())),
-        "xml" => Err("an element is given by its local name, without prefix or path"),
-        "form" | "part" if key.is_empty() || key.contains(|c: char| is_hidden(c) || c == '"' || c == '\\') => {
-            Err("the name must not be empty, nor hold quotes, backslashes, control or invisible characters")
-        }
-        "form" => Ok(Place::Form(key.to_owned())),
-        "part" => Ok(Place::Part(key.to_owned())),
-        _ => Err(KINDS),
+        "xml" => Err("an element is given by its local name, without prefix or path".into()),
+        "form" => Ok(Place::Form(field_name(key)?)),
+        "part" => Ok(Place::Part(field_name(key)?)),
+        _ => Err(KINDS.into()),
     }
 }
 
-/// Returns true for characters that a name must not have, because people read and paste the
-/// places that a module declares.
-fn is_hidden(c: char) -> bool {
-    Check::PlaceHidden.on() && (c.is_control() || is_invisible(c))
+/// Returns the name of a field or part. Rejects names that cannot be written or reviewed.
+fn field_name(name: &str) -> Result<String, Unparsable> {
+    const WHY: &str = "the name must not be empty, nor hold quotes, backslashes, control or invisible characters";
+    if name.is_empty() || name.contains(['"', '\\']) {
+        return Err(WHY.into());
+    }
+    check_visible(name, WHY)?;
+    Ok(name.to_owned())
+}
+
+/// Rejects control and invisible characters, because people read and paste the places that a
+/// module declares.
+fn check_visible(name: &str, why: &'static str) -> Result<(), Unparsable> {
+    let visible = !name.contains(|c: char| c.is_control() || is_invisible(c));
+    Check::PlaceHidden.ensure(visible, || Unparsable::from(why))
 }
 
 const KINDS: &str =

@@ -54,8 +54,8 @@ fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems
     };
     let mut preset = match strict_json::parse(&text, max_depth) {
         Ok(Value::Object(preset)) => preset,
-        Ok(_) => return unusable("holds no JSON object".into()),
-        Err(error) => return unusable(format!("is no valid JSON: {error}")),
+        Ok(_) => return unusable("is not a JSON object".into()),
+        Err(error) => return unusable(format!("is not valid JSON: {error}")),
     };
     for key in ["presets", "trust_undeclared"] {
         if preset.contains_key(key) {

@@ -6,6 +6,8 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use wasm_cpi_checks::{Check, RefusedBy, with_code};
+
 /// One mistake in a file. `Display` writes it as "`key`: what; remedy".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -16,6 +18,19 @@ pub struct Problem {
     pub what: String,
     /// What the author of the file should do, as an imperative: "write a string".
     pub remedy: String,
+    /// The check that refuses the file, if it is a named one.
+    pub check: Option<Check>,
+}
+
+impl Problem {
+    pub(super) fn new(key: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Problem {
+        Problem { key: key.into(), what: what.into(), remedy: remedy.into(), check: None }
+    }
+
+    /// Returns the text of the problem, followed by the code of the check that refuses the file.
+    pub fn report(&self) -> String {
+        with_code(&self.to_string(), self.check)
+    }
 }
 
 impl fmt::Display for Problem {
@@ -28,13 +43,35 @@ impl fmt::Display for Problem {
     }
 }
 
+impl RefusedBy for Problem {
+    fn refused_by(self, check: Check) -> Problem {
+        Problem { check: self.check.or(Some(check)), ..self }
+    }
+}
+
 /// The list of problems that all readers of one file share.
 #[derive(Default)]
 pub(super) struct Problems(RefCell<Vec<Problem>>);
 
 impl Problems {
     pub(super) fn add(&self, key: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
-        self.0.borrow_mut().push(Problem { key: key.into(), what: what.into(), remedy: remedy.into() });
+        self.push(Problem::new(key, what, remedy));
+    }
+
+    pub(super) fn push(&self, problem: Problem) {
+        self.0.borrow_mut().push(problem);
+    }
+
+    /// Adds the problem unless the condition holds, or the check is turned off. Returns true if
+    /// there is no problem.
+    pub(super) fn ensure(&self, check: Check, holds: bool, problem: impl FnOnce() -> Problem) -> bool {
+        check.ensure(holds, problem).map_err(|problem| self.push(problem)).is_ok()
+    }
+
+    /// Adds the problem if something was found that must not be there, unless the check is turned
+    /// off.
+    pub(super) fn reject<T>(&self, check: Check, found: Option<T>, problem: impl FnOnce(T) -> Problem) {
+        let _ = check.reject(found, problem).map_err(|problem| self.push(problem));
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,8 +1,8 @@
 //! The CPI's properties: those of the job, overridden by those of the request's context.
 //!
-//! Each property knows its layer, because a secret goes only to origins of its own layer. All
-//! values count as secrets: `Debug` shows only names, and `visible` replaces every value that
-//! is not exposed by a seal before a guest sees it.
+//! Each property knows its layer: a secret of the job is never sent to an origin that a cpi-config
+//! chose; the other direction is allowed. All values count as secrets: `Debug` shows only names,
+//! and `visible` replaces every value that is not exposed by a seal before a guest sees it.
 
 use std::fmt;
 
@@ -27,6 +27,18 @@ pub struct Properties {
 impl Properties {
     /// Merges the properties of the job's config with those of the request's context. A
     /// top-level key of the context replaces the job's as a whole, objects included.
+    ///
+    /// ```
+    /// use serde_json::{Map, json};
+    /// use wasm_cpi_policy::Properties;
+    /// use wasm_cpi_policy::secret::Layer;
+    ///
+    /// let job = Map::from_iter([("region".to_owned(), json!("one")), ("zone".to_owned(), json!("a"))]);
+    /// let context = Map::from_iter([("region".to_owned(), json!("two"))]);
+    /// let properties = Properties::merge(job, context);
+    /// assert_eq!(properties.get("region"), Some((&json!("two"), Layer::Context)));
+    /// assert_eq!(properties.get("zone"), Some((&json!("a"), Layer::Job)));
+    /// ```
     pub fn merge(job: Map<String, Value>, context: Map<String, Value>) -> Properties {
         let mut merged = job;
         let mut from_context = Vec::new();
@@ -59,7 +71,7 @@ impl Properties {
         let view = self.values.iter().map(|(name, value)| {
             let layer = self.layer(name);
             let mut leaf = |label: &str, path: &str, value: &Value| {
-                if value.is_null() || expose.shows(path, value, needs) || !Check::SealedProperties.on() {
+                if value.is_null() || Check::SealedProperties.accepts(expose.shows(path, value, needs)) {
                     value.clone()
                 } else {
                     Value::String(seal(label, &leaf_text(value), layer))
@@ -127,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_context_lies_shallow_over_the_job() {
+    fn a_top_level_key_of_the_context_replaces_that_of_the_job() {
         let merged = properties(
             json!({"auth": {"user": "u", "password": "p"}, "region": "one"}),
             json!({"auth": {"user": "v"}, "vm": {"stemcell": {}}, "director_uuid": "d", "request_id": "r"}),
@@ -169,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_never_shows_credentials_but_the_operator_may() {
+    fn declared_credentials_stay_sealed_unless_the_operator_lists_them() {
         let all = properties(
             json!({"url": "https://u:p@a.test", "plain": "https://a.test", "api_key": "k", "auth": {"Password": "p", "user": "u"},
                    "secrets": {"db": "d"}, "keys": ["k1"]}),
@@ -195,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_names_alone() {
+    fn debug_shows_only_names() {
         let shown = format!("{:?}", properties(json!({"password": "hunter2"}), json!({})));
         assert!(shown.contains("password") && !shown.contains("hunter2"), "{shown}");
     }

@@ -17,7 +17,7 @@ pub struct RegistryRights {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryDenial {
     /// The text is not an instance ID.
-    #[error("this is no instance ID: 1 to 255 letters, digits, `.`, `_`, `:`, `-`")]
+    #[error("this is not an instance ID; use 1 to 255 letters, digits, `.`, `_`, `:`, `-`")]
     InvalidId,
     /// The module does not declare that it uses the registry.
     #[error("the module's needs do not declare `registry`")]
@@ -25,6 +25,17 @@ pub enum RegistryDenial {
     /// The instance with this ID is neither of this call nor named by the policy.
     #[error("instance `{0}` is not of this call; the policy's `registry.keys` can grant more")]
     OtherInstance(String),
+}
+
+impl RegistryDenial {
+    /// Returns the check that refuses the access.
+    pub fn check(&self) -> Check {
+        match self {
+            RegistryDenial::InvalidId => Check::RegistryIdForm,
+            RegistryDenial::Undeclared => Check::NeedsRegistry,
+            RegistryDenial::OtherInstance(_) => Check::RegistryIds,
+        }
+    }
 }
 
 /// The largest length of an instance ID, in bytes.
@@ -42,7 +53,7 @@ impl RegistryRights {
                 rights.keys.push(pattern.to_owned());
             } else {
                 let remedy = "use letters, digits, `.`, `_`, `:`, `-`, and `*` for any of them";
-                fields.problems().add(at, "is no pattern of instance IDs", remedy);
+                fields.problems().add(at, "is not a pattern of instance IDs", remedy);
             }
         }
         fields.close();
@@ -63,10 +74,10 @@ impl RegistryRights {
     /// IDs that this call received or created. Rejects malformed IDs, every ID if the module
     /// does not declare `registry`, and IDs that are neither in `own` nor match a pattern.
     pub fn allows(&self, id: &str, own: &[&str]) -> Result<(), RegistryDenial> {
-        if Check::RegistryIdForm.on() && !is_id(id) {
+        if Check::RegistryIdForm.refuses(!is_id(id)) {
             return Err(RegistryDenial::InvalidId);
         }
-        if !self.declared {
+        if Check::NeedsRegistry.refuses(!self.declared) {
             return Err(RegistryDenial::Undeclared);
         }
         if own.contains(&id) || self.keys.iter().any(|pattern| matches(pattern.as_bytes(), id.as_bytes())) {
@@ -117,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_touches_its_own_instances_and_what_patterns_name() {
+    fn a_call_may_use_its_own_instances_and_those_that_patterns_match() {
         for (keys, id, allowed) in [
             (&[][..], "vm-own", true),
             (&[], "vm-other", false),
@@ -142,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_declared_is_not_given() {
+    fn the_registry_is_denied_to_a_module_that_does_not_declare_it() {
         let rights = rights(&["*"]).declared(false);
         assert_eq!(rights.allows("vm", &["vm"]), Err(RegistryDenial::Undeclared));
     }
 
     #[test]
-    fn a_pattern_of_many_stars_is_quick() {
+    fn a_pattern_with_many_stars_is_matched_quickly() {
         let pattern = format!("{}b", "*a".repeat(120));
         assert!(rights(&[&pattern]).allows(&"a".repeat(255), &[]).is_err());
     }

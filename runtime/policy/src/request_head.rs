@@ -27,7 +27,7 @@ const CONNECTION: [&str; 10] = [
 /// for `_`, because servers that pass headers on as variables do not distinguish the two.
 pub fn normalize_header_name(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
-    if Check::HeaderUnderscore.on() { lower.replace('_', "-") } else { lower }
+    lower.replace('_', Check::HeaderUnderscore.choose("-", "_"))
 }
 
 /// Returns true if a header, by its normalized name, controls the framing or routing of a request.

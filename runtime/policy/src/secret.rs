@@ -8,15 +8,16 @@ use zeroize::Zeroizing;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
-/// The part of the configuration that a value comes from. A secret is sent only to origins of
-/// its own layer, so that a cpi-config cannot redirect the job's credentials to another host.
+/// The part of the configuration that a value comes from. A secret of the job is never sent to
+/// an origin that a cpi-config chose; the other direction is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// The value is from the job's `config/cpi.json`, or written into the policy.
     Job,
     /// The value is from the request's context, that is from a cpi-config of the Director.
     Context,
-    /// The value was created or received during this call: agent settings, tokens, captures.
+    /// The value was created in this call: agent settings, and settings that the registry
+    /// returned. It may go to every origin.
     Call,
 }
 

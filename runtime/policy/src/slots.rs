@@ -3,8 +3,8 @@
 //! APIs that have only one path.
 
 use super::fields::{Fields, IDENT, is_ident, printable};
-use super::path::{Base, PathPattern};
-use super::problem::Problems;
+use super::path::{Base, PathError, PathPattern};
+use super::problem::{Problem, Problems};
 use super::request_head::METHODS;
 use super::template::is_property_path;
 use crate::place::Place;
@@ -109,10 +109,10 @@ impl Capture {
                 );
             }
             let name = fields.required_text("as", "token");
-            if let Some(name) = name
-                && (!is_ident(name) || (Check::CaptureName.on() && name == AGENT))
-            {
-                fields.problem("as", "is no name for a capture", format!("{IDENT}, and not `{AGENT}`"));
+            let is_name = |name: &str| is_ident(name) && Check::CaptureName.accepts(name != AGENT);
+            if name.is_some_and(|name| !is_name(name)) {
+                let remedy = format!("{IDENT}, and not `{AGENT}`");
+                fields.refused(Some(Check::CaptureName), "as", "is not a valid name of a capture", remedy);
             }
             fields.close();
             let Spot { method, path, place } = spot?;
@@ -143,7 +143,7 @@ fn takes(fields: &mut Fields<'_>) -> Vec<String> {
         if !is_property_path(name) {
             fields.problems().add(
                 at,
-                "is no name of a property or capture",
+                "is not the name of a property or capture",
                 "write `agent` or the name alone, without `${}`",
             );
         } else if takes.iter().any(|taken| taken == name) {
@@ -161,7 +161,7 @@ pub(super) fn place(fields: &mut Fields<'_>, key: &'static str) -> Option<Place>
         Ok(place) => Some(place),
         Err(error) => {
             let remedy = "write `header:X`, `json:/a/b`, `form:F`, `xml:E`, `part:N`, `cookie:C` or `body`";
-            fields.problem(key, format!("is no place: {}", printable(&error.to_string())), remedy);
+            fields.refused(error.check(), key, format!("is not a place: {}", printable(&error.to_string())), remedy);
             None
         }
     }
@@ -171,10 +171,12 @@ pub(super) fn method(text: &str, at: &str, problems: &Problems) -> Option<String
     if METHODS.contains(&text) {
         return Some(text.to_owned());
     }
-    problems.add(at, "is no HTTP method that can be granted", format!("write one of {}", METHODS.join(", ")));
+    problems.add(at, "is not an HTTP method that can be granted", format!("write one of {}", METHODS.join(", ")));
     None
 }
 
 pub(super) fn path(text: &str, at: &str, problems: &Problems) -> Option<PathPattern> {
-    PathPattern::parse(text).map_err(|error| problems.add(at, error.to_string(), error.remedy())).ok()
+    let problem =
+        |error: PathError| Problem { check: error.check(), ..Problem::new(at, error.to_string(), error.remedy()) };
+    PathPattern::parse(text).map_err(|error| problems.push(problem(error))).ok()
 }

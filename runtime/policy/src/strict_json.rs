@@ -7,6 +7,7 @@
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use std::cell::Cell;
 use std::fmt;
 use wasm_cpi_checks::Check;
 
@@ -21,16 +22,30 @@ pub enum StrictJsonError {
     TooManyValues,
     /// The document is not JSON, has a duplicate key, is nested too deeply, or has a number out
     /// of range. The message may quote keys of the document.
-    #[error(transparent)]
-    Malformed(#[from] serde_json::Error),
+    #[error("{error}")]
+    Malformed {
+        /// The error of the parser.
+        #[source]
+        error: serde_json::Error,
+        /// The check that refuses the document, if it is a named one.
+        check: Option<Check>,
+    },
 }
 
 impl StrictJsonError {
     /// Returns the line and column of the error, both counted from 1, if it is at a certain place.
     pub fn position(&self) -> Option<(usize, usize)> {
         match self {
-            StrictJsonError::Malformed(error) if error.line() > 0 => Some((error.line(), error.column())),
+            StrictJsonError::Malformed { error, .. } if error.line() > 0 => Some((error.line(), error.column())),
             _ => None,
+        }
+    }
+
+    /// Returns the check that refuses the document, if it is a named one.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            StrictJsonError::TooManyValues => Some(Check::JsonMemory),
+            StrictJsonError::Malformed { check, .. } => *check,
         }
     }
 }
@@ -39,16 +54,29 @@ impl StrictJsonError {
 ///
 /// Rejects duplicate keys, arrays and objects that are nested deeper than `max_depth`, numbers
 /// out of range, and documents that [`is_affordable`] rejects.
+///
+/// ```
+/// use wasm_cpi_policy::strict_json::parse;
+///
+/// assert!(parse(r#"{"a": [1, 2]}"#, 2).is_ok());
+/// assert!(parse(r#"{"a": 1, "a": 2}"#, 2).is_err());
+/// assert!(parse("[[[1]]]", 2).is_err());
+/// ```
 pub fn parse(text: &str, max_depth: usize) -> Result<Value, StrictJsonError> {
-    if Check::JsonMemory.on() && !is_affordable(text.as_bytes()) {
+    if Check::JsonMemory.refuses(!is_affordable(text.as_bytes())) {
         return Err(StrictJsonError::TooManyValues);
     }
+    let refused = Cell::new(None);
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict { depth_left: max_depth }.deserialize(&mut deserializer)?;
-    if Check::JsonTrailing.on() {
-        deserializer.end()?;
+    let value = Strict { depth_left: max_depth, refused: &refused }
+        .deserialize(&mut deserializer)
+        .map_err(|error| StrictJsonError::Malformed { error, check: refused.get() })?;
+    match deserializer.end() {
+        Err(error) if Check::JsonTrailing.refuses(true) => {
+            Err(StrictJsonError::Malformed { error, check: Some(Check::JsonTrailing) })
+        }
+        _ => Ok(value),
     }
-    Ok(value)
 }
 
 /// Returns true if a parsed document will take about 64 MiB of memory at most. The estimate
@@ -83,21 +111,27 @@ pub fn leaves<'a>(values: impl IntoIterator<Item = &'a Value>) -> usize {
 }
 
 #[derive(Clone, Copy)]
-struct Strict {
+struct Strict<'a> {
     depth_left: usize,
+    /// The check that refused: an error of serde holds a text only.
+    refused: &'a Cell<Option<Check>>,
 }
 
-impl Strict {
-    fn deeper<E: de::Error>(self) -> Result<Strict, E> {
-        match self.depth_left.checked_sub(1) {
-            Some(depth_left) => Ok(Strict { depth_left }),
-            None if Check::JsonDepth.on() => Err(E::custom("nested too deeply")),
-            None => Ok(self),
+impl Strict<'_> {
+    fn refuse<E: de::Error>(self, check: Check, what: impl fmt::Display) -> E {
+        self.refused.set(Some(check));
+        E::custom(what)
+    }
+
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        if Check::JsonDepth.refuses(self.depth_left == 0) {
+            return Err(self.refuse(Check::JsonDepth, "nested too deeply"));
         }
+        Ok(Strict { depth_left: self.depth_left.saturating_sub(1), ..self })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -105,7 +139,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,8 +187,8 @@ impl<'de> Visitor<'de> for Strict {
         let inner = self.deeper()?;
         let mut object = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            if Check::JsonDuplicateKey.on() && object.contains_key(&key) {
-                return Err(de::Error::custom(format_args!("the key `{key}` stands there twice")));
+            if Check::JsonDuplicateKey.refuses(object.contains_key(&key)) {
+                return Err(self.refuse(Check::JsonDuplicateKey, format_args!("the key `{key}` stands there twice")));
             }
             let value = fields.next_value_seed(inner)?;
             object.insert(key, value);
@@ -191,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_know_their_position() {
+    fn errors_hold_their_position() {
         let position = |text: &str| parse(text, 10).unwrap_err().position();
         assert_eq!(position("{\n \"a\": x}"), Some((2, 7)));
         assert_eq!(position("{\"a\":1,\n\"a\":2}"), Some((2, 3)));
@@ -206,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_are_what_is_no_container() {
+    fn leaves_are_values_other_than_containers() {
         for (value, expected) in [(json!(1), 1), (json!([]), 0), (json!({"a": [1, null, {"b": "c"}], "d": 2}), 4)] {
             assert_eq!(leaves([&value]), expected);
         }
@@ -214,13 +248,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_reads_what_serde_json_writes(text in "\\PC{0,30}", number in any::<i64>(), float in any::<f64>()) {
+        fn documents_written_by_serde_json_are_parsed(text in "\\PC{0,30}", number in any::<i64>(), float in any::<f64>()) {
             let value = json!({"a": [text, number, null, true], "b": {"c": float}});
             prop_assert_eq!(parse(&value.to_string(), 10).unwrap(), value);
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "\\PC{0,80}") {
+        fn parsing_never_panics(text in "\\PC{0,80}") {
             let _ = parse(&text, 10);
         }
     }

@@ -8,15 +8,15 @@ use ipnet::IpNet;
 use serde_json::Value;
 
 use super::fields::{Fields, kind};
-use super::origin::{Origin, OriginSpec, ResolvedOrigin};
+use super::origin::{Origin, OriginError, OriginSpec, ResolvedOrigin};
 use super::path::Base;
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::properties::Properties;
 use super::tls::{Tls, TlsSpec};
 use crate::addresses::{Addresses, never_net};
 use crate::destination::Scheme;
 use crate::secret::Layer;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 /// A target as it is written in the file.
 #[derive(Clone, Debug)]
@@ -40,7 +40,8 @@ pub(super) struct ResolvedTarget {
 impl TargetSpec {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<TargetSpec> {
         let to = fields.required_text("to", "https://api.example.com").and_then(|text| {
-            OriginSpec::parse(text).map_err(|error| fields.problem("to", error.to_string(), error.remedy())).ok()
+            let refused = |error: OriginError| fields.refused(error.check(), "to", error.to_string(), error.remedy());
+            OriginSpec::parse(text).map_err(refused).ok()
         });
         let addresses = addresses(fields);
         let tls = TlsSpec::read(fields);
@@ -81,20 +82,16 @@ impl TargetSpec {
                 "write `https://` in `to`, or remove `tls`",
             );
         }
-        if let (true, false, Some(key)) = (plain && Check::PlainHttp.on(), self.plain_http, secrets) {
-            problems.add(
-                format!("{at}.to"),
-                format!("is `http://`, and `{key}` would send secrets over it in the clear"),
-                "write `https://`, or accept it with \"plain_http\": true",
-            );
-        }
-        if let (true, Some(key)) = (origin.is_wildcard() && Check::SecretWildcard.on(), secrets) {
-            problems.add(
-                format!("{at}.to"),
-                format!("has a `*`, and `{key}` binds secrets, which go only to exact hosts"),
-                format!("name the host, or move `{key}` into a grant for one host"),
-            );
-        }
+        let Some(key) = secrets else { return };
+        problems.ensure(Check::PlainHttp, !plain || self.plain_http, || {
+            let what = format!("is `http://`, and `{key}` would send secrets over it in the clear");
+            Problem::new(format!("{at}.to"), what, "write `https://`, or accept it with \"plain_http\": true")
+        });
+        problems.ensure(Check::SecretWildcard, !origin.is_wildcard(), || {
+            let what = format!("has a `*`, and `{key}` binds secrets, which go only to exact hosts");
+            let remedy = format!("name the host, or move `{key}` into a grant for one host");
+            Problem::new(format!("{at}.to"), what, remedy)
+        });
     }
 }
 
@@ -109,7 +106,7 @@ fn addresses(fields: &mut Fields<'_>) -> Addresses {
             Addresses::Cidrs(nets)
         }
         Some(Value::String(_)) => {
-            fields.problem("addresses", "is an unknown word", REMEDY);
+            fields.problem("addresses", "is an unknown keyword", REMEDY);
             Addresses::Public
         }
         Some(other) => {
@@ -121,7 +118,7 @@ fn addresses(fields: &mut Fields<'_>) -> Addresses {
 
 fn cidr(text: &str, at: &str, problems: &Problems) -> Option<IpNet> {
     let Ok(net) = text.parse::<IpNet>() else {
-        problems.add(at, "is no CIDR", "write it like `10.0.0.0/8`, or `10.0.0.5/32` for one address");
+        problems.add(at, "is not a CIDR", "write it like `10.0.0.0/8`, or `10.0.0.5/32` for one address");
         return None;
     };
     if let IpNet::V6(v6) = net
@@ -135,7 +132,8 @@ fn cidr(text: &str, at: &str, problems: &Problems) -> Option<IpNet> {
         return None;
     }
     if let Some(what) = never_net(&net) {
-        problems.add(at, format!("holds nothing but {what}, which can never be granted"), "remove it");
+        let problem = Problem::new(at, format!("holds nothing but {what}, which can never be granted"), "remove it");
+        problems.push(problem.refused_by(Check::AddressNever));
         return None;
     }
     Some(net)

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::fields::kind;
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::properties::{Properties, leaf_text};
 use crate::secret::{Layer, Secret};
 use wasm_cpi_checks::Check;
@@ -42,7 +42,7 @@ pub enum TemplateError {
     #[error("has a `${{` without its `}}`")]
     Unclosed,
     /// The text within `${…}` is not the dotted path of a property.
-    #[error("has a `${{…}}` that is no name of a property")]
+    #[error("has a `${{…}}` that is not the name of a property")]
     PropertyName,
 }
 
@@ -158,15 +158,10 @@ pub(super) fn scalar<'p>(
 /// Applies the layer rule: an origin that the context chose does not get properties of the job.
 /// Returns true if the property may be sent; otherwise reports a problem at the key `at`.
 pub(super) fn may_go(name: &str, secret: Layer, origin: Layer, at: &str, problems: &Problems) -> bool {
-    let allowed = origin != Layer::Context || secret != Layer::Job || !Check::LayerProperty.on();
-    if !allowed {
-        problems.add(
-            at,
-            format!("would send the job's property `{name}` to an origin that the context (a cpi-config) chose"),
-            format!("set `{name}` in the cpi-config too, or the origin in the job's properties"),
-        );
-    }
-    allowed
+    problems.ensure(Check::LayerProperty, origin != Layer::Context || secret != Layer::Job, || {
+        let what = format!("would send the job's property `{name}` to an origin that the context (a cpi-config) chose");
+        Problem::new(at, what, format!("set `{name}` in the cpi-config too, or the origin in the job's properties"))
+    })
 }
 
 /// Returns true for a dotted path like `name` or `group.name`.
@@ -188,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_filled_and_know_their_layer() {
+    fn templates_are_filled_and_hold_their_layer() {
         for (text, filled, name, layer) in [
             ("", "", "", Layer::Job),
             ("plain $ {x} }", "plain $ {x} }", "", Layer::Job),
@@ -218,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_is_a_problem() {
+    fn a_template_that_cannot_be_filled_is_a_problem() {
         for (text, to, what) in [
             ("${nothing}", Layer::Job, "`nothing`, which is set neither"),
             ("${nothing|neither}", Layer::Job, "`neither`, which is set neither"),

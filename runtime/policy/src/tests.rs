@@ -1,4 +1,4 @@
-//! The policy as a whole; single parts are tested where they are.
+//! Tests of the policy as a whole; single parts are tested in their modules.
 
 mod added_needs;
 mod comparison;
@@ -10,6 +10,7 @@ mod mutated;
 mod oracle;
 mod presets;
 mod resolve;
+mod schema;
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +32,7 @@ fn needs(value: &Value) -> Needs {
     Needs::parse(value.to_string().as_bytes()).unwrap_or_else(|problems| panic!("{value}: {problems:#?}"))
 }
 
-/// A module that takes whatever is granted.
+/// The needs of a module that declares every request.
 fn any_needs() -> Needs {
     needs(&json!({"version": 1, "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*"}]}))
 }

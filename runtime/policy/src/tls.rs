@@ -5,7 +5,7 @@
 //! program read a file.
 
 use super::fields::Fields;
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::properties::Properties;
 use super::template::Template;
 use crate::secret::{Layer, Secret};
@@ -93,7 +93,7 @@ impl TlsSpec {
         for (at, text) in fields.texts("pin_sha256") {
             match pin(text) {
                 Some(pin) => pin_sha256.push(pin),
-                None => fields.problems().add(at, "is no SHA-256 digest", "write 64 hexadecimal digits"),
+                None => fields.problems().add(at, "is not a SHA-256 digest", "write 64 hexadecimal digits"),
             }
         }
         fields.close();
@@ -132,30 +132,29 @@ impl Part {
     fn resolve_ca(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Pem> {
         let Part::Property(template) = self else { return self.resolve(properties, Layer::Job, at, problems) };
         let found = template.resolve(properties, Layer::Job, at, problems)?;
-        if Check::LayerCa.on() && found.layer == Layer::Context && to == Layer::Job {
+        let trusted = problems.ensure(Check::LayerCa, found.layer != Layer::Context || to != Layer::Job, || {
             let what = format!("is `{}` of the context (a cpi-config), and the origin is the job's", found.name);
-            problems.add(at, what, "set the origin in the cpi-config too, or the CA in the job's properties");
-            return None;
-        }
-        self.resolve(properties, Layer::Job, at, problems)
+            Problem::new(at, what, "set the origin in the cpi-config too, or the CA in the job's properties")
+        });
+        if trusted { self.resolve(properties, Layer::Job, at, problems) } else { None }
     }
 
     fn resolve(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Pem> {
         match self {
-            Part::Written(_) if to == Layer::Context && Check::LayerCertificate.on() => {
-                let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
-                problems.add(at, what, "take it from a property of the cpi-config");
-                None
+            Part::Written(pem) => {
+                let may_go = problems.ensure(Check::LayerCertificate, to != Layer::Context, || {
+                    let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
+                    Problem::new(at, what, "take it from a property of the cpi-config")
+                });
+                may_go.then(|| pem.clone())
             }
-            Part::Written(pem) => Some(pem.clone()),
             Part::Property(template) => {
                 let found = template.resolve(properties, to, at, problems)?;
-                if Check::PropertyPem.on() && !is_pem(found.secret.reveal()) {
+                let pem = problems.ensure(Check::PropertyPem, is_pem(found.secret.reveal()), || {
                     let what = format!("the property `{}` holds no PEM text", found.name);
-                    problems.add(at, what, "put the certificate or key itself into the property, not a file name");
-                    return None;
-                }
-                Some(Pem::Inline(found.secret))
+                    Problem::new(at, what, "put the certificate or key itself into the property, not a file name")
+                });
+                pem.then_some(Pem::Inline(found.secret))
             }
         }
     }

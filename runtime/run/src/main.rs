@@ -1,4 +1,4 @@
-//! What the job's `bin/cpi` executes: `wasm-cpi run` without the compiler.
+//! The program that a job's `bin/cpi` executes: `wasm-cpi run` without the compiler.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use wasm_cpi::ConfigArg;
 
 const USAGE: &str = "usage: wasm-cpi-run --config CPI.json [--packages DIR] [--module NAME] < REQUEST.json
-See `wasm-cpi --help` for the commands for people.";
+`wasm-cpi --help` lists the commands for operators and authors.";
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -21,22 +21,26 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the arguments of `wasm-cpi run`, each at most once. By hand, as a parser for
-/// people's command lines would be paid for in every call.
+/// Parses the arguments. Returns `None` if an option is unknown, repeated or without a value.
+/// No parser library is used, because it would delay every call.
 fn parse(arguments: &[OsString]) -> Option<ConfigArg> {
     let (mut config, mut packages, mut module) = (None, None, None);
     for pair in arguments.chunks(2) {
         let [flag, value] = pair else { return None };
-        let place = match flag.to_str()? {
+        let option = match flag.to_str()? {
             "--config" => &mut config,
             "--packages" => &mut packages,
             "--module" => &mut module,
             _ => return None,
         };
-        if place.replace(value).is_some() {
+        if option.replace(value).is_some() {
             return None;
         }
     }
-    let module = module.map(|name| name.to_str().map(str::to_owned)).map_or(Some(None), |name| name.map(Some))?;
+    // A module's name that is not UTF-8 is a wrong value, not an absent option.
+    let module = match module {
+        Some(name) => Some(name.to_str()?.to_owned()),
+        None => None,
+    };
     Some(ConfigArg { packages: packages.map(Into::into), module, ..ConfigArg::new(Path::new(config?)) })
 }

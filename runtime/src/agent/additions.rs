@@ -1,22 +1,24 @@
-//! What a guest adds to the settings: what the cloud decided. Mirrors
-//! `wit/agent.wit`, and is hostile until checked.
+//! The values that a guest adds to the settings, because the cloud decided them. The types mirror
+//! `wit/agent.wit`. Their content is untrusted until it is checked.
 
 use serde_json::{Map, Value};
 
+/// The additions to the settings of one VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Additions {
     pub vm_name: String,
-    /// Device path of the root disk.
+    /// The device path of the root disk.
     pub system_disk: Option<String>,
     pub ephemeral_disk: Option<DiskHint>,
     pub raw_ephemeral_disks: Vec<DiskHint>,
     pub networks: Vec<NetworkAddition>,
-    /// Applied in order.
+    /// The encodings of the user-data, in the order in which they are applied.
     pub encodings: Vec<Encoding>,
-    /// What the platform takes, after encoding.
+    /// The largest user-data, after encoding, that the platform accepts.
     pub max_bytes: Option<u32>,
 }
 
+/// The additions to one network of the Director.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkAddition {
     pub name: String,
@@ -28,10 +30,11 @@ pub struct NetworkAddition {
     pub use_dhcp: Option<bool>,
     pub preconfigured: Option<bool>,
     pub alias: Option<String>,
-    /// A JSON array.
+    /// The text of a JSON array.
     pub routes: Option<String>,
 }
 
+/// An encoding of user-data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// A JSON string literal.
@@ -47,27 +50,31 @@ pub enum DiskHint {
     Fields(Vec<(String, String)>),
 }
 
+const EMPTY: &str = "a disk hint is empty; give a device path, or fields that identify the disk";
+
 impl DiskHint {
-    /// As the Agent reads hints: a string, or an object with string values.
-    /// Clients refuse empty ones.
+    /// Returns the hint as the Agent reads it: a string, or an object with string values. Rejects
+    /// empty hints, as clients of the Director do.
     pub fn to_json(&self) -> Result<Value, String> {
         match self {
-            DiskHint::Text(text) if text.is_empty() => Err("a disk hint is empty".into()),
+            DiskHint::Text(text) if text.is_empty() => Err(EMPTY.into()),
             DiskHint::Text(text) => Ok(Value::String(text.clone())),
             DiskHint::Fields(fields) => {
                 let mut object = Map::new();
                 for (key, value) in fields {
                     if key.is_empty() || object.insert(key.clone(), Value::String(value.clone())).is_some() {
-                        return Err(format!("a disk hint has the key `{key}` twice, or an empty key"));
+                        return Err(format!(
+                            "a disk hint has the key `{key}` twice, or an empty key; give each key once"
+                        ));
                     }
                 }
-                if object.is_empty() { Err("a disk hint is empty".into()) } else { Ok(Value::Object(object)) }
+                if object.is_empty() { Err(EMPTY.into()) } else { Ok(Value::Object(object)) }
             }
         }
     }
 
-    /// As the Agent reads raw ephemeral disks: into a struct, by its field
-    /// names without regard to case, and never from a string.
+    /// Returns the hint as the Agent reads raw ephemeral disks: an object whose keys are the names of
+    /// the Agent's fields, ignoring case. The Agent does not accept a string here.
     pub(super) fn to_raw_json(&self) -> Result<Value, String> {
         match self.to_json()? {
             Value::Object(fields) => {

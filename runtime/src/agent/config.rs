@@ -1,4 +1,4 @@
-//! The section `agent` of the operator's config: all of it is secret.
+//! The section `agent` of the operator's config. All of it is secret.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ impl fmt::Debug for AgentConfig {
 }
 
 impl AgentConfig {
-    /// URLs that the Agents use and that no guest may: what they are, and the URL.
+    /// Returns the URLs that Agents use and no guest may use, each with a description.
     pub fn endpoints(&self) -> Vec<(&'static str, String)> {
         let mut endpoints: Vec<_> =
             self.mbus.iter().map(|mbus| ("the message bus", mbus.reveal().to_owned())).collect();
@@ -30,8 +30,8 @@ impl AgentConfig {
         endpoints
     }
 
-    /// What is allowed but unwise: a VM can read its own settings, so nothing
-    /// in them should open more than that VM's doors.
+    /// Returns a warning for each credential that all VMs share. A VM can read its own settings, so
+    /// they should give access to nothing but that VM.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.mbus.as_ref().is_some_and(|mbus| mbus.password_in_url().is_some()) {
@@ -56,7 +56,7 @@ impl AgentConfig {
     }
 }
 
-/// The same of a VM's `env`, where Directors put them nowadays.
+/// Returns the same URLs from a VM's `env`, where newer Directors put them.
 pub fn endpoints_of_env(env: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let Some(bosh) = env.get("bosh") else { return Vec::new() };
     let urls = bosh.pointer("/mbus/urls").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -68,7 +68,7 @@ pub fn endpoints_of_env(env: &Map<String, Value>) -> Vec<(&'static str, String)>
 fn blobstore(options: &Value) -> Vec<(&'static str, String)> {
     let Some(options) = options.as_object() else { return Vec::new() };
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    // Of other options only what is a URL: a password would be asked for as a host's name.
+    // Other options count only if they are URLs: a password must not be looked up as a host name.
     let url = |(name, value): (&String, &Value)| {
         value.as_str().filter(|text| name == "endpoint" || text.contains("://")).map(str::to_owned)
     };
@@ -77,7 +77,7 @@ fn blobstore(options: &Value) -> Vec<(&'static str, String)> {
         let port = options.get("port").map_or_else(|| "443".to_owned(), text);
         urls.push(format!("https://{}:{port}", text(host)));
     }
-    // Old blobstores are given as `host:port`.
+    // Options of old blobstores are `host:port` without a scheme.
     let with_scheme = |url: String| if url.contains("://") { url } else { format!("https://{url}") };
     urls.into_iter().map(|url| ("the blobstore", with_scheme(url))).collect()
 }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_for_the_whole_fleet_are_warned_about() {
+    fn credentials_that_all_vms_share_are_a_warning() {
         for (section, expected) in [
             (json!({}), ""),
             (json!({"mbus": null, "ntp": ["a"]}), ""),
@@ -136,7 +136,7 @@ mod tests {
         let without_scheme = config(json!({"blobstore": {"options": {"endpoint": "10.0.0.9:25250"}}})).endpoints();
         assert_eq!(without_scheme, [("the blobstore", "https://10.0.0.9:25250".to_owned())]);
         assert!(config(json!({"blobstore": {"options": {"endpoint": 1}}})).endpoints().is_empty());
-        // What is no endpoint may be a secret, and endpoints are looked up.
+        // Endpoints are looked up in DNS, so an option that may be a secret is not one of them.
         let options = json!({"endpoint": "http://b", "user": "agent", "password": "k3x9", "other": "https://c"});
         let urls: Vec<String> = blobstore(&options).into_iter().map(|(_, url)| url).collect();
         assert_eq!(urls, ["http://b", "https://c"]);

@@ -1,9 +1,10 @@
-//! The Director's networks with a guest's additions.
+//! Adds a guest's additions to the Director's networks.
 //!
-//! The Director chose the addresses of manual and vip networks, and a guest
-//! cannot change them: it could put a VM in another's place. Those of dynamic
-//! networks the cloud chose, so the guest says them.
+//! The Director decides the addresses of manual and vip networks. A guest cannot change them,
+//! because a VM could then take the place of another. The cloud decides the addresses of dynamic
+//! networks, so the guest provides them.
 
+use super::AgentError;
 use super::additions::NetworkAddition;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
@@ -12,24 +13,34 @@ use wasm_cpi_policy::strict_json;
 
 type Networks = Map<String, Value>;
 
-pub(super) fn with_additions(networks: &Networks, additions: &[NetworkAddition]) -> Result<Networks, String> {
+/// Returns the networks with the additions. Rejects unknown networks and invalid values.
+pub(super) fn with_additions(networks: &Networks, additions: &[NetworkAddition]) -> Result<Networks, AgentError> {
     let mut networks = networks.clone();
     for (index, addition) in additions.iter().enumerate() {
         let name = &addition.name;
         if additions[..index].iter().any(|earlier| earlier.name == *name) {
-            return Err(format!("network `{name}` is given twice"));
+            return Err(AgentError::refused(format!("network `{name}` is given twice; give each network once")));
         }
         match networks.get_mut(name) {
             Some(Value::Object(network)) => {
-                add(network, addition).map_err(|what| format!("network `{name}`: {what}"))?;
+                let in_network = |error: AgentError| {
+                    let message = format!("network `{name}`: {}", error.message);
+                    AgentError { message, ..error }
+                };
+                add(network, addition).map_err(in_network)?;
             }
-            _ => return Err(format!("the call has no network `{name}`")),
+            _ => {
+                return Err(AgentError::refused(format!(
+                    "the call has no network `{name}`; use the names of the networks in the arguments"
+                )));
+            }
         }
     }
     Ok(networks)
 }
 
-fn add(network: &mut Map<String, Value>, addition: &NetworkAddition) -> Result<(), String> {
+fn add(network: &mut Map<String, Value>, addition: &NetworkAddition) -> Result<(), AgentError> {
+    let dynamic = network.get("type").and_then(Value::as_str) == Some("dynamic");
     let dns = (!addition.dns.is_empty()).then(|| json!(addition.dns));
     let address = |text: &Option<String>| text.as_ref().map(|text| json!(text));
     for (key, given) in [
@@ -40,11 +51,11 @@ fn add(network: &mut Map<String, Value>, addition: &NetworkAddition) -> Result<(
     ] {
         let Some(given) = given else { continue };
         check_addresses(key, &given)?;
-        if network.get("type").and_then(Value::as_str) == Some("dynamic") || !Check::NetworkDecided.on() {
-            network.insert(key.into(), given);
-        } else if network.get(key) != Some(&given) {
-            return Err(format!("`{key}` was decided by the Director and cannot be changed: it is no dynamic network"));
-        }
+        Check::NetworkDecided.ensure(dynamic || network.get(key) == Some(&given), || {
+            let why = "was decided by the Director and cannot be changed: the network is not dynamic";
+            AgentError::refused(format!("`{key}` {why}"))
+        })?;
+        network.insert(key.into(), given);
     }
     if let Some(mac) = &addition.mac {
         network.insert("mac".into(), Value::String(canonical_mac(mac)?));
@@ -69,10 +80,10 @@ fn check_addresses(key: &str, given: &Value) -> Result<(), String> {
         Value::Array(addresses) => addresses.iter().all(is_address),
         address => is_address(address),
     };
-    if fine { Ok(()) } else { Err(format!("`{key}` is not an IP address")) }
+    if fine { Ok(()) } else { Err(format!("`{key}` is not an IP address; give addresses like 10.0.0.5 or fd00::5")) }
 }
 
-/// The Agent compares MAC addresses as text, with how the kernel writes them.
+/// Returns the address as the kernel writes it, because the Agent compares MAC addresses as text.
 fn canonical_mac(mac: &str) -> Result<String, String> {
     let octets: Vec<&str> = mac.split([':', '-']).collect();
     let is_octet = |octet: &&str| octet.len() == 2 && octet.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -90,8 +101,7 @@ fn parse_routes(routes: &str) -> Result<Value, String> {
     }
 }
 
-/// Name servers of the network that is the default for DNS, or of the first
-/// that has any.
+/// Returns the name servers of the default network for DNS, or of the first network that has any.
 pub(super) fn name_servers(networks: &Networks) -> Option<&Value> {
     let servers =
         |network: &'_ Value| network.get("dns").is_some_and(|dns| dns.as_array().is_some_and(|dns| !dns.is_empty()));

@@ -1,22 +1,22 @@
-//! Which parts of agent settings are secrets of their own, for redaction and
-//! for the tripwire: a server that echoes user-data need not echo all of it.
+//! Finds the parts of agent settings that are secrets, for redaction and for the search in answers:
+//! a server may echo only a part of the user-data.
 //!
-//! Not every string is one: the name of a region, taken for a secret, would
-//! have half of a cloud's answers withheld.
+//! Not every string is a secret. If the name of a region were one, most answers of a cloud would be
+//! withheld.
 
 use super::VmSpec;
 use super::config::AgentConfig;
 use serde_json::Value;
 use wasm_cpi_policy::secret::Secret;
 
-/// Shorter strings of `env` are words, not keys.
+/// The length from which a string in `env` counts as a secret. Shorter ones are usually plain words.
 const ENV_MIN: usize = 12;
 
-/// What the Director itself logs of `env`, and guests see.
+/// The parts of `env` that the Director logs and guests can read.
 const VISIBLE: [&str; 3] = ["env.bosh.group", "env.bosh.groups", "env.bosh.tags"];
 
-/// Where something is, rather than how to get in.
-const PLACES: [&str; 12] = [
+/// Options that name a location, not a credential.
+const LOCATIONS: [&str; 12] = [
     "blobstore_path",
     "bucket_name",
     "container_name",
@@ -31,7 +31,8 @@ const PLACES: [&str; 12] = [
     "user",
 ];
 
-pub(super) fn of(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Secret)> {
+/// Returns the secrets in the config and in the VM's `env`, each with its path as name.
+pub(super) fn find(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Secret)> {
     let mut secrets = Vec::new();
     if let Some(mbus) = &config.mbus
         && mbus.password_in_url().is_some()
@@ -56,9 +57,9 @@ fn collect(value: &Value, path: &str, min: usize, secrets: &mut Vec<(String, Sec
         Value::Array(items) => items.iter().for_each(|item| collect(item, path, min, secrets)),
         Value::Object(fields) => {
             for (key, value) in fields {
-                // A place with a password in it is both.
+                // A location may hold a password in its URL.
                 let password = || value.as_str().and_then(|url| Secret::new(url).password_in_url());
-                if !PLACES.contains(&key.as_str()) || password().is_some() {
+                if !LOCATIONS.contains(&key.as_str()) || password().is_some() {
                     collect(value, &format!("{path}.{key}"), min, secrets);
                 }
             }

@@ -1,8 +1,8 @@
-//! The import `agent` of one call, for both ways that settings can take.
+//! The import `agent` of one call, for both modes.
 //!
-//! In registry-less mode only `bootstrap` does anything. With a registry,
-//! `created` writes the settings under the name that the Agent will ask for,
-//! and `finish` deletes them again unless their VM is the call's result.
+//! In registry-less mode only `bootstrap` has an effect. With a registry, `created` writes the
+//! settings under the key that the Agent will use, and `finish` deletes them again unless their VM
+//! is the call's result.
 
 use super::additions::{Additions, DiskHint};
 use super::config::AgentConfig;
@@ -14,55 +14,83 @@ use crate::vault::Vault;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::secret::{Layer, Secret};
 
-/// For deleting what a call wrote that came to nothing, at least.
-const UNDOING: Duration = Duration::from_secs(10);
+/// The least time for deleting the settings that a failed call wrote.
+const UNDO_TIME: Duration = Duration::from_secs(10);
 
-/// One VM needs one; a guest may try another size or name.
+/// A VM needs one bootstrap; a guest may try again with another size or name.
 const MAX_BOOTSTRAPS: usize = 16;
 
-/// In all of a call's user-data, in every encoding on the way: no platform takes
-/// more, and every copy of a secret costs memory to look for.
+/// The most bytes of user-data in a call, counting every encoding. No platform accepts more, and
+/// the search for each copy of a secret takes memory.
 const MAX_SETTINGS: usize = 1024 * 1024;
 
-const TOO_MUCH: &str =
-    "the agent settings of this call take more than a mebibyte in all; make `env`, networks or encodings smaller";
+const TOO_MUCH: &str = "the agent settings of this call take more than a mebibyte in all; make `env` or networks smaller, or use fewer \
+     encodings";
 
+/// The reason why agent settings are not built or stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AgentError {
-    #[error("{0}")]
-    Refused(String),
-    #[error("{0}")]
-    Registry(String),
+#[error("{message}")]
+pub struct AgentError {
+    pub kind: AgentErrorKind,
+    pub message: String,
+    /// The check that refused, if it is a named one.
+    pub check: Option<Check>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentErrorKind {
+    /// The guest is not allowed to do this.
+    Refused,
+    /// The registry failed.
+    Registry,
+}
+
+impl AgentError {
+    pub(super) fn refused(message: impl Into<String>) -> AgentError {
+        AgentError { kind: AgentErrorKind::Refused, message: message.into(), check: None }
+    }
+}
+
+impl RefusedBy for AgentError {
+    fn refused_by(self, check: Check) -> AgentError {
+        AgentError { check: self.check.or(Some(check)), ..self }
+    }
+}
+
+impl From<String> for AgentError {
+    fn from(message: String) -> Self {
+        AgentError::refused(message)
+    }
 }
 
 impl From<SessionError> for AgentError {
     fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Denied(_) | SessionError::Id(_) | SessionError::Settings(_) => {
-                AgentError::Refused(error.to_string())
-            }
-            SessionError::NotFound(_) | SessionError::Failed(_) => AgentError::Registry(error.to_string()),
-        }
+        let kind = match error {
+            SessionError::Denied { .. } | SessionError::Id(_) | SessionError::Settings(_) => AgentErrorKind::Refused,
+            SessionError::NotFound(_) | SessionError::Failed(_) => AgentErrorKind::Registry,
+        };
+        AgentError { kind, message: error.to_string(), check: error.check() }
     }
 }
 
+/// The agent settings of one call.
 pub struct AgentSession {
     mode: Mode,
     config: AgentConfig,
-    /// In `create_vm` only.
+    /// The VM; only `create_vm` has it.
     spec: Option<VmSpec>,
     registry_config: Option<RegistryConfig>,
     registry: Arc<RegistrySession>,
     vault: Arc<Vault>,
-    made: Mutex<Made>,
+    user_data: Mutex<UserData>,
 }
 
-/// The user-data of this call.
+/// The user-data that was built in this call.
 #[derive(Default)]
-struct Made {
+struct UserData {
     seals: Vec<String>,
     bytes: usize,
 }
@@ -77,67 +105,68 @@ impl AgentSession {
         vault: Arc<Vault>,
     ) -> Self {
         // In every call: a cloud may show what another call once sent it.
-        for (name, secret) in secrets::of(&config, spec.as_ref()) {
-            vault.keep(&name, secret);
+        for (name, secret) in secrets::find(&config, spec.as_ref()) {
+            vault.register(&name, secret);
         }
         for (name, secret) in registry_config.iter().flat_map(RegistryConfig::secrets) {
-            vault.keep(name, secret);
+            vault.register(name, secret);
         }
-        AgentSession { mode, config, spec, registry_config, registry, vault, made: Mutex::default() }
+        AgentSession { mode, config, spec, registry_config, registry, vault, user_data: Mutex::default() }
     }
 
-    /// User-data for the VM of this `create_vm`, as a seal.
+    /// Returns a seal for the user-data of the VM of this `create_vm`.
     pub fn bootstrap(&self, additions: &Additions) -> Result<String, AgentError> {
         let Some(spec) = &self.spec else {
-            return Err(AgentError::Refused("`agent.bootstrap` is for `create_vm` only".into()));
+            return Err(AgentError::refused(
+                "`agent.bootstrap` is for `create_vm` only; do not call it in other methods",
+            ));
         };
-        if self.bootstraps().len() >= MAX_BOOTSTRAPS {
-            return Err(AgentError::Refused(format!(
-                "`agent.bootstrap` was called {MAX_BOOTSTRAPS} times in this call"
-            )));
+        if self.bootstrap_seals().len() >= MAX_BOOTSTRAPS {
+            let message =
+                format!("`agent.bootstrap` was called {MAX_BOOTSTRAPS} times in this call; call it less often");
+            return Err(AgentError::refused(message));
         }
-        let full = settings::full(&self.config, spec, additions).map_err(AgentError::Refused)?;
+        let full = settings::build(&self.config, spec, additions)?;
         if Value::Object(full.clone()).to_string().len() > MAX_SETTINGS {
-            return Err(AgentError::Refused(TOO_MUCH.into()));
+            return Err(AgentError::refused(TOO_MUCH).refused_by(Check::AgentTotal));
         }
         let data = match self.mode {
-            Mode::Registryless => settings::with_dns(&full),
+            Mode::Registryless => settings::registryless_user_data(&full),
             Mode::Registry => {
                 let registry = self.registry_config.as_ref().map(RegistryConfig::for_agent);
-                let data = settings::pointing_to(registry.unwrap_or_default(), &full, &additions.vm_name);
+                let data = settings::registry_user_data(registry.unwrap_or_default(), &full, &additions.vm_name);
                 self.registry.prepare(full)?;
                 data
             }
         };
-        let mut stages =
-            settings::encode(&data, &additions.encodings, additions.max_bytes).map_err(AgentError::Refused)?;
-        let mut made = self.made();
-        made.bytes += stages.iter().map(String::len).sum::<usize>();
-        if Check::AgentTotal.on() && made.bytes > MAX_SETTINGS {
-            return Err(AgentError::Refused(TOO_MUCH.into()));
-        }
+        let mut stages = settings::encode(&data, &additions.encodings, additions.max_bytes)?;
+        let mut user_data = self.user_data();
+        user_data.bytes += stages.iter().map(String::len).sum::<usize>();
+        Check::AgentTotal.ensure(user_data.bytes <= MAX_SETTINGS, || AgentError::refused(TOO_MUCH))?;
         let text = stages.pop().unwrap_or_default();
         for stage in stages {
-            self.vault.keep("agent", Secret::new(stage));
+            self.vault.register("agent", Secret::new(stage));
         }
         let seal = self.vault.seal("agent", Secret::new(text), Layer::Call);
-        made.seals.push(seal.clone());
-        #[cfg(feature = "holes")]
-        if let Some(sealed) = self.vault.open(&seal).filter(|_| !Check::SealedAgent.on()) {
+        user_data.seals.push(seal.clone());
+        #[cfg(feature = "mutation-testing")]
+        if let Some(sealed) = self.vault.open(&seal).filter(|_| Check::SealedAgent.is_off()) {
             return Ok(sealed.secret.reveal().to_owned());
         }
         Ok(seal)
     }
 
-    /// Seals of all user-data that was made: a VM without one cannot be reached.
-    pub fn bootstraps(&self) -> Vec<String> {
-        self.made().seals.clone()
+    /// Returns the seals of all user-data of this call. A VM that was created without one cannot be
+    /// reached.
+    pub fn bootstrap_seals(&self) -> Vec<String> {
+        self.user_data().seals.clone()
     }
 
-    fn made(&self) -> MutexGuard<'_, Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    fn user_data(&self) -> MutexGuard<'_, UserData> {
+        self.user_data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes the settings of the new VM to the registry, if it is used.
     pub async fn created(&self, vm: &str, key: &str, deadline: Instant) -> Result<(), AgentError> {
         match self.mode {
             Mode::Registryless => Ok(()),
@@ -145,8 +174,9 @@ impl AgentSession {
         }
     }
 
+    /// Adds a disk to the VM's settings in the registry, if it is used.
     pub async fn attached(&self, key: &str, disk: &str, hint: &DiskHint, deadline: Instant) -> Result<(), AgentError> {
-        let hint = hint.to_json().map_err(AgentError::Refused)?;
+        let hint = hint.to_json()?;
         if self.mode == Mode::Registryless {
             return Ok(());
         }
@@ -157,6 +187,7 @@ impl AgentSession {
         Ok(self.registry.update(key, change, deadline).await?)
     }
 
+    /// Removes a disk from the VM's settings in the registry, if it is used.
     pub async fn detached(&self, key: &str, disk: &str, deadline: Instant) -> Result<(), AgentError> {
         if self.mode == Mode::Registryless {
             return Ok(());
@@ -166,12 +197,13 @@ impl AgentSession {
             Ok(settings)
         };
         match self.registry.update(key, change, deadline).await {
-            // A VM without settings has no disk in them either.
+            // Without settings there is no disk to remove.
             Err(SessionError::NotFound(_)) => Ok(()),
             result => Ok(result?),
         }
     }
 
+    /// Deletes the VM's settings in the registry, if it is used.
     pub async fn deleted(&self, key: &str, deadline: Instant) -> Result<(), AgentError> {
         match self.mode {
             Mode::Registryless => Ok(()),
@@ -179,22 +211,23 @@ impl AgentSession {
         }
     }
 
-    /// At the end of a call: `returned` is the VM that `create_vm` answers, None
-    /// if it failed. Answers what could not be undone, as sentences.
+    /// Ends the call. `returned` is the VM that `create_vm` returned, or `None` if it failed. Deletes
+    /// settings of other VMs, and returns a sentence for each that could not be deleted.
     pub async fn finish(&self, returned: Option<&str>, deadline: Instant) -> Result<Vec<String>, Failure> {
         if self.spec.is_none() {
             return Ok(Vec::new());
         }
-        // A guest that had to be stopped has used up all the time there was.
-        let left = self.registry.undo(returned, deadline.max(Instant::now() + UNDOING)).await;
-        match (self.mode, returned) {
-            (Mode::Registry, Some(vm)) if Check::VmUnregistered.on() && !self.registry.has_settings_for(vm) => Err(Failure::guest(format!(
+        // A guest that was stopped has used all of the call's time.
+        let left = self.registry.undo(returned, deadline.max(Instant::now() + UNDO_TIME)).await;
+        let unregistered = returned.filter(|vm| self.mode == Mode::Registry && !self.registry.has_settings_for(vm));
+        Check::VmUnregistered.reject(unregistered, |vm| {
+            let what = format!(
                 "`create_vm` returned `{vm}` without `agent.created` for it: its Agent would find no settings in the \
                  registry; the guest must call it once the VM exists"
-            ))
-            .with_detail(left.join("\n"))),
-            _ => Ok(left),
-        }
+            );
+            Failure::guest(what).with_detail(left.join("\n"))
+        })?;
+        Ok(left)
     }
 }
 

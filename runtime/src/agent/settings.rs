@@ -1,9 +1,8 @@
-//! The settings documents, exactly as the Agent decodes them, and the text that
-//! becomes user-data.
+//! Builds the settings documents, exactly as the Agent decodes them, and the text of the user-data.
 
 use super::additions::{Additions, Encoding};
 use super::config::AgentConfig;
-use super::{VmSpec, networks};
+use super::{AgentError, VmSpec, networks};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Map, Value, json};
@@ -11,12 +10,12 @@ use wasm_cpi_checks::Check;
 
 type Object = Map<String, Value>;
 
-/// Further encodings would only make it larger; the session refuses it.
+/// The size of an encoded text at which encoding stops. The session then refuses it.
 const MAX_STAGE: usize = 1024 * 1024;
 
-/// All that the Agent needs. In registry-less mode this is the user-data, else
-/// it goes into the registry.
-pub(super) fn full(config: &AgentConfig, spec: &VmSpec, additions: &Additions) -> Result<Object, String> {
+/// Returns everything that the Agent needs. It becomes the user-data in registry-less mode, and is
+/// stored in the registry otherwise.
+pub(super) fn build(config: &AgentConfig, spec: &VmSpec, additions: &Additions) -> Result<Object, AgentError> {
     let mut settings = Map::new();
     settings.insert("agent_id".into(), json!(spec.agent_id));
     settings.insert("vm".into(), json!({"name": additions.vm_name}));
@@ -34,8 +33,8 @@ pub(super) fn full(config: &AgentConfig, spec: &VmSpec, additions: &Additions) -
     Ok(settings)
 }
 
-/// `system` is a string, other disks are hints; persistent disks come later,
-/// through the Director or the registry.
+/// Returns the disks: `system` is a string, the others are hints. Persistent disks are added later,
+/// by the Director or in the registry.
 fn disks(additions: &Additions) -> Result<Value, String> {
     let mut disks = Map::new();
     if let Some(system) = &additions.system_disk {
@@ -53,15 +52,15 @@ fn disks(additions: &Additions) -> Result<Value, String> {
     Ok(Value::Object(disks))
 }
 
-/// User-data without a registry.
-pub(super) fn with_dns(full: &Object) -> Object {
+/// Returns the user-data of a VM that uses no registry.
+pub(super) fn registryless_user_data(full: &Object) -> Object {
     let mut data = dns(full);
     data.extend(full.clone());
     data
 }
 
-/// User-data that leads to the registry.
-pub(super) fn pointing_to(registry: Value, full: &Object, vm_name: &str) -> Object {
+/// Returns the user-data of a VM that reads its settings from the registry.
+pub(super) fn registry_user_data(registry: Value, full: &Object, vm_name: &str) -> Object {
     let mut data = dns(full);
     data.insert("networks".into(), full.get("networks").cloned().unwrap_or_default());
     data.insert("registry".into(), registry);
@@ -74,12 +73,12 @@ fn dns(full: &Object) -> Object {
     servers.into_iter().map(|servers| ("dns".to_owned(), json!({"nameserver": servers}))).collect()
 }
 
-/// The text after each encoding, the plain one first, as a peer may undo some; the
-/// last is for the platform. Too large is an error, and names the parts to make
-/// smaller, not their contents.
+/// Returns the text after each encoding, starting with the plain text, because a server may undo
+/// some of them. The last one is sent to the platform. If it is too large, the error names the
+/// largest parts, but not their contents.
 pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u32>) -> Result<Vec<String>, String> {
     if encodings.len() > 4 {
-        return Err("more than four encodings are asked for".into());
+        return Err("the user-data has more than four encodings; use at most four".into());
     }
     let mut text = Value::Object(data.clone()).to_string();
     let mut stages = vec![text.clone()];
@@ -90,13 +89,13 @@ pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u3
             Encoding::Base64Url => BASE64_URL_SAFE.encode(text),
         };
         stages.push(text.clone());
-        if Check::AgentTotal.on() && text.len() > MAX_STAGE {
+        if Check::AgentTotal.refuses(text.len() > MAX_STAGE) {
             break;
         }
     }
     match max_bytes {
         Some(max) if text.len() as u64 > u64::from(max) => Err(format!(
-            "the agent settings take {} bytes as user-data, and the platform takes {max}; the largest parts before \
+            "the agent settings take {} bytes as user-data, but the platform takes only {max}; the largest parts before \
              encoding are {}; make them smaller in the deployment or in the CPI's config",
             text.len(),
             largest(data)

@@ -1,4 +1,4 @@
-use super::settings::{encode, full, pointing_to, with_dns};
+use super::settings::{build, encode, registry_user_data, registryless_user_data};
 use super::*;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
@@ -37,10 +37,10 @@ fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// Registry-less if and only if Director, CPI and stemcell are all of version 2:
-/// the request's api_version is the lower of the Director's and the CPI's.
+/// The mode is registry-less if and only if Director, CPI and stemcell all have version 2. The
+/// request's api_version is the lower one of the Director's and the CPI's.
 #[test]
-fn the_version_table_of_the_v2_contract() {
+fn the_mode_follows_the_versions_of_the_v2_contract() {
     for (director, cpi, stemcell, registryless) in [
         (1, 1, 1, false),
         (1, 1, 2, false),
@@ -66,7 +66,7 @@ fn the_version_table_of_the_v2_contract() {
 }
 
 #[test]
-fn a_registry_that_is_needed_and_missing_is_said_before_anything_is_created() {
+fn a_missing_registry_is_reported_before_anything_is_created() {
     for method in ["create_vm", "delete_vm", "attach_disk", "detach_disk"] {
         let failure = Mode::Registry.check(method, false).unwrap_err();
         assert!(
@@ -79,7 +79,7 @@ fn a_registry_that_is_needed_and_missing_is_said_before_anything_is_created() {
 }
 
 #[test]
-fn full_settings_are_what_the_agent_decodes() {
+fn settings_have_the_form_that_the_agent_decodes() {
     let additions = Additions {
         raw_ephemeral_disks: vec![
             DiskHint::Text("/dev/sdc".into()),
@@ -98,25 +98,25 @@ fn full_settings_are_what_the_agent_decodes() {
         "ntp": ["0.pool.example"],
         "blobstore": {"provider": "dav", "options": {"endpoint": "http://10.0.0.6:25250", "password": "blob-hunter2"}},
     });
-    let settings = full(&config(), &spec(), &additions).unwrap();
+    let settings = build(&config(), &spec(), &additions).unwrap();
     assert_eq!(Value::Object(settings.clone()), expected);
-    assert_eq!(with_dns(&settings)["dns"], json!({"nameserver": ["10.0.0.2"]}));
+    assert_eq!(registryless_user_data(&settings)["dns"], json!({"nameserver": ["10.0.0.2"]}));
 }
 
 #[test]
-fn what_is_not_configured_is_left_out() {
+fn settings_that_are_not_configured_are_omitted() {
     let spec = VmSpec { agent_id: "a".into(), networks: Map::new(), env: json!({}) };
-    let settings = full(&AgentConfig::default(), &spec, &Additions::default()).unwrap();
+    let settings = build(&AgentConfig::default(), &spec, &Additions::default()).unwrap();
     let expected = json!({
         "agent_id": "a", "vm": {"name": ""}, "networks": {}, "disks": {"persistent": {}}, "env": {}, "ntp": [],
     });
-    assert_eq!(Value::Object(with_dns(&settings)), expected);
+    assert_eq!(Value::Object(registryless_user_data(&settings)), expected);
 }
 
 #[test]
-fn user_data_for_a_registry_holds_the_way_to_it_and_nothing_else() {
-    let settings = full(&config(), &spec(), &additions()).unwrap();
-    let data = pointing_to(json!({"endpoint": "http://h"}), &settings, "vm-1");
+fn user_data_for_a_registry_holds_only_its_address_and_the_networks() {
+    let settings = build(&config(), &spec(), &additions()).unwrap();
+    let data = registry_user_data(json!({"endpoint": "http://h"}), &settings, "vm-1");
     let expected = json!({
         "dns": {"nameserver": ["10.0.0.2"]}, "networks": spec().networks,
         "registry": {"endpoint": "http://h"}, "server": {"name": "vm-1"},
@@ -125,7 +125,7 @@ fn user_data_for_a_registry_holds_the_way_to_it_and_nothing_else() {
 }
 
 #[test]
-fn hints_are_strings_or_objects_of_strings() {
+fn disk_hints_are_strings_or_objects_of_strings() {
     let fields =
         |fields: &[(&str, &str)]| DiskHint::Fields(fields.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect());
     assert_eq!(DiskHint::Text("3".into()).to_json(), Ok(json!("3")));
@@ -159,19 +159,22 @@ fn data_text(data: &Map<String, Value>) -> String {
 }
 
 #[test]
-fn too_large_for_the_platform_names_the_largest_parts_and_no_contents() {
+fn user_data_too_large_for_the_platform_is_refused_with_the_names_of_its_largest_parts() {
     let data = object(json!({"env": {"x": "hunter2".repeat(100)}, "networks": "n".repeat(50), "mbus": "m", "vm": {}}));
     let size = encode(&data, &[Encoding::Base64], None).unwrap().pop().unwrap().len() as u32;
     assert!(encode(&data, &[Encoding::Base64], Some(size)).is_ok());
     let error = encode(&data, &[Encoding::Base64], Some(size - 1)).unwrap_err();
-    assert!(error.contains(&format!("take {size} bytes as user-data, and the platform takes {}", size - 1)), "{error}");
+    assert!(
+        error.contains(&format!("take {size} bytes as user-data, but the platform takes only {}", size - 1)),
+        "{error}"
+    );
     assert!(error.contains("`env` (708 bytes), `networks` (52 bytes), `mbus` (3 bytes)"), "{error}");
     assert!(!error.contains("hunter2") && !error.contains("nnn"), "{error}");
 }
 
 #[test]
-fn secrets_of_the_settings_are_known_one_by_one_and_places_are_not_among_them() {
-    let secrets = secrets::of(&config(), Some(&spec()));
+fn secrets_of_the_settings_are_found_and_locations_are_not_secrets() {
+    let secrets = secrets::find(&config(), Some(&spec()));
     let known: Vec<(&str, &str)> = secrets.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
     let expected = [
         ("agent.mbus", "nats://u:mbus-hunter2@10.0.0.6:4222"),
@@ -179,16 +182,16 @@ fn secrets_of_the_settings_are_known_one_by_one_and_places_are_not_among_them() 
         ("env.bosh.password", "env-hunter2-hash"),
     ];
     assert_eq!(known, expected);
-    // A place with a password in it is no mere place.
+    // A location with a password in its URL is a secret.
     let options = json!({"endpoint": "https://u:hunter2@h", "host": "h", "region": "r"});
     let config: AgentConfig = serde_json::from_value(json!({"blobstore": {"options": options}})).unwrap();
-    let known: Vec<String> = secrets::of(&config, None).into_iter().map(|(name, _)| name).collect();
+    let known: Vec<String> = secrets::find(&config, None).into_iter().map(|(name, _)| name).collect();
     assert_eq!(known, ["agent.blobstore.options.endpoint"]);
 }
 
 proptest! {
     #[test]
-    fn settings_survive_their_encoding(text in "\\PC{0,40}", number in any::<i64>()) {
+    fn encoded_settings_decode_to_the_same_settings(text in "\\PC{0,40}", number in any::<i64>()) {
         let data = object(json!({"env": {"a": text, "b": number}}));
         let encoded = encode(&data, &[Encoding::JsonString, Encoding::Base64Url], None).unwrap();
         let literal: String = serde_json::from_slice(&BASE64_URL_SAFE.decode(encoded.last().unwrap()).unwrap()).unwrap();

@@ -1,16 +1,16 @@
-//! One line: a JSON object whose fields have names and types of their own.
+//! One line of the audit log: a JSON object.
 //!
-//! There is no way to put in anything but a number, a flag, a word of the
-//! runtime's own or a text that was made harmless: redacted, escaped and cut.
-//! So a guest can forge no field, no line, and hide none.
+//! A field is a number, a flag, a text of the runtime, or a foreign text that is redacted, escaped
+//! and cut. So a guest cannot forge or hide a field or a line.
 
 use crate::log::Log;
 use serde_json::{Map, Value};
+use wasm_cpi_checks::Check;
 
-/// Of a line, its end included.
+/// The most bytes of a line, including its end.
 pub(super) const LINE_MAX: usize = 4096;
 
-/// What a line that is too long can do without, in this order.
+/// The fields that are removed from a line that is too long, in this order.
 const EXPENDABLE: [&str; 10] = [
     "seals",
     "why",
@@ -24,6 +24,7 @@ const EXPENDABLE: [&str; 10] = [
     "method",
 ];
 
+/// A line that is being built.
 pub(super) struct Line<'a> {
     fields: Map<String, Value>,
     log: &'a Log,
@@ -34,16 +35,24 @@ impl<'a> Line<'a> {
         Line { fields: Map::new(), log }
     }
 
-    /// A word of the runtime's own.
-    pub(super) fn word(&mut self, name: &str, word: impl Into<String>) -> &mut Self {
-        self.fields.insert(name.to_owned(), Value::String(word.into()));
+    /// Adds a text that the runtime itself chose.
+    pub(super) fn own_text(&mut self, name: &str, text: impl Into<String>) -> &mut Self {
+        self.fields.insert(name.to_owned(), Value::String(text.into()));
         self
     }
 
-    /// A text of anybody's; an empty one is left out.
+    /// Adds the code of the check that refused, if one did.
+    pub(super) fn code(&mut self, check: Option<Check>) -> &mut Self {
+        if let Some(check) = check {
+            self.own_text("code", check.code());
+        }
+        self
+    }
+
+    /// Adds a foreign text of at most `max` bytes, unless it is empty.
     pub(super) fn text(&mut self, name: &str, text: &str, max: usize) -> &mut Self {
         if !text.is_empty() {
-            let text = self.log.field(text, max);
+            let text = self.log.clean_field(text, max);
             self.fields.insert(name.to_owned(), Value::String(text));
         }
         self
@@ -51,7 +60,7 @@ impl<'a> Line<'a> {
 
     pub(super) fn texts(&mut self, name: &str, texts: &[String], most: usize, max: usize) -> &mut Self {
         if !texts.is_empty() {
-            let texts = texts.iter().take(most).map(|text| Value::String(self.log.field(text, max))).collect();
+            let texts = texts.iter().take(most).map(|text| Value::String(self.log.clean_field(text, max))).collect();
             self.fields.insert(name.to_owned(), Value::Array(texts));
         }
         self
@@ -67,7 +76,7 @@ impl<'a> Line<'a> {
         self
     }
 
-    /// The bytes to write.
+    /// Returns the bytes to write.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let written = |fields: &Map<String, Value>| serde_json::to_vec(fields).unwrap_or_default();
         let mut line = written(&self.fields);

@@ -1,7 +1,7 @@
 use super::line::LINE_MAX;
 use super::*;
 use crate::hardening::landlock::Landlock;
-use crate::hardening::{Network, Walls};
+use crate::hardening::{LockDownReport, Network};
 use crate::log::Format;
 use crate::vault::Vault;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn start(request: &Request) -> Fixture {
 }
 
 impl Fixture {
-    /// What was written, line by line; each is JSON and within the bounds.
+    /// Returns the lines of the file. Checks that each is JSON and within the bounds.
     fn lines(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.dir.path().join("audit.log")).unwrap();
         assert!(text.is_empty() || text.ends_with('\n'));
@@ -55,8 +55,9 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         login: None,
         address: Some(Ipv4Addr::LOCALHOST.into()),
         outcome,
+        check: None,
         sent,
-        why: String::new(),
+        login_error: String::new(),
         seals: Vec::new(),
         leaked: None,
         bytes_sent: 1,
@@ -66,7 +67,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
 }
 
 #[test]
-fn what_came_of_a_request_decides_what_its_line_is() {
+fn the_kind_of_a_line_follows_from_the_outcome_of_its_request() {
     let fixture = start(&request("has_vm", "r", "u"));
     let denied = HttpErrorKind::Denied;
     let rows = [
@@ -97,36 +98,46 @@ fn what_came_of_a_request_decides_what_its_line_is() {
 }
 
 #[test]
-fn host_calls_that_reach_nothing_get_no_line() {
+fn only_host_calls_with_effects_outside_get_a_line() {
     let fixture = start(&request("has_vm", "r", "u"));
-    let call = |name, ended| HostCall { name, target: "t", ended, elapsed: Duration::ZERO, bytes: 5 };
+    let call = |name, outcome| HostCall { name, target: "t", outcome, check: None, elapsed: Duration::ZERO, bytes: 5 };
     for name in ["log.log", "clock.sleep", "random.bytes", "config.properties"] {
-        fixture.audit.host(&call(name, Ended::Well));
+        fixture.audit.host(&call(name, HostCallOutcome::Succeeded));
     }
-    fixture.audit.host(&call("registry.get", Ended::Refused(Cow::Borrowed("denied"))));
-    fixture.audit.host(&call("http.session", Ended::Denied(DenialReason::Leak)));
-    fixture.audit.host(&call("image.read", Ended::Well));
-    fixture.audit.host(&call("agent.created", Ended::Failed("registry".into())));
-    let told: Vec<Value> = fixture
+    let refused = HostCallOutcome::Refused(Cow::Borrowed("denied"));
+    fixture.audit.host(&HostCall { check: Some(Check::RegistryIds), ..call("registry.get", refused) });
+    fixture.audit.host(&call("http.session", HostCallOutcome::Denied(DenialReason::Leak)));
+    fixture.audit.host(&call("image.read", HostCallOutcome::Succeeded));
+    fixture.audit.host(&call("agent.created", HostCallOutcome::Failed("registry".into())));
+    let found: Vec<Value> = fixture
         .lines()
         .iter()
-        .map(|line| json!([line["kind"], line["capability"], line["operation"], line["reason"], line["error"]]))
+        .map(|line| {
+            json!([line["kind"], line["capability"], line["operation"], line["reason"], line["error"], line["code"]])
+        })
         .collect();
     let expected = [
-        json!(["denied", "registry", "get", "denied", null]),
-        json!(["leak", "session", "session", "leak", null]),
-        json!(["use", "image", "read", null, null]),
-        json!(["use", "agent", "created", null, "registry"]),
+        json!(["denied", "registry", "get", "denied", null, "registry-ids"]),
+        json!(["leak", "session", "session", "leak", null, null]),
+        json!(["use", "image", "read", null, null, null]),
+        json!(["use", "agent", "created", null, "registry", null]),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 #[test]
-fn a_guest_cannot_fill_the_disk_and_what_is_left_out_is_counted() {
+fn the_lines_of_a_call_are_limited_and_dropped_lines_are_counted() {
     let fixture = start(&request("has_vm", "r", "u"));
-    let call = HostCall { name: "image.size", target: "", ended: Ended::Well, elapsed: Duration::ZERO, bytes: 0 };
+    let call = HostCall {
+        name: "image.size",
+        target: "",
+        outcome: HostCallOutcome::Succeeded,
+        check: None,
+        elapsed: Duration::ZERO,
+        bytes: 0,
+    };
     (0..10_050).for_each(|_| fixture.audit.host(&call));
-    // Another capability has lines of its own.
+    // Another capability has its own count.
     fixture.audit.host(&HostCall { name: "registry.delete", ..call });
     fixture.audit.conclude(Ok(()), None);
     let lines = fixture.lines();
@@ -136,7 +147,7 @@ fn a_guest_cannot_fill_the_disk_and_what_is_left_out_is_counted() {
 }
 
 #[test]
-fn secrets_are_not_shown_and_seals_by_their_name() {
+fn secrets_are_redacted_and_seals_are_shown_by_name() {
     let fixture = start(&request("has_vm", "r", "u"));
     let seal = fixture.vault.seal("api.password", Secret::new("correct-horse-battery"), Layer::Job);
     let target = format!("https://a.test/correct%2Dhorse-battery/{seal}");
@@ -145,10 +156,10 @@ fn secrets_are_not_shown_and_seals_by_their_name() {
 }
 
 #[test]
-fn a_call_with_many_ports_still_says_what_is_not_held() {
+fn a_line_with_many_ports_still_reports_what_is_not_restricted() {
     let long = "\"".repeat(200);
     let fixture = start(&request(&long, &long, &long));
-    fixture.audit.guest(&Description {
+    fixture.audit.set_guest(&Description {
         name: long.clone(),
         version: long,
         stemcell_formats: Vec::new(),
@@ -156,7 +167,7 @@ fn a_call_with_many_ports_still_says_what_is_not_held() {
         needs: None,
         has_names: true,
     });
-    let walls = Walls {
+    let report = LockDownReport {
         no_new_privs: Ok(()),
         landlock: Ok(Landlock { abi: 7, tcp: true }),
         seccomp: Ok(()),
@@ -167,16 +178,16 @@ fn a_call_with_many_ports_still_says_what_is_not_held() {
         usage: Usage::default(),
         network: NetUsage { requests: u64::MAX, bytes_sent: u64::MAX, bytes_received: u64::MAX },
         counts: Counts { config: u64::MAX, log: u64::MAX, clock: u64::MAX, random: u64::MAX },
-        hardening: walls.to_string(),
+        hardening: report.to_string(),
     };
     fixture.audit.conclude(Ok(()), Some(&used));
     let line = fixture.lines().remove(0);
-    assert!(line["hardening"].as_str().unwrap().ends_with("60120], seccomp; UDP is not held"), "{line}");
+    assert!(line["hardening"].as_str().unwrap().ends_with("60120], seccomp; UDP is not restricted"), "{line}");
     assert!(line.get("cut").is_none(), "{line}");
 }
 
 #[test]
-fn without_a_file_there_is_nothing_to_write_and_nothing_fails() {
+fn without_a_usable_file_nothing_is_written_and_nothing_fails() {
     let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::default()));
     let nowhere = AuditConfig { path: "/nowhere/audit.log".into(), max_bytes: None };
     for section in [None, Some(&nowhere)] {
@@ -185,13 +196,13 @@ fn without_a_file_there_is_nothing_to_write_and_nothing_fails() {
         audit.http(&event("", Ok(200), true));
         audit.conclude(Ok(()), None);
     }
-    assert!(log.story().contains("/nowhere/audit.log cannot be opened"), "{}", log.story());
+    assert!(log.response_log().contains("/nowhere/audit.log cannot be opened"), "{}", log.response_log());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_text_gives_one_line_with_the_same_fields(
+    fn any_text_results_in_one_line_with_the_same_fields(
         texts in proptest::collection::vec(any::<String>().prop_map(|text| text.repeat(1 + text.len() % 40)), 12),
         quotes in 0..9_000_usize,
     ) {
@@ -202,16 +213,18 @@ proptest! {
             name: name.clone(), version: version.clone(), stemcell_formats: Vec::new(), methods: Vec::new(),
             needs: None, has_names: true,
         };
-        fixture.audit.guest(&description);
+        fixture.audit.set_guest(&description);
         let event = HttpEvent {
             method: method.clone(), grant: Some(grant.clone()), login: Some(login.clone()),
             leaked: Some(secret.clone()), seals: vec![format!("{seal}{}", "\"\\".repeat(quotes)); 20],
             ..event(&format!("{target}{}", "\"\n".repeat(quotes)), Ok(200), true)
         };
         fixture.audit.http(&event);
-        let ended = Ended::Well;
-        fixture.audit.host(&HostCall { name: "registry.get", target: id_of, ended, elapsed: Duration::ZERO, bytes: 0 });
-        fixture.audit.cache(&CacheEvent::Doubted(rest.clone()));
+        let outcome = HostCallOutcome::Succeeded;
+        let check = Some(Check::RegistryIds);
+        let elapsed = Duration::ZERO;
+        fixture.audit.host(&HostCall { name: "registry.get", target: id_of, outcome, check, elapsed, bytes: 0 });
+        fixture.audit.cache(&CacheEvent::Doubted { what: rest.clone(), check: None });
         fixture.audit.conclude(Ok(()), None);
         let lines = fixture.lines();
         prop_assert_eq!(lines.len(), 4);

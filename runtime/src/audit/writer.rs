@@ -1,5 +1,5 @@
-//! Puts the lines of one call into the file: with the fields that all of them
-//! have, within the bounds of a call, and with one warning if that fails.
+//! Writes the lines of one call to the file. It adds the fields that all lines have, limits the
+//! number of lines, and logs one warning if writing fails.
 
 use super::NAME_MAX;
 use super::file::{AuditFileError, LogFile};
@@ -14,17 +14,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use wasm_cpi_checks::Check;
 
-/// Of the schema; grows when a field changes its meaning.
+/// The version of the schema. It grows when a field changes its meaning.
 const VERSION: u64 = 1;
 
-/// Lines of one operation in a call, so that a guest cannot fill the disk. Of
-/// requests there are as many as `http_requests` allows, and some.
+/// The most lines of one operation in a call, so that a guest cannot fill the disk. HTTP requests
+/// get `http_requests` lines in addition.
 const LINES_MAX: u64 = 10_000;
 
+/// The open audit log of one call.
 pub(super) struct Writer {
     file: LogFile,
     log: Arc<Log>,
-    /// Tells the lines of one call from those of another.
+    /// The ID of the call, which all its lines have.
     call: String,
     started: Instant,
     state: Mutex<State>,
@@ -34,14 +35,14 @@ pub(super) struct Writer {
 struct State {
     caller: Caller,
     guest: Option<(String, String)>,
-    /// Lines so far, by what they are about.
+    /// The number of lines so far, by operation.
     lines: HashMap<String, u64>,
-    /// Lines that were not written.
+    /// The number of lines that were not written.
     dropped: u64,
     warned: bool,
 }
 
-/// Who calls what.
+/// The call, as far as it is known.
 #[derive(Default)]
 pub(super) struct Caller {
     pub(super) method: Option<String>,
@@ -54,18 +55,18 @@ pub(super) struct Caller {
 }
 
 impl Writer {
-    /// Opens the file, or says why it cannot be used.
+    /// Opens the file, or returns the reason why it cannot be used.
     pub(super) fn open(config: &AuditConfig, caller: Caller, log: &Arc<Log>) -> Result<Writer, AuditFileError> {
-        signals::survive_full_files();
-        let (file, trouble) = LogFile::open(config)?;
-        if let Some(trouble) = trouble {
-            log.write(Level::Warn, &format!("audit: {}: {trouble}", config.path.display()));
+        signals::ignore_file_size_signal();
+        let (file, warning) = LogFile::open(config)?;
+        if let Some(warning) = warning {
+            log.write(Level::Warn, &format!("audit: {}: {warning}", config.path.display()));
         }
         let state = Mutex::new(State { caller, ..State::default() });
         Ok(Writer { file, log: Arc::clone(log), call: call_id(), started: Instant::now(), state })
     }
 
-    pub(super) fn pinned(&self, sha256: &str) {
+    pub(super) fn set_pin(&self, sha256: &str) {
         self.state().caller.sha256 = Some(sha256.to_owned());
     }
 
@@ -73,7 +74,7 @@ impl Writer {
         self.state().caller.requests = http_requests;
     }
 
-    pub(super) fn guest(&self, name: &str, version: &str) {
+    pub(super) fn set_guest(&self, name: &str, version: &str) {
         self.state().guest = Some((name.to_owned(), version.to_owned()));
     }
 
@@ -81,12 +82,12 @@ impl Writer {
         self.started.elapsed()
     }
 
-    /// The fields that all lines have.
+    /// Returns a line with the fields that all lines have.
     pub(super) fn line(&self, kind: &str) -> Line<'_> {
         let state = self.state();
         let mut line = Line::new(&self.log);
-        line.number("v", VERSION).word("ts", format!("{:.3}", Timestamp::now()));
-        line.word("call", self.call.as_str()).word("kind", kind);
+        line.number("v", VERSION).own_text("ts", format!("{:.3}", Timestamp::now()));
+        line.own_text("call", self.call.as_str()).own_text("kind", kind);
         let Caller { method, request_id, director_uuid, sha256, .. } = &state.caller;
         for (name, text) in [("method", method), ("request_id", request_id), ("director_uuid", director_uuid)] {
             line.text(name, text.as_deref().unwrap_or_default(), NAME_MAX);
@@ -95,20 +96,20 @@ impl Writer {
             line.text("guest_name", name, NAME_MAX).text("guest_version", version, NAME_MAX);
         }
         if let Some(sha256) = sha256 {
-            line.word("guest_sha256", sha256.as_str());
+            line.own_text("guest_sha256", sha256.as_str());
         }
         line
     }
 
-    /// Counts a line, and says whether it is one too many.
-    pub(super) fn has_room(&self, operation: &str) -> bool {
+    /// Counts a line. Returns false if it is one too many, and must not be written.
+    pub(super) fn count_line(&self, operation: &str) -> bool {
         let mut state = self.state();
         let most = LINES_MAX + if operation == "http" { state.caller.requests } else { 0 };
         let lines = state.lines.entry(operation.to_owned()).or_default();
         *lines += 1;
-        let room = *lines <= most || !Check::AuditLines.on();
-        state.dropped += u64::from(!room);
-        room
+        let is_allowed = Check::AuditLines.accepts(*lines <= most);
+        state.dropped += u64::from(!is_allowed);
+        is_allowed
     }
 
     pub(super) fn write(&self, line: Line<'_>) {
@@ -118,19 +119,19 @@ impl Writer {
         }
     }
 
-    /// With what became of the others.
+    /// Writes the last line, with the number of lines that were not written.
     pub(super) fn write_last(&self, mut line: Line<'_>) {
         let dropped = self.state().dropped;
         if dropped > 0 {
             line.number("dropped", dropped);
         }
         self.write(line);
-        if self.file.is_gone() {
-            self.warn("the file was put aside so often during the call that it is kept no more");
+        if self.file.is_deleted() {
+            self.warn("the file was rotated so often during the call that it was deleted; raise `audit.max_bytes`");
         }
     }
 
-    /// Once in a call.
+    /// Logs a warning, at most once in a call.
     fn warn(&self, what: &str) {
         if !std::mem::replace(&mut self.state().warned, true) {
             self.log.write(Level::Warn, &format!("audit: {what}"));
@@ -142,8 +143,7 @@ impl Writer {
     }
 }
 
-/// Random; where there is no randomness, the process and the time tell calls
-/// apart as well.
+/// Returns a random ID, or one of time and process ID if no random numbers are available.
 fn call_id() -> String {
     let mut bytes = [0; 8];
     if getrandom::fill(&mut bytes).is_err() {

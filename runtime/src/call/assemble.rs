@@ -1,4 +1,4 @@
-//! Fourth step: the guest's capabilities, each bounded by what the call may do.
+//! Fourth step: builds the guest's capabilities, each restricted to what the call may do.
 
 use crate::agent::{AgentSession, VmSpec};
 use crate::bindings::bosh::cpi::config::CallInfo;
@@ -33,13 +33,13 @@ pub struct Assembled {
     pub state: State,
 }
 
-/// Puts the capabilities of a call together.
+/// Builds the capabilities of a call.
 pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observer>) -> Result<Assembled, CallError> {
     let Authorised { loaded, needs, properties, policy, mode } = authorised;
     let LoadedGuest { config, request, call, description, ending, .. } = &loaded;
     let Record { vault, log, audit } = record;
     let limits = &config.limits;
-    config.proxy.iter().flat_map(ProxyConfig::secrets).for_each(|secret| vault.keep("proxy", secret));
+    config.proxy.iter().flat_map(ProxyConfig::secrets).for_each(|secret| vault.register("proxy", secret));
     let image = image(call, config, &policy)?;
     let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
     let creates = call.method() == Method::CreateVm;
@@ -59,7 +59,7 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let files = config.policy.parent().unwrap_or(Path::new("."));
     let gate = Arc::new(gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone()));
     let visible = properties.visible(&policy.expose, needs.as_ref(), |name, value, layer| {
-        vault.seal(&property_name(name), Secret::new(value), layer)
+        vault.seal(&seal_name(name), Secret::new(value), layer)
     });
     let host = Capabilities {
         properties: visible.to_string(),
@@ -81,17 +81,19 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     Ok(Assembled { loaded, policy, gate, agent, state })
 }
 
-/// A property of the name under which agent settings travel must not travel like them.
-fn property_name(name: &str) -> String {
-    if name == AGENT && Check::PropertyName.on() { format!("properties.{name}") } else { name.to_owned() }
+/// Returns the name of a property's seal. The property `agent` becomes `properties.agent`, so
+/// that no slot for agent settings takes it.
+fn seal_name(name: &str) -> String {
+    if Check::PropertyName.refuses(name == AGENT) { format!("properties.{name}") } else { name.to_owned() }
 }
 
-/// The stemcell's image, if this call has one and the module declares that it reads it.
-/// It is opened in any case: what is wrong with its path is the caller's to know.
+/// Returns the stemcell's image, if this call has one and the module declares that it reads it.
+/// It is opened even if the guest may not read it, so that the caller always gets the error about
+/// a wrong path.
 fn image(call: &Call, config: &Config, policy: &Policy) -> Result<Option<Arc<Image>>, Failure> {
     let Call::CreateStemcell { image_path, .. } = call else { return Ok(None) };
     let image = Image::open(Path::new(image_path), &config.image_dirs)?;
-    Ok((policy.image || !Check::NeedsImage.on()).then(|| Arc::new(image)))
+    Ok(Check::NeedsImage.accepts(policy.image).then(|| Arc::new(image)))
 }
 
 fn vm_spec(call: &Call) -> Option<VmSpec> {

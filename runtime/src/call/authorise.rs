@@ -1,4 +1,4 @@
-//! Third step: what this call may do, by the operator's policy and the module's needs.
+//! Third step: determines what this call may do, from the operator's policy and the module's needs.
 
 use crate::agent::{self, Mode};
 use crate::call::CallError;
@@ -13,7 +13,7 @@ use wasm_cpi_policy::{Needs, Policy, Properties};
 pub struct Authorised {
     pub loaded: LoadedGuest,
     pub needs: Option<Needs>,
-    /// The job's properties with the context's laid over them.
+    /// The job's properties, overridden by those of the context.
     pub properties: Properties,
     pub policy: Arc<Policy>,
     /// Whether the VM's Agent reads its settings from the registry.
@@ -26,10 +26,9 @@ pub fn authorise(loaded: LoadedGuest) -> Result<Authorised, CallError> {
     let needs = effective_policy::needs(description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
     let mut policy = effective_policy::policy(config, &properties, needs.as_ref())?;
-    if let Call::CreateVm { env, .. } = call
-        && Check::EndpointOfEnv.on()
-    {
-        policy.forbid(effective_policy::endpoints(agent::endpoints_of_env(env)));
+    if let Call::CreateVm { env, .. } = call {
+        let endpoints = effective_policy::endpoints(agent::endpoints_of_env(env));
+        Check::EndpointOfEnv.perform(|| policy.forbid(endpoints));
     }
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
     mode.check(call.method().name(), config.registry.is_some())?;

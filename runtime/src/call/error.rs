@@ -1,22 +1,23 @@
-//! Why a call does not succeed: the one error type of all steps.
+//! The error type that all steps of a call share.
 
 use crate::audit::Failed;
 use crate::failure::{Failure, Who};
 use crate::rpc::response::WireError;
+use wasm_cpi_checks::Check;
 
-/// Why a call does not succeed.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// A layer of the runtime failed, or found the request, the config or the guest wrong.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// An error in the terms of the wire, like the guest's own, and who is to act on it.
+    /// An error of the protocol, such as one that the guest returned, and who has to act.
     #[error("{}", .error.message)]
     Wire { who: Who, error: WireError },
 }
 
 impl CallError {
-    /// Returns who is to act on it.
+    /// Returns who failed.
     pub fn who(&self) -> Who {
         match self {
             CallError::Failure(failure) => failure.who,
@@ -24,7 +25,15 @@ impl CallError {
         }
     }
 
-    /// Returns the error that the caller gets.
+    /// Returns the check that refused, if one did.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            CallError::Failure(failure) => failure.check,
+            CallError::Wire { .. } => None,
+        }
+    }
+
+    /// Returns the error that the caller gets, without the code of the check that refused.
     pub fn into_wire(self) -> WireError {
         match self {
             CallError::Failure(failure) => WireError::from(&failure),
@@ -32,11 +41,11 @@ impl CallError {
         }
     }
 
-    /// Returns what the audit log says about it.
+    /// Returns the error as the audit log records it.
     pub fn audited(&self) -> Failed {
         match self {
             CallError::Failure(failure) => failure.into(),
-            CallError::Wire { who, error } => Failed { error: error.kind.name(), who: *who },
+            CallError::Wire { who, error } => Failed { error: error.kind.name(), who: *who, check: None },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Fifth step: the process gives up its rights, and the guest's method runs.
+//! Fifth step: locks the process down and runs the guest's method.
 
 use crate::agent::AgentSession;
 use crate::audit::Used;
@@ -10,16 +10,16 @@ use crate::call::load::LoadedGuest;
 use crate::config::Config;
 use crate::effective_policy;
 use crate::failure::{Failure, Who};
-use crate::hardening::{self, Hardening, Network, Remaining};
+use crate::hardening::{self, CallResources, Hardening, Network};
 use crate::host::{self, State};
 use crate::limits::Limits;
 use crate::net::gate::Gate;
-use crate::net::resolve::Resolver;
-#[cfg(feature = "holes")]
+use crate::net::resolver::Resolver;
+#[cfg(feature = "mutation-testing")]
 use crate::rpc::answer::Answer;
 use crate::rpc::arguments::Call;
 use crate::rpc::request::Request;
-use crate::sandbox::ending::Ending;
+use crate::sandbox::ending::{CleanupOver, Ending};
 use crate::sandbox::{trap, watchdog};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -27,9 +27,9 @@ use wasm_cpi_policy::Policy;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Store};
 
-/// A call whose guest has ended, one way or another.
+/// A call whose guest returned, trapped or was stopped.
 pub struct Executed {
-    /// What the guest answered, or why it did not.
+    /// The guest's answer, or why there is none.
     pub answer: Invoked,
     pub used: Used,
     pub limits: Limits,
@@ -46,30 +46,36 @@ pub struct Executed {
 pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let Assembled { loaded, policy, gate, agent, state } = assembled;
     let LoadedGuest { config, request, call, engine, component, ending, .. } = loaded;
-    let cannot_start = |error: std::io::Error| Failure::runtime(format!("cannot start: {error}"));
+    let cannot_start = |error: std::io::Error| Failure::runtime(format!("the call cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     watchdog::start(&engine).map_err(cannot_start)?;
     let hardening = lock_down(&config, &policy, &gate)?;
     let guest = link(&engine, &component)?;
     let mut store = state.into_store(&engine, &config.limits);
     let answer = match run(&runtime, &guest, &mut store, &call, &ending) {
-        Ended::Returned(answer) => answer,
-        #[cfg(feature = "holes")]
-        Ended::Trapped(error) if host::mutants::exit_counts(&error) => Ok(Answer::Nothing),
-        Ended::Trapped(error) => {
-            let failure = trap::explain(error, ending.why(), call.method().name(), &config.limits);
-            Err(InvokeError::Failure(with_last_words(failure, store.data())))
+        RunOutcome::Returned(answer) => answer,
+        #[cfg(feature = "mutation-testing")]
+        RunOutcome::Trapped(error) if host::mutants::exit_is_success(&error) => Ok(Answer::Nothing),
+        RunOutcome::Trapped(error) => {
+            let stopped = error.is::<CleanupOver>();
+            let failure = trap::explain(error, ending.reason(), call.method().name(), &config.limits);
+            Err(match stopped {
+                true => InvokeError::Stopped(failure),
+                false => InvokeError::Failure(with_last_error(failure, store.data())),
+            })
         }
-        Ended::Stopped => Err(InvokeError::Failure(match ending.why() {
-            Some(why) => why.failure(),
-            None => Failure::runtime("the call ended without a reason"),
-        })),
+        RunOutcome::Stopped => Err(match ending.reason() {
+            Some(why) => InvokeError::Stopped(why.failure()),
+            None => InvokeError::Failure(Failure::runtime(
+                "the call was stopped for an unknown reason; this is a bug in wasm-cpi, please report it",
+            )),
+        }),
     };
     let state = store.data();
     state.finish_log();
     let (usage, counts) = (state.meter.usage(), state.counts);
     let used = Used { wall: ending.elapsed(), usage, network: gate.usage(), counts, hardening };
-    // A call is a process: to drop all this would only delay the response.
+    // The process ends after this call, so dropping these would only delay the response.
     std::mem::forget((store, component, engine));
     Ok(Executed { answer, used, limits: config.limits, request, call, policy, gate, agent, ending, runtime })
 }
@@ -83,46 +89,47 @@ fn link(engine: &Engine, component: &Component) -> Result<CpiPre<State>, Failure
     CpiPre::new(linker.instantiate_pre(component).map_err(unfit)?).map_err(unfit)
 }
 
-/// The last step before the guest's code: what it may still need is opened, and then
-/// nothing can be any more. No other thread runs.
+/// Opens the files that the call may still read, then locks the process down. No other thread
+/// may run.
 fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
     let network = effective_policy::network(config, policy);
     let files = match &network {
-        Network::Ports(_) if config.hardening != Hardening::Off => Resolver::hold_system() + gate.hold_files(),
+        Network::Ports(_) if config.hardening != Hardening::Off => Resolver::open_system_files() + gate.open_files(),
         _ => 0,
     };
-    let walls = hardening::lock_down(config.hardening, Remaining { network, files, limits: &config.limits })?;
-    Ok(walls.map_or_else(|| Hardening::Off.to_string(), |walls| walls.to_string()))
+    let report = hardening::lock_down(config.hardening, CallResources { network, files, limits: &config.limits })?;
+    Ok(report.map_or_else(|| Hardening::Off.to_string(), |report| report.to_string()))
 }
 
 /// How a guest's run ended.
-enum Ended {
-    /// The export returned.
+enum RunOutcome {
+    /// The guest's export returned.
     Returned(Invoked),
     Trapped(wasmtime::Error),
-    /// The time for cleaning up was over.
+    /// The time for cleaning up was over, so the guest was stopped.
     Stopped,
 }
 
-fn run(runtime: &Runtime, guest: &CpiPre<State>, store: &mut Store<State>, call: &Call, ending: &Ending) -> Ended {
+fn run(runtime: &Runtime, guest: &CpiPre<State>, store: &mut Store<State>, call: &Call, ending: &Ending) -> RunOutcome {
     let invoked = async {
         let instance = guest.instantiate_async(&mut *store).await?;
         invoke(&instance, store, call).await
     };
     runtime.block_on(async {
         tokio::select! {
-            ended = invoked => ended.map_or_else(Ended::Trapped, Ended::Returned),
-            () = ending.over() => Ended::Stopped,
+            ended = invoked => ended.map_or_else(RunOutcome::Trapped, RunOutcome::Returned),
+            () = ending.cleanup_over() => RunOutcome::Stopped,
             never = watchdog::watch(ending) => match never {},
         }
     })
 }
 
-/// A panic is only a trap to the engine; the guest's log has what it was about.
-fn with_last_words(failure: Failure, state: &State) -> Failure {
+/// Adds the guest's last logged error to the failure, because a panic is only a trap to the
+/// engine and its message is in the guest's log.
+fn with_last_error(failure: Failure, state: &State) -> Failure {
     match state.host.as_ref().and_then(|host| host.log.last_error()) {
         Some(said) if failure.who == Who::Guest => {
-            Failure { message: format!("{}; it said: {said}", failure.message), ..failure }
+            Failure { message: format!("{}; its last error was: {said}", failure.message), ..failure }
         }
         _ => failure,
     }

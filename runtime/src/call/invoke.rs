@@ -1,4 +1,4 @@
-//! From a typed call to the guest's export that implements it, and back.
+//! Calls the guest's export for a typed call, and converts its answer.
 
 use crate::bindings::Cpi;
 use crate::bindings::bosh::cpi::types;
@@ -10,15 +10,18 @@ use crate::rpc::arguments::{Call, Object};
 use crate::rpc::shape;
 use wasmtime::Store;
 
-/// What became of an export that returned.
+/// The result of an export that returned.
 pub type Invoked = Result<Answer, InvokeError>;
 
-/// Why there is no answer for the caller.
+/// Why an export has no answer for the caller.
 pub enum InvokeError {
     /// The guest's own error.
     Guest(types::Error),
-    /// The guest could not finish, or its answer is not what the contract says.
+    /// The guest could not finish, or its answer does not follow the contract.
     Failure(Failure),
+    /// The guest was stopped when its time for cleaning up was over. Holds the failure of the
+    /// reason for the early end.
+    Stopped(Failure),
 }
 
 impl From<Failure> for InvokeError {
@@ -32,7 +35,9 @@ pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -
     let (stemcells, vms, disks) = (guest.bosh_cpi_stemcells(), guest.bosh_cpi_vms(), guest.bosh_cpi_disks());
     let (snapshots, networks) = (guest.bosh_cpi_snapshots(), guest.bosh_cpi_networks());
     Ok(match call {
-        Call::Info => Err(InvokeError::Failure(Failure::runtime("`info` needs no guest"))),
+        Call::Info => Err(InvokeError::Failure(Failure::runtime(
+            "`info` was passed to the guest; this is a bug in wasm-cpi, please report it",
+        ))),
         Call::CreateStemcell { cloud_properties, tags, .. } => {
             let tags = shape::metadata_for_guest(tags);
             id(stemcells.call_create_stemcell(store, &text(cloud_properties), &tags).await?)
@@ -88,7 +93,7 @@ pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -
 }
 
 fn text(object: &Object) -> String {
-    // Objects print as JSON; no clone of what may be large.
+    // Serialises the object without a clone, because it may be large.
     serde_json::to_string(object).unwrap_or_else(|_| "{}".into())
 }
 

@@ -1,12 +1,12 @@
-//! Second step: the operator's config, the typed call, and the guest's code.
+//! Second step: reads the operator's config, types the call, and loads the guest's code.
 
 use crate::call::{CallError, Record};
 use crate::component::description::Description;
-use crate::component::prepared;
+use crate::component::preparation;
 use crate::config::{Config, ConfigArg};
 use crate::failure::{Failure, Who};
 use crate::rpc::arguments::Call;
-use crate::rpc::method::{Method, Named};
+use crate::rpc::method::{Method, MethodName};
 use crate::rpc::request::Request;
 use crate::rpc::response::{ErrorType, WireError};
 use crate::sandbox::ending::Ending;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// What a request turned out to be.
+/// A request with all that is needed to serve it.
 pub enum Loaded {
     /// The answer to `info`, which needs no guest code.
     Info(Value),
@@ -32,7 +32,8 @@ pub struct LoadedGuest {
     pub description: Description,
     pub engine: Engine,
     pub component: Component,
-    /// The call's clock, which starts when the guest is prepared.
+    /// The call's clock. It starts when the request is read and the guest is found or compiled.
+    /// Only a guest whose artifact turns out to be unusable is compiled after that.
     pub ending: Arc<Ending>,
 }
 
@@ -41,14 +42,14 @@ pub struct LoadedGuest {
 pub fn load(source: &ConfigArg, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
     let method = method(&request.method)?;
     let config = Config::load(source)?;
-    record.audit.pinned(&config.guest.sha256);
+    record.audit.set_pin(&config.guest.sha256);
     record.audit.expect_requests(config.limits.http_requests);
     let arguments = std::mem::take(&mut request.arguments);
     let call = Call::parse(method, arguments, request.api_version)?;
-    let report = |event: &prepared::CacheEvent| record.cache_event(event);
-    let prepared = prepared::prepared(config.preparation(), &report)?;
+    let report = |event: &preparation::CacheEvent| record.cache_event(event);
+    let prepared = preparation::find_or_prepare(config.preparation(), &report)?;
     let description = prepared.description.clone();
-    record.audit.guest(&description);
+    record.audit.set_guest(&description);
     if method == Method::Info {
         let formats = &description.stemcell_formats;
         return Ok(Loaded::Info(json!({"api_version": config.api_version, "stemcell_formats": formats})));
@@ -60,19 +61,19 @@ pub fn load(source: &ConfigArg, mut request: Request, record: &Record) -> Result
     }
     let ending = Arc::new(Ending::new(&config.limits, method));
     let engine = engine::engine(&config.limits)
-        .map_err(|error| Failure::runtime(format!("the engine does not start: {error:#}")))?;
+        .map_err(|error| Failure::runtime(format!("the engine cannot start: {error:#}")))?;
     let component = prepared.component(&engine, &report)?;
     Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component, ending })))
 }
 
 fn method(name: &str) -> Result<Method, CallError> {
-    match Named::from_name(name) {
-        Named::Known(method) => Ok(method),
-        Named::ConfigureNetworks => {
+    match MethodName::parse(name) {
+        MethodName::Known(method) => Ok(method),
+        MethodName::ConfigureNetworks => {
             let message = "configure_networks is deprecated; the Director recreates the VM instead";
             Err(refused(Who::Request, WireError::new(ErrorType::NotSupported, message)))
         }
-        Named::Unknown => Err(refused(Who::Request, WireError::unknown_method(name))),
+        MethodName::Unknown => Err(refused(Who::Request, WireError::unknown_method(name))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who is told what a guest asks for: the log, the audit log, and `wasm-cpi call`.
+//! Reports what a guest asks for to the log, the audit log and `wasm-cpi call`.
 
 use crate::audit::Audit;
 use crate::host::{HostCall, HostCallObserver};
@@ -15,7 +15,7 @@ pub enum Observed<'a> {
     Host(&'a HostCall<'a>),
 }
 
-/// Returns what sees each host call, or nothing if neither audit log nor observer is there.
+/// Returns an observer of host calls, or `None` if there is neither an audit log nor an observer.
 pub(super) fn host_calls(audit: &Arc<Audit>, observer: Option<Observer>) -> Option<HostCallObserver> {
     if observer.is_none() && !audit.is_on() {
         return None;
@@ -29,17 +29,17 @@ pub(super) fn host_calls(audit: &Arc<Audit>, observer: Option<Observer>) -> Opti
     }))
 }
 
-/// Returns what sees each HTTP request. Requests are logged at debug level, refused and
-/// failed ones as warnings. They count as the guest's lines, since it decides how many
-/// there are.
+/// Returns an observer of HTTP requests. Requests are logged at debug level, refused and failed
+/// ones as warnings. They count as the guest's lines, because the guest decides how many there
+/// are.
 pub(super) fn http(audit: &Arc<Audit>, log: &Arc<GuestLog>, observer: Option<Observer>) -> HttpObserver {
     let (audit, log) = (Arc::clone(audit), Arc::clone(log));
     Box::new(move |event| {
         audit.http(event);
-        // A login that led to another place, or failed, is always worth a warning.
+        // A login that was redirected or failed is always a warning.
         let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300);
         let level = if fine { Level::Debug } else { Level::Warn };
-        log.write_of_runtime(level, &event.to_string());
+        log.write_runtime_line(level, &event.to_string());
         if let Some(observer) = &observer {
             observer(Observed::Http(event));
         }

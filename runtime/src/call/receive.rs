@@ -1,4 +1,4 @@
-//! First step: all of stdin becomes a request.
+//! First step: reads the request from stdin.
 
 use crate::call::CallError;
 use crate::config::EarlySettings;
@@ -7,8 +7,8 @@ use crate::rpc::request::Request;
 use crate::signals;
 use std::io::Read;
 
-/// Reads and parses the request. Stdin is read to its end in any case: the Director
-/// writes its whole request before it reads.
+/// Reads and parses the request. Stdin is always read to its end, because the Director writes
+/// its whole request before it reads.
 pub fn receive(settings: &EarlySettings) -> Result<Request, CallError> {
     let bytes = read(settings.request_mib);
     signals::watch();
@@ -22,7 +22,7 @@ fn read(request_mib: u64) -> Result<Vec<u8>, Failure> {
     let unreadable = |error: std::io::Error| Failure::request(format!("stdin cannot be read: {error}"));
     Read::by_ref(&mut stdin).take(max + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > max {
-        // A caller that still writes would get EPIPE instead of an answer.
+        // Otherwise a caller that is still writing would get EPIPE instead of a response.
         std::io::copy(&mut stdin, &mut std::io::sink()).map_err(unreadable)?;
         return Err(Failure { who: Who::Request, ..Failure::limit("request_mib", request_mib, "the request's size") });
     }

@@ -1,13 +1,14 @@
-//! What a call leaves for people: lines on stderr, the audit log, and the vault that
-//! keeps secrets out of both.
+//! The record of a call: lines on stderr, the audit log, and the vault that keeps secrets out
+//! of both.
 
 use crate::audit::Audit;
-use crate::component::prepared::CacheEvent;
+use crate::component::preparation::CacheEvent;
 use crate::config::EarlySettings;
 use crate::log::Log;
 use crate::rpc::request::Request;
 use crate::vault::Vault;
 use std::sync::Arc;
+use wasm_cpi_checks::with_code;
 
 /// The log, the audit log and the vault of one call.
 pub struct Record {
@@ -24,14 +25,14 @@ impl Record {
         let log = Arc::new(Log::new(settings.log_level, settings.log_format, request_id, Arc::clone(&vault)));
         let audit = Arc::new(Audit::open(settings.audit.as_ref(), request, &log));
         if let Some(sha256) = &settings.guest_sha256 {
-            audit.pinned(sha256);
+            audit.set_pin(sha256);
         }
         Record { vault, log, audit }
     }
 
     /// Reports what happened to the cache of prepared guests.
     pub fn cache_event(&self, event: &CacheEvent) {
-        self.log.write(event.level(), &event.to_string());
+        self.log.write(event.level(), &with_code(&event.to_string(), event.check()));
         self.audit.cache(event);
     }
 }

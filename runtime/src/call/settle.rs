@@ -1,5 +1,5 @@
-//! Sixth step: the answer is judged, what must not stay is undone, and an early end is
-//! explained.
+//! Sixth step: checks the answer, removes registry settings that must not stay, and explains an
+//! early end.
 
 use crate::audit::{Audit, Used};
 use crate::bindings::bosh::cpi::types;
@@ -12,14 +12,14 @@ use crate::log::{Level, escape};
 use crate::rpc::answer::{Answer, with_cid};
 use crate::rpc::method::Method;
 use crate::rpc::shape;
-use crate::sandbox::ending::Why;
+use crate::sandbox::ending::EndReason;
 use crate::vault::Vault;
 use serde_json::Value;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::AGENT;
 use wasm_cpi_policy::strict_json;
 
-/// How a call ended, and what its guest used.
+/// The result of a call, and what its guest used.
 pub struct Settled {
     pub result: Result<Value, CallError>,
     /// Absent if no guest ran.
@@ -27,7 +27,7 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// A result for which no guest ran.
+    /// Returns a result for which no guest ran.
     pub fn without_guest(result: Value) -> Settled {
         Settled { result: Ok(result), used: None }
     }
@@ -38,43 +38,44 @@ pub fn settle(mut executed: Executed, record: &Record) -> Settled {
     let answer = std::mem::replace(&mut executed.answer, Ok(Answer::Nothing));
     let accepted = answer.and_then(|answer| Ok(accept(answer, &executed, record)?));
     let accepted = match executed.call.method() {
-        Method::CreateVm => create_vm(accepted, &executed, record),
+        Method::CreateVm => finish_create_vm(accepted, &executed, record),
         _ => accepted,
     };
     let result = match accepted {
         Ok(accepted) => Ok(accepted.result),
-        Err(error) => explain(error, &executed, record),
+        Err(error) => error_for_caller(error, &executed, record),
     };
     let Executed { used, ending, runtime, .. } = executed;
-    // A call is a process: to end the runtime would only delay the response.
+    // The process ends after this call, so dropping the runtime would only delay the response.
     std::mem::forget(runtime);
     Settled { result, used: Some(Used { wall: ending.elapsed(), ..used }) }
 }
 
-/// An answer that may be passed on.
+/// An answer that may be returned to the caller.
 struct Accepted {
     /// The cloud ID of what was created.
     created: Option<String>,
-    /// In the caller's shape.
+    /// The result in the form of the caller's API version.
     result: Value,
 }
 
 fn accept(answer: Answer, executed: &Executed, record: &Record) -> Result<Accepted, Failure> {
     let created = answer.created().map(str::to_owned);
     let result = answer.for_caller(executed.request.api_version);
-    bounded(&result, &executed.limits).map_err(|failure| match &created {
+    check_size(&result, &executed.limits).map_err(|failure| match &created {
         Some(cid) => with_cid(failure, cid),
         None => failure,
     })?;
-    without_secrets(&result, &record.vault, &record.audit)?;
-    match executed.ending.why() {
-        Some(Why::Abort(failure)) => Err(failure),
+    check_for_secrets(&result, &record.vault, &record.audit)?;
+    match executed.ending.reason() {
+        Some(EndReason::Abort(failure)) => Err(failure),
+        // An answer in the cleanup time counts: what it names exists, so the caller must know it.
         _ => Ok(Accepted { created, result }),
     }
 }
 
-/// Rejects what clients cannot parse: nested too deeply for Ruby, or without end.
-fn bounded(result: &Value, limits: &Limits) -> Result<(), Failure> {
+/// Rejects a result that is too large, or nested too deeply for Ruby's parser.
+fn check_size(result: &Value, limits: &Limits) -> Result<(), Failure> {
     if strict_json::depth(result) as u64 > limits.result_depth {
         return Err(Failure::limit("result_depth", limits.result_depth, "the nesting of the guest's result"));
     }
@@ -84,26 +85,25 @@ fn bounded(result: &Value, limits: &Limits) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A result reaches the Director's database and logs. It is passed on as it is or not at
-/// all: an altered cloud ID would be one that nobody can delete.
-fn without_secrets(result: &Value, vault: &Vault, audit: &Audit) -> Result<(), Failure> {
-    let leak = vault.leak_in(result.to_string().as_bytes());
-    let Some(name) = leak.filter(|_| Check::ResultWithheld.on()) else { return Ok(()) };
-    audit.result_leak(&name);
-    Err(Failure::guest(format!(
-        "the result was withheld, as it holds the value of `{name}`; if that is no secret, list it under `expose` in the policy"
-    )))
+/// Rejects a result that holds a secret, because it reaches the Director's database and logs.
+/// The secret is not replaced, because a changed cloud ID could not be deleted any more.
+fn check_for_secrets(result: &Value, vault: &Vault, audit: &Audit) -> Result<(), Failure> {
+    Check::ResultWithheld.reject(vault.leak_in(result.to_string().as_bytes()), |name| {
+        audit.result_leak(&name);
+        let remedy = "if that is not a secret, list it under `expose` in the policy";
+        Failure::guest(format!("the result was withheld, because it holds the value of `{name}`; {remedy}"))
+    })
 }
 
 /// Rejects a VM that cannot be reached, and removes the registry's settings of VMs that are
 /// not returned.
-fn create_vm(
+fn finish_create_vm(
     accepted: Result<Accepted, InvokeError>,
     executed: &Executed,
     record: &Record,
 ) -> Result<Accepted, InvokeError> {
     let accepted = accepted.and_then(|accepted| {
-        reachable(accepted.created.as_deref().unwrap_or_default(), executed)?;
+        check_reachable(accepted.created.as_deref().unwrap_or_default(), executed)?;
         Ok(accepted)
     });
     let returned = accepted.as_ref().ok().and_then(|accepted| accepted.created.as_deref());
@@ -113,48 +113,44 @@ fn create_vm(
     accepted
 }
 
-/// Rejects a VM whose user-data was made but never sent: its Agent would never be heard
-/// of. Where the policy has no slot for it, there was nowhere to send it.
-fn reachable(cid: &str, executed: &Executed) -> Result<(), Failure> {
+/// Rejects a VM whose user-data was never sent, if a grant has a slot for it.
+fn check_reachable(cid: &str, executed: &Executed) -> Result<(), Failure> {
     let Executed { policy, gate, agent, .. } = executed;
     let has_slot =
         policy.http.iter().any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)));
-    let sent = gate.sent().iter().any(|name| name == AGENT);
-    if !Check::VmUnreachable.on() || !has_slot || sent {
-        return Ok(());
-    }
-    let how = if agent.bootstraps().is_empty() {
-        "without calling `agent.bootstrap`"
-    } else {
-        "without sending the user-data of `agent.bootstrap`"
-    };
-    Err(Failure::guest(format!(
-        "create_vm made `{}` {how}: nobody could reach that VM; a bug in the guest",
-        escape(cid, 255)
-    )))
+    let sent = gate.delivered_secrets().iter().any(|name| name == AGENT);
+    Check::VmUnreachable.ensure(!has_slot || sent, || {
+        let how = if agent.bootstrap_seals().is_empty() {
+            "without calling `agent.bootstrap`"
+        } else {
+            "without sending the user-data of `agent.bootstrap`"
+        };
+        let why = "the VM's Agent could never be reached; a bug in the guest";
+        Failure::guest(format!("create_vm made `{}` {how}: {why}", escape(cid, 255)))
+    })
 }
 
-/// Says why the call did not succeed: the guest's own error, or why it ended early, and what
-/// it may have left behind.
-fn explain(error: InvokeError, executed: &Executed, record: &Record) -> Result<Value, CallError> {
-    let failure = match (error, executed.ending.why()) {
+/// Returns why the call failed: the guest's own error, or the reason for its early end and the
+/// requests that may have changed something.
+fn error_for_caller(error: InvokeError, executed: &Executed, record: &Record) -> Result<Value, CallError> {
+    let failure = match (error, executed.ending.reason()) {
         (InvokeError::Guest(error), None) => return guest_error(error, executed, record),
         (InvokeError::Guest(error), Some(why)) => {
             let failure = why.failure();
             Failure {
-                message: format!("{}; the guest ended in time and said: {}", failure.message, error.message),
+                message: format!("{}; the guest ended in time and reported: {}", failure.message, error.message),
                 ..failure
             }
         }
-        (InvokeError::Failure(failure), Some(why)) if matches!(failure.who, Who::Limit | Who::Runtime) => Failure {
+        (InvokeError::Stopped(failure), _) => Failure {
             message: format!(
                 "{}; the guest did not end by itself within cleanup_seconds ({})",
-                why.failure().message,
-                executed.limits.cleanup_seconds
+                failure.message, executed.limits.cleanup_seconds
             ),
             ..failure
         },
-        (InvokeError::Failure(failure), _) => failure,
+        (InvokeError::Failure(failure), Some(why)) => with_end_reason(failure, &why),
+        (InvokeError::Failure(failure), None) => failure,
     };
     let changes = executed.gate.changes();
     if changes.is_empty() {
@@ -165,7 +161,20 @@ fn explain(error: InvokeError, executed: &Executed, record: &Record) -> Result<V
     Err(Failure { message, ..failure }.into())
 }
 
-/// The guest's own error in the terms of the wire. The Director takes one of them for success.
+/// Returns the failure of a call that was already ending. The reason for that comes first if the
+/// guest then reached a limit or the runtime failed, because it is what the operator has to know.
+fn with_end_reason(failure: Failure, why: &EndReason) -> Failure {
+    match (failure.who, why) {
+        (Who::Limit | Who::Runtime, EndReason::Limit { .. } | EndReason::Signal(_)) => {
+            let first = why.failure();
+            Failure { who: first.who, message: format!("{}; then {}", first.message, failure.message), ..failure }
+        }
+        _ => failure,
+    }
+}
+
+/// Returns the guest's own error as an error of the protocol, or success for the one error that
+/// means success to the Director.
 fn guest_error(error: types::Error, executed: &Executed, record: &Record) -> Result<Value, CallError> {
     let from_director = executed.request.request_id.is_some();
     let Some(error) = shape::guest_error(error, executed.call.method(), from_director) else {

@@ -1,4 +1,4 @@
-//! `call`: one method by hand, with all that the guest did on the way.
+//! `call`: calls one method by hand, and shows what the guest did.
 
 use crate::audit::Used;
 use crate::call::{CallError, Observed, Observer, Record, Settled};
@@ -6,9 +6,10 @@ use crate::commands::cli::Report;
 use crate::commands::run;
 use crate::config::{Config, ConfigArg, EarlySettings};
 use crate::failure::Failure;
+use crate::host::HostCallOutcome;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::rpc::method::Named;
+use crate::rpc::method::MethodName;
 use crate::rpc::request::Request;
 use crate::signals;
 use crate::startup;
@@ -17,28 +18,29 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wasm_cpi_checks::with_code;
 
 #[derive(Args)]
 pub struct CallOptions {
-    /// A method of the contract, like create_vm
+    /// Method of the contract, for example has_vm
     method: String,
-    /// Its arguments: JSON each, or a string
+    /// Arguments of the method. Each is parsed as JSON; text that is not JSON is a string
     #[arg(value_name = "ARG", allow_negative_numbers = true)]
     arguments: Vec<String>,
     #[command(flatten)]
     config: ConfigArg,
-    /// API version of the caller
+    /// API version of the caller; at most the version that `info` returns is used
     #[arg(long, default_value_t = crate::rpc::API_VERSION)]
     api_version: u32,
     /// API version of the stemcell
     #[arg(long, default_value_t = 2)]
     stemcell_api_version: u32,
-    /// More keys of the context, as a cpi-config gives them: a JSON object
+    /// Further keys of the request's context, such as the properties of a cpi-config: a JSON object
     #[arg(long, value_name = "JSON")]
     context: Option<String>,
 }
 
-/// More of a text does not help anybody at a terminal.
+/// The longest text that is shown, because more is of no use at a terminal.
 const SHOWN_MAX: usize = 64 * 1024;
 
 pub fn call(options: &CallOptions) -> Result<Report, Failure> {
@@ -48,7 +50,7 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     let record = Record::open(&EarlySettings::read(&options.config), Some(&request));
     let events = Arc::new(Mutex::new(Vec::new()));
     signals::watch();
-    let served = known(&options.method)
+    let served = check_method(&options.method)
         .map_err(CallError::from)
         .and_then(|()| run::serve(&options.config, request, &record, Some(observer(&events))));
     let Settled { result, used } = served.unwrap_or_else(|error| Settled { result: Err(error), used: None });
@@ -70,14 +72,17 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     Ok(Report { text, good })
 }
 
-fn known(method: &str) -> Result<(), Failure> {
-    match Named::from_name(method) {
-        Named::Known(_) => Ok(()),
-        _ => Err(Failure::request(format!("the contract has no method {method:?}"))),
+/// Rejects a method that is not part of the contract.
+fn check_method(method: &str) -> Result<(), Failure> {
+    match MethodName::parse(method) {
+        MethodName::Known(_) => Ok(()),
+        _ => Err(Failure::request(format!(
+            "the contract has no method {method:?}; `wasm-cpi inspect` lists the methods of a guest"
+        ))),
     }
 }
 
-/// Keeps one line for each thing that the guest asks for.
+/// Returns an observer that adds one line for each request and host call of the guest.
 fn observer(events: &Arc<Mutex<Vec<String>>>) -> Observer {
     let events = Arc::clone(events);
     Arc::new(move |observed: Observed<'_>| {
@@ -85,7 +90,12 @@ fn observer(events: &Arc<Mutex<Vec<String>>>) -> Observer {
             Observed::Http(event) => format!("http     {event}"),
             Observed::Host(call) => {
                 let ms = call.elapsed.as_secs_f64() * 1000.0;
-                format!("host     {} ({} B, {ms:.1} ms)", call.name, call.bytes)
+                let name = match &call.outcome {
+                    HostCallOutcome::Succeeded => call.name.to_owned(),
+                    HostCallOutcome::Denied(reason) => format!("{} denied({reason})", call.name),
+                    HostCallOutcome::Refused(why) | HostCallOutcome::Failed(why) => format!("{} {why}", call.name),
+                };
+                format!("host     {} ({} B, {ms:.1} ms)", with_code(&name, call.check), call.bytes)
             }
         };
         events.lock().unwrap_or_else(PoisonError::into_inner).push(line);
@@ -100,11 +110,16 @@ fn outcome(result: Result<Value, CallError>, log: &Log) -> String {
         }
         Err(CallError::Wire { error, .. }) => {
             let retry = if error.ok_to_retry { ", may be retried" } else { "" };
-            let _ =
-                writeln!(text, "error    {}{retry}: {}", error.kind.name(), log.guest_words(&error.message, SHOWN_MAX));
+            let _ = writeln!(
+                text,
+                "error    {}{retry}: {}",
+                error.kind.name(),
+                log.clean_guest_text(&error.message, SHOWN_MAX)
+            );
         }
         Err(CallError::Failure(failure)) => {
-            let _ = writeln!(text, "failed   {}", log.clean_text(&failure.to_string(), SHOWN_MAX));
+            let message = log.clean_text(&failure.to_string(), SHOWN_MAX);
+            let _ = writeln!(text, "failed   {}", with_code(&message, failure.check));
             for line in failure.detail.lines() {
                 let _ = writeln!(text, "         {}", log.clean_text(line, SHOWN_MAX));
             }
@@ -119,7 +134,7 @@ fn request(options: &CallOptions, max_api_version: u32) -> Result<Request, Failu
     let mut context = match options.context.as_deref().map(serde_json::from_str::<Value>) {
         None => serde_json::Map::new(),
         Some(Ok(Value::Object(context))) => context,
-        Some(_) => return Err(Failure::request("--context must be a JSON object")),
+        Some(_) => return Err(Failure::request("--context must be a JSON object, for example '{\"region\": \"a\"}'")),
     };
     context.entry("director_uuid").or_insert_with(|| json!("wasm-cpi-call"));
     context.entry("vm").or_insert_with(|| json!({"stemcell": {"api_version": options.stemcell_api_version}}));

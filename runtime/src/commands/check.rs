@@ -1,5 +1,4 @@
-//! `check`: everything that is wrong with a job's files, at once, without
-//! running the guest.
+//! `check`: lists all problems in a job's files, without running the guest.
 
 use crate::audit::Audit;
 use crate::commands::cli::Report;
@@ -14,8 +13,10 @@ use crate::net::tls;
 use crate::startup;
 use std::fmt::Write as _;
 use std::path::Path;
+use wasm_cpi_checks::with_code;
 use wasm_cpi_policy::{Needs, Pem, Policy, Properties};
 
+/// The lines of the report, by kind.
 #[derive(Default)]
 struct Findings {
     good: Vec<String>,
@@ -30,23 +31,23 @@ pub fn check(source: &ConfigArg) -> Report {
     match Config::load(source) {
         Err(failure) => {
             findings.failed(&failure);
-            // Where it lies by default; what it says can be judged by itself.
+            // The policy can be checked on its own, if it is at its default path.
             findings.policy_text(&path.with_file_name("policy.json"), &Packages::of(source));
         }
         Ok(config) => {
-            findings.good.push(format!("{}: read", path.display()));
+            findings.good.push(format!("{}: is valid", path.display()));
             findings.warnings.extend(config.warnings.iter().cloned());
             findings.signature(&config);
             let needs = findings.guest(&config);
             findings.policy(&config, needs.as_ref());
             findings.cache(&config);
             findings.hardening(config.hardening);
-            let doubts = config.audit.as_ref().and_then(Audit::doubts);
-            findings.warnings.extend(doubts.map(|what| format!("audit: {what}: calls will not be audited")));
+            let problem = config.audit.as_ref().and_then(Audit::find_problem);
+            findings.warnings.extend(problem.map(|problem| problem.report()));
             if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
                 && let Err(what) = tls::pem_or_file(ca)
             {
-                findings.problems.push(format!("`registry.ca`: {what}"));
+                findings.problems.push(format!("`registry.ca`: {}", what.report()));
             }
         }
     }
@@ -54,16 +55,16 @@ pub fn check(source: &ConfigArg) -> Report {
 }
 
 impl Findings {
-    /// A failure stands for several problems if it has details.
+    /// Adds the problems of a failure, which are its details if it has several.
     fn failed(&mut self, failure: &Failure) {
         if failure.detail.lines().count() > 1 {
             self.problems.extend(failure.detail.lines().map(str::to_owned));
         } else {
-            self.problems.push(failure.message.clone());
+            self.problems.push(with_code(&failure.message, failure.check));
         }
     }
 
-    /// Who vouches for the pinned digest, where somebody must.
+    /// Verifies the signatures of the pinned digest, if the config demands signatures.
     fn signature(&mut self, config: &Config) {
         let PinnedGuest { path, sha256, signature } = &config.guest;
         if let Some(signature) = signature {
@@ -74,7 +75,7 @@ impl Findings {
         }
     }
 
-    /// The file, its pin and what it imports; answers what it needs.
+    /// Checks the guest's file, its pin and its imports. Returns its needs.
     fn guest(&mut self, config: &Config) -> Option<Needs> {
         let source = match source::read_pinned(&config.guest, &config.limits) {
             Ok(source) => source,
@@ -87,24 +88,25 @@ impl Findings {
         let surface = match surface::inspect(&source.bytes) {
             Ok(surface) => surface,
             Err(problems) => {
-                self.problems.extend(problems.iter().map(|problem| format!("guest {file}: {problem}")));
+                self.problems.extend(problems.iter().map(|problem| format!("guest {file}: {}", problem.report())));
                 return None;
             }
         };
-        self.good.push(format!("guest {file}: pinned, imports nothing foreign"));
+        self.good.push(format!("guest {file}: matches its pin, and imports only what the runtime offers"));
         if !surface.has_names {
-            self.warnings.push(format!("guest {file} has no name section: its backtraces will not name functions"));
+            self.warnings.push(format!("guest {file} has no name section, so its backtraces do not name functions; build it without stripping names"));
         }
         let Some(text) = surface.needs else {
             self.warnings.push(format!(
-                "guest {file} declares no needs: it gets nothing unless `trust_undeclared` is set in the policy"
+                "guest {file} declares no needs, so it gets nothing unless the policy sets `trust_undeclared`"
             ));
             return None;
         };
         match Needs::parse(text.as_bytes()) {
             Ok(needs) => Some(needs),
             Err(problems) => {
-                self.problems.extend(problems.iter().map(|problem| format!("guest {file}: needs: {problem}")));
+                let needs = problems.iter().map(|problem| format!("guest {file}: needs: {}", problem.report()));
+                self.problems.extend(needs);
                 None
             }
         }
@@ -135,21 +137,23 @@ impl Findings {
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
                 self.warnings.extend(policy.warnings().iter().map(|warning| format!("{path}: {warning}")));
             }
-            Err(problems) => self.problems.extend(problems.iter().map(|problem| format!("{path}: {problem}"))),
+            Err(problems) => {
+                self.problems.extend(problems.iter().map(|problem| format!("{path}: {}", problem.report())));
+            }
         }
     }
 
-    /// The policy alone, when the config that names it cannot be read.
+    /// Checks the policy on its own, if the config cannot be read.
     fn policy_text(&mut self, path: &Path, packages: &Packages) {
         let Ok((text, _)) = config::read(path) else { return };
         let presets = Presets::beside(path, packages);
         if let Err(problems) = presets.parse(&text) {
-            self.problems.extend(problems.iter().map(|problem| format!("{}: {problem}", path.display())));
+            self.problems.extend(problems.iter().map(|problem| format!("{}: {}", path.display(), problem.report())));
         }
         self.warnings.extend(presets.into_warnings());
     }
 
-    /// Files that the policy names and that are read when they are first needed.
+    /// Checks the certificates and keys that the policy names, which a call reads only when it needs them.
     fn certificates(&mut self, path: &Path, policy: &Policy) {
         let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
         let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
@@ -161,20 +165,20 @@ impl Findings {
                 if let Pem::File(name) = file
                     && let Err(what) = read(&path.with_file_name(name))
                 {
-                    self.problems.push(format!("{}: {whose}: {what}", path.display()));
+                    self.problems.push(format!("{}: {whose}: {}", path.display(), what.report()));
                 }
             }
         }
     }
 
-    /// What stands around a call on this machine.
+    /// Reports which parts of the lock-down this machine supports.
     fn hardening(&mut self, level: Hardening) {
-        let walls = hardening::tried();
-        let missing = walls.missing();
-        let verdict = if missing.is_empty() { "would hold" } else { "would not hold" };
+        let report = hardening::probe();
+        let missing = report.missing();
+        let verdict = if missing.is_empty() { "would be met" } else { "would not be met" };
         self.good.push(format!(
-            "hardening is `{level}`; this machine gives {}; UDP is never held; `required` {verdict}",
-            walls.kinds()
+            "hardening is `{level}`; this machine supports {}; UDP is never restricted; `required` {verdict}",
+            report.mechanisms()
         ));
         let missing = missing.into_iter().map(|what| format!("hardening: {what}"));
         match level {
@@ -188,12 +192,14 @@ impl Findings {
         match Cache::open(&config.cache) {
             Ok(cache) => match cache.lookup(&config.guest.sha256) {
                 Ok(_) => self.good.push(format!("{}: the guest is prepared", config.cache.display())),
-                Err(_) => self
-                    .warnings
-                    .push("the guest is not prepared: the first call compiles it, or run `wasm-cpi prepare`".into()),
+                Err(_) => self.warnings.push(
+                    "the guest is not prepared, so the first call compiles it; run `wasm-cpi prepare` to avoid that"
+                        .into(),
+                ),
             },
-            Err(what) => {
-                self.warnings.push(format!("{what}: calls will compile the guest each time if they cannot make it"))
+            Err(error) => {
+                let what = format!("{error}; every call compiles the guest, unless it can create the directory");
+                self.warnings.push(with_code(&what, error.check()));
             }
         }
     }
@@ -205,7 +211,16 @@ impl Findings {
                 let _ = writeln!(text, "{word}: {line}");
             }
         }
-        let _ = writeln!(text, "{} problems, {} warnings", self.problems.len(), self.warnings.len());
+        let plural = |lines: &[String]| if lines.len() == 1 { "" } else { "s" };
+        let (problems, warnings) = (&self.problems, &self.warnings);
+        let _ = writeln!(
+            text,
+            "{} problem{}, {} warning{}",
+            problems.len(),
+            plural(problems),
+            warnings.len(),
+            plural(warnings)
+        );
         Report { text, good: self.problems.is_empty() }
     }
 }

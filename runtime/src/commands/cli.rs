@@ -1,6 +1,6 @@
-//! The tool's command line.
+//! The command line of the tool.
 
-use crate::commands::{call, check, inspect, new, prepare, run};
+use crate::commands::{call, check, explain, inspect, new, prepare, run};
 use crate::component::{child, compile};
 use crate::config::ConfigArg;
 use crate::failure::Failure;
@@ -24,52 +24,61 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Answer one request of the Director or the CLI: stdin to stdout
+    /// Serve one request of the Director or the CLI, from stdin to stdout
     ///
-    /// Reads one JSON request from stdin, writes one JSON response to stdout and
-    /// log lines to stderr. Exits 0 once a response is written. This is what the
-    /// job's bin/cpi does, by the smaller program wasm-cpi-run.
+    /// Reads one JSON request from stdin, writes one JSON response to stdout and log
+    /// lines to stderr. Exits 0 once a response is written, also if the call failed.
+    /// A job's bin/cpi does the same with the smaller program wasm-cpi-run.
     Run(ConfigArg),
 
-    /// Compile guests ahead of their first call
+    /// Compile guests before their first call
     ///
-    /// Checks pin and imports, compiles in a child process with limits, asks the
-    /// guest who it is, and fills the cache. Does nothing for what is prepared.
-    /// As root it becomes the owner of the cache directory first.
+    /// Checks the pin and the imports, compiles in a child process with limits, runs
+    /// the guest's `describe`, and stores the result in the cache. Skips guests that
+    /// are prepared already. If root runs it, it first becomes the user who owns the
+    /// cache directory.
     Prepare(prepare::PrepareOptions),
 
-    /// Find every problem in a job's files, without running the guest
+    /// List all problems in a job's files, without running the guest
     ///
     /// Prints all problems and warnings. Exits 1 if there are problems.
     Check(ConfigArg),
 
-    /// Show who a guest is, what it needs, and what it would be granted
+    /// Show a guest's name, methods and needs, and what a policy grants it
     ///
-    /// Prints the pin to paste, the methods, and the needs the guest declares. With
-    /// --config also which of them the policy grants, and lines to add for the rest;
-    /// where the config has `guest.signature`, an unsigned guest is not looked at.
+    /// Prints the pin for the config, the methods, and the needs that the guest
+    /// declares. With --config it also prints which needs the policy grants, and lines
+    /// to add for the rest. If that config has `guest.signature`, a guest without the
+    /// required signatures is rejected.
     ///
-    /// With a second file: what that newer version wants beyond the first, and what
-    /// it wants less. Exits 3 if it wants more, 0 if not, 1 for errors.
+    /// With a second file, it prints what that newer version wants in addition, and
+    /// what it no longer wants. Exits 3 if it wants more, 0 if not, and 1 after errors.
     Inspect(inspect::InspectOptions),
 
-    /// Call a method by hand and watch what the guest does
+    /// Call a method by hand and show what the guest does
     ///
-    /// Each ARG is JSON, or a string if it is not. Shows every request the guest
-    /// made, the result, and what was used of each limit.
+    /// Each ARG is parsed as JSON; text that is not JSON is a string. Shows every
+    /// request of the guest, the result, and how much of each limit was used.
     #[command(after_help = "Example: wasm-cpi call has_vm vm-1 --config config/cpi.json")]
     Call(call::CallOptions),
 
-    /// Start a new guest: a crate that builds, with needs, a grant and tests
+    /// Create the crate of a new guest, with needs, an example policy and tests
     New(new::NewOptions),
+
+    /// Explain the code of a refusal
+    ///
+    /// Messages show codes in brackets, and the audit log in the field `code`. Prints
+    /// what the code means and what to do. Without CODE it lists all codes.
+    #[command(after_help = "Example: wasm-cpi explain grant-host")]
+    Explain(explain::ExplainOptions),
 
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
 
-    /// The checks that this build can leave out
-    #[cfg(feature = "holes")]
+    /// List the checks and limits that mutation tests can turn off in this build
+    #[cfg(feature = "mutation-testing")]
     #[command(hide = true)]
-    Holes,
+    Mutants,
 
     #[command(name = child::SUBCOMMAND, hide = true)]
     CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Hardening },
@@ -77,10 +86,10 @@ enum Command {
 
 #[derive(Args)]
 struct RegistryOptions {
-    /// Address to listen on; port 0 takes a free one and prints it
+    /// Address to listen on; with port 0 a free port is used and printed
     #[arg(long, default_value = "127.0.0.1:25777")]
     listen: SocketAddr,
-    /// Database file, made with mode 0600 if it is not there
+    /// Database file; it is created with mode 0600 if it does not exist
     #[arg(long)]
     database: PathBuf,
     /// User of the HTTP basic authentication
@@ -89,20 +98,21 @@ struct RegistryOptions {
     /// File that holds the password
     #[arg(long)]
     password_file: PathBuf,
-    /// Largest settings to take, in KiB
+    /// Largest settings of one VM to accept, in KiB
     #[arg(long, default_value_t = Limits::default().registry_kib)]
     max_kib: u64,
-    /// Certificate chain (PEM) to serve TLS
+    /// File with a certificate chain (PEM), to serve TLS
     #[arg(long, requires = "key")]
     cert: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// File with the private key of the certificate (PEM)
     #[arg(long, requires = "cert")]
     key: Option<PathBuf>,
 }
 
-/// What a command for people has to say, and whether all is well.
+/// The output of a command.
 pub struct Report {
     pub text: String,
+    /// Decides whether the command exits 0.
     pub good: bool,
 }
 
@@ -116,16 +126,16 @@ pub fn main() -> ExitCode {
     let report = match Cli::parse().command {
         Command::Run(options) => return if run::run(&options) { ExitCode::SUCCESS } else { ExitCode::from(FAILURE) },
         Command::CompileGuest { compile_mib, compile_seconds, memory_mib, hardening } => {
-            // What goes wrong here the parent sees as a missing answer.
+            // The parent process reports a missing answer.
             return match compile::compile_guest(compile_mib, compile_seconds, memory_mib, hardening) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
             };
         }
-        #[cfg(feature = "holes")]
-        Command::Holes => {
-            // Columns are kept apart by tabs, which `conclude` would escape.
-            let written = std::io::stdout().write_all(holes().as_bytes());
+        #[cfg(feature = "mutation-testing")]
+        Command::Mutants => {
+            // Columns are separated by tabs, which `conclude` would escape.
+            let written = std::io::stdout().write_all(mutants().as_bytes());
             return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILURE) };
         }
         Command::Prepare(options) => prepare::prepare(&options),
@@ -133,6 +143,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(options) => return conclude(inspect::inspect(&options), options.exit_code()),
         Command::Call(options) => call::call(&options),
         Command::New(options) => new::new(&options),
+        Command::Explain(options) => explain::explain(&options),
         Command::Registry(options) => registry(options),
     };
     conclude(report, FAILURE)
@@ -152,8 +163,8 @@ fn registry(options: RegistryOptions) -> Result<Report, Failure> {
 }
 
 /// Returns one line for each check and limit that mutation tests can turn off.
-#[cfg(feature = "holes")]
-fn holes() -> String {
+#[cfg(feature = "mutation-testing")]
+fn mutants() -> String {
     let limits = crate::limits::NAMES.iter();
     let limits = limits.map(|name| format!("limit-{name}\tlimits\tmore than `{name}` allows\n"));
     std::iter::once(wasm_cpi_checks::list()).chain(limits).collect()
@@ -161,8 +172,8 @@ fn holes() -> String {
 
 const FAILURE: u8 = 1;
 
-/// `bad` is how a report exits that is not good; errors exit 1. What is printed
-/// may hold words of a stranger's module: it cannot steer the terminal.
+/// Prints a report and returns the exit code: 0, `bad` if the report is not good, and 1 for a
+/// failure. Text of a module is part of the output, so control characters are escaped.
 fn conclude(report: Result<Report, Failure>, bad: u8) -> ExitCode {
     match report {
         Ok(report) => {
@@ -175,7 +186,7 @@ fn conclude(report: Result<Report, Failure>, bad: u8) -> ExitCode {
         }
         Err(failure) => {
             let detail = if failure.detail.is_empty() { String::new() } else { format!("{}\n", failure.detail) };
-            let text = escape_text(&format!("{failure}\n{detail}"), usize::MAX);
+            let text = escape_text(&format!("{}\n{detail}", failure.report()), usize::MAX);
             let _ = std::io::stderr().write_all(text.as_bytes());
             ExitCode::from(FAILURE)
         }

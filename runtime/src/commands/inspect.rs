@@ -1,6 +1,6 @@
-//! `inspect`: who a guest is, what it needs, and what it would get.
+//! `inspect`: shows a guest's name, methods and needs, and what a policy grants it.
 
-mod newer;
+mod diff;
 
 use crate::commands::cli::Report;
 use crate::component::description::Description;
@@ -21,19 +21,19 @@ use wasm_cpi_policy::{Comparison, Needs, Properties};
 
 #[derive(Args)]
 pub struct InspectOptions {
-    /// The guest's file
+    /// File of the guest
     #[arg(value_name = "GUEST.wasm")]
     guest: PathBuf,
-    /// A newer version of it: print what that one wants more and less
+    /// File of a newer version; prints what it wants in addition, and what it no longer wants
     #[arg(value_name = "NEW.wasm")]
     newer: Option<PathBuf>,
-    /// Compare with the policy of this job
+    /// Config file of a job; compares the needs with its policy
     #[arg(long, value_name = "CPI.json", conflicts_with = "newer")]
     config: Option<PathBuf>,
-    /// Where that job's packages are installed; default: beside its `jobs`
+    /// Directory of that job's packages (default: `packages` beside the `jobs` directory of the config)
     #[arg(long, value_name = "DIR", requires = "config")]
     packages: Option<PathBuf>,
-    /// The module of that job that is meant
+    /// Name of one of the `modules` in that config (default: its own `guest`)
     #[arg(long, value_name = "NAME", requires = "config")]
     module: Option<String>,
     /// Print JSON
@@ -41,17 +41,17 @@ pub struct InspectOptions {
     json: bool,
 }
 
-/// How it exits if a newer version wants more: neither well nor an error.
+/// The exit code if a newer version wants more, which is neither success nor an error.
 const WANTS_MORE: u8 = 3;
 
 impl InspectOptions {
-    /// For what is not as one would like it.
+    /// Returns the exit code for a report that is not good.
     pub(super) fn exit_code(&self) -> u8 {
         if self.newer.is_some() { WANTS_MORE } else { 1 }
     }
 }
 
-/// What a guest's file and its `describe` say about it.
+/// What a guest's file and its `describe` declare.
 struct Guest {
     file: String,
     bytes: usize,
@@ -63,7 +63,7 @@ struct Guest {
 
 struct Findings {
     guest: Guest,
-    /// Who vouches for it, where the config demands it.
+    /// The signatures that were verified, if the config demands signatures.
     signature: Option<String>,
     comparison: Option<Comparison>,
 }
@@ -73,7 +73,7 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
     if let Some(newer) = &options.newer {
         let limits = Limits::default();
         let look = |path| Guest::look(read(path, &limits)?, path, &limits, Hardening::default());
-        return Ok(newer::report(&look(&options.guest)?, &look(newer)?, options.json));
+        return Ok(diff::report(&look(&options.guest)?, &look(newer)?, options.json));
     }
     let (packages, module) = (options.packages.clone(), options.module.clone());
     let config = options.config.clone().map(|path| Config::load(&ConfigArg { path, packages, module })).transpose()?;
@@ -98,12 +98,15 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
 }
 
 impl Guest {
-    /// Compiles it and asks it who it is, in a child of its own.
+    /// Compiles a guest and runs its `describe`, in a child process.
     fn look(source: Source, path: &Path, limits: &Limits, hardening: Hardening) -> Result<Guest, Failure> {
         let file = path.display().to_string();
         let blame = |failure: Failure| Failure { message: format!("guest {file}: {}", failure.message), ..failure };
-        let surface =
-            surface::inspect(&source.bytes).map_err(|problems| blame(Failure::config(problems.join("; it "))))?;
+        let surface = surface::inspect(&source.bytes).map_err(|problems| {
+            let texts: Vec<&str> = problems.iter().map(|problem| problem.text.as_str()).collect();
+            let check = problems.iter().find_map(|problem| problem.check);
+            blame(Failure { check, ..Failure::config(texts.join("; it ")) })
+        })?;
         let bytes = source.bytes.len();
         let description = child::compile(source.bytes, limits, hardening).map_err(blame)?.description;
         let needs = effective_policy::needs(&description).map_err(blame)?;
@@ -111,12 +114,13 @@ impl Guest {
     }
 }
 
-/// JSON that stays JSON when it is printed: nothing in it needs escaping any more.
+/// Returns JSON text in which control and invisible characters are escaped, so that printing
+/// does not change it.
 fn plain_json(value: &Value) -> String {
     let mut text = String::new();
     for c in format!("{value:#}\n").chars() {
         if c != '\n' && (c.is_control() || is_invisible(c)) {
-            // Such characters occur within strings alone.
+            // Such characters occur in strings only.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(text, "\\u{unit:04x}");
             }
@@ -165,12 +169,14 @@ impl Findings {
             imports.iter().filter_map(|import| import.strip_prefix("bosh:cpi/")).map(str::to_owned).collect();
         let _ = writeln!(out, "imports   {} and {wasi} of WASI, without files or sockets", list(&ours));
         if !description.has_names {
-            let _ = writeln!(out, "warning   no name section: backtraces will not name functions");
+            let _ = writeln!(out, "warning   no name section, so backtraces do not name functions");
         }
         match needs {
             None => {
-                let _ =
-                    writeln!(out, "needs     not declared: it gets nothing unless the policy sets `trust_undeclared`");
+                let _ = writeln!(
+                    out,
+                    "needs     not declared, so it gets nothing unless the policy sets `trust_undeclared`"
+                );
             }
             Some(needs) => needs_text(out, needs, description),
         }
@@ -186,7 +192,7 @@ fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
         let _ = writeln!(out, "needs     nothing");
         return;
     }
-    // As declared, since that is what the operator judges.
+    // Printed as declared, because the operator judges the declaration.
     let declared: Value =
         description.needs.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     for need in declared.get("http").and_then(Value::as_array).into_iter().flatten() {

@@ -1,17 +1,17 @@
-//! `new`: a crate to begin a guest with, which builds, passes its tests and has
-//! its needs and an example grant.
+//! `new`: writes the crate of a new guest. The crate builds, passes its tests, and
+//! has needs and an example policy.
 //!
-//! The files are those of `new/template`. They are written into a directory
-//! that is new or empty, so that nothing of the author's is ever overwritten.
+//! The files are those of `new/template`. They are written only into a new or
+//! empty directory, so that no file of the author is overwritten.
 
-mod places;
+mod paths;
 #[cfg(test)]
 mod tests;
 
 use crate::commands::cli::Report;
 use crate::failure::Failure;
 use clap::Args;
-use places::{Places, shown};
+use paths::{Paths, shell_quoted};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -21,15 +21,15 @@ use std::path::{Path, PathBuf};
 pub struct NewOptions {
     /// Name of the guest: lower-case letters, digits and `-`
     name: String,
-    /// Where to make its directory
+    /// Directory in which to create the guest's directory
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// The SDK: guests/sdk of the wasm-cpi repository (default: found above --dir or here)
+    /// Directory guests/sdk of the wasm-cpi repository (default: searched in the parents of --dir and of the current directory)
     #[arg(long, value_name = "PATH")]
     sdk: Option<PathBuf>,
 }
 
-/// Where each file goes in the new crate, and its text.
+/// The path of each file in the new crate, and its text.
 const FILES: [(&str, &str); 11] = [
     ("Cargo.toml", include_str!("new/template/manifest.toml")),
     ("README.md", include_str!("new/template/README.md")),
@@ -49,37 +49,38 @@ const MAX_NAME: usize = 64;
 pub fn new(options: &NewOptions) -> Result<Report, Failure> {
     let name = options.name.as_str();
     check_name(name)?;
-    let places = Places::find(name, &options.dir, options.sdk.as_deref())?;
-    check_free(&places.guest)?;
-    let sdk = Value::from(places.sdk_from_guest()?).to_string();
-    let (repo, guest) = (shown(&places.repo_from_guest()), shown(&places.guest_from_repo()));
+    let paths = Paths::find(name, &options.dir, options.sdk.as_deref())?;
+    check_is_empty(&paths.guest)?;
+    let sdk = Value::from(paths.sdk_from_guest()?).to_string();
+    let (repo, guest) = (shell_quoted(&paths.repo_from_guest()), shell_quoted(&paths.guest_from_repo()));
     for (file, template) in FILES {
         let text = template.replace("{{name}}", name).replace("{{library}}", &name.replace('-', "_"));
         let text = text.replace("{{sdk}}", &sdk);
-        write(&places.guest.join(file), &text.replace("{{repo}}", &repo).replace("{{guest}}", &guest))?;
+        write(&paths.guest.join(file), &text.replace("{{repo}}", &repo).replace("{{guest}}", &guest))?;
     }
-    // The versions that the SDK was tested with: nothing newer is fetched for the first build.
-    if let Ok(lock) = fs::read_to_string(places.sdk.join("../Cargo.lock")) {
-        write(&places.guest.join("Cargo.lock"), &lock)?;
+    // The first build then uses the versions that the SDK was tested with.
+    if let Ok(lock) = fs::read_to_string(paths.sdk.join("../Cargo.lock")) {
+        write(&paths.guest.join("Cargo.lock"), &lock)?;
     }
-    Ok(Report::good(next_steps(name, &places)))
+    Ok(Report::good(next_steps(name, &paths)))
 }
 
-fn next_steps(name: &str, places: &Places) -> String {
-    let (directory, repo, guest) = (shown(&places.guest), shown(&places.repo), shown(&places.guest_from_repo()));
+fn next_steps(name: &str, paths: &Paths) -> String {
+    let (directory, repo, guest) =
+        (shell_quoted(&paths.guest), shell_quoted(&paths.repo), shell_quoted(&paths.guest_from_repo()));
     format!(
-        "{name}: written to {directory}
+        "Guest {name} is written to {directory}.
 
-Test it natively:
+Test it, without wasm:
   cd {directory} && cargo test
 
 Build it:
   cd {directory} && cargo build --release --target wasm32-wasip2
 
-Where rustup cannot install that target, in {repo}:
+If rustup cannot install that target, build it in {repo}:
   cargo xtask guest {guest}
 
-README.md in it says how to run it, against a cloud in memory and for real.
+Its README.md explains how to run it with the example cloud and with a real one.
 "
     )
 }
@@ -91,19 +92,19 @@ fn check_name(name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::request(format!(
-        "`{}` is no name for a guest; take a lower-case letter, then lower-case letters, digits and `-`, {MAX_NAME} in all",
+        "`{}` is not a name for a guest; use a lower-case letter, followed by lower-case letters, digits and `-`, at most {MAX_NAME} characters",
         name.escape_debug()
     )))
 }
 
-/// Refuses whatever a new file could collide with.
-fn check_free(guest: &Path) -> Result<(), Failure> {
-    let taken = |what: &str| Failure::request(format!("{} {what}; take another name or --dir", guest.display()));
+/// Rejects a directory that has files, which new files could collide with.
+fn check_is_empty(guest: &Path) -> Result<(), Failure> {
+    let taken = |what: &str| Failure::request(format!("{} {what}; use another name or --dir", guest.display()));
     match fs::read_dir(guest).map(|mut entries| entries.next()) {
         Ok(None) => Ok(()),
         Ok(_) => Err(taken("exists and is not empty")),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(taken("exists and is no directory")),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(taken("exists and is not a directory")),
         Err(error) => Err(taken(&format!("cannot be read ({error})"))),
     }
 }

@@ -1,8 +1,8 @@
-//! `prepare`: fill the cache before the first call.
+//! `prepare`: compiles guests into the cache before their first call.
 
 use crate::commands::cli::Report;
 use crate::component::compile::drop_to;
-use crate::component::prepared::{self, Preparation, Stored};
+use crate::component::preparation::{self, Preparation, Stored};
 use crate::component::source::{self, PinnedGuest};
 use crate::config::{Config, ConfigArg};
 use crate::failure::Failure;
@@ -14,19 +14,20 @@ use clap::Args;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use wasm_cpi_checks::with_code;
 
 #[derive(Args)]
 pub struct PrepareOptions {
-    /// Config files of jobs whose guests to prepare
+    /// Config files of jobs; the guests of all their modules are prepared
     #[arg(long, value_name = "CPI.json", num_args = 1.., required_unless_present = "cache", conflicts_with = "cache")]
     config: Vec<PathBuf>,
-    /// Where their packages are installed; default: `packages` beside their `jobs`
+    /// Directory of the jobs' packages (default: `packages` beside the `jobs` directory of each config)
     #[arg(long, value_name = "DIR", requires = "config")]
     packages: Option<PathBuf>,
-    /// Prepare a file into this directory, whatever its digest
+    /// Cache directory for a guest without a config; its digest is not compared with a pin
     #[arg(long, value_name = "DIR", requires = "guest")]
     cache: Option<PathBuf>,
-    /// The guest for --cache
+    /// File of the guest for --cache
     #[arg(value_name = "GUEST.wasm", requires = "cache")]
     guest: Option<PathBuf>,
 }
@@ -40,44 +41,47 @@ pub fn prepare(options: &PrepareOptions) -> Result<Report, Failure> {
         become_owner(cache)?;
         let sha256 = source::read(guest, &limits)?.sha256;
         let guest = PinnedGuest { path: guest.clone(), sha256, signature: None };
-        good &= one(Preparation { guest: &guest, cache, limits: &limits, hardening: Hardening::default() }, &mut text)?;
+        good &= prepare_one(
+            Preparation { guest: &guest, cache, limits: &limits, hardening: Hardening::default() },
+            &mut text,
+        )?;
     }
     let source = |path: &PathBuf| ConfigArg { packages: options.packages.clone(), ..ConfigArg::new(path) };
     let configs: Vec<Vec<Config>> =
         options.config.iter().map(|path| Config::load_all(&source(path))).collect::<Result<_, _>>()?;
     for config in configs.iter().flatten() {
         become_owner(&config.cache)?;
-        good &= one(config.preparation(), &mut text)?;
+        good &= prepare_one(config.preparation(), &mut text)?;
     }
     Ok(Report { text, good })
 }
 
-fn one(preparation: Preparation<'_>, text: &mut String) -> Result<bool, Failure> {
-    let doubts = std::cell::RefCell::new(Vec::new());
-    let (prepared, stored) = prepared::prepare(preparation, &|event| {
+fn prepare_one(preparation: Preparation<'_>, text: &mut String) -> Result<bool, Failure> {
+    let warnings = std::cell::RefCell::new(Vec::new());
+    let (prepared, stored) = preparation::prepare(preparation, &|event| {
         if event.level() >= Level::Warn {
-            doubts.borrow_mut().push(event.to_string());
+            warnings.borrow_mut().push(with_code(&event.to_string(), event.check()));
         }
     })?;
-    for doubt in doubts.into_inner() {
-        let _ = writeln!(text, "warning: {doubt}");
+    for warning in warnings.into_inner() {
+        let _ = writeln!(text, "warning: {warning}");
     }
     let description = &prepared.description;
     let (how, good) = match stored {
         Stored::Already => ("already prepared".to_owned(), true),
         Stored::Now => (format!("prepared in {}", preparation.cache.display()), true),
         Stored::Unstamped(why) => {
-            (format!("prepared, but its file was touched and is hashed in every call: {why}"), false)
+            (format!("prepared, but the new stamp of its file cannot be stored, so every call hashes it: {why}"), false)
         }
-        Stored::Not(why) => (format!("compiled, but cannot be kept: {why}"), false),
+        Stored::Not(why) => (format!("compiled, but cannot be stored: {why}"), false),
     };
     let _ =
         writeln!(text, "{} {} ({}): {how}", description.name, description.version, preparation.guest.path.display());
     Ok(good)
 }
 
-/// Root prepares for the user that runs calls, as that user: what it writes must
-/// be that user's, and a stranger's module is none of root's business.
+/// If root runs this program, changes to the user who owns the cache. That user runs calls, so
+/// the files must belong to it, and root should not process a module that it does not trust.
 fn become_owner(cache: &Path) -> Result<(), Failure> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -87,6 +91,10 @@ fn become_owner(cache: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     drop_to(metadata.uid(), metadata.gid()).map_err(|error| {
-        Failure::config(format!("cannot become user {}, who owns {}: {error}", metadata.uid(), cache.display()))
+        Failure::config(format!(
+            "cannot become user {}, who owns {} ({error}); run it as that user, or let root change its user",
+            metadata.uid(),
+            cache.display()
+        ))
     })
 }

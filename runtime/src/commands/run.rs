@@ -1,7 +1,7 @@
-//! `run`: one request on stdin, one response on stdout.
+//! `run`: reads one request from stdin and writes one response to stdout.
 //!
-//! Every outcome becomes one valid response, and the exit code is 0 once it is written:
-//! the CLI takes anything else for a failure of its own.
+//! Every outcome becomes one valid response, and the exit code is 0 once it is written, because
+//! the CLI does not read the response after another exit code.
 
 use crate::call::{self, CallError, Loaded, Observer, Record, Settled};
 use crate::config::{ConfigArg, EarlySettings};
@@ -10,10 +10,10 @@ use crate::rpc::request::Request;
 use crate::startup;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs one call. Returns true if the caller took the response. Never panics.
+/// Runs one call. Returns true if the response was written. Never panics.
 pub fn run(source: &ConfigArg) -> bool {
     startup::secure_process();
-    // A panic is reported in the response; its text may quote secrets.
+    // The response reports a panic. Its text is not printed, because it may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
     let document = catch_unwind(|| answer(source)).unwrap_or_else(|_| call::respond_to_bug());
     call::write(&document)
@@ -27,7 +27,7 @@ fn answer(source: &ConfigArg) -> String {
     call::respond(outcome, &record)
 }
 
-/// Serves a request that was received. `observer` sees what the guest asks for.
+/// Serves a request. `observer` is called for everything that the guest asks for.
 pub(super) fn serve(
     source: &ConfigArg,
     request: Request,
@@ -44,7 +44,7 @@ pub(super) fn serve(
     Ok(call::settle(executed, record))
 }
 
-/// Turns a panic into a failure, so that it reaches the audit log, too.
+/// Turns a panic into a failure, so that the audit log records it, too.
 fn caught<T>(work: impl FnOnce() -> Result<T, CallError>) -> Result<T, CallError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Failure::bug().into()))
 }
@@ -56,7 +56,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_panic_is_a_response_and_a_line_in_the_audit_log() {
+    fn a_panic_is_reported_in_the_response_and_in_the_audit_log() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.log");
         let audit = Some(AuditConfig { path: path.clone(), max_bytes: None });

@@ -1,16 +1,15 @@
-//! Prepared guests on disk.
+//! The cache of prepared guests on disk.
 //!
-//! Loading an artifact runs what is in it, so a file counts only if nobody but
-//! this user or root can have written it: directory and files are opened without
-//! following links, and owner and mode are checked on the open descriptors. An
-//! artifact is named by the hash of its content, which tells a damaged one. It is
-//! hashed again only if its stamp is not the one that the manifest holds. The
-//! manifest, written last and renamed into place, names the artifact. So racing
-//! writers are all right, and a doubt only costs a new preparation.
+//! Loading an artifact executes its content. So a file is used only if no one except this user
+//! or root can have written it: the directory and the files are opened without following links,
+//! and owner and mode are checked on the open descriptors. The name of an artifact is the hash
+//! of its content, which reveals damage. It is hashed again only if its stamp differs from the
+//! one in the manifest. The manifest names the artifact; it is written last and renamed into
+//! place, so concurrent writers do no harm. If a file is rejected, the guest is prepared again.
 
 use crate::component::description::Description;
 use crate::component::source::Stamp;
-use crate::trust::{Untrusted, room, trusted};
+use crate::trust::{Untrusted, check_owner_and_mode, read_capacity};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -19,15 +18,16 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
-/// Grows with every change of the engine's settings or of these files.
+/// The version of the format. Increase it with every change of the engine's settings or of these files.
 const FORMAT: u32 = 4;
 
 const MANIFEST_MAX: u64 = 1 << 20;
 
-/// A guest is no secret, and root may prepare what another user runs.
-const FOR_ALL: u32 = 0o644;
+/// The mode of files. All users may read them, because a guest is not a secret and root may
+/// prepare what another user runs.
+const FILE_MODE: u32 = 0o644;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
@@ -39,34 +39,35 @@ struct Manifest {
     description: Description,
 }
 
+/// An open cache directory that is trusted.
 pub struct Cache {
     dir: OwnedFd,
     path: PathBuf,
 }
 
-/// A prepared guest; its artifact is not looked at yet, as `info` needs none.
+/// A prepared guest. Its artifact is not checked yet, because `info` does not need it.
 pub struct CacheEntry {
     pub description: Description,
     stamp: Stamp,
     artifact: String,
     artifact_stamp: Stamp,
-    /// When the manifest was written, by the clock of its file system.
+    /// The time when the manifest was written, by the clock of its file system.
     written_ns: i128,
 }
 
 impl CacheEntry {
-    /// Whether the guest's file is still the one that was hashed.
+    /// Returns true if the guest's file is still the one that was hashed.
     pub fn is_of(&self, guest: &Path) -> bool {
-        Stamp::of(guest).is_some_and(|now| now.is_still(&self.stamp, self.written_ns))
+        Stamp::of(guest).is_some_and(|now| now.is_unchanged_since(&self.stamp, self.written_ns))
     }
 }
 
 /// Why there is no entry.
 #[derive(Debug)]
 pub enum Miss {
-    /// Not prepared yet.
+    /// The guest is not prepared yet.
     Absent,
-    /// Something is there that cannot be trusted: worth a line in the log.
+    /// A file exists, but cannot be used. The log reports it.
     Doubt(CacheError),
 }
 
@@ -79,22 +80,53 @@ pub enum CacheError {
     UntrustedDirectory { path: PathBuf, source: Untrusted },
     #[error("cache {}: {name}: {source}", path.display())]
     Write { path: PathBuf, name: String, source: io::Error },
-    #[error("{name} in the cache: {source}")]
+    #[error("{name} in the cache cannot be opened: {source}")]
     Open { name: String, source: io::Error },
-    #[error("{name}: {source}")]
+    #[error("{name} in the cache cannot be read: {source}")]
     Read { name: String, source: io::Error },
     #[error("{name} in the cache {source}")]
     UntrustedFile { name: String, source: Untrusted },
     #[error("{name} in the cache {what}")]
-    Content { name: String, what: &'static str },
-    #[error("its artifact is gone")]
+    Content { name: String, what: &'static str, check: Option<Check> },
+    #[error("its artifact is missing")]
     NoArtifact,
 }
 
 impl CacheError {
-    /// There is no directory, so that one can be made.
+    fn content(name: &str, what: &'static str) -> CacheError {
+        CacheError::Content { name: name.to_owned(), what, check: None }
+    }
+
+    /// Returns the check that refused, if one did.
+    pub fn check(&self) -> Option<Check> {
+        let is = |source: &io::Error, errno| Errno::from_io_error(source) == Some(errno);
+        match self {
+            CacheError::UntrustedDirectory { .. } => Some(Check::CacheDirectory),
+            CacheError::UntrustedFile { .. } => Some(Check::CacheFile),
+            CacheError::Content { check, .. } => *check,
+            // The kernel returns these errors for a link that it must not follow.
+            CacheError::Directory { source, .. } if is(source, Errno::LOOP) || is(source, Errno::NOTDIR) => {
+                Some(Check::CacheDirectoryLink)
+            }
+            CacheError::Open { source, .. } if is(source, Errno::LOOP) => Some(Check::CacheFileLink),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the directory does not exist, so that it can be created.
     pub fn is_absent(&self) -> bool {
         matches!(self, CacheError::Directory { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl RefusedBy for CacheError {
+    fn refused_by(self, check: Check) -> CacheError {
+        match self {
+            CacheError::Content { name, what, check: known } => {
+                CacheError::Content { name, what, check: known.or(Some(check)) }
+            }
+            other => other,
+        }
     }
 }
 
@@ -105,28 +137,28 @@ impl From<CacheError> for Miss {
 }
 
 impl Cache {
-    /// Opens the directory, or says why it cannot be used.
+    /// Opens the directory. Rejects one that other users can write.
     pub fn open(path: &Path) -> Result<Cache, CacheError> {
         let failed = |error: Errno| CacheError::Directory { path: path.to_owned(), source: error.into() };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | no_link(Check::CacheDirectoryLink);
+        let no_link = Check::CacheDirectoryLink.choose(OFlags::NOFOLLOW, OFlags::empty());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | no_link;
         let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
         let stat = rustix::fs::fstat(&dir).map_err(failed)?;
-        if Check::CacheDirectory.on() {
-            trusted(stat.st_uid, stat.st_mode)
-                .map_err(|source| CacheError::UntrustedDirectory { path: path.to_owned(), source })?;
-        }
+        let untrusted = check_owner_and_mode(stat.st_uid, stat.st_mode).err();
+        Check::CacheDirectory
+            .reject(untrusted, |source| CacheError::UntrustedDirectory { path: path.to_owned(), source })?;
         Ok(Cache { dir, path: path.to_owned() })
     }
 
-    /// Makes the directory if it is not there, and those above it: where a CPI is
-    /// installed by the CLI, nobody else does.
+    /// Creates the directory and its parents if they do not exist, because the CLI does not create
+    /// them when it installs a CPI.
     pub fn create(path: &Path) -> Result<Cache, CacheError> {
         use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
         let failed = |source| CacheError::Directory { path: path.to_owned(), source };
         let above: Vec<&Path> = path.ancestors().skip(1).take_while(|above| !is_there(above)).collect();
         for directory in above.into_iter().rev() {
             std::fs::create_dir(directory).map_err(failed)?;
-            // The process's own mask is narrower than what others need to pass.
+            // The umask of this process would keep other users out.
             let open = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(directory, open).map_err(failed)?;
         }
@@ -136,46 +168,47 @@ impl Cache {
             Err(error) => return Err(failed(error)),
         }
         let cache = Cache::open(path)?;
-        // Holds no secrets, and others may run what root prepared; the process's own mask is narrower.
+        // The directory holds no secrets, and other users may run what root prepared.
         rustix::fs::fchmod(&cache.dir, Mode::from_raw_mode(0o755)).map_err(|error| failed(error.into()))?;
         Ok(cache)
     }
 
+    /// Returns the entry of the guest with this digest.
     pub fn lookup(&self, wasm_sha256: &str) -> Result<CacheEntry, Miss> {
         let name = manifest_name(wasm_sha256);
         let (text, written_ns) = self.read_trusted(&name, MANIFEST_MAX)?;
-        let doubt = |what| Miss::Doubt(CacheError::Content { name: name.clone(), what });
+        let doubt = |what| CacheError::content(&name, what);
         let manifest: Manifest = serde_json::from_slice(&text).map_err(|_| doubt("is damaged"))?;
-        if Check::CacheManifest.on() && (manifest.format != FORMAT || manifest.wasm_sha256 != wasm_sha256) {
-            return Err(doubt("is of another version"));
-        }
+        let same = manifest.format == FORMAT && manifest.wasm_sha256 == wasm_sha256;
+        Check::CacheManifest
+            .ensure(same, || doubt("was written by another version of wasm-cpi, or for another guest"))?;
         if artifact_hash(&manifest.artifact).is_none() {
-            return Err(doubt("names no artifact"));
+            return Err(doubt("does not name an artifact").refused_by(Check::CacheManifest).into());
         }
         let Manifest { artifact, artifact_stamp, stamp, description, .. } = manifest;
         Ok(CacheEntry { description, stamp, artifact, artifact_stamp, written_ns })
     }
 
-    /// The open artifact, once its owner, mode and content are as they must be,
-    /// and its new stamp if that cost hashing it.
+    /// Returns the open artifact after its owner, mode and content were checked, and its new
+    /// stamp if it had to be hashed for that.
     pub fn artifact(&self, entry: &CacheEntry) -> Result<(File, Option<Stamp>), Miss> {
         let name = &entry.artifact;
         let failed = |source| CacheError::Read { name: name.clone(), source };
         let mut file = self.open_trusted(name)?;
-        // Before the content, so that what is written meanwhile shows.
+        // The stamp is taken before the content is read, so that a later write changes it.
         let stamp = Stamp::from(&file.metadata().map_err(failed)?);
-        if stamp.is_still(&entry.artifact_stamp, entry.written_ns) || !Check::CacheArtifactStamp.on() {
+        if Check::CacheArtifactStamp.accepts(stamp.is_unchanged_since(&entry.artifact_stamp, entry.written_ns)) {
             return Ok((file, None));
         }
         let mut hasher = blake3::Hasher::new();
         io::copy(&mut file, &mut hasher).map_err(failed)?;
-        if Check::CacheDigest.on() && Some(hasher.finalize().to_hex().as_str()) != artifact_hash(name) {
-            return Err(Miss::Doubt(CacheError::Content { name: name.clone(), what: "is damaged" }));
-        }
+        let intact = Some(hasher.finalize().to_hex().as_str()) == artifact_hash(name);
+        Check::CacheDigest.ensure(intact, || CacheError::content(name, "is damaged"))?;
         Ok((file, Some(stamp)))
     }
 
-    /// Stores atomically; the last of two racing writers wins, and both are right.
+    /// Stores a guest atomically. If two processes store the same guest, the last one wins, and
+    /// both results are valid.
     pub fn store(
         &self,
         wasm_sha256: &str,
@@ -196,8 +229,8 @@ impl Cache {
         self.write_manifest(&manifest).map(drop)
     }
 
-    /// The same guest from a file that was touched. Its artifact is looked at first:
-    /// a manifest of now vouches for both.
+    /// Stores the new stamp of a guest's file whose content is unchanged. The artifact is checked
+    /// first, because the new manifest confirms both.
     pub fn restamp(&self, wasm_sha256: &str, stamp: &Stamp, entry: &mut CacheEntry) -> Result<(), CacheError> {
         match self.artifact(entry) {
             Ok((_, Some(touched))) => entry.artifact_stamp = touched,
@@ -209,7 +242,7 @@ impl Cache {
         self.rewrite(wasm_sha256, entry)
     }
 
-    /// The same artifact from a file that was touched.
+    /// Stores the new stamp of an artifact whose content is unchanged.
     pub fn restamp_artifact(&self, wasm_sha256: &str, entry: &mut CacheEntry, stamp: Stamp) -> Result<(), CacheError> {
         entry.artifact_stamp = stamp;
         self.rewrite(wasm_sha256, entry)
@@ -229,7 +262,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Answers when it was written, which is after what it vouches for.
+    /// Writes the manifest. Returns the time, which is later than the stamps in it.
     fn write_manifest(&self, manifest: &Manifest) -> Result<i128, CacheError> {
         manifest.stamp.wait_past_clock_tick();
         manifest.artifact_stamp.wait_past_clock_tick();
@@ -238,13 +271,13 @@ impl Cache {
         Ok(self.write(&name, &text)?.written_ns())
     }
 
-    /// Answers the stamp of what lies there now.
+    /// Writes a file and renames it into place. Returns its stamp.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<Stamp, CacheError> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| self.unwritten(name, io::Error::other(error)))?;
         let temporary = format!(".{}.tmp", crate::component::source::hex(&random));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(FOR_ALL);
+        let mode = Mode::from_raw_mode(FILE_MODE);
         let file = rustix::fs::openat(&self.dir, &temporary, flags, mode);
         let mut file = File::from(file.map_err(|error| self.unwritten(name, error))?);
         let written = rustix::fs::fchmod(&file, mode)
@@ -252,7 +285,7 @@ impl Cache {
             .and_then(|()| file.write_all(bytes))
             .and_then(|()| file.sync_all())
             .and_then(|()| rustix::fs::renameat(&self.dir, &temporary, &self.dir, name).map_err(Into::into))
-            // Last: being renamed is a change, too.
+            // The stamp is taken last, because a rename changes it.
             .and_then(|()| file.metadata());
         written.map(|metadata| Stamp::from(&metadata)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&self.dir, &temporary, AtFlags::empty());
@@ -265,7 +298,8 @@ impl Cache {
     }
 
     fn open_trusted(&self, name: &str) -> Result<File, Miss> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | no_link(Check::CacheFileLink);
+        let no_link = Check::CacheFileLink.choose(OFlags::NOFOLLOW, OFlags::empty());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | no_link;
         let file = match rustix::fs::openat(&self.dir, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Err(Miss::Absent),
@@ -273,23 +307,20 @@ impl Cache {
         };
         let metadata = file.metadata().map_err(|source| CacheError::Read { name: name.to_owned(), source })?;
         if !metadata.is_file() {
-            return Err(Miss::Doubt(CacheError::Content { name: name.to_owned(), what: "is no regular file" }));
+            return Err(CacheError::content(name, "is not a regular file").into());
         }
-        match trusted(metadata.uid(), metadata.mode()) {
-            Err(source) if Check::CacheFile.on() => {
-                Err(Miss::Doubt(CacheError::UntrustedFile { name: name.to_owned(), source }))
-            }
-            _ => Ok(file),
-        }
+        let untrusted = check_owner_and_mode(metadata.uid(), metadata.mode()).err();
+        Check::CacheFile.reject(untrusted, |source| CacheError::UntrustedFile { name: name.to_owned(), source })?;
+        Ok(file)
     }
 
-    /// The content, and when it was written.
+    /// Returns the content of a file, and the time when it was written.
     fn read_trusted(&self, name: &str, max: u64) -> Result<(Vec<u8>, i128), Miss> {
         let failed = |source| CacheError::Read { name: name.to_owned(), source };
         let file = self.open_trusted(name)?;
         let metadata = file.metadata().map_err(failed)?;
         let stamp = Stamp::from(&metadata);
-        let mut bytes = Vec::with_capacity(room(&metadata, max));
+        let mut bytes = Vec::with_capacity(read_capacity(&metadata, max));
         file.take(max).read_to_end(&mut bytes).map_err(failed)?;
         Ok((bytes, stamp.written_ns()))
     }
@@ -299,17 +330,14 @@ fn is_there(directory: &Path) -> bool {
     directory.as_os_str().is_empty() || directory.exists()
 }
 
-fn no_link(check: Check) -> OFlags {
-    if check.on() { OFlags::NOFOLLOW } else { OFlags::empty() }
-}
-
-/// One manifest per guest and runtime version; artifacts of another wasmtime or
-/// other settings are refused when they are loaded.
+/// Returns the name of the manifest for a guest and this version of the runtime. wasmtime itself
+/// rejects artifacts of other versions or settings.
 fn manifest_name(wasm_sha256: &str) -> String {
     format!("{wasm_sha256}-{}.json", env!("CARGO_PKG_VERSION"))
 }
 
-/// The hash in an artifact's name; also what keeps the name within the directory.
+/// Returns the hash in an artifact's name. A name without a hash is rejected, so a name cannot
+/// lead out of the directory.
 fn artifact_hash(name: &str) -> Option<&str> {
     name.strip_suffix(".cwasm").filter(|hash| crate::component::source::is_sha256(hash))
 }

@@ -1,11 +1,10 @@
-//! The compiling child, seen from the parent.
+//! The parent's side of the compiling child.
 //!
-//! Compiling a stranger's module is where wasmtime promises nothing about time
-//! and memory, and describing it runs its code. Both happen in a process of
-//! their own: `wasm-cpi compile-guest`, with limits, without privileges,
-//! environment or files. It gets the bytes on stdin and answers in frames; the
-//! artifact's frame, and that of what the file declares, are complete before any
-//! code of the guest has run.
+//! wasmtime does not bound the time and memory of a compilation, and `describe` runs code of the
+//! guest. Both happen in a child process, `wasm-cpi compile-guest`, with limits and without
+//! privileges, environment or files. The child gets the bytes on stdin and answers in frames. The
+//! frames of the artifact and of what the file declares are complete before any code of the guest
+//! runs.
 
 use crate::component::description::{Described, Description};
 use crate::failure::Failure;
@@ -20,10 +19,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
 
-/// The hidden subcommand of the tool.
+/// The hidden subcommand of the tool that compiles.
 pub const SUBCOMMAND: &str = "compile-guest";
 
-/// A frame's kind: its first byte.
+/// The kind of a frame, which is its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     Surface = b'S' as isize,
@@ -32,33 +31,37 @@ pub enum Frame {
     Error = b'E' as isize,
 }
 
-/// A failure on its way through the pipe.
+/// A failure as the pipe carries it.
 #[derive(Serialize, Deserialize)]
 pub struct Refusal {
-    /// The guest is at fault rather than its file.
+    /// True if the guest's code failed, and false if its file was rejected.
     pub guest: bool,
     pub message: String,
     pub detail: String,
+    /// The code of the check that refused, if one did.
+    pub code: Option<String>,
 }
 
+/// The result of a compilation.
 pub struct Compiled {
     pub artifact: Vec<u8>,
     pub description: Description,
 }
 
-/// Compiled code is a few times the size of wasm.
+/// The largest artifact, as a multiple of the size of the wasm. Compiled code is a few times larger.
 const ARTIFACT_FACTOR: u64 = 20;
 const ARTIFACT_MIN: u64 = 64 << 20;
 const DESCRIPTION_MAX: u64 = 1 << 20;
 
+/// Compiles a guest in a child process and runs its `describe` there.
 pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<Compiled, Failure> {
     let tool = tool()?;
     let artifact_max = (wasm.len() as u64 * ARTIFACT_FACTOR).max(ARTIFACT_MIN);
-    #[expect(clippy::disallowed_methods, reason = "the one child there is; nothing of ours reaches it but its pipes")]
+    #[expect(clippy::disallowed_methods, reason = "the only child process; it inherits nothing except its pipes")]
     let mut command = Command::new(&tool);
-    if Check::ChildEnvironment.on() {
+    Check::ChildEnvironment.perform(|| {
         command.env_clear();
-    }
+    });
     command
         .arg(SUBCOMMAND)
         .args([limits.compile_mib, limits.compile_seconds, limits.memory_mib].map(|limit| limit.to_string()))
@@ -66,17 +69,20 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Nothing of ours may outlive us on the Director's pipes.
+        // The child must not keep the Director's pipe open after this process ends.
         .stderr(Stdio::null());
-    #[cfg(feature = "holes")]
-    command.env(wasm_cpi_checks::VARIABLE, wasm_cpi_checks::switched_off());
-    #[cfg(feature = "holes")]
-    crate::hardening::hook::hand_on(&mut command);
+    #[cfg(feature = "mutation-testing")]
+    command.env(wasm_cpi_checks::VARIABLE, wasm_cpi_checks::mutant());
+    #[cfg(feature = "mutation-testing")]
+    crate::hardening::hook::pass_to_child(&mut command);
     let mut child = command.spawn().map_err(|error| {
-        Failure::config(format!("{}: cannot be started to compile the guest ({error})", tool.display()))
+        Failure::config(format!(
+            "{} cannot be started to compile the guest ({error}); check that this user may execute it",
+            tool.display()
+        ))
     })?;
     let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(Failure::runtime("the compiling child has no pipes"));
+        return Err(Failure::runtime("the compiling child has no pipes; this is a bug in wasm-cpi, please report it"));
     };
     let (finished, done) = channel::<()>();
     let pid = Pid::from_child(&child);
@@ -86,7 +92,7 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
         let _ = kill_process(pid, Signal::KILL);
         Some(why)
     });
-    // A child that refuses early closes its end; its frame says why.
+    // A child that refuses the guest early closes its end, and its frame has the reason.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&wasm)));
     let answer = read_answer(&mut stdout, artifact_max);
     drop(finished);
@@ -104,7 +110,7 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
                 Err(Failure::runtime(format!("{name} ended the call while the guest was compiled")))
             }
             None => {
-                let what = "compiling the guest failed and most likely";
+                let what = "compiling the guest failed, most likely because it";
                 Err(Failure::limit("compile_mib", limits.compile_mib, what).with_detail(error.to_string()))
             }
         },
@@ -133,7 +139,7 @@ enum Stopped {
     Signal(&'static str),
 }
 
-/// Waits until the answer is there, or for a reason to wait no longer.
+/// Waits for the answer. Returns why the child must be stopped, if it must.
 fn watch(done: &Receiver<()>, limit: Duration) -> Option<Stopped> {
     let deadline = Instant::now() + limit;
     while done.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
@@ -147,7 +153,7 @@ fn watch(done: &Receiver<()>, limit: Duration) -> Option<Stopped> {
     None
 }
 
-/// The tool lies beside this program, or is this program.
+/// Returns the path of the tool, which is beside this program or is this program.
 fn tool() -> Result<std::path::PathBuf, Failure> {
     let here =
         std::env::current_exe().map_err(|error| Failure::runtime(format!("cannot find this program: {error}")))?;
@@ -156,7 +162,7 @@ fn tool() -> Result<std::path::PathBuf, Failure> {
         return Ok(tool);
     }
     Err(Failure::config(format!(
-        "{}: not there, but needed to prepare the guest; install it beside {}",
+        "{} does not exist, but is needed to prepare the guest; install it beside {}",
         tool.display(),
         here.display()
     )))
@@ -165,22 +171,23 @@ fn tool() -> Result<std::path::PathBuf, Failure> {
 fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Compiled, AnswerError> {
     let mut expect = |expected: Frame, max: u64| match read_frame(stdout, max)? {
         (frame, bytes) if frame == expected => Ok(bytes),
-        (Frame::Error, refusal) => Err(AnswerError::Refused(refused(&refusal)?)),
-        _ => Err(AnswerError::Malformed("frames out of order".into())),
+        (Frame::Error, refusal) => Err(AnswerError::Refused(parse_refusal(&refusal)?)),
+        _ => Err(AnswerError::Malformed("the compiling child sent frames in the wrong order".into())),
     };
     let declared = expect(Frame::Surface, DESCRIPTION_MAX)?;
     let artifact = expect(Frame::Artifact, artifact_max)?;
     let described: Described = serde_json::from_slice(&expect(Frame::Description, DESCRIPTION_MAX)?)?;
-    // Its code has run in the process that sent this, which may not be what it was.
-    described.check().map_err(AnswerError::Malformed)?;
+    // The guest's code ran in the process that sent this, so the child's own check does not count.
+    described.check().map_err(|problem| AnswerError::Malformed(problem.text))?;
     let description = described.with(serde_json::from_slice(&declared)?);
     Ok(Compiled { artifact, description })
 }
 
-fn refused(frame: &[u8]) -> Result<Failure, serde_json::Error> {
+fn parse_refusal(frame: &[u8]) -> Result<Failure, serde_json::Error> {
     let refusal: Refusal = serde_json::from_slice(frame)?;
     let failure = if refusal.guest { Failure::guest(refusal.message) } else { Failure::config(refusal.message) };
-    Ok(failure.with_detail(refusal.detail))
+    let check = refusal.code.as_deref().and_then(Check::find);
+    Ok(Failure { check, ..failure.with_detail(refusal.detail) })
 }
 
 fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), AnswerError> {
@@ -191,20 +198,22 @@ fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), An
         b'A' => Frame::Artifact,
         b'D' => Frame::Description,
         b'E' => Frame::Error,
-        _ => return Err(AnswerError::Malformed("the compiling child answered garbage".into())),
+        _ => return Err(AnswerError::Malformed("the compiling child sent a frame of an unknown kind".into())),
     };
     let length = u64::from_le_bytes([head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8]]);
     if length > max {
-        return Err(AnswerError::Malformed(format!("the compiling child answered {length} bytes")));
+        return Err(AnswerError::Malformed(format!(
+            "the compiling child announced a frame of {length} bytes, which is more than the {max} that are allowed"
+        )));
     }
     let mut bytes = Vec::new();
     if stdout.take(length).read_to_end(&mut bytes)? as u64 != length {
-        return Err(AnswerError::Malformed("the compiling child ended in the middle of an answer".into()));
+        return Err(AnswerError::Malformed("the compiling child ended in the middle of a frame".into()));
     }
     Ok((kind, bytes))
 }
 
-/// The child's side of the pipe.
+/// Writes a frame; the child calls this.
 #[cfg(feature = "compiler")]
 pub fn write_frame(out: &mut impl Write, kind: Frame, bytes: &[u8]) -> io::Result<()> {
     out.write_all(&[kind as u8])?;

@@ -1,11 +1,12 @@
-//! Who a guest is, from two sources: what its file declares, read before any of
-//! its code ran, and what its `describe` answers, which is only its word.
+//! The description of a guest, from two sources: what its file declares, which is read before any
+//! of its code runs, and what its `describe` answers, which cannot be verified.
 
-use crate::rpc::method::Named;
+use crate::failure::Problem;
+use crate::rpc::method::MethodName;
 use serde::{Deserialize, Serialize};
 use wasm_cpi_checks::Check;
 
-/// Who a guest says it is, and what it asks for.
+/// A guest's name, version, methods and needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     pub name: String,
@@ -14,18 +15,18 @@ pub struct Description {
     pub methods: Vec<String>,
     /// The text of its needs section, if it has one.
     pub needs: Option<String>,
-    /// Whether backtraces can name functions.
+    /// True if backtraces can name functions.
     pub has_names: bool,
 }
 
-/// What the file declares.
+/// What a guest's file declares.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Declared {
     pub needs: Option<String>,
     pub has_names: bool,
 }
 
-/// What `describe` answers.
+/// What a guest's `describe` answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Described {
     pub name: String,
@@ -41,31 +42,31 @@ impl Described {
         Description { name, version, stemcell_formats, methods, needs, has_names }
     }
 
-    /// It becomes file content, log prefix and `info`: keep it plain.
-    pub fn check(&self) -> Result<(), String> {
-        if !Check::DescriptionForm.on() {
-            return Ok(());
-        }
+    /// Rejects a description that is not plain text, because it becomes content of files, a prefix
+    /// in logs and the answer to `info`.
+    pub fn check(&self) -> Result<(), Problem> {
+        Check::DescriptionForm.reject(self.problem(), Problem::new)
+    }
+
+    fn problem(&self) -> Option<String> {
         let plain = |text: &str, max: usize| {
             !text.is_empty() && text.len() <= max && text.chars().all(|c| c.is_ascii_graphic())
         };
         let name_is_plain = plain(&self.name, 64)
             && self.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if self.name == "wasm-cpi" {
-            return Err("`describe` answers the name `wasm-cpi`, which is the runtime's in logs".into());
+            return Some("`describe` answers the name `wasm-cpi`, which is the runtime's in logs".into());
         }
         if !name_is_plain {
-            return Err("`describe` answers a name that does not match [a-z0-9-]{1,64}".into());
+            return Some("`describe` answers a name that does not match [a-z0-9-]{1,64}".into());
         }
         if !plain(&self.version, 64) {
-            return Err("`describe` answers a version that is not 1 to 64 printable ASCII characters".into());
+            return Some("`describe` answers a version that is not 1 to 64 printable ASCII characters".into());
         }
         if self.stemcell_formats.len() > 100 || !self.stemcell_formats.iter().all(|format| plain(format, 100)) {
-            return Err("`describe` answers stemcell formats that are not short printable ASCII".into());
+            return Some("`describe` answers stemcell formats that are not short printable ASCII".into());
         }
-        match self.methods.iter().find(|method| !matches!(Named::from_name(method), Named::Known(_))) {
-            Some(method) => Err(format!("`describe` lists the method {method:?}, which the contract does not have")),
-            None => Ok(()),
-        }
+        let unknown = self.methods.iter().find(|method| !matches!(MethodName::parse(method), MethodName::Known(_)))?;
+        Some(format!("`describe` lists the method {unknown:?}, which the contract does not have"))
     }
 }

@@ -1,4 +1,4 @@
-//! The guest's bytes, read once: what is hashed is what is compiled.
+//! Reads a guest's file once, so that the bytes that are hashed are the bytes that are compiled.
 
 use crate::component::signature::Signature;
 use crate::failure::Failure;
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wasm_cpi_checks::Check;
 
-/// Milliseconds that a file system's clock may need to move on.
+/// The longest wait, in milliseconds, for the next tick of a file system's clock.
 const TICKS_TO_WAIT: u32 = 50;
 
-/// A clock that was set back further than that is not waited for.
+/// If a file's time is further in the future, because the clock was set back, nothing waits for it.
 const FUTURE_NS: i128 = 1_000_000_000;
 
-/// What tells cheaply that a file is still the one that was hashed.
+/// The metadata of a file that show without hashing that the file is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     dev: u64,
@@ -31,20 +31,20 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of a path, without opening it.
+    /// Returns the stamp of the file at a path, without opening it.
     pub fn of(path: &Path) -> Option<Stamp> {
         std::fs::metadata(path).ok().map(|metadata| Stamp::from(&metadata))
     }
 
-    /// Whether this is the file of that stamp, which was kept at that time. Clocks
-    /// of file systems tick slowly: a change in the tick of the keeping would not
-    /// show, so a stamp has to be older than that.
-    pub fn is_still(&self, kept: &Stamp, kept_at_ns: i128) -> bool {
-        self == kept && self.ctime_ns < kept_at_ns
+    /// Returns true if the file is unchanged since `stored`, a stamp that was stored at that time.
+    /// Clocks of file systems tick slowly, and a change within the same tick would not show. So
+    /// the file must have changed before the stamp was stored.
+    pub fn is_unchanged_since(&self, stored: &Stamp, stored_at_ns: i128) -> bool {
+        self == stored && self.ctime_ns < stored_at_ns
     }
 
-    /// Waits until the file system's clock has moved on, so that what is written from now on
-    /// is younger. A file whose time lies in the future is not waited for.
+    /// Waits for the next tick of the file system's clock, so that a file written afterwards has a
+    /// later time. Does not wait if the file's time is in the future.
     pub fn wait_past_clock_tick(&self) {
         let age = || {
             let now = clock_gettime(ClockId::CLOCK_REALTIME_COARSE);
@@ -79,22 +79,23 @@ fn ns(seconds: i64, nanoseconds: i64) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
 }
 
-/// A guest's file, and what it must be.
+/// A guest's file, and the digest that it must have.
 pub struct PinnedGuest {
     pub path: PathBuf,
-    /// Lower-case hex.
+    /// The digest in lower-case hex.
     pub sha256: String,
-    /// Who must have signed that digest, if the config demands it.
+    /// The keys that must have signed the digest, if the config demands signatures.
     pub signature: Option<Signature>,
 }
 
+/// The content of a guest's file, its digest and its stamp.
 pub struct Source {
     pub bytes: Vec<u8>,
     pub sha256: String,
     pub stamp: Stamp,
 }
 
-/// Reads a guest's file, whatever its digest.
+/// Reads a guest's file, without comparing its digest with a pin.
 pub fn read(path: &Path, limits: &Limits) -> Result<Source, Failure> {
     let failed = |what: String| Failure::config(format!("guest {}: {what}", path.display()));
     let mut file = File::options()
@@ -102,14 +103,14 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Source, Failure> {
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .map_err(|error| failed(format!("cannot be read ({error}); check `guest.path`")))?;
-    let metadata = file.metadata().map_err(|error| failed(format!("cannot be read ({error})")))?;
+    let metadata = file.metadata().map_err(|error| failed(format!("cannot be read ({error}); check its disk")))?;
     if !metadata.is_file() {
         return Err(failed("is not a regular file; check `guest.path`".into()));
     }
     let max = limits.wasm_mib << 20;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(max)).unwrap_or(0) + 1);
     let read = Read::by_ref(&mut file).take(max + 1).read_to_end(&mut bytes);
-    read.map_err(|error| failed(format!("cannot be read ({error})")))?;
+    read.map_err(|error| failed(format!("cannot be read ({error}); check its disk")))?;
     if bytes.len() as u64 > max {
         return Err(Failure::limit("wasm_mib", limits.wasm_mib, format_args!("the guest's file {}", path.display())));
     }
@@ -117,17 +118,17 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Source, Failure> {
     Ok(Source { bytes, sha256, stamp: Stamp::from(&metadata) })
 }
 
-/// Reads the configured guest and insists on its pin.
+/// Reads the configured guest. Rejects a file that does not match its pin.
 pub fn read_pinned(guest: &PinnedGuest, limits: &Limits) -> Result<Source, Failure> {
     let source = read(&guest.path, limits)?;
-    if Check::Pin.on() && source.sha256 != guest.sha256 {
-        return Err(Failure::config(format!(
+    Check::Pin.ensure(source.sha256 == guest.sha256, || {
+        Failure::config(format!(
             "guest {}: its sha256 is {}, but `guest.sha256` pins {}; if you trust the new file, change the pin",
             guest.path.display(),
             source.sha256,
             guest.sha256
-        )));
-    }
+        ))
+    })?;
     Ok(source)
 }
 

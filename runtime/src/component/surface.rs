@@ -1,6 +1,7 @@
-//! What a guest's file shows before it is compiled: whether it is a component,
-//! what it imports, what it declares to need.
+//! Reads from a guest's file, before it is compiled, whether it is a component, what it imports,
+//! and which needs it declares.
 
+use crate::failure::Problem;
 use crate::host::wasi;
 use crate::log::escape;
 use wasm_cpi_checks::Check;
@@ -14,9 +15,10 @@ pub const WORLD_VERSION: &str = "0.1.0";
 
 const INTERFACES: &[&str] = &["agent", "clock", "config", "http", "image", "log", "random", "registry", "types"];
 
-/// Longer than any name of an interface.
+/// The longest name that is shown. No interface has a longer one.
 const MAX_SHOWN: usize = 200;
 
+/// The imports and declarations of a guest's file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Surface {
     pub imports: Vec<String>,
@@ -24,10 +26,10 @@ pub struct Surface {
     pub has_names: bool,
 }
 
-/// Every reason why the file is refused, or its surface.
-pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
+/// Returns the surface of a file, or every reason why the file is rejected.
+pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
     if !Parser::is_component(bytes) {
-        return Err(vec![not_a_component(bytes)]);
+        return Err(vec![Problem::new(not_a_component(bytes))]);
     }
     let mut surface = Surface::default();
     let mut problems = Vec::new();
@@ -35,7 +37,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = match payload {
             Ok(payload) => payload,
-            Err(error) => return Err(vec![damaged(&error)]),
+            Err(error) => return Err(vec![Problem::new(damaged(&error))]),
         };
         match payload {
             Payload::Version { encoding, .. } => {
@@ -47,28 +49,31 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<String>> {
                 for import in imports {
                     match import {
                         Ok(import) => surface.imports.push(import.name.name.to_owned()),
-                        Err(error) => return Err(vec![damaged(&error)]),
+                        Err(error) => return Err(vec![Problem::new(damaged(&error))]),
                     }
                 }
             }
             Payload::CustomSection(section) if section.name() == NEEDS_SECTION => {
+                let twice = || Problem::new(format!("declares its needs twice (section {NEEDS_SECTION})"));
+                problems.extend(Check::NeedsTwice.ensure(surface.needs.is_none(), twice).err());
                 match std::str::from_utf8(section.data()) {
-                    Ok(_) if Check::NeedsTwice.on() && surface.needs.is_some() => {
-                        problems.push(format!("declares its needs twice (section {NEEDS_SECTION})"))
-                    }
                     Ok(text) => surface.needs = Some(text.to_owned()),
-                    Err(_) => problems.push(format!("declares needs that are not UTF-8 (section {NEEDS_SECTION})")),
+                    Err(_) => {
+                        let what = format!("declares needs that are not UTF-8 (section {NEEDS_SECTION})");
+                        problems.push(Problem::new(what));
+                    }
                 }
             }
             Payload::CustomSection(section) if section.name() == "name" => surface.has_names = true,
             _ => {}
         }
     }
-    problems.extend(surface.imports.iter().filter(|_| Check::Imports.on()).filter_map(|import| refusal(import)));
+    let refused = |import: &String| Check::Imports.reject(refusal(import), Problem::new).err();
+    problems.extend(surface.imports.iter().filter_map(refused));
     if problems.is_empty() { Ok(surface) } else { Err(problems) }
 }
 
-/// Why an import is not offered. Names are the module's own words.
+/// Returns why an import is not offered, if it is not. Names are escaped, because the module chooses them.
 fn refusal(import: &str) -> Option<String> {
     let shown = |name: &str| escape(name, MAX_SHOWN);
     if let Some(ours) = import.strip_prefix("bosh:cpi/") {
@@ -91,10 +96,10 @@ fn refusal(import: &str) -> Option<String> {
         "wasi:http" => "; use bosh:cpi/http, which the operator's policy governs",
         _ => "",
     };
-    Some(format!("imports {}, which no CPI is given{why}", shown(import)))
+    Some(format!("imports {}, which this runtime does not offer{why}", shown(import)))
 }
 
-/// The parser's words in one line.
+/// Returns the parser's error in one line.
 fn damaged(error: &BinaryReaderError) -> String {
     let words: Vec<String> = error.to_string().split_whitespace().map(str::to_owned).collect();
     format!("is a damaged component: {}", escape(&words.join(" "), MAX_SHOWN))
@@ -106,9 +111,9 @@ fn not_a_component(bytes: &[u8]) -> String {
         _ if Parser::is_core_wasm(bytes) => {
             "is a core module, not a component: build it for wasm32-wasip2, or turn it into a component with wit-component"
         }
-        [0x7f, b'E', b'L', b'F', ..] => "is native or precompiled code (ELF): give the .wasm component itself",
-        [b'(', ..] => "is WebAssembly text: give the binary component",
-        _ => "is not WebAssembly: give a component built for wasm32-wasip2",
+        [0x7f, b'E', b'L', b'F', ..] => "is native or precompiled code (ELF); use the .wasm component itself",
+        [b'(', ..] => "is WebAssembly text; use the binary component",
+        _ => "is not WebAssembly; use a component built for wasm32-wasip2",
     };
     what.to_owned()
 }
@@ -119,7 +124,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_component_is_named() {
+    fn a_file_that_is_not_a_component_is_rejected_with_what_it_is() {
         for (bytes, said) in [
             (&b""[..], "is empty"),
             (b"\0asm\x01\0\0\0", "core module"),
@@ -128,14 +133,14 @@ mod tests {
             (b"#!/bin/sh", "not WebAssembly"),
             (b"\0asm\x0d\0\x01\0\xff", "damaged"),
         ] {
-            assert!(inspect(bytes).unwrap_err()[0].contains(said), "{said}");
+            assert!(inspect(bytes).unwrap_err()[0].text.contains(said), "{said}");
         }
     }
 
     #[test]
-    fn damage_is_told_in_one_line() {
+    fn damage_is_reported_in_one_line() {
         let problems = inspect(b"\0asm\x0d\0\x01\0\x01\x04abcd").unwrap_err();
-        assert!(problems[0].contains("damaged") && !problems[0].contains('\n'), "{problems:?}");
+        assert!(problems[0].text.contains("damaged") && !problems[0].text.contains('\n'), "{problems:?}");
     }
 
     #[test]
@@ -144,8 +149,8 @@ mod tests {
             ("wasi:http/outgoing-handler@0.2.0", "use bosh:cpi/http"),
             ("bosh:cpi/http@0.2.0", "offers 0.1.0"),
             ("bosh:cpi/files@0.1.0", "does not have"),
-            ("acme:x/y", "no CPI is given"),
-            ("acme:x/\u{1b}[2J\u{202e}", "acme:x/\\u{1b}[2J\\u{202e}, which no CPI is given"),
+            ("acme:x/y", "this runtime does not offer"),
+            ("acme:x/\u{1b}[2J\u{202e}", "acme:x/\\u{1b}[2J\\u{202e}, which this runtime does not offer"),
             ("bosh:cpi/x@\u{7}", "bosh:cpi@\\u{7}"),
         ] {
             assert!(refusal(import).unwrap().contains(said), "{import}");

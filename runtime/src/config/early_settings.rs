@@ -1,6 +1,5 @@
-//! What a call needs of the config before its request is read, and even if the rest of
-//! the config is wrong: a call that fails for its config still has to be answered,
-//! logged and audited.
+//! The settings that a call needs before its request is read, and even if the rest of the config
+//! is invalid: a call that fails because of its config is still answered, logged and audited.
 
 use super::{AuditConfig, ConfigArg, LogSection, MAX_DEPTH, module, read};
 use crate::component::source::is_sha256;
@@ -12,9 +11,9 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use wasm_cpi_policy::strict_json;
 
-/// The settings of a call that do not depend on the rest of the config being right.
+/// The settings of a call that are valid even if the rest of the config is not.
 pub struct EarlySettings {
-    /// The largest request.
+    /// The largest request, in MiB.
     pub request_mib: u64,
     /// The newest API version that the caller may use.
     pub api_version: u32,
@@ -40,8 +39,8 @@ impl Default for EarlySettings {
 }
 
 impl EarlySettings {
-    /// Reads what it can. What is missing or wrong has its default here; `Config::load`
-    /// reports it.
+    /// Reads the settings. One that is missing or invalid has its default here, and
+    /// `Config::load` reports it.
     pub fn read(source: &ConfigArg) -> EarlySettings {
         fields(source).map_or_else(EarlySettings::default, |fields| EarlySettings::from(&fields, &source.path))
     }
@@ -72,7 +71,7 @@ fn fields(source: &ConfigArg) -> Option<Map<String, Value>> {
     if source.module.is_none() {
         return Some(fields);
     }
-    Some(module::of_module(fields.clone(), source.module.as_deref()).unwrap_or(fields))
+    Some(module::select_module(fields.clone(), source.module.as_deref()).unwrap_or(fields))
 }
 
 fn section<T: DeserializeOwned>(fields: &Map<String, Value>, key: &str) -> Option<T> {
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_counts_whatever_else_is_wrong() {
+    fn a_valid_setting_is_used_even_if_others_are_invalid() {
         let settings = settings(&json!({
             "version": 9, "guest": {"path": "x", "sha256": "0".repeat(64)}, "polcy": 1, "limits": {"request_mib": 2}, "log": {"level": "debug"},
             "audit": {"path": "../audit.log"}, "debug": {"cpi": {"api_version": 2}},
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_default() {
+    fn an_invalid_setting_has_its_default() {
         for config in [
             json!({"limits": {"request_mib": 0}, "log": 1, "audit": {"path": ""}, "debug": {"cpi": {"api_version": 9}}}),
             json!({"limits": {"request_mb": 2}, "log": {"level": "loud"}, "audit": {}, "debug": 7}),

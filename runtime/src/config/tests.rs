@@ -1,9 +1,15 @@
+mod schema;
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 
-fn parse(value: &Value) -> Result<Config, Vec<String>> {
+fn parse(value: &Value) -> Result<Config, Vec<Problem>> {
     Config::parse(&ConfigArg::new(Path::new("/job/config/cpi.json")), &value.to_string(), Vec::new())
+}
+
+fn texts(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| problem.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 fn minimal() -> Value {
@@ -26,7 +32,7 @@ fn every_problem_is_listed() {
     }))
     .err()
     .unwrap();
-    let all = problems.join("\n");
+    let all = texts(&problems);
     for said in
         ["`version` must be 1", "`guest.sha256`", "memory_mib", "`polcy`", "`allow_local`", "api_version", "`log`"]
     {
@@ -36,7 +42,7 @@ fn every_problem_is_listed() {
 }
 
 #[test]
-fn a_module_has_what_the_file_says_but_its_own_guest_properties_and_policy() {
+fn a_module_inherits_all_keys_except_guest_properties_and_policy() {
     let guest = |digit: &str| json!({"path": "g.wasm", "sha256": digit.repeat(64)});
     let text = json!({
         "version": 1, "guest": guest("0"), "properties": {"a": 1}, "policy": "mine.json", "allow_local": true,
@@ -61,15 +67,15 @@ fn a_module_has_what_the_file_says_but_its_own_guest_properties_and_policy() {
     let b = load(Some("b")).ok().unwrap();
     assert_eq!((b.properties["b"].clone(), b.limits), (json!(2), Limits::default()));
     assert_eq!(b.inline_policy.as_deref(), Some(r#"{"version":1,"http":[]}"#));
-    assert_eq!(b.policy, Path::new("/j/config/cpi.json"), "files that it names lie beside the config");
+    assert_eq!(b.policy, Path::new("/j/config/cpi.json"), "files that the policy names are relative to the config");
     for (module, said) in [("c", "`modules.c.modules`"), ("d", "`guest` is missing"), ("e", "has: a, b, c, d")] {
-        let problems = load(Some(module)).err().unwrap().join("\n");
+        let problems = texts(&load(Some(module)).err().unwrap());
         assert!(problems.contains(said), "{module}: {problems}");
     }
 }
 
 #[test]
-fn what_names_no_module_of_those_there_are_is_told_them() {
+fn the_error_for_a_missing_module_lists_the_modules() {
     for (text, module, said) in [
         (r#"{"version":1,"modules":{"a":{},"b":{}}}"#, None, "name one of `modules`: a, b ("),
         (r#"{"version":1,"guest":null,"modules":{"a":{}}}"#, None, "name one of `modules`: a ("),
@@ -78,15 +84,15 @@ fn what_names_no_module_of_those_there_are_is_told_them() {
         (r#"{"version":1}"#, Some("a"), "no module `a`; `modules` has: none"),
     ] {
         let source = ConfigArg { module: module.map(str::to_owned), ..ConfigArg::new(Path::new("c")) };
-        let problems = Config::parse(&source, text, Vec::new()).err().unwrap().join("\n");
+        let problems = texts(&Config::parse(&source, text, Vec::new()).err().unwrap());
         assert!(problems.contains(said), "{text} {module:?}: {problems}");
     }
 }
 
 #[test]
-fn duplicate_keys_are_refused() {
+fn duplicate_keys_are_rejected() {
     let text = r#"{"version":1,"version":1}"#;
-    assert!(Config::parse(&ConfigArg::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].contains("twice"));
+    assert!(Config::parse(&ConfigArg::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].text.contains("twice"));
 }
 
 proptest! {

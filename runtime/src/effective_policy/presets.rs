@@ -1,4 +1,4 @@
-//! The presets that a policy names, read from beside it or from packages.
+//! Reads the presets that a policy names, from its own directory or from packages.
 
 use crate::config::{self, Packages};
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ impl<'a> Presets<'a> {
         Presets { policy, packages, warnings: RefCell::default() }
     }
 
-    /// The policy that has this text, with the presets that it names.
+    /// Parses the text of a policy, with the presets that it names.
     pub fn parse(&self, text: &str) -> Result<PolicyFile, Vec<Problem>> {
         PolicyFile::parse_with(text, &|package, name| self.read(package, name))
     }
@@ -31,7 +31,7 @@ impl<'a> Presets<'a> {
         Ok(text)
     }
 
-    /// What people should know about the files.
+    /// Returns the warnings about the files that were read.
     pub fn into_warnings(self) -> Vec<String> {
         self.warnings.into_inner()
     }

@@ -1,9 +1,8 @@
-//! For mutation tests (feature `holes`, never in a build that ships):
-//! native code at the very place where the guest's would begin.
+//! Runs native code where the guest's code would start, for tests of the lock-down. It exists only
+//! with the feature `mutation-testing`, never in a build that ships.
 //!
-//! `WASM_CPI_HOOK` names actions, `;` between them. Each is tried once the
-//! process is locked down, and answered with one line on stderr:
-//! `hook: ACTION: allowed`, or the name of the error.
+//! `WASM_CPI_HOOK` names actions, separated by `;`. Each is attempted after the process is locked
+//! down, and its result is one line on stderr: `hook: ACTION: allowed`, or the name of the error.
 
 use memmap2::MmapMut;
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketType};
@@ -16,37 +15,39 @@ use std::process::{Command, Stdio};
 
 const VARIABLE: &str = "WASM_CPI_HOOK";
 
-/// Before an action that is the compiling child's.
+/// The prefix of an action that the compiling child runs.
 const CHILD: &str = "child:";
 
+/// The process that runs the hook.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum Role {
     Call,
     Child,
 }
 
-pub fn run(whose: Whose) {
-    for action in wanted().split(';').filter(|action| !action.is_empty()) {
-        let (its, of) = match action.strip_prefix(CHILD) {
-            Some(its) => (its, Whose::Child),
-            None => (action, Whose::Call),
+/// Attempts the actions for this process and reports each result.
+pub fn run(role: Role) {
+    for action in actions().split(';').filter(|action| !action.is_empty()) {
+        let (attempted, by) = match action.strip_prefix(CHILD) {
+            Some(attempted) => (attempted, Role::Child),
+            None => (action, Role::Call),
         };
-        if of == whose {
-            let outcome = attempt(its, action).map_or_else(|error| name(&error), |()| "allowed".into());
+        if by == role {
+            let outcome = attempt(attempted, action).map_or_else(|error| name(&error), |()| "allowed".into());
             let _ = writeln!(std::io::stderr(), "hook: {action}: {outcome}");
         }
     }
 }
 
-/// Lets the child hear of it, and be heard.
-pub fn hand_on(command: &mut Command) {
-    if wanted().contains(CHILD) {
-        command.env(VARIABLE, wanted()).stderr(Stdio::inherit());
+/// Passes the actions to the compiling child, and lets it write to stderr.
+pub fn pass_to_child(command: &mut Command) {
+    if actions().contains(CHILD) {
+        command.env(VARIABLE, actions()).stderr(Stdio::inherit());
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "no setting: no build that ships has it")]
-fn wanted() -> String {
+#[expect(clippy::disallowed_methods, reason = "not a setting: no build that ships has it")]
+fn actions() -> String {
     std::env::var(VARIABLE).unwrap_or_default()
 }
 
@@ -61,7 +62,7 @@ fn attempt(action: &str, whole: &str) -> Result<()> {
         "mkdir" => std::fs::create_dir(with),
         "unlink" => std::fs::remove_file(with),
         "spawn" => Command::new(with).spawn().and_then(|mut child| child.wait()).map(drop),
-        // Answers by itself where it is allowed.
+        // The shell reports the result if `exec` is allowed.
         "exec" => Err(Command::new("/bin/sh").args(["-c", "echo \"hook: $1: allowed\" >&2", "sh", whole]).exec()),
         "thread" => std::thread::Builder::new().spawn(|| ()).map(|thread| drop(thread.join())),
         "code" => MmapMut::map_anon(4096)?.make_exec().map(drop),
@@ -99,7 +100,7 @@ fn attempt(action: &str, whole: &str) -> Result<()> {
             1 => Ok(()),
             threads => Err(Error::other(format!("{threads} threads"))),
         },
-        _ => Err(Error::new(ErrorKind::InvalidInput, "no such action")),
+        _ => Err(Error::new(ErrorKind::InvalidInput, "unknown action")),
     }
 }
 
@@ -113,7 +114,7 @@ fn address(text: &str) -> Result<SocketAddr> {
 
 fn pid(text: &str) -> Result<rustix::process::Pid> {
     let pid = text.parse().ok().and_then(rustix::process::Pid::from_raw);
-    pid.ok_or_else(|| Error::new(ErrorKind::InvalidInput, "no process ID"))
+    pid.ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a process ID"))
 }
 
 fn name(error: &Error) -> String {

@@ -1,4 +1,4 @@
-//! `hardening` in the config: how much of it an operator demands.
+//! The key `hardening` of the config: how much hardening the operator demands.
 
 use serde::Deserialize;
 use std::fmt;
@@ -7,11 +7,12 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hardening {
-    /// A call fails where a wall cannot be built.
+    /// A call fails if a mechanism is not available.
     Required,
-    /// What this machine gives.
+    /// A call uses the mechanisms that this machine supports.
     #[default]
     BestEffort,
+    /// No mechanism is used.
     Off,
 }
 
@@ -25,7 +26,7 @@ impl fmt::Display for Hardening {
     }
 }
 
-/// As it is handed to the compiling child.
+/// Parses the level that is passed to the compiling child.
 impl FromStr for Hardening {
     type Err = String;
 
@@ -33,7 +34,7 @@ impl FromStr for Hardening {
         let all = [Hardening::Required, Hardening::BestEffort, Hardening::Off];
         all.into_iter()
             .find(|level| level.to_string() == text)
-            .ok_or_else(|| format!("`{text}` is none of required, best-effort, off"))
+            .ok_or_else(|| format!("`{text}` is not a hardening level; use required, best-effort or off"))
     }
 }
 
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_reads_as_it_is_written() {
+    fn a_level_parses_as_it_prints() {
         for (text, level) in
             [("required", Hardening::Required), ("best-effort", Hardening::BestEffort), ("off", Hardening::Off)]
         {

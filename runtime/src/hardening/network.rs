@@ -1,11 +1,12 @@
-//! How much of the network a process keeps.
+//! The part of the network that a process can use after the lock-down.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Where names are asked for when UDP does not do.
+/// The port of name servers, which also accept TCP for answers that are too large for UDP.
 const DNS: u16 = 53;
 
+/// The network access of a locked-down process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// No socket at all.
@@ -15,7 +16,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// For connections to these ports; names have to be resolved for them.
+    /// Allows connections to these ports, and the name resolution that they need.
     pub fn to(ports: impl IntoIterator<Item = u16>) -> Network {
         let mut ports: BTreeSet<u16> = ports.into_iter().collect();
         if ports.is_empty() {
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_of_name_servers_comes_with_the_first_other() {
+    fn the_dns_port_is_added_if_any_other_port_is_granted() {
         assert_eq!(Network::to([]), Network::None);
         assert_eq!(Network::to([443, 5000, 443]).to_string(), "[53, 443, 5000]");
         assert_eq!(Network::None.to_string(), "[]");

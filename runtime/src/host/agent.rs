@@ -1,61 +1,63 @@
-use crate::agent::{Additions, AgentError, AgentSession, NetworkAddition};
+use crate::agent::{Additions, AgentError, AgentErrorKind, AgentSession, NetworkAddition};
 use crate::bindings::bosh::cpi::agent::{self, Encoding, Error, Host, Settings};
 use crate::bindings::bosh::cpi::types::DiskHint;
 use crate::host::State;
+use crate::host::host_call::HostError;
 use std::sync::Arc;
 
 impl State {
-    fn agent(&self) -> Result<Arc<AgentSession>, Error> {
+    fn agent(&self) -> Result<Arc<AgentSession>, HostError<Error>> {
         if let Some(why) = self.cancelled() {
-            return Err(Error::Cancelled(why));
+            return Err(Error::Cancelled(why).into());
         }
         let agent = self.host.as_ref().map(|host| Arc::clone(&host.agent));
-        agent.ok_or_else(|| Error::Refused("there are no agent settings here".into()))
+        agent.ok_or_else(|| Error::Refused("agent settings are not available in `describe`".into()).into())
     }
 }
 
-impl From<AgentError> for Error {
-    fn from(error: AgentError) -> Self {
-        match error {
-            AgentError::Refused(what) => Error::Refused(what),
-            AgentError::Registry(what) => Error::Registry(what),
-        }
+impl From<AgentError> for HostError<Error> {
+    fn from(AgentError { kind, message, check }: AgentError) -> Self {
+        let error = match kind {
+            AgentErrorKind::Refused => Error::Refused(message),
+            AgentErrorKind::Registry => Error::Registry(message),
+        };
+        HostError { error, check }
     }
 }
 
 impl Host for State {
     async fn bootstrap(&mut self, settings: Settings) -> Result<String, Error> {
-        let note = self.note("agent.bootstrap", &settings.vm_name);
+        let call = self.start_call("agent.bootstrap", &settings.vm_name);
         let seal = self.agent().and_then(|agent| Ok(agent.bootstrap(&additions(settings))?));
-        note.answered(seal, String::len)
+        call.finish(seal, String::len)
     }
 
     async fn created(&mut self, vm: String, registry_key: String) -> Result<(), Error> {
-        let (note, agent) = (self.note("agent.created", &registry_key), self.agent());
+        let (call, agent) = (self.start_call("agent.created", &registry_key), self.agent());
         let deadline = self.ending.deadline();
         let done = async { Ok(agent?.created(&vm, &registry_key, deadline).await?) };
-        note.answered(done.await, |()| 0)
+        call.finish(done.await, |()| 0)
     }
 
     async fn attached(&mut self, registry_key: String, disk: String, hint: DiskHint) -> Result<(), Error> {
-        let (note, agent) = (self.note("agent.attached", &registry_key), self.agent());
+        let (call, agent) = (self.start_call("agent.attached", &registry_key), self.agent());
         let deadline = self.ending.deadline();
         let done = async { Ok(agent?.attached(&registry_key, &disk, &hint.into(), deadline).await?) };
-        note.answered(done.await, |()| 0)
+        call.finish(done.await, |()| 0)
     }
 
     async fn detached(&mut self, registry_key: String, disk: String) -> Result<(), Error> {
-        let (note, agent) = (self.note("agent.detached", &registry_key), self.agent());
+        let (call, agent) = (self.start_call("agent.detached", &registry_key), self.agent());
         let deadline = self.ending.deadline();
         let done = async { Ok(agent?.detached(&registry_key, &disk, deadline).await?) };
-        note.answered(done.await, |()| 0)
+        call.finish(done.await, |()| 0)
     }
 
     async fn deleted(&mut self, registry_key: String) -> Result<(), Error> {
-        let (note, agent) = (self.note("agent.deleted", &registry_key), self.agent());
+        let (call, agent) = (self.start_call("agent.deleted", &registry_key), self.agent());
         let deadline = self.ending.deadline();
         let done = async { Ok(agent?.deleted(&registry_key, deadline).await?) };
-        note.answered(done.await, |()| 0)
+        call.finish(done.await, |()| 0)
     }
 }
 

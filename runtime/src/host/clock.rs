@@ -4,7 +4,7 @@ use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longer sleeps end with the call anyway.
+/// The longest sleep. A call ends before a longer one could.
 const SLEEP_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Host for State {
@@ -22,13 +22,13 @@ impl Host for State {
 
     async fn sleep(&mut self, ms: u64) -> Result<(), String> {
         self.counts.clock += 1;
-        let (ending, note) = (Arc::clone(&self.ending), self.note("clock.sleep", ""));
+        let (ending, call) = (Arc::clone(&self.ending), self.start_call("clock.sleep", ""));
         let slept = tokio::select! {
             biased;
-            () = ending.begun() => Err(self.cancelled().unwrap_or_default()),
+            () = ending.end_requested() => Err(self.cancelled().unwrap_or_default()),
             () = tokio::time::sleep(Duration::from_millis(ms).min(SLEEP_MAX)) => Ok(()),
         };
-        note.done(0);
+        call.succeed(0);
         slept
     }
 

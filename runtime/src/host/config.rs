@@ -4,9 +4,9 @@ use crate::host::State;
 impl Host for State {
     fn properties(&mut self) -> String {
         self.counts.config += 1;
-        let note = self.note("config.properties", "");
+        let call = self.start_call("config.properties", "");
         let properties = self.host.as_ref().map(|host| host.properties.clone()).unwrap_or_default();
-        note.done(properties.len());
+        call.succeed(properties.len());
         properties
     }
 

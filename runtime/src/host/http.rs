@@ -1,9 +1,10 @@
 use crate::bindings::bosh::cpi::http::{Body, Denial, Error, ErrorKind, Host, ImagePart, Request, Response};
 use crate::host::State;
+use crate::host::host_call::HostError;
 use crate::image;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
-use crate::sandbox::ending::Why;
+use crate::sandbox::ending::EndReason;
 use std::sync::Arc;
 use wasm_cpi_policy::DenialReason;
 
@@ -12,15 +13,15 @@ impl State {
         let gate = self.host.as_ref().map(|host| Arc::clone(&host.gate));
         gate.ok_or_else(|| Error {
             kind: ErrorKind::Denied(Denial::Undeclared),
-            message: "there is no network here".into(),
+            message: "the network is not available in `describe`".into(),
             sent: false,
         })
     }
 
-    /// A guest that was caught twice with a secret may only clean up.
-    fn watch(&self, gate: &Gate) {
-        if let Some(failure) = gate.ended() {
-            self.ending.begin(Why::Abort(failure));
+    /// Ends the call after the guest tried to send a secret a second time.
+    fn end_after_leaks(&self, gate: &Gate) {
+        if let Some(failure) = gate.end_reason() {
+            self.ending.request_end(EndReason::Abort(failure));
         }
     }
 }
@@ -41,23 +42,25 @@ impl Host for State {
             timeout_ms: request.timeout_ms,
         };
         let is_image = matches!(request.body, OutboundBody::Image(_));
-        let (ending, already_ending) = (Arc::clone(&self.ending), self.ending.why().is_some());
+        let (ending, already_ending) = (Arc::clone(&self.ending), self.ending.reason().is_some());
         let answer = tokio::select! {
             answer = gate.send(request, self.ending.deadline()) => answer.map_err(Error::from),
-            why = ending.gives_up_waiting(is_image), if !already_ending => {
+            why = ending.abandon_request(is_image), if !already_ending => {
                 Err(Error { kind: ErrorKind::Cancelled, message: why, sent: true })
             }
         };
-        self.watch(&gate);
+        self.end_after_leaks(&gate);
         let response = answer?;
         Ok(Response { status: response.status, headers: response.headers, body: response.body })
     }
 
     async fn session(&mut self, name: String) -> Result<String, Error> {
         let gate = self.gate()?;
-        let note = self.note("http.session", &name);
-        let shown = note.answered(gate.session(&name, self.ending.deadline()).await, String::len);
-        self.watch(&gate);
+        let call = self.start_call("http.session", &name);
+        let shown = gate.session(&name, self.ending.deadline()).await;
+        let shown = shown.map_err(|error| HostError { check: error.check, error });
+        let shown = call.finish(shown, String::len);
+        self.end_after_leaks(&gate);
         Ok(shown?)
     }
 }

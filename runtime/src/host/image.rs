@@ -1,38 +1,46 @@
 use crate::bindings::bosh::cpi::image::{Error, Host, Member};
 use crate::host::State;
+use crate::host::host_call::HostError;
 use crate::image::{Image, ImageError};
 use crate::rpc::method::Method;
 use crate::sandbox::ending::Ending;
 use std::sync::Arc;
+use wasm_cpi_checks::Check;
 
-const ELSEWHERE: &str = "there is an image in create_stemcell only";
+const ELSEWHERE: &str = "the image is available in create_stemcell only";
 const UNDECLARED: &str = "the module's needs do not declare `image`; add `\"image\": true` to them";
 
 impl State {
-    /// The image, or why there is none to read.
-    fn image(&self) -> Result<Arc<Image>, Error> {
+    /// Returns the image, or why the guest cannot read one.
+    fn image(&self) -> Result<Arc<Image>, HostError<Error>> {
         if let Some(why) = self.cancelled() {
-            return Err(Error::Cancelled(why));
+            return Err(Error::Cancelled(why).into());
         }
-        let Some(host) = &self.host else { return Err(Error::Denied(ELSEWHERE.into())) };
-        let why = if host.call.method == Method::CreateStemcell.name() { UNDECLARED } else { ELSEWHERE };
-        host.image.clone().ok_or_else(|| Error::Denied(why.into()))
+        let Some(host) = &self.host else { return Err(Error::Denied(ELSEWHERE.into()).into()) };
+        let absent = || match host.call.method == Method::CreateStemcell.name() {
+            true => HostError { error: Error::Denied(UNDECLARED.into()), check: Some(Check::NeedsImage) },
+            false => Error::Denied(ELSEWHERE.into()).into(),
+        };
+        host.image.clone().ok_or_else(absent)
     }
 }
 
-/// Reading gigabytes takes a while: an ending call does not wait for it.
-async fn reading<T>(ending: Arc<Ending>, read: impl Future<Output = Result<T, ImageError>>) -> Result<T, Error> {
+/// Reads from the image until the call is ending, because reading gigabytes takes long.
+async fn reading<T>(
+    ending: Arc<Ending>,
+    read: impl Future<Output = Result<T, ImageError>>,
+) -> Result<T, HostError<Error>> {
     tokio::select! {
         read = read => Ok(read?),
-        () = ending.begun() => Err(Error::Cancelled(ending.why().map(|why| why.word()).unwrap_or_default())),
+        () = ending.end_requested() => Err(Error::Cancelled(ending.reason().map(|reason| reason.message_for_guest()).unwrap_or_default()).into()),
     }
 }
 
-impl From<ImageError> for Error {
+impl From<ImageError> for HostError<Error> {
     fn from(error: ImageError) -> Self {
         match error {
-            ImageError::Invalid(what) => Error::Invalid(what),
-            ImageError::Io(what) => Error::Io(what),
+            ImageError::Invalid { message, check } => HostError { error: Error::Invalid(message), check },
+            ImageError::Io(message) => Error::Io(message).into(),
         }
     }
 }
@@ -40,33 +48,33 @@ impl From<ImageError> for Error {
 impl Host for State {
     fn size(&mut self) -> Result<u64, Error> {
         let size = self.image().map(|image| image.size());
-        self.note("image.size", "").answered(size, |_| 0)
+        self.start_call("image.size", "").finish(size, |_| 0)
     }
 
     async fn sha256(&mut self) -> Result<String, Error> {
-        let (note, ending) = (self.note("image.sha256", ""), Arc::clone(&self.ending));
+        let (call, ending) = (self.start_call("image.sha256", ""), Arc::clone(&self.ending));
         let image = self.image();
         let digest = async { reading(ending, image?.sha256()).await };
-        note.answered(digest.await, |_| 0)
+        call.finish(digest.await, |_| 0)
     }
 
     fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
-        let note = self.note("image.read", "");
-        note.answered(self.image().and_then(|image| Ok(image.read(offset, length)?)), Vec::len)
+        let call = self.start_call("image.read", "");
+        call.finish(self.image().and_then(|image| Ok(image.read(offset, length)?)), Vec::len)
     }
 
     async fn members(&mut self) -> Result<Vec<Member>, Error> {
-        let (note, ending) = (self.note("image.members", ""), Arc::clone(&self.ending));
+        let (call, ending) = (self.start_call("image.members", ""), Arc::clone(&self.ending));
         let image = self.image();
         let members = async { reading(ending, image?.members()).await };
-        let members = note.answered(members.await, |_| 0)?;
+        let members = call.finish(members.await, |_| 0)?;
         Ok(members.into_iter().map(|member| Member { name: member.name, size: member.size }).collect())
     }
 
     async fn read_member(&mut self, name: String, length: u32) -> Result<Vec<u8>, Error> {
-        let (note, ending) = (self.note("image.read-member", &name), Arc::clone(&self.ending));
+        let (call, ending) = (self.start_call("image.read-member", &name), Arc::clone(&self.ending));
         let image = self.image();
         let bytes = async { reading(ending, image?.read_member(&name, length)).await };
-        note.answered(bytes.await, Vec::len)
+        call.finish(bytes.await, Vec::len)
     }
 }

@@ -4,11 +4,11 @@ use crate::host::State;
 impl Host for State {
     fn log(&mut self, level: Level, message: String) {
         self.counts.log += 1;
-        let note = self.note("log.log", "");
+        let call = self.start_call("log.log", "");
         if let Some(host) = &self.host {
             host.log.write(level.into(), &message);
         }
-        note.done(message.len());
+        call.succeed(message.len());
     }
 }
 

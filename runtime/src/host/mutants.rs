@@ -1,5 +1,5 @@
-//! What the sandbox would offer without a check, where leaving the check out is not
-//! enough. For mutation tests alone: no program that ships has it.
+//! What the sandbox offers if a mutation test turns a check off, where skipping the check is not
+//! enough. No program that ships has this module.
 
 use crate::host::State;
 use wasm_cpi_checks::Check;
@@ -8,28 +8,28 @@ use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
 use wasmtime_wasi::p2::bindings::filesystem;
 use wasmtime_wasi::{FsPerms, I32Exit, WasiCtxBuilder};
 
-/// WASI as other programs give it.
+/// Adds what most programs give to a guest: environment, arguments and files.
 pub fn context(wasi: &mut WasiCtxBuilder) {
-    if !Check::WasiEnvironment.on() {
+    if Check::WasiEnvironment.is_off() {
         wasi.inherit_env();
     }
-    if !Check::WasiArguments.on() {
+    if Check::WasiArguments.is_off() {
         wasi.inherit_args();
     }
-    if !Check::WasiFilesystem.on() {
-        // Who may not open it has no files either.
+    if Check::WasiFilesystem.is_off() {
+        // A user who may not open `/` gets no files.
         let _ = wasi.preopened_dir("/", "/", FsPerms::ReadWrite);
     }
 }
 
 /// Returns true if the guest gets the environment or the arguments of this process.
 pub fn environment() -> bool {
-    !Check::WasiEnvironment.on() || !Check::WasiArguments.on()
+    Check::WasiEnvironment.is_off() || Check::WasiArguments.is_off()
 }
 
-/// Says whether the interface is the real one now.
+/// Links the real file system. Returns true if it did.
 pub fn files(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<bool> {
-    if Check::WasiFilesystem.on() || !name.starts_with("wasi:filesystem/") {
+    if !Check::WasiFilesystem.is_off() || !name.starts_with("wasi:filesystem/") {
         return Ok(false);
     }
     if name.starts_with("wasi:filesystem/types@") {
@@ -40,11 +40,11 @@ pub fn files(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<bool> {
     Ok(true)
 }
 
-/// Takes a module whatever it imports.
+/// Accepts a module with any imports.
 pub fn any_import(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
-    if Check::Imports.on() { Ok(()) } else { linker.define_unknown_imports_as_traps(component) }
+    if Check::Imports.is_off() { linker.define_unknown_imports_as_traps(component) } else { Ok(()) }
 }
 
-pub fn exit_counts(error: &wasmtime::Error) -> bool {
-    !Check::ExitIsFailure.on() && error.downcast_ref::<I32Exit>().is_some_and(|exit| exit.0 == 0)
+pub fn exit_is_success(error: &wasmtime::Error) -> bool {
+    Check::ExitIsFailure.is_off() && error.downcast_ref::<I32Exit>().is_some_and(|exit| exit.0 == 0)
 }

@@ -1,9 +1,9 @@
-//! All that belongs to one call's guest: what it uses, what it may reach.
+//! The state of one guest: its capabilities, and what it uses.
 
 use crate::host::{Capabilities, Counts};
 use crate::limits::Limits;
 use crate::log::Level;
-use crate::sandbox::ending::{Ending, Over, Why};
+use crate::sandbox::ending::{CleanupOver, EndReason, Ending};
 use crate::sandbox::meter::Meter;
 use crate::sandbox::stdio::LogStream;
 use crate::sandbox::watchdog;
@@ -14,8 +14,9 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
+/// The data of a guest's store.
 pub struct State {
-    /// Made when a guest first asks for something of it: most never do.
+    /// Created when the guest first uses it, because most guests never do.
     wasi: Option<WasiCtx>,
     table: ResourceTable,
     pub meter: Meter,
@@ -23,12 +24,12 @@ pub struct State {
     /// The guest's capabilities; `describe` runs without any.
     pub host: Option<Capabilities>,
     pub counts: Counts,
-    /// Standard output and error; `describe` has none.
+    /// Standard output and error, which `describe` does not have.
     streams: Option<[LogStream; 2]>,
 }
 
 impl State {
-    /// Without capabilities.
+    /// Returns a state without capabilities, for `describe`.
     pub fn bare(limits: &Limits, ending: Arc<Ending>) -> State {
         State::build(limits, ending, None)
     }
@@ -56,19 +57,19 @@ impl State {
         let (name, value) = ("cpu_seconds", limits.cpu_seconds);
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
-            watchdog::look(&state.ending);
+            watchdog::check_deadline_and_signals(&state.ending);
             if state.meter.cpu_is_spent() {
-                state.ending.begin(Why::Limit { name, value });
+                state.ending.request_end(EndReason::Limit { name, value });
             }
             if Instant::now() >= state.ending.hard_deadline() {
-                return Err(Over.into());
+                return Err(CleanupOver.into());
             }
             Ok(UpdateDeadline::Continue(1))
         });
         store
     }
 
-    /// Lines without a newline, and what was left out.
+    /// Writes the last lines of the guest, and reports how many were dropped.
     pub fn finish_log(&self) {
         self.streams.iter().flatten().for_each(LogStream::finish);
         if let Some(host) = &self.host {
@@ -84,14 +85,14 @@ impl WasiView for State {
     }
 }
 
-/// An empty context: no environment, arguments, files; stdin is closed.
+/// Returns a WASI context without environment, arguments and files, where stdin is closed.
 fn context(streams: Option<&[LogStream; 2]>) -> WasiCtx {
     let mut wasi = WasiCtxBuilder::new();
     if let Some([stdout, stderr]) = streams {
         wasi.stdout(stdout.clone()).stderr(stderr.clone());
     }
-    wasi.max_random_size(if Check::RandomSize.on() { 64 * 1024 } else { u64::MAX });
-    #[cfg(feature = "holes")]
+    wasi.max_random_size(Check::RandomSize.choose(64 * 1024, u64::MAX));
+    #[cfg(feature = "mutation-testing")]
     crate::host::mutants::context(&mut wasi);
     wasi.build()
 }

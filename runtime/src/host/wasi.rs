@@ -1,9 +1,9 @@
-//! The part of WASI that guests may import, and no more.
+//! The interfaces of WASI that guests may import.
 //!
-//! Programs built against a standard library import clocks, randomness, standard
-//! streams and a file system even if they never use them. The first are given,
-//! from an empty context; file system and sockets are stubs of ours that answer
-//! an error and open nothing. Everything else is refused before compilation.
+//! Programs with a standard library import clocks, randomness, standard streams and a file system
+//! even if they never use them. Clocks, randomness and streams work, with an empty context. The
+//! file system and sockets are stubs that return errors. All other imports are rejected before
+//! compilation.
 
 use crate::host::State;
 use wasmtime::component::types::{ComponentInstance, ComponentItem, Type};
@@ -20,17 +20,18 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
 /// How an interface is offered.
 enum Offer {
-    /// By wasmtime's implementation over an empty context.
+    /// wasmtime's implementation with an empty context.
     Real(Link),
-    /// By ours: what every guest asks for when it starts, so that most need no context.
-    Own(fn(&mut Linker<State>, &str) -> wasmtime::Result<()>),
-    /// By a stub that opens nothing.
+    /// An implementation of this module for what every guest calls at its start, so that most
+    /// guests need no context.
+    Minimal(fn(&mut Linker<State>, &str) -> wasmtime::Result<()>),
+    /// A stub that returns errors.
     Stub,
 }
 
-/// The whole list. A name without its version; any 0.2 is taken.
+/// All interfaces that are offered, by their names without version. Any version 0.2 is accepted.
 const OFFERED: &[(&str, Offer)] = &[
-    ("wasi:cli/environment", Offer::Own(environment)),
+    ("wasi:cli/environment", Offer::Minimal(environment)),
     ("wasi:cli/exit", Offer::Real(|l| cli::exit::add_to_linker::<_, WasiCli>(l, State::cli))),
     ("wasi:cli/stderr", Offer::Real(|l| cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli))),
     ("wasi:cli/stdin", Offer::Real(|l| cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli))),
@@ -54,7 +55,7 @@ const OFFERED: &[(&str, Offer)] = &[
         "wasi:random/insecure",
         Offer::Real(|l| random::insecure::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
     ),
-    ("wasi:random/insecure-seed", Offer::Own(seed)),
+    ("wasi:random/insecure-seed", Offer::Minimal(seed)),
     (
         "wasi:random/random",
         Offer::Real(|l| random::random::add_to_linker::<_, WasiRandom>(l, |s| s.ctx().ctx.random())),
@@ -74,27 +75,27 @@ impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Whether a component may import this interface of WASI.
+/// Returns true if a component may import this interface of WASI.
 pub fn is_offered(import: &str) -> bool {
     offer(import).is_some()
 }
 
 fn offer(import: &str) -> Option<&'static Offer> {
     let (name, version) = import.split_once('@')?;
-    // 0.2 is one compatible line; the linker picks the newest patch.
+    // All versions 0.2 are compatible, and the linker uses the newest one.
     version.strip_prefix("0.2.")?;
     OFFERED.iter().find(|(offered, _)| *offered == name).map(|(_, offer)| offer)
 }
 
-/// Links what this component imports of the list: each interface costs time.
+/// Links only those interfaces of the list that the component imports, because each one costs time.
 pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     for (name, item) in component.component_type().imports(&engine) {
         match (offer(name), item.ty) {
-            #[cfg(feature = "holes")]
+            #[cfg(feature = "mutation-testing")]
             (Some(Offer::Stub), _) if crate::host::mutants::files(linker, name)? => {}
             (Some(Offer::Real(link)), _) => link(linker)?,
-            (Some(Offer::Own(link)), _) => link(linker, name)?,
+            (Some(Offer::Minimal(link)), _) => link(linker, name)?,
             (Some(Offer::Stub), ComponentItem::ComponentInstance(instance)) => stub(linker, name, &instance)?,
             _ => {}
         }
@@ -102,9 +103,9 @@ pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Resu
     Ok(())
 }
 
-/// `environment`: no variables, no arguments, no directory.
+/// Links `environment` without variables, arguments and directory.
 fn environment(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
-    #[cfg(feature = "holes")]
+    #[cfg(feature = "mutation-testing")]
     if crate::host::mutants::environment() {
         return cli::environment::add_to_linker::<_, WasiCli>(linker, State::cli);
     }
@@ -114,15 +115,15 @@ fn environment(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
     target.func_wrap("initial-cwd", |_, (): ()| Ok((None::<String>,)))
 }
 
-/// `insecure-seed`: two numbers that differ from call to call.
+/// Links `insecure-seed`, which returns two random numbers.
 fn seed(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
     linker.instance(name)?.func_wrap("insecure-seed", |_, (): ()| {
-        let number = || getrandom::u64().map_err(|error| wasmtime::format_err!("no random numbers: {error}"));
+        let number = || getrandom::u64().map_err(|error| wasmtime::format_err!("cannot get random numbers: {error}"));
         Ok(((number()?, number()?),))
     })
 }
 
-/// Defines every function of the interface as one that answers its error.
+/// Defines every function of the interface as one that returns an error.
 fn stub(linker: &mut Linker<State>, name: &str, instance: &ComponentInstance) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     let mut target = linker.instance(name)?;
@@ -146,10 +147,10 @@ fn stub(linker: &mut Linker<State>, name: &str, instance: &ComponentInstance) ->
     Ok(())
 }
 
-/// A resource of a stub; none is ever made.
+/// A resource of a stub, which is never created.
 struct Stubbed;
 
-/// Resources that the stubbed interfaces define; others they only use.
+/// The resources that the stubbed interfaces define. Other resources they only use.
 const OWN_RESOURCES: &[&str] = &[
     "descriptor",
     "directory-entry-stream",
@@ -161,7 +162,7 @@ const OWN_RESOURCES: &[&str] = &[
     "udp-socket",
 ];
 
-/// "No" in terms of the function's result type.
+/// Returns the error value of a function's result type.
 fn refusal(ty: &Type) -> wasmtime::Result<Val> {
     Ok(match ty {
         Type::Result(result) => Val::Result(Err(result.err().map(|ty| refusal(&ty)).transpose()?.map(Box::new))),
@@ -174,7 +175,7 @@ fn refusal(ty: &Type) -> wasmtime::Result<Val> {
         Type::Option(_) => Val::Option(None),
         Type::List(_) => Val::List(Vec::new()),
         Type::Bool => Val::Bool(false),
-        _ => wasmtime::bail!("this interface is a stub; guests have no files and no sockets"),
+        _ => wasmtime::bail!("this interface is a stub, because guests have no files and no sockets"),
     })
 }
 
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_this_one() {
+    fn the_list_has_27_sorted_names_and_no_wasi_http() {
         let names: Vec<&str> = OFFERED.iter().map(|(name, _)| *name).collect();
         assert!(names.is_sorted());
         assert_eq!(names.len(), 27, "a change of this list is a change of what guests can do: say so in CHANGELOG.md");
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_the_0_2_line_are_taken() {
+    fn only_versions_0_2_are_accepted() {
         for (import, offered) in [
             ("wasi:io/poll@0.2.0", true),
             ("wasi:io/poll@0.2.6", true),

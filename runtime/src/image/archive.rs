@@ -1,9 +1,8 @@
-//! The members of a tar or tar.gz image, found by walking it once.
+//! Finds the members of a tar or tar.gz image by reading it once from start to end.
 //!
-//! Only headers are interpreted, and names are just names: nothing is ever
-//! unpacked to disk. Everything that an archive can make us hold in memory is
-//! bounded here, which is why the walk is our own; the fields of a header are
-//! read by the `tar` crate.
+//! Only headers are interpreted. Names are not used as paths, because nothing is unpacked to disk.
+//! The `tar` crate reads the fields of a header, but does not bound the memory that an archive can
+//! take, so this module reads the sequence of headers itself.
 
 use super::content::{Chunk, Content};
 use super::reader::Reader;
@@ -11,36 +10,36 @@ use super::{ImageError, io};
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self as stdio, BufReader, ErrorKind, Read};
 use tar::{GnuExtSparseHeader, GnuSparseHeader, Header};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 const BLOCK: usize = 512;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const MAX_MEMBERS: usize = 10_000;
 const MAX_NAME: usize = 1024;
-/// Of a header that extends the next one.
+/// The most bytes of a header that extends the next one.
 const MAX_EXTENSION: u64 = 64 * 1024;
 const MAX_CHUNKS: usize = 100_000;
 
-/// The unpacked archive from its current position on.
-pub(super) enum Tape {
+/// The decompressed archive from its current position on.
+pub(super) enum TarStream {
     Plain(Reader),
     Gzip(Box<MultiGzDecoder<BufReader<Reader>>>),
 }
 
-impl Read for Tape {
+impl Read for TarStream {
     fn read(&mut self, buffer: &mut [u8]) -> stdio::Result<usize> {
         match self {
-            Tape::Plain(reader) => reader.read(buffer),
-            Tape::Gzip(decoder) => decoder.read(buffer),
+            TarStream::Plain(reader) => reader.read(buffer),
+            TarStream::Gzip(decoder) => decoder.read(buffer),
         }
     }
 }
 
-impl Tape {
+impl TarStream {
     fn skip(&mut self, count: u64) -> stdio::Result<()> {
         match self {
-            Tape::Plain(reader) => reader.skip(count),
-            Tape::Gzip(decoder) => match stdio::copy(&mut decoder.take(count), &mut stdio::sink())? {
+            TarStream::Plain(reader) => reader.skip(count),
+            TarStream::Gzip(decoder) => match stdio::copy(&mut decoder.take(count), &mut stdio::sink())? {
                 skipped if skipped == count => Ok(()),
                 _ => Err(ErrorKind::UnexpectedEof.into()),
             },
@@ -48,68 +47,73 @@ impl Tape {
     }
 }
 
-/// A regular file; the archive stands at its first stored byte.
+/// A regular file. The archive is positioned at its first stored byte.
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) size: u64,
-    /// None: stored in a way that is not read here.
+    /// `None` if the member is stored in a format that is not supported.
     chunks: Option<Vec<Chunk>>,
 }
 
+/// An archive that is being read.
 pub(super) struct Archive {
-    tape: Tape,
-    /// Bytes up to the next header.
+    stream: TarStream,
+    /// The number of bytes up to the next header.
     to_next: u64,
+    /// The first header, which `open` has read already.
     first: Option<[u8; BLOCK]>,
     files: usize,
 }
 
-/// What extension headers said about the entry that follows.
+/// The values of extension headers for the next entry.
 #[derive(Default)]
 struct Extensions {
     name: Option<Vec<u8>>,
     size: Option<u64>,
-    /// The member is sparse in one of the pax ways.
+    /// True if the member is sparse in a pax format.
     sparse: bool,
     sparse_name: Option<Vec<u8>>,
 }
 
 impl Archive {
+    /// Reads the first header. Rejects a file that is not an archive.
     pub(super) fn open(reader: Reader) -> Result<Archive, ImageError> {
-        let mut tape = if reader.starts_with(GZIP_MAGIC).map_err(|error| io(&error))? {
-            Tape::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(64 * 1024, reader))))
+        let mut stream = if reader.starts_with(GZIP_MAGIC).map_err(|error| io(&error))? {
+            TarStream::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(64 * 1024, reader))))
         } else {
-            Tape::Plain(reader)
+            TarStream::Plain(reader)
         };
-        let first = read_block(&mut tape).ok().flatten().filter(checksum_is_right);
+        let first = read_block(&mut stream).ok().flatten().filter(checksum_is_right);
         match first {
-            Some(_) => Ok(Archive { tape, to_next: 0, first, files: 0 }),
-            None => Err(ImageError::Invalid(
-                "the stemcell image is no tar or tar.gz archive; send it whole, or upload one that is".into(),
+            Some(_) => Ok(Archive { stream, to_next: 0, first, files: 0 }),
+            None => Err(ImageError::invalid(
+                "the stemcell image is not a tar or tar.gz archive; send the whole image, or upload an archive",
             )),
         }
     }
 
+    /// Returns the next regular file, or `None` at the end.
     pub(super) fn next_file(&mut self) -> Result<Option<Entry>, ImageError> {
-        self.walk().map_err(|error| match error {
-            Broken::Said(what) => broken(self.files, &what),
-            Broken::Reading(error) if error.raw_os_error().is_some() => io(&error),
-            Broken::Reading(error) => broken(self.files, &error.to_string()),
+        self.next_entry().map_err(|error| match error {
+            Broken::Invalid(what) => broken(self.files, &what),
+            Broken::Refused(what, check) => broken(self.files, &what).refused_by(check),
+            Broken::Io(error) if error.raw_os_error().is_some() => io(&error),
+            Broken::Io(error) => broken(self.files, &error.to_string()),
         })
     }
 
-    /// The bytes of the entry that `next_file` gave last.
+    /// Returns the bytes of the entry that `next_file` returned last.
     pub(super) fn into_content(self, entry: Entry) -> Result<Content, ImageError> {
         match entry.chunks {
-            Some(chunks) => Ok(Content::new(self.tape, chunks, entry.size)),
-            None => Err(ImageError::Invalid(format!(
-                "member `{}` is a sparse file in pax format, which is not read; pack the image without `--sparse`",
+            Some(chunks) => Ok(Content::new(self.stream, chunks, entry.size)),
+            None => Err(ImageError::invalid(format!(
+                "member `{}` is a sparse file in pax format, which is not supported; pack the image without `--sparse`",
                 entry.name
             ))),
         }
     }
 
-    fn walk(&mut self) -> Result<Option<Entry>, Broken> {
+    fn next_entry(&mut self) -> Result<Option<Entry>, Broken> {
         let mut extensions = Extensions::default();
         loop {
             let Some(block) = self.next_header()? else { return Ok(None) };
@@ -126,16 +130,16 @@ impl Archive {
                     let given = extensions.sparse_name.take().or(extensions.name.take());
                     let name = given.unwrap_or_else(|| header.path_bytes().into_owned());
                     let stored = extensions.size.unwrap_or(size);
-                    self.expect(stored)?;
-                    // Archives older than directories' own type mark them so.
+                    self.skip_after(stored)?;
+                    // Old archives mark directories by a slash at the end of the name.
                     if !name.ends_with(b"/") {
                         return self.file(name, header, kind == b'S', stored, extensions.sparse).map(Some);
                     }
                     extensions = Extensions::default();
                 }
                 _ => {
-                    self.expect(extensions.size.unwrap_or(size))?;
-                    // Long link names (K) and global headers (g) stand between an entry's headers.
+                    self.skip_after(extensions.size.unwrap_or(size))?;
+                    // Long link names (K) and global headers (g) do not end the headers of an entry.
                     if !matches!(kind, b'K' | b'g') {
                         extensions = Extensions::default();
                     }
@@ -153,12 +157,11 @@ impl Archive {
         pax_sparse: bool,
     ) -> Result<Entry, Broken> {
         self.files += 1;
-        if Check::ArchiveBounds.on() && self.files > MAX_MEMBERS {
-            return Err(Broken::Said(format!("it has more than {MAX_MEMBERS} members")));
-        }
-        if Check::ArchiveBounds.on() && name.len() > MAX_NAME {
-            return Err(Broken::Said(format!("the name of a member is longer than {MAX_NAME} bytes")));
-        }
+        Check::ArchiveBounds
+            .ensure(self.files <= MAX_MEMBERS, || Broken::Invalid(format!("it has more than {MAX_MEMBERS} members")))?;
+        Check::ArchiveBounds.ensure(name.len() <= MAX_NAME, || {
+            Broken::Invalid(format!("the name of a member is longer than {MAX_NAME} bytes"))
+        })?;
         let name = String::from_utf8_lossy(&name).into_owned();
         if !sparse {
             let chunks = (!pax_sparse).then(|| vec![Chunk { offset: 0, length: stored }]);
@@ -168,9 +171,9 @@ impl Archive {
         Ok(Entry { name, size, chunks: Some(chunks) })
     }
 
-    /// Where the stored bytes of a sparse file (GNU format) belong.
+    /// Returns the size of a sparse file in GNU format, and the positions of its stored bytes.
     fn sparse_map(&mut self, header: &Header, stored: u64) -> Result<(u64, Vec<Chunk>), Broken> {
-        let wrong = || Broken::Said("the map of a sparse member is wrong".into());
+        let wrong = || Broken::Invalid("the map of a sparse member is wrong".into());
         let gnu = header.as_gnu().ok_or_else(wrong)?;
         let size = gnu.real_size()?;
         let mut chunks = Vec::new();
@@ -178,12 +181,12 @@ impl Archive {
         let mut more = gnu.is_extended();
         while more {
             let mut map = GnuExtSparseHeader::new();
-            self.tape.read_exact(map.as_mut_bytes())?;
+            self.stream.read_exact(map.as_mut_bytes())?;
             add_chunks(&mut chunks, &map.sparse)?;
             more = map.is_extended();
-            if Check::ArchiveBounds.on() && chunks.len() > MAX_CHUNKS {
-                return Err(Broken::Said(format!("a sparse member has more than {MAX_CHUNKS} stretches")));
-            }
+            Check::ArchiveBounds.ensure(chunks.len() <= MAX_CHUNKS, || {
+                Broken::Invalid(format!("a sparse member has more than {MAX_CHUNKS} ranges"))
+            })?;
         }
         let (mut position, mut total) = (0, 0_u64);
         for chunk in &chunks {
@@ -202,37 +205,38 @@ impl Archive {
             return Ok(Some(first));
         }
         let to_next = std::mem::take(&mut self.to_next);
-        self.tape.skip(to_next)?;
-        match read_block(&mut self.tape)? {
+        self.stream.skip(to_next)?;
+        match read_block(&mut self.stream)? {
             None => Ok(None),
             Some(block) if block.iter().all(|byte| *byte == 0) => Ok(None),
             Some(block) if checksum_is_right(&block) => Ok(Some(block)),
-            Some(_) => Err(Broken::Said("a header's checksum is wrong".into())),
+            Some(_) => Err(Broken::Invalid("a header's checksum is wrong".into())),
         }
     }
 
-    /// Contents of an extension header.
+    /// Returns the content of an extension header.
     fn extension(&mut self, size: u64) -> Result<Vec<u8>, Broken> {
-        if Check::ArchiveBounds.on() && size > MAX_EXTENSION {
-            return Err(Broken::Said(format!("a header is longer than {MAX_EXTENSION} bytes")));
-        }
+        Check::ArchiveBounds.ensure(size <= MAX_EXTENSION, || {
+            Broken::Invalid(format!("a header is longer than {MAX_EXTENSION} bytes"))
+        })?;
         let mut bytes = vec![0; size as usize];
-        self.tape.read_exact(&mut bytes)?;
+        self.stream.read_exact(&mut bytes)?;
         self.to_next = padding(size);
         Ok(bytes)
     }
 
-    fn expect(&mut self, stored: u64) -> Result<(), Broken> {
+    /// Sets the distance to the next header, after this many stored bytes and their padding.
+    fn skip_after(&mut self, stored: u64) -> Result<(), Broken> {
         let with_padding = stored.checked_add(padding(stored));
-        self.to_next = with_padding.ok_or_else(|| Broken::Said("the size of a member is wrong".into()))?;
+        self.to_next = with_padding.ok_or_else(|| Broken::Invalid("the size of a member is wrong".into()))?;
         Ok(())
     }
 }
 
 impl Extensions {
-    /// Records of the form `LENGTH KEY=VALUE\n`, LENGTH counting all of it.
+    /// Reads records of the form `LENGTH KEY=VALUE\n`. LENGTH includes all of the record.
     fn read_pax(&mut self, mut records: &[u8]) -> Result<(), Broken> {
-        let wrong = || Broken::Said("a pax header is wrong".into());
+        let wrong = || Broken::Invalid("a pax header is wrong".into());
         while !records.is_empty() {
             let digits = records.iter().position(|byte| *byte == b' ').ok_or_else(wrong)?;
             let length = std::str::from_utf8(&records[..digits]).ok().and_then(|text| text.parse::<usize>().ok());
@@ -257,36 +261,48 @@ impl Extensions {
     }
 }
 
+/// The reason why an archive cannot be read.
 enum Broken {
-    Said(String),
-    Reading(stdio::Error),
+    Invalid(String),
+    /// A problem, and the check that refused.
+    Refused(String, Check),
+    Io(stdio::Error),
+}
+
+impl RefusedBy for Broken {
+    fn refused_by(self, check: Check) -> Broken {
+        match self {
+            Broken::Invalid(what) => Broken::Refused(what, check),
+            other => other,
+        }
+    }
 }
 
 impl From<stdio::Error> for Broken {
     fn from(error: stdio::Error) -> Self {
-        Broken::Reading(error)
+        Broken::Io(error)
     }
 }
 
 fn broken(files: usize, what: &str) -> ImageError {
-    ImageError::Invalid(format!(
+    ImageError::invalid(format!(
         "the archive in the stemcell image is broken or cut off after {files} members ({what}); upload the stemcell again"
     ))
 }
 
-fn add_chunks(chunks: &mut Vec<Chunk>, stretches: &[GnuSparseHeader]) -> Result<(), Broken> {
-    for stretch in stretches.iter().filter(|stretch| !stretch.is_empty()) {
-        chunks.push(Chunk { offset: stretch.offset()?, length: stretch.length()? });
+fn add_chunks(chunks: &mut Vec<Chunk>, ranges: &[GnuSparseHeader]) -> Result<(), Broken> {
+    for range in ranges.iter().filter(|range| !range.is_empty()) {
+        chunks.push(Chunk { offset: range.offset()?, length: range.length()? });
     }
     Ok(())
 }
 
-/// None at the end.
-fn read_block(tape: &mut Tape) -> stdio::Result<Option<[u8; BLOCK]>> {
+/// Reads one block; returns `None` at the end.
+fn read_block(stream: &mut TarStream) -> stdio::Result<Option<[u8; BLOCK]>> {
     let mut block = [0; BLOCK];
     let mut filled = 0;
     while filled < BLOCK {
-        match tape.read(&mut block[filled..]) {
+        match stream.read(&mut block[filled..]) {
             Ok(0) if filled == 0 => return Ok(None),
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(count) => filled += count,
@@ -299,7 +315,7 @@ fn read_block(tape: &mut Tape) -> stdio::Result<Option<[u8; BLOCK]>> {
 
 fn checksum_is_right(block: &[u8; BLOCK]) -> bool {
     let sum = |range: std::ops::Range<usize>| block[range].iter().map(|byte| u32::from(*byte)).sum::<u32>();
-    // Its own field counts as spaces.
+    // The field of the checksum counts as spaces.
     let expected = sum(0..148) + 8 * u32::from(b' ') + sum(156..BLOCK);
     Header::from_byte_slice(block).cksum().is_ok_and(|checksum| checksum == expected)
 }

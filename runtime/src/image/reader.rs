@@ -1,8 +1,7 @@
-//! Reading the open image by position, with an end that can be called.
+//! Reads the open image by position, and can be stopped.
 //!
-//! Every reader has its own position in the same descriptor. A `Stop` reaches
-//! all readers that were given it: their next read fails, and with it whatever
-//! unpacks or hashes on their thread.
+//! Every reader has its own position in the same descriptor. A `Stop` stops all readers that share
+//! it: their next read fails, which ends decompression or hashing on their thread.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,10 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A flag that stops readers.
 #[derive(Clone, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
-/// Stops the readers when it goes, unless they were let go first.
+/// Stops the readers when it is dropped, unless it was disarmed.
 pub(super) struct StopOnDrop(Option<Stop>);
 
 impl StopOnDrop {
@@ -21,7 +21,8 @@ impl StopOnDrop {
         StopOnDrop(Some(stop))
     }
 
-    pub(super) fn let_go(mut self) {
+    /// Lets the readers continue after the drop.
+    pub(super) fn disarm(mut self) {
         self.0 = None;
     }
 }
@@ -34,7 +35,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// The bytes from `position` to `end`; a file that became shorter is an error.
+/// Reads the bytes from `position` to `end`. It is an error if the file has become shorter.
 pub(super) struct Reader {
     file: Arc<File>,
     position: u64,
@@ -47,14 +48,14 @@ impl Reader {
         Reader { file, position, end, stop }
     }
 
-    /// Looks ahead without moving.
+    /// Returns true if the next bytes are these, without changing the position.
     pub(super) fn starts_with(&self, magic: [u8; 2]) -> io::Result<bool> {
         let mut start = [0; 2];
         let count = self.file.read_at(&mut start, self.position)?;
         Ok(count == start.len() && start == magic)
     }
 
-    /// Moves on without reading.
+    /// Moves the position without reading.
     pub(super) fn skip(&mut self, count: u64) -> io::Result<()> {
         match self.position.checked_add(count).filter(|position| *position <= self.end) {
             Some(position) => {
@@ -69,7 +70,7 @@ impl Reader {
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stop.0.load(Ordering::Relaxed) {
-            return Err(io::Error::other("nobody waits for it any more"));
+            return Err(io::Error::other("its result is no longer needed"));
         }
         let left = usize::try_from(self.end - self.position).unwrap_or(usize::MAX).min(buffer.len());
         if left == 0 {

@@ -1,7 +1,7 @@
 //! Threads that read the image for async callers.
 //!
-//! Plain threads and not the async runtime's: that one waits for its blocking
-//! work when it ends, and a call must be able to end in the middle of an image.
+//! They are not threads of the async runtime, which waits for its blocking work when it ends. A call
+//! must be able to end in the middle of an image.
 
 use super::reader::{Stop, StopOnDrop};
 use super::{ImageError, io};
@@ -12,13 +12,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 
-/// Read and sent at once.
+/// The number of bytes that are read and sent at once.
 pub(super) const CHUNK: usize = 256 * 1024;
-/// Chunks that wait for the network: with the two in hand, all memory it takes.
-const WAITING: usize = 4;
+/// The number of chunks that wait for the network. With the two in use, they are all memory that a
+/// body takes.
+const QUEUED_CHUNKS: usize = 4;
 
-/// Runs `work` on a thread; if the caller goes away, `stop` is set.
-pub(super) async fn off_thread<T: Send + 'static>(
+/// Runs `work` on a thread. If the caller drops the future, `stop` is set.
+pub(super) async fn run_on_thread<T: Send + 'static>(
     stop: Stop,
     work: impl FnOnce() -> Result<T, ImageError> + Send + 'static,
 ) -> Result<T, ImageError> {
@@ -28,7 +29,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
         let _ = sender.send(work());
     })?;
     let result = receiver.await;
-    stop.let_go();
+    stop.disarm();
     result.unwrap_or_else(|_| Err(ImageError::Io("the thread that reads the stemcell image ended early".into())))
 }
 
@@ -41,7 +42,7 @@ pub struct ImageBody {
 
 impl ImageBody {
     pub(super) fn start(source: impl Read + Send + 'static, length: u64, stop: Stop) -> Result<ImageBody, ImageError> {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
         spawn(move || send(source, length, &sender))?;
         Ok(ImageBody { receiver, left: length, _stop: StopOnDrop::new(stop) })
     }
@@ -56,11 +57,11 @@ impl Stream for ImageBody {
                 self.left = self.left.saturating_sub(chunk.len() as u64);
                 Poll::Ready(Some(Ok(chunk)))
             }
-            // The promised length is on the wire already: a body that just ends
-            // would pass for a complete one where the peer does not count.
+            // The length was sent already. A server that does not count the bytes would accept a
+            // body that ends early as complete.
             Poll::Ready(None) if self.left > 0 => {
                 self.left = 0;
-                Poll::Ready(Some(Err(Error::new(ErrorKind::UnexpectedEof, "the image ended early"))))
+                Poll::Ready(Some(Err(Error::new(ErrorKind::UnexpectedEof, "the stemcell image ended early"))))
             }
             other => other,
         }

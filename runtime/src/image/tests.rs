@@ -45,7 +45,7 @@ fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// One header with whatever name, size and type, checksum right.
+/// Returns a header with this name, size and type, and a correct checksum.
 fn header(name: &[u8], size: u64, kind: u8) -> Vec<u8> {
     let mut header = Header::new_gnu();
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
@@ -80,9 +80,9 @@ fn only_a_regular_file_is_opened_and_the_message_says_what_to_do() {
     let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     for (path, expected) in [
         (at("link"), "is a symbolic link, and links are not followed"),
-        (at("dir"), "is a directory; give the path of the image file"),
+        (at("dir"), "is a directory; pass the path of the image file"),
         (at("fifo"), "is a named pipe; copy"),
-        (at("socket"), "is no regular file; copy"),
+        (at("socket"), "is not a regular file; copy"),
         (PathBuf::from("/dev/null"), "is a device; copy"),
         (at("nothing"), "must exist and be readable"),
         (at("nowhere/image"), "must exist and be readable"),
@@ -101,36 +101,36 @@ fn only_a_regular_file_is_opened_and_the_message_says_what_to_do() {
 }
 
 #[test]
-fn image_dirs_narrow_where_an_image_may_lie() {
+fn an_image_outside_of_image_dirs_is_refused() {
     let directory = TempDir::new().unwrap();
     let (inside, outside) = (directory.path().join("in"), directory.path().join("in-and-out"));
     for parent in [&inside, &outside] {
         fs::create_dir_all(parent.join("deep")).unwrap();
         fs::write(parent.join("deep/image"), "x").unwrap();
     }
-    // A linked directory counts as where it leads to.
-    symlink(&outside, inside.join("way-out")).unwrap();
-    symlink(&inside, directory.path().join("way-in")).unwrap();
+    // A linked directory is judged by its target.
+    symlink(&outside, inside.join("link-out")).unwrap();
+    symlink(&inside, directory.path().join("link-in")).unwrap();
     let allowed = [directory.path().join("missing"), inside.clone()];
     for (path, fine) in [
         (inside.join("deep/image"), true),
         (inside.join("deep/../deep/image"), true),
-        (directory.path().join("way-in/deep/image"), true),
+        (directory.path().join("link-in/deep/image"), true),
         (outside.join("deep/image"), false),
-        (inside.join("way-out/deep/image"), false),
+        (inside.join("link-out/deep/image"), false),
         (inside.join("../in-and-out/deep/image"), false),
     ] {
         match Image::open(&path, &allowed) {
             Ok(_) => assert!(fine, "{path:?}"),
             Err(failure) => {
-                assert!(!fine && failure.message.contains("lies outside of `image_dirs`"), "{path:?}: {failure}");
+                assert!(!fine && failure.message.contains("is outside of `image_dirs`"), "{path:?}: {failure}");
             }
         }
     }
 }
 
 #[test]
-fn ranges_are_read_up_to_the_end_and_not_beyond() {
+fn reads_end_at_the_end_of_the_image() {
     let (_directory, image) = image_of(b"0123456789");
     for (offset, length, expected) in [(0, 4, "0123"), (8, 100, "89"), (10, 1, ""), (0, 0, ""), (3, 1, "3")] {
         assert_eq!(image.read(offset, length).unwrap(), expected.as_bytes(), "{offset} {length}");
@@ -139,12 +139,12 @@ fn ranges_are_read_up_to_the_end_and_not_beyond() {
         [(11, 1, "beyond the end"), (u64::MAX, 1, "beyond the end"), (0, MAX_READ + 1, "too many")]
     {
         let error = image.read(offset, length).unwrap_err();
-        assert!(matches!(&error, ImageError::Invalid(text) if text.contains(expected)), "{error}");
+        assert!(matches!(&error, ImageError::Invalid { message, .. } if message.contains(expected)), "{error}");
     }
 }
 
 #[test]
-fn the_digest_is_that_of_the_whole_file() {
+fn the_digest_covers_the_whole_file() {
     let (_directory, image) = image_of(b"abc");
     let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(run(image.sha256()).unwrap(), expected);
@@ -152,7 +152,7 @@ fn the_digest_is_that_of_the_whole_file() {
 }
 
 #[test]
-fn an_image_of_gigabytes_streams_with_a_few_chunks_in_memory() {
+fn a_large_image_is_streamed_in_small_chunks() {
     const SIZE: u64 = 3 * 1024 * 1024 * 1024 + 5;
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("image");
@@ -174,7 +174,7 @@ fn an_image_of_gigabytes_streams_with_a_few_chunks_in_memory() {
 }
 
 #[test]
-fn bodies_of_one_image_do_not_disturb_each_other() {
+fn bodies_of_one_image_are_independent() {
     let content: Vec<u8> = (0..900_000_u32).map(|n| n as u8).collect();
     let (_directory, image) = image_of(&content);
     run(async {
@@ -192,7 +192,7 @@ fn a_file_that_shrinks_ends_the_body_with_an_error() {
 }
 
 #[test]
-fn threads_end_when_nobody_waits_for_them() {
+fn threads_end_when_their_result_is_not_needed() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("image");
     File::create(&path).unwrap().set_len(100 << 30).unwrap();
@@ -202,7 +202,7 @@ fn threads_end_when_nobody_waits_for_them() {
         let (_, mut body) = image.body(&ImagePart::Whole).await.unwrap();
         body.next().await.unwrap().unwrap();
     });
-    // Each reader holds the file, so the last one gone is the last thread gone.
+    // Each reader holds the file, so the count shows when the last thread has ended.
     for _ in 0..500 {
         if Arc::strong_count(&image.0.file) == 1 {
             return;
@@ -213,7 +213,7 @@ fn threads_end_when_nobody_waits_for_them() {
 }
 
 #[test]
-fn members_of_tar_and_tar_gz_are_listed_and_read_in_the_archive_s_order() {
+fn members_of_tar_and_tar_gz_are_listed_in_the_order_of_the_archive() {
     let long = format!("{}/disk.img", "d".repeat(200));
     let mut builder = Builder::new(Vec::new());
     add(&mut builder, EntryType::Directory, "dir/", b"");
@@ -224,7 +224,7 @@ fn members_of_tar_and_tar_gz_are_listed_and_read_in_the_archive_s_order() {
     add(&mut builder, EntryType::Regular, &long, &[9; 1024]);
     add(&mut builder, EntryType::Regular, "dir/a", b"second");
     let mut tar = builder.into_inner().unwrap();
-    // Names are only names.
+    // The names of members are not interpreted as paths.
     let end = tar.len() - 1024;
     tar.splice(end..end, [header(b"../../etc/passwd", 2, b'0'), [b"hi".to_vec(), vec![0; 510]].concat()].concat());
     for bytes in [tar.clone(), gzip(&tar), [gzip(&tar[..1536]), gzip(&tar[1536..])].concat()] {
@@ -243,7 +243,7 @@ fn members_of_tar_and_tar_gz_are_listed_and_read_in_the_archive_s_order() {
 }
 
 #[test]
-fn holes_of_a_sparse_member_are_filled_in() {
+fn gaps_of_a_sparse_member_are_filled_with_zeros() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("disk");
     let mut file = File::create(&path).unwrap();
@@ -275,7 +275,7 @@ fn a_pax_sparse_member_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn what_is_no_archive_or_a_broken_one_is_said_to_be() {
+fn files_that_are_not_archives_and_broken_archives_are_refused() {
     let tar = archive(&[("a", &[1; 5000]), ("b", b"x")]);
     let packed = gzip(&tar);
     let noise = gzip(&(0..3000_u32).map(|n| ((n * n) >> 3) as u8).collect::<Vec<_>>());
@@ -284,11 +284,11 @@ fn what_is_no_archive_or_a_broken_one_is_said_to_be() {
     let pax = |record: &str| [header(b"p", record.len() as u64, b'x'), record.into(), vec![0; 600]].concat();
     let many: Vec<u8> = std::iter::repeat_n(header(b"a", 0, b'0'), 10_001).flatten().collect();
     for (bytes, expected) in [
-        (b"".to_vec(), "no tar or tar.gz archive"),
-        (b"qcow".to_vec(), "no tar or tar.gz archive"),
-        (vec![0; 4096], "no tar or tar.gz archive"),
-        (vec![0x1f, 0x8b], "no tar or tar.gz archive"),
-        (noise, "no tar or tar.gz archive"),
+        (b"".to_vec(), "not a tar or tar.gz archive"),
+        (b"qcow".to_vec(), "not a tar or tar.gz archive"),
+        (vec![0; 4096], "not a tar or tar.gz archive"),
+        (vec![0x1f, 0x8b], "not a tar or tar.gz archive"),
+        (noise, "not a tar or tar.gz archive"),
         (tar[..3000].to_vec(), "broken or cut off after 1 members"),
         (packed[..packed.len() - 30].to_vec(), "broken or cut off after"),
         (bad_sum, "broken or cut off after 1 members (a header's checksum is wrong)"),
@@ -303,7 +303,10 @@ fn what_is_no_archive_or_a_broken_one_is_said_to_be() {
     ] {
         let (_directory, image) = image_of(&bytes);
         let error = run(image.members()).unwrap_err();
-        assert!(matches!(&error, ImageError::Invalid(text) if text.contains(expected)), "{expected}: {error}");
+        assert!(
+            matches!(&error, ImageError::Invalid { message, .. } if message.contains(expected)),
+            "{expected}: {error}"
+        );
     }
 }
 
@@ -322,14 +325,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_was_packed_is_what_is_found(
+    fn packed_members_are_found_unchanged(
         members in prop::collection::vec(("[a-z./ä]{1,150}", prop::collection::vec(any::<u8>(), 0..2000)), 1..6),
         packed in any::<bool>(),
     ) {
         let members: Vec<_> = members.iter().enumerate().map(|(n, (name, bytes))| (format!("f{n}{name}x"), bytes)).collect();
         let mut builder = Builder::new(Vec::new());
         for (name, content) in &members {
-            // As a pax path, since the crate that packs refuses `..` in names.
+            // The name is a pax path, because the crate `tar` refuses to write `..` in names.
             builder.append_pax_extensions([("path", name.as_bytes())]).unwrap();
             add(&mut builder, EntryType::Regular, "placeholder", content);
         }

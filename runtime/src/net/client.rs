@@ -1,13 +1,13 @@
-//! The host's own requests, to what the operator's config names: the same
-//! resolver, TLS and exchange as guests' requests, without a policy.
+//! The host's own requests to servers that the operator's config names. They use
+//! the same resolver, TLS and exchange as guests' requests, but no policy.
 //!
-//! Nothing that a guest says may become a URL here.
+//! A URL here must never hold text of a guest.
 
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, SendBody};
-use crate::net::resolve::Resolver;
+use crate::net::resolver::Resolver;
 use crate::net::tls::{self, TlsSettings};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -20,21 +20,22 @@ use zeroize::Zeroizing;
 
 const MAX_URL: u64 = 8192;
 
+/// Sends the host's own requests.
 pub struct HostClient {
     resolver: Resolver,
-    /// PEM, in place of the public authorities.
+    /// PEM of the only trusted authorities; `None` trusts the public ones.
     ca: Option<String>,
     caps: Caps,
 }
 
 impl HostClient {
-    /// `ca` is a PEM text, or the path of a file that holds one.
+    /// Creates a client. `ca` is a PEM text, or the path of a PEM file.
     pub fn new(ca: Option<&str>, limits: &Limits) -> Result<Self, Failure> {
         let ca = ca.map(tls::pem_or_file).transpose().map_err(|error| Failure::config(error.to_string()))?;
         Ok(HostClient { resolver: Resolver::system(), ca, caps: Caps::of(limits) })
     }
 
-    /// Answers status and body, whatever the status is.
+    /// Sends a request and returns status and body, whatever the status is.
     pub async fn request(
         &self,
         method: &str,
@@ -45,9 +46,10 @@ impl HostClient {
         max_body: u64,
     ) -> Result<(u16, Vec<u8>), HttpError> {
         let unusable = |what: &str| HttpError::new(HttpErrorKind::InvalidRequest, format!("config: {what}"));
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable("no such HTTP method"))?;
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| unusable("the HTTP method of a host request is invalid"))?;
         let destination = Destination::parse(url, MAX_URL)
-            .map_err(|error| unusable(&format!("of a configured endpoint, {error}")))?;
+            .map_err(|error| unusable(&format!("the URL of a configured endpoint is invalid: {error}")))?;
         let addresses = match destination.host() {
             Host::Ip(address) => vec![*address],
             Host::Name(name) => self.resolver.resolve(name, deadline).await?,
@@ -64,15 +66,15 @@ impl HostClient {
             .map_err(|error| HttpError::new(HttpErrorKind::Tls, format!("config: {error}")))?;
         let caps = Caps { body: max_body, body_limit: ("registry_kib", max_body / 1024), ..self.caps };
         let body = body.map_or(SendBody::None, |bytes| SendBody::Bytes(bytes.into()));
-        // What BOSH itself runs is near: no proxy is asked for it.
-        let through = None;
-        let exchange = Exchange { method, destination, headers, body, addresses, through, tls, caps, deadline };
+        // Servers of BOSH itself are always connected to directly.
+        let proxy = None;
+        let exchange = Exchange { method, destination, headers, body, addresses, proxy, tls, caps, deadline };
         let received = exchange.run().await?;
         Ok((received.status, received.body))
     }
 }
 
-/// The value of an `Authorization` header, kept out of debug output.
+/// Returns the value of an `Authorization` header, which debug output does not show.
 pub(super) fn basic_auth(user: &str, password: &Secret) -> Result<HeaderValue, HttpError> {
     let pair = Zeroizing::new(format!("{user}:{}", password.reveal()));
     let value = Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())));

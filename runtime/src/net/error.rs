@@ -1,18 +1,20 @@
-//! What can become of a request: the error that guests, logs and `call` show.
+//! The error of an HTTP request, for guests, logs and `call`.
 //!
-//! Messages say first who failed, then what, then what to do. They name
-//! origins and paths, never queries, header values or bodies.
+//! A message says who failed, what happened, and what to do. It names the origin
+//! and path, but never a query, a header value or a body.
 
 use crate::failure::Failure;
 use std::fmt;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::DenialReason;
 use wasm_cpi_policy::invisible::is_invisible;
 
+/// The kinds of errors that a guest can distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpErrorKind {
     Denied(DenialReason),
     InvalidRequest,
-    /// The limit's name in the configuration.
+    /// A limit was reached; holds its name in the config.
     Limit(&'static str),
     Dns,
     Connect,
@@ -20,7 +22,7 @@ pub enum HttpErrorKind {
     Timeout,
     Protocol,
     Truncated,
-    /// The call is ending.
+    /// The call is ending, so the request was not finished.
     Cancelled,
 }
 
@@ -46,28 +48,41 @@ impl fmt::Display for HttpErrorKind {
 pub struct HttpError {
     pub kind: HttpErrorKind,
     pub message: String,
-    /// Whether any byte of the request may have reached the server.
+    /// True if any byte of the request may have reached the server.
     pub sent: bool,
+    /// The check that refused the request or the response, if one did. It is for operators: the
+    /// guest gets the kind and the message.
+    pub check: Option<Check>,
+}
+
+impl RefusedBy for HttpError {
+    fn refused_by(self, check: Check) -> HttpError {
+        HttpError { check: self.check.or(Some(check)), ..self }
+    }
 }
 
 impl HttpError {
-    /// Before anything was sent.
+    /// Returns an error of a request of which nothing was sent.
     pub fn new(kind: HttpErrorKind, message: impl Into<String>) -> Self {
-        HttpError { kind, message: message.into(), sent: false }
+        HttpError { kind, message: message.into(), sent: false, check: None }
     }
 
+    /// Returns the error of a request that the policy refuses.
     pub fn denied(reason: DenialReason, message: impl Into<String>) -> Self {
         HttpError::new(HttpErrorKind::Denied(reason), message)
     }
 
+    /// Returns the error of a request that the guest wrote wrongly.
     pub fn invalid(message: impl fmt::Display) -> Self {
         HttpError::new(HttpErrorKind::InvalidRequest, format!("guest: {message}"))
     }
 
+    /// Returns the error for `what` reaching the limit `name`.
     pub fn limit(name: &'static str, value: impl fmt::Display, what: impl fmt::Display) -> Self {
         HttpError::new(HttpErrorKind::Limit(name), Failure::limit(name, value, what).to_string())
     }
 
+    /// Returns the same error, for a request that may have reached the server.
     #[must_use]
     pub fn after_sending(mut self) -> Self {
         self.sent = true;
@@ -75,7 +90,7 @@ impl HttpError {
     }
 }
 
-/// A peer's words as part of a message: one line, no control characters, short.
+/// Returns foreign text for use in a message: one line, without control characters, shortened.
 pub(super) fn quoted(text: &str) -> String {
     const MAX: usize = 300;
     let printable = |c: char| !c.is_control() && !is_invisible(c);

@@ -1,86 +1,89 @@
-//! One request over one connection, one response: timed, capped, and never
-//! anywhere but to the addresses it was given.
+//! One request over one connection, and its response, with limits for time and
+//! size. It connects only to the addresses that it is given.
 //!
-//! Nothing is followed, kept, decompressed, retried or taken from the
-//! environment. Who may ask for what was decided before: this module knows no
-//! policy, and its errors name the origin and path alone.
+//! No redirect is followed, no connection is reused, nothing is decompressed,
+//! retried or read from the environment. The policy was applied before: this
+//! module does not know it. Errors name only the origin and path of a URL.
 
-mod sending;
-mod trouble;
+mod error_context;
+mod request_body;
 
-pub use sending::SendBody;
+pub use request_body::SendBody;
 
 use crate::limits::Limits;
 use crate::net::error::HttpError;
-#[cfg(feature = "holes")]
+#[cfg(feature = "mutation-testing")]
 use crate::net::mutants;
-use crate::net::proxy::tunnel::{Through, Unanswered};
+use crate::net::proxy::tunnel::{ResolvedProxy, TunnelError};
+use error_context::ErrorContext;
+use request_body::Progress;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 use rustls::ClientConfig;
-use sending::Progress;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
-use trouble::Trouble;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Destination;
 
-/// Headers beyond the limit that are still counted, to say so; more than that
-/// is no HTTP that anybody means.
+/// The parser accepts so many headers beyond the limit, so that the error can name the
+/// limit. More headers than that are a protocol error.
 const HEADERS_TO_COUNT: usize = 64;
-/// When both the connection's and the exchange's time are up, the connection's
-/// is to win: it knows that nothing was sent.
+/// If connecting takes until the deadline, the timeout of the connection must come first,
+/// because its error says that nothing was sent.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// What we call ourselves.
+/// The value of `User-Agent`.
 const AGENT: &str = concat!("wasm-cpi/", env!("CARGO_PKG_VERSION"));
 
-/// How often the watch over a body that is being sent looks up.
+/// The interval at which the progress of sending is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// A request that passed all checks, and where and how to send it.
 pub struct Exchange {
     pub method: Method,
-    /// Its host is also the name that TLS demands.
+    /// Its host is also the name that the TLS certificate must be valid for.
     pub destination: Destination,
     pub headers: HeaderMap,
     pub body: SendBody,
-    /// What the host resolved to, as far as it may be connected to.
+    /// The allowed addresses of the host.
     pub addresses: Vec<IpAddr>,
-    /// Who is asked to connect to them, if they are not reached directly.
-    pub through: Option<Through>,
+    /// The proxy that connects to these addresses; `None` connects directly.
+    pub proxy: Option<ResolvedProxy>,
     pub tls: ClientConfig,
     pub caps: Caps,
     pub deadline: Instant,
 }
 
+/// The limits of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Caps {
     pub connect: Duration,
     pub first_byte: Duration,
     pub idle: Duration,
-    /// Bytes of the response's body, and the limit that this comes from with
-    /// its value there.
+    /// The maximum size of the response's body in bytes, then the name and value of the limit
+    /// in the config that it comes from.
     pub body: u64,
     pub body_limit: (&'static str, u64),
     pub headers: usize,
     pub header_bytes: usize,
 }
 
+/// A complete response.
 pub struct Received {
     pub status: u16,
-    /// Names in lower case.
+    /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Who answered.
+    /// The address that responded.
     pub peer: Option<IpAddr>,
 }
 
 impl Caps {
     pub fn of(limits: &Limits) -> Self {
-        // Whatever was configured, adding it to a time must not overflow.
+        // Adding a configured duration to a time must not overflow.
         let seconds = |seconds: u64| Duration::from_secs(seconds.min(24 * 3600));
         Caps {
             connect: seconds(limits.connect_seconds),
@@ -94,17 +97,17 @@ impl Caps {
     }
 }
 
-/// Answers one name with the addresses that were judged, and no other name.
-struct Judged {
+/// Resolves one name to the addresses that were checked, and no other name.
+struct FixedAddresses {
     host: String,
     addresses: Vec<SocketAddr>,
 }
 
-impl Resolve for Judged {
+impl Resolve for FixedAddresses {
     fn resolve(&self, name: Name) -> Resolving {
-        #[cfg(feature = "holes")]
-        if !Check::ResolveOnce.on() {
-            return Box::pin(mutants::asked_again(name.as_str().to_owned()));
+        #[cfg(feature = "mutation-testing")]
+        if Check::ResolveOnce.is_off() {
+            return Box::pin(mutants::resolve_again(name.as_str().to_owned()));
         }
         let answer = if name.as_str().eq_ignore_ascii_case(&self.host) { self.addresses.clone() } else { Vec::new() };
         Box::pin(std::future::ready(Ok(Box::new(answer.into_iter()) as Addrs)))
@@ -112,55 +115,59 @@ impl Resolve for Judged {
 }
 
 impl Exchange {
+    /// Sends the request and returns the complete response.
     pub async fn run(self) -> Result<Received, HttpError> {
-        let Exchange { method, destination, mut headers, body, addresses, through, tls, caps, deadline } = self;
-        let trouble = Trouble::new(&method, &destination);
+        let Exchange { method, destination, mut headers, body, addresses, proxy, tls, caps, deadline } = self;
+        let context = ErrorContext::new(&method, &destination);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(trouble.no_time());
+            return Err(context.no_time_left());
         }
         let (peer, ways) = (addresses.first().copied(), (addresses.clone(), tls.clone()));
-        let client = client(&destination, addresses, tls, &caps, left).map_err(|error| trouble.setup(&error))?;
+        let client =
+            client(&destination, addresses, tls, &caps, left).map_err(|error| context.client_not_built(&error))?;
 
-        if Check::IdentityRequested.on() {
-            headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
-        }
+        Check::IdentityRequested
+            .perform(|| headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity")));
         if let Some(length) = body.announced(&method) {
             headers.insert(CONTENT_LENGTH, length.into());
         }
         let progress = Progress::new(&caps);
         let mut request = client.request(method, destination.to_url()).headers(headers);
-        if let Some(body) = body.watched(progress.clone()) {
+        if let Some(body) = body.monitored(progress.clone()) {
             request = request.body(body);
         }
 
-        let Some(through) = through else {
+        let Some(proxy) = proxy else {
             let sending = async { request.send().await.map_err(Failed::Client) };
-            let response = await_head(sending, &progress, &trouble, deadline).await?;
-            return receive(response, &caps, &trouble, deadline).await.map_err(HttpError::after_sending);
+            let response = await_head(sending, &progress, &context, deadline).await?;
+            return receive(response, &caps, &context, deadline).await.map_err(HttpError::after_sending);
         };
         let until = Instant::now() + caps.connect.min(left);
-        let connecting = through.connect(&destination, &ways.0, ways.1, until);
+        let connecting = proxy.connect(&destination, &ways.0, ways.1, until);
         let connection = match timeout_at(until.into(), connecting).await {
-            Ok(connected) => connected.map_err(|error| trouble.tunnel(&error))?,
-            Err(_) => return Err(trouble.no_tunnel(&through.proxy)),
+            Ok(connected) => connected.map_err(|error| context.tunnel_failed(&error))?,
+            Err(_) => return Err(context.tunnel_timed_out(&proxy.proxy)),
         };
-        let request = request.build().map_err(|error| trouble.setup(&error))?;
+        let request = request.build().map_err(|error| context.client_not_built(&error))?;
         let sent = connection.send(request, &destination, AGENT, caps.headers.saturating_add(HEADERS_TO_COUNT));
         let sending = async { sent.await.map_err(Failed::Tunnel) };
-        let response = await_head(sending, &progress, &trouble, deadline).await?;
-        let received = receive(response, &caps, &trouble, deadline).await.map_err(HttpError::after_sending)?;
+        let response = await_head(sending, &progress, &context, deadline).await?;
+        let received = receive(response, &caps, &context, deadline).await.map_err(HttpError::after_sending)?;
         Ok(Received { peer, ..received })
     }
 }
 
-/// Who had the request when it failed.
+/// The error of the client that sent the request: directly, or through a proxy's tunnel.
 enum Failed {
     Client(reqwest::Error),
-    Tunnel(Unanswered),
+    Tunnel(TunnelError),
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place where a client is made, with all of that off")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the only place that builds a client, without redirects, proxies and retries"
+)]
 fn client(
     destination: &Destination,
     addresses: Vec<IpAddr>,
@@ -169,40 +176,39 @@ fn client(
     left: Duration,
 ) -> Result<Client, reqwest::Error> {
     let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, destination.port())).collect();
-    let redirects = if Check::Redirects.on() { Policy::none() } else { Policy::default() };
-    let builder = Client::builder();
-    let builder = if Check::ProxyEnvironment.on() { builder.no_proxy() } else { builder };
-    builder
+    Check::ProxyEnvironment
+        .perform(|| Client::builder().no_proxy())
+        .unwrap_or_else(Client::builder)
         .user_agent(AGENT)
-        .redirect(redirects)
+        .redirect(Check::Redirects.choose(Policy::none(), Policy::default()))
         .retry(reqwest::retry::never())
         .referer(false)
         .http1_only()
         .http1_max_headers(caps.headers.saturating_add(HEADERS_TO_COUNT))
         .pool_max_idle_per_host(0)
         .connect_timeout(caps.connect.min(left))
-        .dns_resolver(Judged { host: destination.host().to_string(), addresses })
+        .dns_resolver(FixedAddresses { host: destination.host().to_string(), addresses })
         .tls_backend_preconfigured(tls)
         .build()
 }
 
-/// Sends, and waits for the response's head as long as the peer moves.
+/// Sends the request and waits for the head of the response, as long as the server makes progress.
 async fn await_head(
     sending: impl Future<Output = Result<Response, Failed>>,
     progress: &Progress,
-    trouble: &Trouble,
+    context: &ErrorContext,
     deadline: Instant,
 ) -> Result<Response, HttpError> {
     let mut sending = Box::pin(sending);
     loop {
-        // A piece of the body can move the stall in either direction.
+        // Each piece of the body can move `stalls_at` in either direction.
         let look = (Instant::now() + LOOK).min(progress.stalls_at()).min(deadline + GRACE);
         match timeout_at(look.into(), &mut sending).await {
             Ok(Ok(response)) => return Ok(response),
-            Ok(Err(Failed::Client(error))) => return Err(trouble.sending(&error, progress)),
-            Ok(Err(Failed::Tunnel(error))) => return Err(trouble.tunnelled(&error, progress)),
-            Err(_) if Instant::now() >= deadline + GRACE => return Err(trouble.out_of_time().after_sending()),
-            Err(_) if Instant::now() >= progress.stalls_at() => return Err(trouble.stalled(progress).after_sending()),
+            Ok(Err(Failed::Client(error))) => return Err(context.send_failed(&error, progress)),
+            Ok(Err(Failed::Tunnel(error))) => return Err(context.tunnelled_send_failed(&error, progress)),
+            Err(_) if Instant::now() >= deadline + GRACE => return Err(context.deadline_reached().after_sending()),
+            Err(_) if Instant::now() >= progress.stalls_at() => return Err(context.stalled(progress).after_sending()),
             Err(_) => {}
         }
     }
@@ -211,14 +217,14 @@ async fn await_head(
 async fn receive(
     mut response: Response,
     caps: &Caps,
-    trouble: &Trouble,
+    context: &ErrorContext,
     deadline: Instant,
 ) -> Result<Received, HttpError> {
-    if Check::SwitchedProtocol.on() && response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(trouble.protocol("it switched to another protocol, which nobody asked for"));
-    }
-    let headers = head(response.headers(), caps, trouble)?;
-    let too_long = || HttpError::limit(caps.body_limit.0, caps.body_limit.1, format_args!("the response to {trouble}"));
+    Check::SwitchedProtocol.ensure(response.status() != StatusCode::SWITCHING_PROTOCOLS, || {
+        context.protocol("the server switched to another protocol, which the request did not ask for")
+    })?;
+    let headers = head(response.headers(), caps, context)?;
+    let too_long = || HttpError::limit(caps.body_limit.0, caps.body_limit.1, format_args!("the response to {context}"));
     if response.content_length().is_some_and(|length| length > caps.body) {
         return Err(too_long());
     }
@@ -228,10 +234,12 @@ async fn receive(
         let chunk = match timeout_at(until.into(), response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break,
-            Ok(Err(error)) if Check::Truncation.on() => return Err(trouble.receiving(&error)),
-            Ok(Err(_)) => break,
-            Err(_) if Instant::now() >= deadline => return Err(trouble.out_of_time()),
-            Err(_) => return Err(trouble.idle(caps.idle)),
+            Ok(Err(error)) => {
+                Check::Truncation.ensure(false, || context.receive_failed(&error))?;
+                break;
+            }
+            Err(_) if Instant::now() >= deadline => return Err(context.deadline_reached()),
+            Err(_) => return Err(context.idle_timed_out(caps.idle)),
         };
         if chunk.len() as u64 > caps.body - body.len() as u64 {
             return Err(too_long());
@@ -242,8 +250,8 @@ async fn receive(
     Ok(Received { status: response.status().as_u16(), headers, body, peer })
 }
 
-fn head(headers: &HeaderMap, caps: &Caps, trouble: &Trouble) -> Result<Vec<(String, String)>, HttpError> {
-    let what = |what: &str| format!("{what} of the response to {trouble}");
+fn head(headers: &HeaderMap, caps: &Caps, context: &ErrorContext) -> Result<Vec<(String, String)>, HttpError> {
+    let what = |what: &str| format!("{what} of the response to {context}");
     if headers.len() > caps.headers {
         return Err(HttpError::limit("http_headers", caps.headers, what("the number of headers")));
     }

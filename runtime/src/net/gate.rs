@@ -1,32 +1,31 @@
-//! The gate: a guest's only way to the network.
+//! The gate: the only access of a guest to the network.
 //!
-//! One request, one response, in one fixed order (see `net`): nothing is sent
-//! before every check that comes before sending has passed, and nothing comes
-//! back that `captures` did not look through. What leaves here, errors and
-//! events included, is redacted.
+//! Each request passes the same steps in the same order (see `net`). Nothing is
+//! sent before all checks have passed, and `captures` screens every response.
+//! Everything that leaves the gate is redacted, including errors and events.
 
 mod auth;
 mod message;
-mod screened;
-mod traced;
+mod screening;
+mod trace;
 
-pub use crate::net::event::HttpEvent;
+pub use crate::net::http_event::HttpEvent;
 pub use crate::net::http_usage::NetUsage;
 pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 
 use crate::failure::Failure;
-use crate::image::{Image, ImagePart};
+use crate::image::{Image, ImageError, ImagePart};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
-use crate::net::event::Underway;
 use crate::net::exchange::{Caps, Received, SendBody};
 use crate::net::headers;
+use crate::net::http_event::PendingEvent;
 use crate::net::http_trace::Tracer;
 use crate::net::http_usage::{HttpUsage, Outcome};
 use crate::net::login::Sessions;
 use crate::net::proxy::ProxyConfig;
-use crate::net::reach::{Parcel, Reach, Way};
 use crate::net::slots::{self, Outgoing};
+use crate::net::transport::{PreparedRequest, Route, Transport};
 use crate::vault::Vault;
 use auth::Authorized;
 use bytes::Bytes;
@@ -35,27 +34,29 @@ use reqwest::Method;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wasm_cpi_checks::RefusedBy;
 use wasm_cpi_policy::destination::{Destination, Invalid};
 use wasm_cpi_policy::place::Message;
-use wasm_cpi_policy::{DenialReason, Grant, Policy, Verdict};
+use wasm_cpi_policy::{Denial, DenialReason, Grant, Policy, Verdict};
 
-/// Sees every request, whatever became of it.
+/// Receives the event of every request, whatever its outcome.
 pub type HttpObserver = Box<dyn Fn(&HttpEvent) + Send + Sync>;
 
+/// Sends the requests of one guest.
 pub struct Gate {
     policy: Arc<Policy>,
     vault: Arc<Vault>,
     limits: Limits,
     image: Option<Arc<Image>>,
-    reach: Reach,
+    transport: Transport,
     sessions: Sessions,
     usage: HttpUsage,
     observer: Option<HttpObserver>,
 }
 
 impl Gate {
-    /// Opens nothing: sockets, certificates and name servers wait for the first
-    /// request. `observer` sees every request when it has ended.
+    /// Creates a gate without opening anything: sockets, certificates and name servers wait
+    /// for the first request. `observer` receives every request when it has ended.
     pub fn new(
         policy: Arc<Policy>,
         vault: Arc<Vault>,
@@ -64,85 +65,88 @@ impl Gate {
         image: Option<Arc<Image>>,
         observer: Option<HttpObserver>,
     ) -> Self {
-        let reach = Reach::new(Arc::clone(&policy), limits, allow_local);
+        let transport = Transport::new(Arc::clone(&policy), limits, allow_local);
         let (sessions, usage) = (Sessions::default(), HttpUsage::default());
-        Gate { policy, vault, limits: limits.clone(), image, reach, sessions, usage, observer }
+        Gate { policy, vault, limits: limits.clone(), image, transport, sessions, usage, observer }
     }
 
-    /// Where the files lie that the policy names: beside the policy.
+    /// Sets the directory of the files that the policy names, which is that of the policy.
     #[must_use]
     pub fn with_files_in(mut self, directory: &Path) -> Self {
-        self.reach.files = directory.to_owned();
+        self.transport.files = directory.to_owned();
         self
     }
 
-    /// Asks these proxies to connect to what is not reached directly.
+    /// Sets the proxies for destinations that are not connected to directly.
     #[must_use]
     pub fn with_proxy(mut self, proxy: Option<ProxyConfig>) -> Self {
-        self.reach.proxy = proxy;
+        self.transport.proxy = proxy;
         self
     }
 
-    /// Shows every request that is sent, and its response.
+    /// Traces every request that is sent, and its response.
     #[must_use]
     pub fn with_trace(mut self, trace: Option<Tracer>) -> Self {
-        self.reach.trace = trace;
+        self.transport.trace = trace;
         self
     }
 
-    /// Opens what requests may have to read, before nothing can be opened any
-    /// more. Answers how many files there are.
-    pub fn hold_files(&self) -> usize {
-        self.reach.hold_files()
+    /// Opens the files that requests may read, because no file can be opened after lock-down.
+    /// Returns their number.
+    pub fn open_files(&self) -> usize {
+        self.transport.open_files()
     }
 
     #[cfg(test)]
-    pub(super) fn with_resolver(mut self, resolver: crate::net::resolve::Resolver) -> Self {
-        self.reach.resolver = resolver;
+    pub(super) fn with_resolver(mut self, resolver: crate::net::resolver::Resolver) -> Self {
+        self.transport.resolver = resolver;
         self
     }
 
+    /// Sends a guest's request, if all checks pass, and returns the screened response.
     pub async fn send(&self, request: OutboundRequest, deadline: Instant) -> Result<InboundResponse, HttpError> {
-        let tell = |event: &HttpEvent| self.tell(event);
-        let mut underway = Underway::new(&tell);
-        let event = &mut underway.event;
-        let result = self.pass(request, deadline, event).await.map_err(|error| self.redacted(error));
+        let report = |event: &HttpEvent| self.report_event(event);
+        let mut pending = PendingEvent::new(&report);
+        let event = &mut pending.event;
+        let result = self.process(request, deadline, event).await.map_err(|error| self.redacted(error));
         event.outcome = result.as_ref().map(|response| response.status).map_err(|error| error.kind);
+        event.check = result.as_ref().err().and_then(|error| error.check);
         event.sent = result.as_ref().err().is_none_or(|error| error.sent);
         result
     }
 
-    /// What the operator lets the guest see of a login's answer, a JSON object.
+    /// Returns the part of a login's response that the guest may see, a JSON object.
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
-        self.session_of(name, deadline).await.map_err(|error| self.redacted(error))
+        self.visible_session(name, deadline).await.map_err(|error| self.redacted(error))
     }
 
-    /// Why the call must end, if the guest's requests are the reason.
-    pub fn ended(&self) -> Option<Failure> {
-        self.usage.ended()
+    /// Returns why the guest's requests make the call end; `None` if it may go on.
+    pub fn end_reason(&self) -> Option<Failure> {
+        self.usage.end_reason()
     }
 
-    /// Requests that changed something, or may have.
+    /// Returns the requests that changed something, or may have.
     pub fn changes(&self) -> Vec<String> {
         self.usage.changes()
     }
 
-    /// Names of the sealed values that a server took in a slot, or may have: an answer can get lost.
-    pub fn sent(&self) -> Vec<String> {
-        self.usage.filled()
+    /// Returns the names of the sealed values that a server received in a slot, or may have
+    /// received: a response can get lost.
+    pub fn delivered_secrets(&self) -> Vec<String> {
+        self.usage.delivered()
     }
 
     pub fn usage(&self) -> NetUsage {
         self.usage.usage()
     }
 
-    async fn pass(
+    async fn process(
         &self,
         request: OutboundRequest,
         deadline: Instant,
         event: &mut HttpEvent,
     ) -> Result<InboundResponse, HttpError> {
-        self.begin()?;
+        self.start_request()?;
         let method = headers::method(&request.method)?;
         method.as_str().clone_into(&mut event.method);
         headers::check(&request.headers, &self.limits)?;
@@ -155,12 +159,12 @@ impl Gate {
         }
 
         let mut headers = request.headers;
-        let (mut body, part) = self.body(request.body)?;
+        let (mut body, part) = self.bounded_body(request.body)?;
         let message = Message { headers: &headers, body: &body };
         let granted = match self.policy.judge(&destination, method.as_str(), &message) {
             Verdict::Allowed(granted) => granted,
-            Verdict::Denied(denial) => {
-                return Err(HttpError::denied(denial.reason, format!("policy: {}", denial.message)));
+            Verdict::Denied(Denial { reason, check, message }) => {
+                return Err(HttpError::denied(reason, format!("policy: {message}")).refused_by(check));
             }
         };
         let grant = granted.as_ref();
@@ -169,23 +173,25 @@ impl Gate {
             &headers,
             destination.query(),
             headers::form(&headers, &body),
-            &self.rules(grant, &method, &destination),
+            &self.header_rules(grant, &method, &destination),
             &self.vault,
         )?;
-        let shown = self.shown(grant, &method, &destination, &headers, &body);
+        let shown = self.request_to_trace(grant, &method, &destination, &headers, &body);
         let url = destination.to_url();
         let (text, path) = (method.as_str(), destination.path());
         let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
-        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing)
-            .map_err(|error| HttpError::denied(DenialReason::Slot, error.message))?;
+        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing).map_err(|error| HttpError {
+            check: error.check,
+            ..HttpError::denied(DenialReason::Slot, error.message)
+        })?;
 
         event.seals.clone_from(&filled.names);
 
         let (method, destination) = (&method, &destination);
         let ready = Ready { grant, method, destination, headers: &headers, body: body.into(), part, shown };
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
-        // Noted before it is sent: the call may end while it is on its way.
-        let change = (!safe).then(|| self.usage.changing(format!("{method} {}", event.target)));
+        // Recorded before it is sent, because the call may end before the response.
+        let change = (!safe).then(|| self.usage.record_change(format!("{method} {}", event.target)));
         let received = self.exchange(&ready, deadline, event).await;
         if let Some(number) = change {
             let outcome = match &received {
@@ -193,41 +199,45 @@ impl Gate {
                 Err(error) if error.sent => Outcome::Unanswered,
                 Err(_) => Outcome::NotSent,
             };
-            self.usage.changed(number, outcome);
+            self.usage.record_outcome(number, outcome);
         }
         let arrived = match &received {
             Ok(received) => matches!(received.status, 200..=299 | 500..=599),
             Err(error) => error.sent,
         };
         if arrived {
-            self.usage.arrived(filled.names);
+            self.usage.record_delivered(filled.names);
         }
         let received = received?;
-        let layer = self.layer_of_answer(grant, &filled.layers);
+        let layer = self.layer_of_response(grant, &filled.layers);
         let screened =
             self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
-        self.trace_answer(grant, &screened);
+        self.trace_response(grant, &screened);
         screened
     }
 
-    fn tell(&self, event: &HttpEvent) {
+    fn report_event(&self, event: &HttpEvent) {
         if let Some(observer) = &self.observer {
             observer(event);
         }
     }
 
-    fn begin(&self) -> Result<(), HttpError> {
-        match self.ended() {
-            Some(failure) => Err(HttpError::new(HttpErrorKind::Cancelled, failure.to_string())),
-            None => self.usage.begin(&self.limits),
+    fn start_request(&self) -> Result<(), HttpError> {
+        match self.end_reason() {
+            Some(failure) => {
+                let error = HttpError::new(HttpErrorKind::Cancelled, failure.to_string());
+                Err(HttpError { check: failure.check, ..error })
+            }
+            None => self.usage.start_request(&self.limits),
         }
     }
 
-    /// The body as bytes, or the image's part in its place.
-    fn body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
+    /// Returns the body as bytes, or the part of the image to send instead. Rejects a body above
+    /// the limits.
+    fn bounded_body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
         let bytes = match body {
             OutboundBody::None => return Ok((Vec::new(), None)),
-            // Said now: nobody is looked up or logged in to for nothing.
+            // Rejected here, so that no name is resolved and no login is made for it.
             OutboundBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
             OutboundBody::Image(part) => return Ok((Vec::new(), Some(part))),
             OutboundBody::Bytes(bytes) => bytes,
@@ -236,13 +246,13 @@ impl Gate {
         if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
             return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
         }
-        if length > self.usage.left(&self.limits) {
+        if length > self.usage.bytes_left(&self.limits) {
             return Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL));
         }
         Ok((bytes, None))
     }
 
-    /// Sends, and once more with a new token if the old one was not taken.
+    /// Sends the request, and sends it again with a new token if the server rejects the old one.
     async fn exchange(
         &self,
         ready: &Ready<'_>,
@@ -250,30 +260,36 @@ impl Gate {
         event: &mut HttpEvent,
     ) -> Result<Received, HttpError> {
         let grant = ready.grant;
-        let way = Way { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
-        let addresses = self.reach.find(&way, ready.destination, &mut event.address, deadline).await?;
+        let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
+        let addresses =
+            self.transport.allowed_addresses(&route, ready.destination, &mut event.address, deadline).await?;
         let mut refused = None;
         loop {
             let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
-            // The first attempt was sent, whatever becomes of the second.
+            // The first attempt was sent, even if the second one is not.
             let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
             let Authorized { header, token } = authorized.map_err(later)?;
             let mut head = headers::to_map(ready.headers)?;
             let auth = header.as_ref().map(|(name, _)| name.clone());
             head.extend(header);
-            let (body, length) = self.outgoing(ready).await.map_err(later)?;
-            let parcel =
-                Parcel { method: ready.method.clone(), destination: ready.destination.clone(), headers: head, body };
+            let (body, length) = self.body_to_send(ready).await.map_err(later)?;
+            let prepared = PreparedRequest {
+                method: ready.method.clone(),
+                destination: ready.destination.clone(),
+                headers: head,
+                body,
+            };
             self.trace_sending(ready, auth.as_ref(), length);
             event.sent = true;
-            let result = self.reach.send(&way, addresses.clone(), parcel, self.caps(), deadline).await.map_err(later);
+            let result =
+                self.transport.send(&route, addresses.clone(), prepared, self.caps(), deadline).await.map_err(later);
             if result.as_ref().err().is_none_or(|error| error.sent) {
-                self.usage.sent(length, ready.part.is_none());
+                self.usage.record_sent(length, ready.part.is_none());
                 event.bytes_sent += length;
             }
             let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
             event.address = received.peer.or(event.address);
-            self.usage.received(received.body.len() as u64);
+            self.usage.record_received(received.body.len() as u64);
             event.bytes_received += received.body.len() as u64;
             match token {
                 Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => {
@@ -281,7 +297,7 @@ impl Gate {
                     refused = Some(token)
                 }
                 Some(_) if received.status == 401 => {
-                    self.forget(grant).await;
+                    self.drop_token(grant).await;
                     return Ok(received);
                 }
                 _ => return Ok(received),
@@ -289,18 +305,19 @@ impl Gate {
         }
     }
 
-    async fn outgoing(&self, ready: &Ready<'_>) -> Result<(SendBody, u64), HttpError> {
+    async fn body_to_send(&self, ready: &Ready<'_>) -> Result<(SendBody, u64), HttpError> {
         let Some(part) = &ready.part else {
             let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
             return Ok((body, ready.body.len() as u64));
         };
         let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
-        let (length, pieces) = image.body(part).await.map_err(HttpError::invalid)?;
+        let refused = |error: ImageError| HttpError { check: error.check(), ..HttpError::invalid(&error) };
+        let (length, pieces) = image.body(part).await.map_err(refused)?;
         Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
     }
 
     fn caps(&self) -> Caps {
-        let (caps, left) = (self.reach.caps(), self.usage.left(&self.limits));
+        let (caps, left) = (self.transport.caps(), self.usage.bytes_left(&self.limits));
         if left < caps.body {
             Caps { body: left, body_limit: ("http_total_mib", self.limits.http_total_mib), ..caps }
         } else {
@@ -314,23 +331,26 @@ const NO_IMAGE: &str =
 
 const TOTAL: &str = "the sum of all bodies of the call";
 
-/// A request that passed every check but the one on addresses.
+/// A request that passed every check except the one on addresses.
 struct Ready<'a> {
     grant: &'a Grant,
     method: &'a Method,
     destination: &'a Destination,
     headers: &'a [(String, String)],
     body: Bytes,
-    /// Instead of the body.
+    /// The part of the image that is sent instead of the body.
     part: Option<ImagePart>,
-    /// Where requests are traced.
-    shown: Option<traced::AsSent>,
+    /// The request as the trace shows it; `None` if requests are not traced.
+    shown: Option<trace::AsSent>,
 }
 
 fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
-    Destination::parse(url, limits.url_bytes).map_err(|invalid| match invalid {
-        Invalid::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
-        Invalid::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
-        Invalid::Form(_) => HttpError::invalid(quoted(&invalid.to_string())),
+    Destination::parse(url, limits.url_bytes).map_err(|invalid| {
+        let error = match invalid {
+            Invalid::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
+            Invalid::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
+            Invalid::Form { .. } => HttpError::invalid(quoted(&invalid.to_string())),
+        };
+        HttpError { check: invalid.check(), ..error }
     })
 }

@@ -1,10 +1,9 @@
-//! What a guest may write into the head of a request.
+//! Checks the method, headers and query of a guest's request.
 //!
-//! Framing and routing are the host's: their headers are refused as invalid.
-//! Credentials are the policy's: where a grant sends its own, or fills slots,
-//! the guest's are denied, in headers and in the query, and so is whatever
-//! would keep the tripwire from reading the answer. Names are read as `policy`
-//! reads them.
+//! Headers for framing and routing are invalid, because the host sets them. If a
+//! grant sends credentials or fills slots, the guest's own credentials in headers
+//! and query are denied, and so are headers that would keep the tripwire from
+//! reading the response. Names are normalized as the policy does it.
 
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -14,40 +13,41 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name};
 
-/// They would have the server take the request for another one than was judged.
+/// Prefixes of headers that make a server treat the request as another one than was checked.
 const IMPOSTORS: [&str; 7] =
     ["forwarded", "x-forwarded-", "x-http-method", "x-method-override", "x-original-", "x-real-ip", "x-rewrite-url"];
 
 const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
 /// Signatures and keys of object stores and the like.
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
-/// They would have the server answer in a form that cannot be searched.
+/// Headers that make the server respond in a form that cannot be searched.
 const DISGUISES: [&str; 2] = ["accept-encoding", "range"];
-/// A parameter that has servers take a POST for another method.
+/// A parameter that makes servers treat a POST as another method.
 const METHOD_OVERRIDE: &str = "_method";
 
 const QUERY_CREDENTIALS: [&str; 8] =
     ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
 
-/// What a grant says about the head of this request.
+/// The rules of a grant for the headers of one request.
 pub(super) struct HeaderRules<'a> {
     pub grant: &'a str,
-    /// It has auth or slots.
+    /// True if the grant has auth or slots.
     pub secrets: bool,
-    /// The header that its auth sets.
+    /// The header that the grant's auth sets.
     pub auth: Option<&'a str>,
     /// Headers that hold a slot of this request.
     pub slots: Vec<&'a str>,
 }
 
-/// Upper case, one of those that make sense here.
+/// Parses a method, and rejects those that cannot be granted.
 pub(super) fn method(text: &str) -> Result<Method, HttpError> {
-    let known = METHODS.contains(&text) || !Check::MethodKnown.on();
-    let method = known.then(|| Method::from_bytes(text.as_bytes()).ok()).flatten();
-    method.ok_or_else(|| HttpError::invalid(format_args!("the method is none of {} in upper case", METHODS.join(", "))))
+    let unknown = || HttpError::invalid(format_args!("the method must be one of {} in upper case", METHODS.join(", ")));
+    Check::MethodKnown.ensure(METHODS.contains(&text), unknown)?;
+    Method::from_bytes(text.as_bytes()).map_err(|_| unknown())
 }
 
-/// Shape, size and framing: what holds for every request.
+/// Rejects headers with invalid names or values, too many or too large ones, and those that
+/// only the host sets.
 pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(), HttpError> {
     if headers.len() as u64 > limits.http_headers {
         return Err(HttpError::limit("http_headers", limits.http_headers, "the number of headers of a request"));
@@ -59,24 +59,24 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
     for (name, value) in headers {
         let Ok(lower) = HeaderName::from_bytes(name.as_bytes()) else {
             return Err(HttpError::invalid(
-                "a header's name holds other characters than letters, digits and `-_.`, or none",
+                "the name of a header must consist of letters, digits and `-_.`, and must not be empty",
             ));
         };
         let lower = lower.as_str();
-        if Check::HeaderFraming.on() && is_connection_header(&normalize_header_name(lower)) {
-            return Err(HttpError::invalid(format_args!(
-                "the header `{lower}` is set by the host alone; leave it out"
-            )));
-        }
-        // Header values are text here: what HTTP allows besides, servers read in different ways.
-        if Check::HeaderValue.on() && value.chars().any(|c| c.is_control() && c != '\t') {
-            return Err(HttpError::invalid(format_args!("the value of the header `{lower}` holds control characters")));
-        }
+        Check::HeaderFraming.ensure(!is_connection_header(&normalize_header_name(lower)), || {
+            HttpError::invalid(format_args!("only the host sets the header `{lower}`; leave it out"))
+        })?;
+        // HTTP allows more bytes in a value, but servers read them in different ways.
+        Check::HeaderValue.ensure(!value.chars().any(|c| c.is_control() && c != '\t'), || {
+            let what = "holds control characters; remove or encode them";
+            HttpError::invalid(format_args!("the value of the header `{lower}` {what}"))
+        })?;
     }
     Ok(())
 }
 
-/// Credentials of the guest's own.
+/// Rejects credentials of the guest's own, and headers and parameters that change the meaning of
+/// the request.
 pub(super) fn check_credentials(
     headers: &[(String, String)],
     query: Option<&str>,
@@ -84,59 +84,54 @@ pub(super) fn check_credentials(
     rules: &HeaderRules<'_>,
     vault: &Vault,
 ) -> Result<(), HttpError> {
-    if Check::MethodParameter.on() && (query.is_some_and(has_override) || form.is_some_and(has_override)) {
-        return Err(denied(format_args!(
-            "the parameter `{METHOD_OVERRIDE}` could change what the policy judged; leave it out"
-        )));
-    }
+    let overrides = query.is_some_and(has_override) || form.is_some_and(has_override);
+    Check::MethodParameter.ensure(!overrides, || {
+        denied(format_args!("the parameter `{METHOD_OVERRIDE}` could change what the policy judged; leave it out"))
+    })?;
     for (name, value) in headers {
-        let name = normalize_header_name(name);
-        let name = name.as_str();
-        if Check::HeaderOfAuth.on() && rules.auth.is_some_and(|auth| normalize_header_name(auth) == name) {
-            return Err(denied(format_args!(
-                "the header `{name}` is set by the auth of the grant `{}`; leave it out",
-                rules.grant
-            )));
-        }
-        if rules.slots.iter().any(|slot| normalize_header_name(slot) == name) {
-            if Check::SlotHeader.on() && vault.seals_in(value.as_bytes()).is_empty() {
-                return Err(denied(format_args!("the header `{name}` is a slot for a seal, and holds none")));
-            }
-            continue;
-        }
-        if Check::HeaderImpostor.on() && IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)) {
-            return Err(denied(format_args!("the header `{name}` could change what the policy judged; leave it out")));
-        }
-        if Check::HeaderAuthorization.on() && name == "authorization" {
-            let remedy = "the policy's `auth` sends credentials, or a slot takes a seal";
-            return Err(denied(format_args!("the header `{name}` is not the guest's to set: {remedy}")));
-        }
-        let credential = Check::HeaderCredentials.on()
-            && (CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix)));
-        let disguise = Check::HeaderDisguise.on() && DISGUISES.contains(&name);
-        if rules.secrets && (credential || disguise) {
-            let what = "is refused where a grant sends secrets";
-            return Err(denied(format_args!(
-                "the header `{name}` {what}, as the grant `{}` does; leave it out",
-                rules.grant
-            )));
-        }
+        check_header(&normalize_header_name(name), value, rules, vault)?;
     }
-    if let Some(name) = query.filter(|_| Check::QueryCredentials.on() && rules.secrets).and_then(credential_in_query) {
-        let what = format!(
-            "the query's `{name}` is a credential, and the grant `{}` sends its own; leave it out",
-            rules.grant
-        );
-        return Err(denied(what));
+    let credential = query.filter(|_| rules.secrets).and_then(credential_in_query);
+    Check::QueryCredentials.reject(credential, |name| {
+        let what = "is a credential, and the grant";
+        denied(format_args!("the query's `{name}` {what} `{}` sends its own; leave it out", rules.grant))
+    })
+}
+
+/// Checks one header by its normalized name.
+fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault) -> Result<(), HttpError> {
+    let grant = rules.grant;
+    let set_by_auth = rules.auth.is_some_and(|auth| normalize_header_name(auth) == name);
+    Check::HeaderOfAuth.ensure(!set_by_auth, || {
+        denied(format_args!("the header `{name}` is set by the auth of the grant `{grant}`; leave it out"))
+    })?;
+    if rules.slots.iter().any(|slot| normalize_header_name(slot) == name) {
+        return Check::SlotHeader.ensure(!vault.seals_in(value.as_bytes()).is_empty(), || {
+            let remedy = "send the seal, or leave the header out";
+            denied(format_args!("the header `{name}` is a slot and must hold a seal, but it holds none; {remedy}"))
+        });
     }
-    Ok(())
+    Check::HeaderImpostor.ensure(!IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)), || {
+        denied(format_args!("the header `{name}` could change what the policy judged; leave it out"))
+    })?;
+    Check::HeaderAuthorization.ensure(name != "authorization", || {
+        let remedy = "the policy's `auth` sends credentials, or a slot takes a seal";
+        denied(format_args!("the guest must not set the header `{name}`: {remedy}"))
+    })?;
+    let beside_secrets = || {
+        let what = "is refused where a grant sends secrets";
+        denied(format_args!("the header `{name}` {what}, as the grant `{grant}` does; leave it out"))
+    };
+    let credential = CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    Check::HeaderCredentials.ensure(!(rules.secrets && credential), beside_secrets)?;
+    Check::HeaderDisguise.ensure(!(rules.secrets && DISGUISES.contains(&name)), beside_secrets)
 }
 
 fn has_override(pairs: &str) -> bool {
     url::form_urlencoded::parse(pairs.as_bytes()).any(|(name, _)| name.eq_ignore_ascii_case(METHOD_OVERRIDE))
 }
 
-/// The body, if it is of a form.
+/// Returns the body if it is a form.
 pub(super) fn form<'a>(headers: &[(String, String)], body: &'a [u8]) -> Option<&'a str> {
     let is_form = |(name, value): &(String, String)| {
         normalize_header_name(name) == "content-type" && value.to_ascii_lowercase().contains("x-www-form-urlencoded")
@@ -149,7 +144,7 @@ fn credential_in_query(query: &str) -> Option<String> {
     let refused = |name: &String| {
         QUERY_CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
-    // The rest of such a name is the guest's text, which does not belong in a message.
+    // The rest of such a name is text of the guest, which must not occur in a message.
     names.into_iter().find(refused).map(|name| name.chars().take(16).collect())
 }
 
@@ -157,23 +152,24 @@ fn denied(what: impl std::fmt::Display) -> HttpError {
     HttpError::denied(DenialReason::Header, format!("policy: {what}"))
 }
 
-/// After `check`; slots may have put other values in.
+/// Converts headers that passed `check`. Filled slots may have changed their values since.
 pub(super) fn to_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        let name =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| HttpError::invalid("a header's name is none"))?;
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| HttpError::invalid("the name of a header is invalid"))?;
         let value = secret_value(value, name.as_str())?;
         map.append(name, value);
     }
     Ok(map)
 }
 
-/// A value that debug output does not show.
+/// Returns a value that debug output does not show.
 pub(super) fn secret_value(value: &str, name: &str) -> Result<HeaderValue, HttpError> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
-        let what =
-            format!("config: the value for the header `{name}` cannot be sent as one; it holds control characters");
+        let what = format!(
+            "config: the value for the header `{name}` holds control characters, which are invalid; remove them"
+        );
         HttpError::new(HttpErrorKind::InvalidRequest, what)
     })?;
     value.set_sensitive(true);

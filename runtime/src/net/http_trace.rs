@@ -1,10 +1,10 @@
-//! `http_trace`: what the gate sends and gets, on stderr, for troubleshooting.
+//! `http_trace`: writes requests and responses to stderr, for troubleshooting.
 //!
-//! Requests are shown as they are sent, but with `<sealed:name>` where a slot
-//! was filled; responses as the guest gets them. Credentials by the name of
-//! their header, and all that the vault knows, are not shown, of logins no value
-//! at all. How much is shown of a message and of a call is bounded, as guests
-//! decide what they send.
+//! Requests are shown as they are sent, but with `<sealed:name>` in filled slots.
+//! Responses are shown as the guest gets them. Headers whose names suggest
+//! credentials, and all secrets of the vault, are redacted. No value of a login
+//! is shown. The size of the trace is bounded per message and per call, because
+//! a guest chooses what it sends.
 
 use crate::log::Log;
 use crate::vault::Vault;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 use wasm_cpi_checks::Check;
 
-/// The config's `http_trace`.
+/// The setting `http_trace` of the config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HttpTrace {
@@ -22,29 +22,30 @@ pub enum HttpTrace {
 }
 
 impl HttpTrace {
-    /// For `check`.
+    /// Returns the warning that `check` prints.
     pub fn warning(self) -> String {
         let what = match self {
             HttpTrace::Headers => "URLs and headers",
             HttpTrace::Bodies => "URLs, headers and bodies",
         };
-        format!("`http_trace` writes {what} of all requests to stderr: remove it once the trouble is found")
+        format!("`http_trace` writes {what} of all requests to stderr: remove it once the problem is found")
     }
 }
 
-/// Shown of all messages of a call, with something for the beginning of each line.
+/// The size of the trace of a call, in bytes. Each line counts with `LINE_START` more bytes.
 const TOTAL: usize = 256 * 1024;
-const BEGINNING: usize = 64;
+const LINE_START: usize = 64;
 const BODY_MAX: usize = 4 * 1024;
 const URL_MAX: usize = 1024;
 const VALUE_MAX: usize = 256;
 
 const HIDDEN: &str = "<redacted>";
 
-/// Parts of names whose values are credentials, by all that is known of them.
+/// Parts of names that suggest that the value is a credential.
 const CREDENTIALS: [&str; 11] =
     ["auth", "cookie", "token", "secret", "passw", "key", "sig", "credential", "session", "x-amz-", "x-goog-"];
 
+/// Writes the trace of one call.
 pub struct Tracer {
     log: Arc<Log>,
     vault: Arc<Vault>,
@@ -54,14 +55,15 @@ pub struct Tracer {
 
 struct Left {
     bytes: usize,
-    told: bool,
+    exhausted: bool,
 }
 
+/// A body as the trace shows it.
 pub(super) enum Shown<'a> {
     Bytes(&'a [u8]),
-    /// So many bytes of it.
+    /// A part of the image with this number of bytes.
     Image(u64),
-    /// A login's: so many bytes.
+    /// The body of a login with this number of bytes, which is not shown.
     Hidden(usize),
 }
 
@@ -69,11 +71,11 @@ pub(super) type Headers<'a> = Vec<(&'a str, &'a str)>;
 
 impl Tracer {
     pub fn new(what: HttpTrace, log: Arc<Log>, vault: Arc<Vault>) -> Tracer {
-        let left = Mutex::new(Left { bytes: TOTAL, told: false });
+        let left = Mutex::new(Left { bytes: TOTAL, exhausted: false });
         Tracer { log, vault, bodies: what == HttpTrace::Bodies, left }
     }
 
-    /// `whose` is a grant or a login.
+    /// Traces a request. `whose` names the grant or the login.
     pub(super) fn request(&self, whose: &str, method: &str, url: &Url, headers: &Headers<'_>, body: &Shown<'_>) {
         self.line(&format!("> {method} {} ({whose})", self.url(url)));
         self.rest('>', headers, body);
@@ -84,7 +86,7 @@ impl Tracer {
         self.rest('<', headers, body);
     }
 
-    /// No response, or none that is shown.
+    /// Traces why there is no response, or none that is shown.
     pub(super) fn no_response(&self, whose: &str, why: &str) {
         self.line(&format!("< {why} ({whose})"));
     }
@@ -100,18 +102,18 @@ impl Tracer {
             Shown::Bytes(bytes) if !self.bodies => self.line(&format!("{mark} {} bytes", bytes.len())),
             Shown::Bytes(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) if !text.contains('\0') => {
-                    self.line(&format!("{mark} {} bytes: {}", bytes.len(), self.log.field(text, BODY_MAX)));
+                    self.line(&format!("{mark} {} bytes: {}", bytes.len(), self.log.clean_field(text, BODY_MAX)));
                 }
-                _ => self.line(&format!("{mark} {} bytes that are no text", bytes.len())),
+                _ => self.line(&format!("{mark} {} bytes that are not text", bytes.len())),
             },
         }
     }
 
     fn value(&self, name: &str, value: &str) -> String {
         match self.vault.open(value) {
-            Some(sealed) => format!("<sealed:{}>", self.log.field(&sealed.name, VALUE_MAX)),
+            Some(sealed) => format!("<sealed:{}>", self.log.clean_field(&sealed.name, VALUE_MAX)),
             None if is_credential(name) => HIDDEN.to_owned(),
-            None => self.log.field(value, VALUE_MAX),
+            None => self.log.clean_field(value, VALUE_MAX),
         }
     }
 
@@ -127,21 +129,21 @@ impl Tracer {
             let pairs: Vec<String> = query.split('&').map(hidden).collect();
             text = format!("{text}?{}", pairs.join("&"));
         }
-        self.log.field(&text, URL_MAX)
+        self.log.clean_field(&text, URL_MAX)
     }
 
     fn line(&self, line: &str) {
         {
             let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-            if left.told {
+            if left.exhausted {
                 return;
             }
-            match left.bytes.checked_sub(line.len() + BEGINNING) {
+            match left.bytes.checked_sub(line.len() + LINE_START) {
                 Some(bytes) => left.bytes = bytes,
-                None => left.told = Check::TraceBounds.on(),
+                None => left.exhausted = Check::TraceBounds.choose(true, false),
             }
-            if left.told {
-                let said = format!("no more is shown of this call: {} KiB are enough", TOTAL / 1024);
+            if left.exhausted {
+                let said = format!("the trace of this call ends here: it reached {} KiB", TOTAL / 1024);
                 return self.log.trace("http_trace", &said);
             }
         }
@@ -151,5 +153,5 @@ impl Tracer {
 
 fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    Check::TraceCredentials.on() && (name.starts_with("proxy-") || CREDENTIALS.iter().any(|part| name.contains(part)))
+    Check::TraceCredentials.refuses(name.starts_with("proxy-") || CREDENTIALS.iter().any(|part| name.contains(part)))
 }

@@ -1,5 +1,5 @@
-//! What a call's requests came to: counts against the limits, what they
-//! changed, and when the guest was caught with a secret.
+//! The HTTP usage of a call: counters for the limits, requests that may have changed
+//! something, delivered secrets, and leaks.
 
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
@@ -7,12 +7,13 @@ use crate::net::error::HttpError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wasm_cpi_checks::Check;
 
-/// More than that say no more to anybody.
+/// The number of changes that are listed; further ones are only counted.
 const MAX_CHANGES: usize = 200;
-/// The first leak may be a server that echoes; the second is a guest that tries.
+/// One leak may be a server that echoes a request. A second one suggests that the guest searches for
+/// secrets.
 const MAX_LEAKS: u32 = 2;
 
-/// What the requests of a call used.
+/// The number of requests of a call, and the sizes of their bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetUsage {
     pub requests: u64,
@@ -29,12 +30,12 @@ struct State {
     /// Bytes of bodies that count against `http_total_mib`.
     total: u64,
     changes: Vec<Change>,
-    /// Requests that may have changed something beyond those.
+    /// The number of changes that are not in the list.
     more_changes: u64,
-    /// Names of secrets that arrived in a slot.
-    filled: Vec<String>,
+    /// Names of the secrets that a server received in a slot, or may have received.
+    delivered: Vec<String>,
     leaks: u32,
-    /// Of the last secret that was found in an answer.
+    /// The name of the last secret that was found in a response.
     leaked: String,
 }
 
@@ -44,21 +45,21 @@ struct Change {
     outcome: Outcome,
 }
 
-/// What is known of such a request.
+/// The outcome of a request that may change something.
 pub(super) enum Outcome {
-    /// On its way, or never answered: it may have arrived.
+    /// There is no response yet, or there will be none: the request may have arrived.
     Unanswered,
     Answered(u16),
     NotSent,
 }
 
 impl Change {
-    /// None if nothing can have come of it.
-    fn told(&self) -> Option<String> {
+    /// Returns the request with its outcome; `None` if it cannot have changed anything.
+    fn describe(&self) -> Option<String> {
         let request = &self.request;
         match self.outcome {
             Outcome::Unanswered => Some(format!("{request} without an answer")),
-            // A gateway that gave up does not know what became of it either.
+            // After a status of a gateway, the server may still have handled the request.
             Outcome::Answered(status @ (200..=299 | 500..=599)) => Some(format!("{request} -> {status}")),
             Outcome::Answered(_) | Outcome::NotSent => None,
         }
@@ -66,8 +67,8 @@ impl Change {
 }
 
 impl HttpUsage {
-    /// One more request, if there may be one.
-    pub(super) fn begin(&self, limits: &Limits) -> Result<(), HttpError> {
+    /// Counts a request, or rejects it if the limit is reached.
+    pub(super) fn start_request(&self, limits: &Limits) -> Result<(), HttpError> {
         let mut state = self.lock();
         if state.usage.requests >= limits.http_requests {
             return Err(HttpError::limit(
@@ -80,25 +81,25 @@ impl HttpUsage {
         Ok(())
     }
 
-    /// How many bytes of bodies are left.
-    pub(super) fn left(&self, limits: &Limits) -> u64 {
+    /// Returns how many bytes of bodies the call may still send and receive.
+    pub(super) fn bytes_left(&self, limits: &Limits) -> u64 {
         limits.http_total_mib.saturating_mul(1024 * 1024).saturating_sub(self.lock().total)
     }
 
-    pub(super) fn sent(&self, bytes: u64, counts: bool) {
+    pub(super) fn record_sent(&self, bytes: u64, counts: bool) {
         let mut state = self.lock();
         state.usage.bytes_sent = state.usage.bytes_sent.saturating_add(bytes);
         state.total = state.total.saturating_add(if counts { bytes } else { 0 });
     }
 
-    pub(super) fn received(&self, bytes: u64) {
+    pub(super) fn record_received(&self, bytes: u64) {
         let mut state = self.lock();
         state.usage.bytes_received = state.usage.bytes_received.saturating_add(bytes);
         state.total = state.total.saturating_add(bytes);
     }
 
-    /// A request that may change something is about to be sent; answers its number.
-    pub(super) fn changing(&self, request: String) -> usize {
+    /// Records a request that may change something before it is sent. Returns its number.
+    pub(super) fn record_change(&self, request: String) -> usize {
         let mut state = self.lock();
         if state.changes.len() < MAX_CHANGES {
             state.changes.push(Change { request, outcome: Outcome::Unanswered });
@@ -108,36 +109,36 @@ impl HttpUsage {
         MAX_CHANGES
     }
 
-    pub(super) fn changed(&self, number: usize, outcome: Outcome) {
+    pub(super) fn record_outcome(&self, number: usize, outcome: Outcome) {
         if let Some(change) = self.lock().changes.get_mut(number) {
             change.outcome = outcome;
         }
     }
 
-    /// A request was carried out, or may have been: which secrets it held.
-    pub(super) fn arrived(&self, filled: Vec<String>) {
+    /// Records the secrets of a request that was handled, or may have been.
+    pub(super) fn record_delivered(&self, filled: Vec<String>) {
         let mut state = self.lock();
         for name in filled {
-            if !state.filled.contains(&name) {
-                state.filled.push(name);
+            if !state.delivered.contains(&name) {
+                state.delivered.push(name);
             }
         }
     }
 
-    pub(super) fn leaked(&self, name: &str) {
+    pub(super) fn record_leak(&self, name: &str) {
         let mut state = self.lock();
         state.leaks += 1;
         name.clone_into(&mut state.leaked);
     }
 
-    pub(super) fn ended(&self) -> Option<Failure> {
+    pub(super) fn end_reason(&self) -> Option<Failure> {
         let state = self.lock();
-        (state.leaks >= MAX_LEAKS && Check::TripwireTwice.on()).then(|| {
+        let refusal = Check::TripwireTwice.ensure(state.leaks < MAX_LEAKS, || {
             let (leaks, name) = (state.leaks, &state.leaked);
-            let what =
-                format!("{leaks} answers held secrets (last `{name}`), so that the guest may be fishing for them");
+            let what = format!("{leaks} answers held secrets (last `{name}`), so the guest may be looking for them");
             Failure::new(Who::Policy, format!("{what}; the call was ended: look at what the guest asked for"))
-        })
+        });
+        refusal.err()
     }
 
     pub(super) fn usage(&self) -> NetUsage {
@@ -146,15 +147,15 @@ impl HttpUsage {
 
     pub(super) fn changes(&self) -> Vec<String> {
         let state = self.lock();
-        let mut told: Vec<String> = state.changes.iter().filter_map(Change::told).collect();
+        let mut described: Vec<String> = state.changes.iter().filter_map(Change::describe).collect();
         if state.more_changes > 0 {
-            told.push(format!("and {} more", state.more_changes));
+            described.push(format!("and {} more", state.more_changes));
         }
-        told
+        described
     }
 
-    pub(super) fn filled(&self) -> Vec<String> {
-        self.lock().filled.clone()
+    pub(super) fn delivered(&self) -> Vec<String> {
+        self.lock().delivered.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -167,8 +168,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_changed_something_is_told_until_it_is_known_that_it_did_not() {
-        let record = HttpUsage::default();
+    fn a_change_is_listed_unless_the_outcome_shows_that_nothing_changed() {
+        let usage = HttpUsage::default();
         for outcome in [
             Outcome::Answered(201),
             Outcome::Answered(404),
@@ -176,16 +177,16 @@ mod tests {
             Outcome::NotSent,
             Outcome::Unanswered,
         ] {
-            let number = record.changing("POST /a".into());
-            record.changed(number, outcome);
+            let number = usage.record_change("POST /a".into());
+            usage.record_outcome(number, outcome);
         }
-        record.changing("PUT /b".into());
-        let told = ["POST /a -> 201", "POST /a -> 504", "POST /a without an answer", "PUT /b without an answer"]
+        usage.record_change("PUT /b".into());
+        let expected = ["POST /a -> 201", "POST /a -> 504", "POST /a without an answer", "PUT /b without an answer"]
             .map(String::from);
-        assert_eq!(record.changes(), told);
-        let last = (0..2 * MAX_CHANGES).map(|_| record.changing("PUT /c".into())).last();
-        record.changed(last.unwrap(), Outcome::NotSent);
-        assert!(record.changes().len() <= MAX_CHANGES);
-        assert_eq!(record.changes().last().unwrap(), "and 206 more");
+        assert_eq!(usage.changes(), expected);
+        let last = (0..2 * MAX_CHANGES).map(|_| usage.record_change("PUT /c".into())).last();
+        usage.record_outcome(last.unwrap(), Outcome::NotSent);
+        assert!(usage.changes().len() <= MAX_CHANGES);
+        assert_eq!(usage.changes().last().unwrap(), "and 206 more");
     }
 }

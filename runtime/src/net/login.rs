@@ -1,18 +1,18 @@
-//! Logins: the token that grants send, got when it is first needed.
+//! Logins: obtain the token that grants send, when it is first needed.
 //!
-//! A login is data of the policy. Its request takes the same way as all others
-//! and is never the guest's to shape; the token goes into the vault at once,
-//! and to the guest only what the operator lets it see. One token at a time,
-//! dropped when it ends or a server says 401.
+//! A login is data of the policy. Its request uses the same transport as all
+//! others, and a guest has no influence on it. The token is registered in the
+//! vault at once, and the guest sees only what the operator allows. A login has
+//! one token at a time, which is dropped when it expires or a server returns 401.
 
 mod expiry;
 
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::event::{HttpEvent, Tell, Underway};
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
+use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::Shown;
-use crate::net::reach::{Parcel, Reach, Way};
+use crate::net::transport::{PreparedRequest, Route, Transport};
 use crate::vault::Vault;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -25,15 +25,16 @@ use wasm_cpi_policy::place::Message;
 use wasm_cpi_policy::secret::Secret;
 use wasm_cpi_policy::{DenialReason, Expires, Login, LoginBody};
 
+/// The result of a login.
 #[derive(Clone)]
 pub(super) struct Session {
     pub token: Secret,
-    /// What the guest may see, a JSON object.
+    /// The part of the response that the guest may see, a JSON object.
     pub shown: String,
     ends: Option<Instant>,
 }
 
-/// By the name of the login.
+/// The sessions of a call, by the names of their logins.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<HashMap<String, Known>>);
 
@@ -43,21 +44,22 @@ struct Known {
     logins: u32,
 }
 
-/// Longer than any header that a server takes.
+/// Longer than any header that servers accept.
 const MAX_TOKEN: usize = 64 * 1024;
 
-/// A server that takes none of the tokens must not make this go on forever.
+/// Ends a loop of logins if a server rejects all tokens.
 const MAX_LOGINS: u32 = 100;
 
 impl Sessions {
-    /// The session of a login; `refused` is a token that a server did not take.
+    /// Returns the session of a login, and logs in if there is none. `refused` is a token that a
+    /// server rejected.
     pub(super) async fn get(
         &self,
         login: &Login,
         refused: Option<&Secret>,
-        reach: &Reach,
+        transport: &Transport,
         vault: &Vault,
-        tell: Tell<'_>,
+        report: ReportEvent<'_>,
         deadline: Instant,
     ) -> Result<Session, HttpError> {
         let mut sessions = self.0.lock().await;
@@ -70,14 +72,12 @@ impl Sessions {
         }
         known.session = None;
         known.logins += 1;
-        if Check::LoginCount.on() && known.logins > MAX_LOGINS {
-            let what = format!(
-                "login `{}` was done {MAX_LOGINS} times in this call, and its tokens are not taken",
-                login.name
-            );
-            return Err(HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the servers' logs")));
-        }
-        let session = Session::start(login, reach, vault, tell, deadline).await?;
+        Check::LoginCount.ensure(known.logins <= MAX_LOGINS, || {
+            let what = "times in this call, and the servers do not accept its tokens; look at the servers' logs";
+            let message = format!("iaas: login `{}` was done {MAX_LOGINS} {what}", login.name);
+            HttpError::new(HttpErrorKind::Protocol, message)
+        })?;
+        let session = Session::start(login, transport, vault, report, deadline).await?;
         known.session = Some(session.clone());
         Ok(session)
     }
@@ -91,12 +91,12 @@ impl Sessions {
 
 async fn request(
     login: &Login,
-    reach: &Reach,
+    transport: &Transport,
     event: &mut HttpEvent,
     deadline: Instant,
 ) -> Result<Received, HttpError> {
-    let way = Way { name: format!("login `{}`", login.name), addresses: &login.addresses, tls: &login.tls };
-    let addresses = reach.find(&way, &login.destination, &mut event.address, deadline).await?;
+    let route = Route { name: format!("login `{}`", login.name), addresses: &login.addresses, tls: &login.tls };
+    let addresses = transport.allowed_addresses(&route, &login.destination, &mut event.address, deadline).await?;
     let (body, kind) = match &login.body {
         LoginBody::None => (SendBody::None, None),
         LoginBody::Json(text) => (bytes(text.reveal()), Some("application/json")),
@@ -111,34 +111,34 @@ async fn request(
     let mut head = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
     head.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
     for (name, value) in &login.headers {
-        let known =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| HttpError::invalid("a header's name is none"))?;
+        let known = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| HttpError::invalid("the name of a header is invalid"))?;
         head.insert(known, headers::secret_value(value.secret.reveal(), name)?);
     }
     let method = headers::method(&login.method)?;
     let length = body.announced(&method).unwrap_or(0);
-    if let Some(trace) = &reach.trace {
-        // Whatever stands in a login may be a credential.
+    if let Some(trace) = &transport.trace {
+        // Any value in a login may be a credential.
         let names = head.keys().map(|name| (name.as_str(), "<redacted>")).collect();
         let body = Shown::Hidden(usize::try_from(length).unwrap_or(usize::MAX));
-        trace.request(&way.name, method.as_str(), &login.destination.to_url(), &names, &body);
+        trace.request(&route.name, method.as_str(), &login.destination.to_url(), &names, &body);
     }
-    let parcel = Parcel { method, destination: login.destination.clone(), headers: head, body };
+    let prepared = PreparedRequest { method, destination: login.destination.clone(), headers: head, body };
     event.sent = true;
-    let result = reach.send(&way, addresses, parcel, reach.caps(), deadline).await;
+    let result = transport.send(&route, addresses, prepared, transport.caps(), deadline).await;
     if result.as_ref().err().is_none_or(|error| error.sent) {
         event.bytes_sent = length;
     }
     if let Ok(received) = &result {
         (event.address, event.bytes_received) = (received.peer.or(event.address), received.body.len() as u64);
     }
-    if let Some(trace) = &reach.trace {
+    if let Some(trace) = &transport.trace {
         match &result {
             Ok(received) => {
                 let names = received.headers.iter().map(|(name, _)| (name.as_str(), "<redacted>")).collect();
-                trace.response(&way.name, received.status, &names, &Shown::Hidden(received.body.len()));
+                trace.response(&route.name, received.status, &names, &Shown::Hidden(received.body.len()));
             }
-            Err(error) => trace.no_response(&way.name, &error.kind.to_string()),
+            Err(error) => trace.no_response(&route.name, &error.kind.to_string()),
         }
     }
     result
@@ -148,42 +148,48 @@ fn bytes(text: &str) -> SendBody {
     SendBody::Bytes(text.as_bytes().to_vec().into())
 }
 
-/// Where a login goes, and whom it met there, is between operator and log. The
-/// guest's own request has not been sent, which is what counts for it.
+/// Returns the error of a failed login as the guest may see it: without the login's URL and
+/// addresses, which only the log shows. The guest's own request has not been sent.
 fn for_guest(login: &str, error: HttpError) -> HttpError {
     let (who, what) = error.message.split_once(": ").unwrap_or(("iaas", &error.message));
-    let message = match error.kind {
-        _ if !Check::LoginPlace.on() => format!("{who}: login `{login}`: {what}"),
+    let message =
+        Check::LoginPlace.choose(without_place(login, error.kind, who), format!("{who}: login `{login}`: {what}"));
+    HttpError { message, sent: false, ..error }
+}
+
+fn without_place(login: &str, kind: HttpErrorKind, who: &str) -> String {
+    match kind {
         HttpErrorKind::Denied(DenialReason::Address) => {
             format!(
-                "policy: login `{login}` does not reach its address; the log says which, and its `addresses` what may be"
+                "policy: login `{login}` does not reach the address of its server; the log names that address, and the \
+                 login's `addresses` lists the allowed ones"
             )
         }
         HttpErrorKind::Limit(limit) => {
-            format!("limit: login `{login}` reached `{limit}`; raise `limits.{limit}` if that is right")
+            format!("limit: login `{login}` reached `{limit}`; raise `limits.{limit}` if that is legitimate")
         }
         kind => format!("{who}: login `{login}` failed ({kind}); the log says where and why"),
-    };
-    HttpError { message, sent: false, ..error }
+    }
 }
 
 impl Session {
     async fn start(
         login: &Login,
-        reach: &Reach,
+        transport: &Transport,
         vault: &Vault,
-        tell: Tell<'_>,
+        report: ReportEvent<'_>,
         deadline: Instant,
     ) -> Result<Session, HttpError> {
         let result = {
-            let mut underway = Underway::new(tell);
-            let event = &mut underway.event;
+            let mut pending = PendingEvent::new(report);
+            let event = &mut pending.event;
             (event.method, event.target) = (login.method.clone(), vault.redact(&login.destination.to_string()));
             event.login = Some(login.name.clone());
-            let result = request(login, reach, event, deadline).await;
+            let result = request(login, transport, event, deadline).await;
             event.outcome = result.as_ref().map(|received| received.status).map_err(|error| error.kind);
+            event.check = result.as_ref().err().and_then(|error| error.check);
             event.sent = result.as_ref().err().is_none_or(|error| error.sent);
-            event.why = result.as_ref().err().map(|error| vault.redact(&error.message)).unwrap_or_default();
+            event.login_error = result.as_ref().err().map(|error| vault.redact(&error.message)).unwrap_or_default();
             result
         };
         Session::read(login, &result.map_err(|error| for_guest(&login.name, error))?, vault)
@@ -192,28 +198,26 @@ impl Session {
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
         let (name, status) = (&login.name, received.status);
         let what = format!("login `{name}` was answered with HTTP {status}");
-        match status {
-            200..=299 => {}
-            _ if !Check::LoginStatus.on() => {}
+        Check::LoginStatus.ensure((200..=299).contains(&status), || match status {
             400..=403 => {
                 let remedy = "check the properties that it takes its credentials from";
-                return Err(HttpError::denied(DenialReason::Credential, format!("iaas: {what}; {remedy}")));
+                HttpError::denied(DenialReason::Credential, format!("iaas: {what}; {remedy}"))
             }
-            _ => {
-                return Err(HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the server's log")));
-            }
-        }
+            _ => HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the server's log")),
+        })?;
         let message = Message { headers: &received.headers, body: &received.body };
         let unusable = |why: String| HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}, {why}"));
         let token = match login.token.read(&message) {
-            Ok(Some(token)) if Check::LoginTokenSize.on() && token.len() > MAX_TOKEN => {
-                return Err(unusable(format!("with a token of {} bytes", token.len())));
+            Ok(Some(token)) if !token.is_empty() => {
+                let what =
+                    || unusable(format!("with a token of {} bytes; at most {MAX_TOKEN} are accepted", token.len()));
+                Check::LoginTokenSize.ensure(token.len() <= MAX_TOKEN, what)?;
+                Secret::new(token)
             }
-            Ok(Some(token)) if !token.is_empty() => Secret::new(token),
             Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
         };
-        vault.keep(&format!("token of login {name}"), token.clone());
+        vault.register(&format!("token of login {name}"), token.clone());
         let text = |place: &wasm_cpi_policy::place::Place| place.read(&message).ok().flatten();
         let lifetime: Option<Duration> = match &login.expires {
             None => None,

@@ -1,36 +1,40 @@
-//! What the network path would do without a check, where leaving the check out is not
-//! enough. For mutation tests alone: no program that ships has it.
+//! The behaviour of the network code without a check, where skipping the check is not
+//! enough. Only mutation tests use it; no program that ships contains it.
 
-use crate::net::resolve::Resolver;
+use crate::net::resolver::Resolver;
+use crate::net::tls::refusing_check;
 use reqwest::dns::Addrs;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
 
-/// Looks a name up when connecting to it, as clients do.
-pub async fn asked_again(name: String) -> Result<Addrs, Box<dyn std::error::Error + Send + Sync>> {
+/// Resolves a name when connecting to it, as HTTP clients do.
+pub async fn resolve_again(name: String) -> Result<Addrs, Box<dyn std::error::Error + Send + Sync>> {
     let found = Resolver::system().resolve(&name, Instant::now() + Duration::from_secs(10)).await?;
     Ok(Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0))))
 }
 
-#[expect(clippy::disallowed_methods, reason = "no setting: no build that ships has it")]
+/// Returns the authorities that `SSL_CERT_FILE` names.
+#[expect(clippy::disallowed_methods, reason = "only mutation tests read it")]
 pub fn environment_ca() -> Option<&'static str> {
     static CA: OnceLock<Option<String>> = OnceLock::new();
     let read = || std::fs::read_to_string(std::env::var_os("SSL_CERT_FILE")?).ok();
-    CA.get_or_init(read).as_deref().filter(|_| !Check::TlsEnvironment.on())
+    CA.get_or_init(read).as_deref().filter(|_| Check::TlsEnvironment.is_off())
 }
 
-pub fn keys_logged(config: &mut ClientConfig) {
-    if !Check::TlsKeyLog.on() {
+/// Logs session keys to the file that `SSLKEYLOGFILE` names.
+pub fn log_keys(config: &mut ClientConfig) {
+    if Check::TlsKeyLog.is_off() {
         config.key_log = Arc::new(rustls::KeyLogFile::new());
     }
 }
 
-pub fn lenient(strict: Arc<dyn ServerCertVerifier>) -> Arc<dyn ServerCertVerifier> {
+/// Returns a verifier that accepts certificates which a disabled check would reject.
+pub fn make_lenient(strict: Arc<dyn ServerCertVerifier>) -> Arc<dyn ServerCertVerifier> {
     Arc::new(Lenient(strict))
 }
 
@@ -46,19 +50,12 @@ impl ServerCertVerifier for Lenient {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        use CertificateError as Why;
-        let verified = self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        let check = match &verified {
-            Err(Error::InvalidCertificate(why)) => match why {
-                Why::UnknownIssuer | Why::BadSignature | Why::Other(_) => Check::TlsIssuer,
-                Why::NotValidForName | Why::NotValidForNameContext { .. } => Check::TlsName,
-                Why::Expired | Why::ExpiredContext { .. } => Check::TlsTime,
-                Why::NotValidYet | Why::NotValidYetContext { .. } => Check::TlsTime,
-                _ => return verified,
-            },
-            _ => return verified,
-        };
-        if check.on() { verified } else { Ok(ServerCertVerified::assertion()) }
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(Error::InvalidCertificate(why)) if refusing_check(&why).is_some_and(Check::is_off) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
     }
 
     fn verify_tls12_signature(

@@ -1,16 +1,17 @@
-//! The operator's HTTP proxies, the section `proxy` of the config: for which
-//! destinations they are asked, and how they are reached.
+//! The operator's HTTP proxies, the section `proxy` of the config, and the
+//! destinations that they are used for.
 //!
-//! A proxy is asked by CONNECT for an address that was resolved and judged here,
-//! for http:// as well: never for a name, which it might resolve to something
-//! else. Nothing of the environment and nothing that a guest says gets in here.
+//! The runtime resolves the name and checks the address; the proxy is asked by
+//! CONNECT for that address, for http:// as well. It is never asked for a name,
+//! which it might resolve to another address. Neither the environment nor a guest
+//! can change these settings.
 
-mod direct;
+mod no_proxy;
 pub(super) mod tunnel;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use direct::Direct;
+use no_proxy::NoProxyEntry;
 use serde::Deserialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -19,12 +20,13 @@ use wasm_cpi_policy::destination::{Destination, Host, Scheme};
 use wasm_cpi_policy::secret::Secret;
 use zeroize::Zeroizing;
 
+/// The section `proxy` of the config.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Section")]
 pub struct ProxyConfig {
     http: Option<Proxy>,
     https: Option<Proxy>,
-    direct: Vec<Direct>,
+    no_proxy: Vec<NoProxyEntry>,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +38,7 @@ struct Section {
     no_proxy: Vec<String>,
 }
 
-/// One proxy. What identifies us there is no text that could be shown.
+/// One proxy. Neither `Display` nor `Debug` shows its credentials.
 #[derive(Clone)]
 pub struct Proxy {
     pub(super) host: Host,
@@ -61,21 +63,21 @@ impl fmt::Debug for Proxy {
 impl TryFrom<Section> for ProxyConfig {
     type Error = String;
 
-    /// Errors name the key only: values may hold credentials.
+    /// Errors name the key only, because values may hold credentials.
     fn try_from(section: Section) -> Result<Self, String> {
         let read = |key: &str, url: Option<String>| {
             let wrong = || format!("`{key}` must be the URL of an HTTP proxy: http://[user:password@]host:port");
             url.map(|url| Proxy::parse(&url).ok_or_else(wrong)).transpose()
         };
-        let mut direct = Vec::new();
+        let mut no_proxy = Vec::new();
         for (index, entry) in section.no_proxy.iter().map(|entry| entry.trim()).enumerate() {
             if !entry.is_empty() {
-                direct.push(Direct::parse(entry).ok_or_else(|| {
+                no_proxy.push(NoProxyEntry::parse(entry).ok_or_else(|| {
                     format!("`no_proxy[{index}]` must be a name, an address, a network like 10.0.0.0/8 (and not 10.*), or `*`")
                 })?);
             }
         }
-        Ok(ProxyConfig { http: read("http", section.http)?, https: read("https", section.https)?, direct })
+        Ok(ProxyConfig { http: read("http", section.http)?, https: read("https", section.https)?, no_proxy })
     }
 }
 
@@ -102,7 +104,7 @@ impl Proxy {
     }
 }
 
-/// What a URL has percent-encoded; nothing that would end a header's line.
+/// Decodes percent-encoding. Rejects control characters, which would end the line of a header.
 fn decoded(text: &str) -> Option<Zeroizing<String>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
     let mut rest = text.bytes();
@@ -122,32 +124,35 @@ impl ProxyConfig {
         self.http.iter().chain(&self.https)
     }
 
-    /// The one to ask for these addresses of a destination, unless it is reached
-    /// directly; this machine's own are left out of what it is asked for.
-    pub fn towards(&self, destination: &Destination, addresses: &mut Vec<IpAddr>) -> Option<&Proxy> {
+    /// Returns the proxy for a destination with these addresses; `None` if the connection is
+    /// direct. If there is a proxy, removes loopback addresses from `addresses`.
+    pub fn proxy_for(&self, destination: &Destination, addresses: &mut Vec<IpAddr>) -> Option<&Proxy> {
         let proxy = match destination.scheme() {
             Scheme::Http => self.http.as_ref()?,
             Scheme::Https => self.https.as_ref()?,
         };
-        // No proxy has a way to this machine's own loopback: asked for it, it would go to its own.
+        // A proxy would connect to its own loopback address, not to this machine's.
         let here = |address: &IpAddr| address.to_canonical().is_loopback();
-        let named = |entry: &Direct| entry.is(destination.host(), destination.port(), addresses);
-        if addresses.iter().all(here) || self.direct.iter().any(named) {
+        let named = |entry: &NoProxyEntry| entry.matches(destination.host(), destination.port(), addresses);
+        if addresses.iter().all(here) || self.no_proxy.iter().any(named) {
             return None;
         }
         addresses.retain(|address| !here(address));
         Some(proxy)
     }
 
+    /// Returns the ports of all proxies.
     pub fn ports(&self) -> impl Iterator<Item = u16> {
         self.all().map(|proxy| proxy.port)
     }
 
-    /// What no grant can open: what they are, and their URLs without credentials.
+    /// Returns the proxies as endpoints that no grant can open: their name in messages, and their
+    /// URL without credentials.
     pub fn endpoints(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.all().map(|proxy| ("the proxy", format!("http://{proxy}")))
     }
 
+    /// Returns the passwords, and the header values that hold them.
     pub fn secrets(&self) -> impl Iterator<Item = Secret> {
         self.all().flat_map(|proxy| proxy.password.iter().chain(&proxy.authorization)).cloned()
     }
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_read_from_its_url_and_shows_no_credentials() {
+    fn a_proxy_is_parsed_from_its_url_and_debug_output_hides_its_credentials() {
         let config = parsed(json!({"https": "http://us%65r:p%40ss%3Aword@Proxy.Test:3128/"})).unwrap();
         let proxy = config.https.as_ref().unwrap();
         assert_eq!((proxy.to_string().as_str(), proxy.port), ("proxy.test:3128", 3128));
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proxy_is_refused_by_its_key_and_quoted_nowhere() {
+    fn the_error_of_an_invalid_proxy_names_its_key_and_does_not_quote_its_url() {
         for (key, value) in [
             ("https", json!("https://hunter2.test")),
             ("https", json!("socks5://hunter2.test")),
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_way_that_is_none_is_told_by_its_place() {
+    fn the_error_of_an_invalid_no_proxy_entry_names_its_index_and_does_not_quote_it() {
         for (entries, place) in [
             (json!(["10.0.0.0/99"]), "`no_proxy[0]`"),
             (json!(["a.test", "", "10.*"]), "`no_proxy[2]`"),
@@ -208,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scheme_has_its_own_and_loopback_none() {
+    fn each_scheme_has_its_own_proxy_and_loopback_has_none() {
         let config = parsed(json!({"https": "http://p.test:1", "no_proxy": ["direct.test"]})).unwrap();
         for (url, addresses, asked) in [
             ("https://a.test/", &["10.0.0.1"][..], Some(&["10.0.0.1"][..])),
@@ -219,7 +224,7 @@ mod tests {
         ] {
             let destination = Destination::parse(url, 1000).unwrap();
             let mut left: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-            let proxied = config.towards(&destination, &mut left).is_some();
+            let proxied = config.proxy_for(&destination, &mut left).is_some();
             let left: Vec<String> = left.iter().map(IpAddr::to_string).collect();
             assert_eq!(proxied, asked.is_some(), "{url} {addresses:?}");
             assert!(left.iter().eq(asked.unwrap_or(addresses)), "{url} {left:?}");

@@ -1,12 +1,11 @@
-//! Seals of a request become secrets here, and nowhere else.
+//! Replaces the seals of a request by secrets. No other module does that.
 //!
-//! A seal is replaced only where it is the complete value at a place for which
-//! the grant has a slot that takes it, and only if the origin may have it. A
-//! seal anywhere else, or changed in any way, refuses the whole request before
-//! it is sent: free substitution would let a guest put a secret where it can
-//! read it back.
+//! A seal is replaced only if it is the complete value at a place, the grant has a
+//! slot for that place which takes it, and the origin may have it. A request with
+//! a seal at any other place, or with a changed seal, is refused before it is
+//! sent: otherwise a guest could put a secret where it can read it back.
 
-mod whereabouts;
+mod seal_location;
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::vault::{Sealed, Vault};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8};
 use wasm_cpi_policy::secret::Layer;
 use wasm_cpi_policy::{AGENT, Slot};
@@ -32,39 +31,47 @@ pub struct Outgoing<'a> {
     pub body: &'a mut Vec<u8>,
 }
 
+/// The secrets that were put into a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
     /// Names of the secrets that the request now holds, each once.
     pub names: Vec<String>,
-    /// Where they were configured.
+    /// The layers that they were configured in.
     pub layers: Vec<Layer>,
 }
 
+/// A request that was refused because of a seal in it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct SlotError {
-    /// Of the sealed value.
+    /// The name of the sealed value.
     pub name: String,
-    /// Where it was found, in words.
+    /// The place where it was found, as text.
     pub found: String,
-    /// For guest and operator, with what to do.
+    /// The message for guest and operator, with a remedy.
     pub message: String,
+    /// The check that refused, if one has a name.
+    pub check: Option<Check>,
 }
 
-/// Fills the slots of a request to an origin that was configured in `origin`.
-/// If there is an error, the request is as it was.
+impl RefusedBy for SlotError {
+    fn refused_by(self, check: Check) -> SlotError {
+        SlotError { check: self.check.or(Some(check)), ..self }
+    }
+}
+
+/// Fills the slots of a request to an origin that was configured in the layer `origin`.
+/// An error leaves the request unchanged.
 pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>) -> Result<Filled, SlotError> {
     let refuse = Refusal { method: request.method, path: request.path };
-    if let Some(name) = seal_in(vault, request.url.as_bytes()).filter(|_| Check::SealInUrl.on()) {
-        return Err(refuse.in_url(&name));
-    }
+    Check::SealInUrl.reject(seal_in(vault, request.url.as_bytes()), |name| refuse.in_url(&name))?;
     if !holds_seals(vault, request.headers, request.body) {
         return Ok(Filled::default());
     }
     let here = |slot: &&Slot| slot.method == request.method && slot.path.matches(request.path);
-    let slots: Vec<&Slot> = slots.iter().filter(|slot| here(slot) || !Check::SlotSpot.on()).collect();
+    let slots: Vec<&Slot> = slots.iter().filter(|slot| Check::SlotSpot.accepts(here(slot))).collect();
 
-    // First the seals are taken out of their slots: what is left must hold none.
+    // Remove the seals from their slots first: the rest of the request must hold none.
     let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
     let mut plan: Vec<(&Place, Arc<Sealed>)> = Vec::new();
     let mut fault = None;
@@ -79,20 +86,16 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
             Err(error) => fault = Some(error),
         }
     }
-    if let Some((name, encoding)) = transformed_in(vault, &headers, &body).filter(|_| Check::SealTransformed.on()) {
-        return Err(refuse.changed(&name, encoding));
-    }
-    if plan.iter().any(|(place, _)| !matches!(place, Place::Header(_)))
-        && Check::PlaceCharset.on()
-        && let Err(error) = expect_utf8(&headers)
-        && let Some((_, sealed)) = plan.first()
+    Check::SealTransformed.reject(transformed_in(vault, &headers, &body), |(name, how)| refuse.changed(&name, how))?;
+    if let Some((_, sealed)) = plan.first()
+        && plan.iter().any(|(place, _)| !matches!(place, Place::Header(_)))
     {
-        return Err(refuse.unwritable(&sealed.name, &error));
+        Check::PlaceCharset.reject(expect_utf8(&headers).err(), |error| refuse.unwritable(&sealed.name, &error))?;
     }
-    if let Some(seal) = seals(vault, &headers, &body).first().filter(|_| Check::SealOutsideSlot.on()) {
+    Check::SealOutsideSlot.reject(seals(vault, &headers, &body).first(), |seal| {
         let name = vault.open(seal).map(|sealed| sealed.name.clone()).unwrap_or_default();
-        return Err(refuse.outside(&name, &whereabouts::of(seal, &headers, &body), fault.as_ref()));
-    }
+        refuse.outside(&name, &seal_location::locate(seal, &headers, &body), fault.as_ref())
+    })?;
     for (place, sealed) in &plan {
         let takes: Vec<&str> = slots
             .iter()
@@ -100,12 +103,10 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
             .flat_map(|slot| &slot.takes)
             .map(String::as_str)
             .collect();
-        if Check::SlotTakes.on() && !takes.contains(&sealed.name.as_str()) {
-            return Err(refuse.not_taken(&sealed.name, place, &takes));
-        }
-        if Check::LayerProperty.on() && !may_travel(sealed.layer, origin) {
-            return Err(refuse.wrong_layer(&sealed.name, place));
-        }
+        let taken = takes.contains(&sealed.name.as_str());
+        Check::SlotTakes.ensure(taken, || refuse.not_taken(&sealed.name, place, &takes))?;
+        let may_go = may_travel(sealed.layer, origin);
+        Check::LayerProperty.ensure(may_go, || refuse.wrong_layer(&sealed.name, place))?;
     }
 
     let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
@@ -123,8 +124,8 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
     Ok(filled)
 }
 
-/// A secret goes to origins of its own layer; what the job configured can be
-/// trusted with what the context brought, not the other way round.
+/// Returns true if a secret may be sent to an origin. Origins of the job may get secrets of the
+/// context, but origins of the context must not get secrets of the job.
 fn may_travel(secret: Layer, origin: Layer) -> bool {
     match secret {
         Layer::Job => origin == Layer::Job,
@@ -133,7 +134,7 @@ fn may_travel(secret: Layer, origin: Layer) -> bool {
     }
 }
 
-/// The name of a seal in the bytes, changed or not.
+/// Returns the name of a seal in the bytes, even if it was changed.
 fn seal_in(vault: &Vault, bytes: &[u8]) -> Option<String> {
     let verbatim = vault.seals_in(bytes).first().and_then(|seal| vault.open(seal)).map(|sealed| sealed.name.clone());
     verbatim.or_else(|| vault.transformed_seal_in(bytes).map(|(name, _)| name))
@@ -143,7 +144,7 @@ fn holds_seals(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> bool
     !seals(vault, headers, body).is_empty() || transformed_in(vault, headers, body).is_some()
 }
 
-/// The seals that occur as they are.
+/// Returns the unchanged seals in a request.
 fn seals(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> Vec<String> {
     parts(headers, body).flat_map(|part| vault.seals_in(part)).collect()
 }
@@ -152,12 +153,12 @@ fn transformed_in(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> O
     parts(headers, body).find_map(|part| vault.transformed_seal_in(part))
 }
 
-/// Names count as well: a seal is a valid header name.
+/// Returns all parts of a request to search, also the names of headers: a seal is a valid name.
 fn parts<'a>(headers: &'a [(String, String)], body: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body])
 }
 
-/// Says why a request is refused, and what to do.
+/// Builds the errors of one request.
 struct Refusal<'a> {
     method: &'a str,
     path: &'a str,
@@ -167,7 +168,7 @@ impl Refusal<'_> {
     fn error(&self, name: &str, found: &str, why: &str) -> SlotError {
         let Refusal { method, path } = self;
         let message = format!("guest: {method} {path} was not sent: the sealed value `{name}` {why}");
-        SlotError { name: name.to_owned(), found: found.to_owned(), message }
+        SlotError { name: name.to_owned(), found: found.to_owned(), message, check: None }
     }
 
     fn in_url(&self, name: &str) -> SlotError {
@@ -183,7 +184,7 @@ impl Refusal<'_> {
         self.error(name, "an encoding", &format!("was changed by {how}; {remedy}"))
     }
 
-    fn outside(&self, name: &str, found: &whereabouts::Found, fault: Option<&PlaceError>) -> SlotError {
+    fn outside(&self, name: &str, found: &seal_location::SealLocation, fault: Option<&PlaceError>) -> SlotError {
         let place = &found.place;
         if !found.complete {
             let why = format!("stands within a longer text in {place}; it must be the complete value at its place");
@@ -196,7 +197,7 @@ impl Refusal<'_> {
                  method, path and place that takes `{name}`"
             ),
         };
-        self.error(name, place, &why)
+        SlotError { check: fault.and_then(PlaceError::check), ..self.error(name, place, &why) }
     }
 
     fn not_taken(&self, name: &str, place: &Place, takes: &[&str]) -> SlotError {
@@ -205,16 +206,17 @@ impl Refusal<'_> {
             "stands in `{place}`, whose slot takes `{takes}` only; if it belongs there, the operator adds `{name}` to \
              what the slot takes"
         );
-        self.error(name, &whereabouts::quoted(place), &why)
+        self.error(name, &seal_location::quoted(place), &why)
     }
 
     fn wrong_layer(&self, name: &str, place: &Place) -> SlotError {
         let why = "comes from the job's configuration, and the origin from the context, which must not get the job's \
                    secrets; configure both in the same place";
-        self.error(name, &whereabouts::quoted(place), why)
+        self.error(name, &seal_location::quoted(place), why)
     }
 
     fn unwritable(&self, name: &str, error: &PlaceError) -> SlotError {
-        self.error(name, &format!("`{}`", error.place), &format!("cannot be put into its slot: {error}"))
+        let why = format!("cannot be put into its slot: {error}");
+        SlotError { check: error.check(), ..self.error(name, &format!("`{}`", error.place), &why) }
     }
 }

@@ -1,6 +1,6 @@
-//! The whole path against servers on loopback that behave, or do not.
+//! Tests of the network code against servers on loopback, of which some misbehave.
 
-#![allow(clippy::disallowed_methods, reason = "tests play the other side")]
+#![allow(clippy::disallowed_methods, reason = "tests act as servers")]
 
 mod clients;
 mod exchanges;

@@ -1,15 +1,15 @@
-//! TLS as a grant wants it: which authorities count, which client certificate
-//! is shown, which keys are pinned.
+//! The TLS configuration of a grant: trusted authorities, client certificate and
+//! pinned keys.
 //!
-//! TLS 1.2 and 1.3 with one provider, fixed here. No file or variable of the
-//! environment has a say, and there is no switch that skips verification. A
-//! grant with a CA trusts that CA alone.
+//! The versions (TLS 1.2 and 1.3) and the crypto provider are fixed here. Files and
+//! variables of the environment change nothing, and verification cannot be
+//! disabled. A grant with a CA trusts that CA only.
 
 mod pins;
 
-use crate::net::held::Held;
-#[cfg(feature = "holes")]
+#[cfg(feature = "mutation-testing")]
 use crate::net::mutants;
+use crate::net::preopened::PreopenedFile;
 use crate::trust::{self, Untrusted};
 use pins::Pinned;
 use rustls::client::danger::ServerCertVerifier;
@@ -17,31 +17,32 @@ use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::destination::Scheme;
 use wasm_cpi_policy::secret::Secret;
 
-/// PEM texts, already read from where they were configured.
+/// The TLS settings of a grant, as PEM texts.
 #[derive(Default)]
 pub struct TlsSettings<'a> {
-    /// Instead of the public authorities.
+    /// The only trusted authorities; `None` trusts the public ones.
     pub ca: Option<&'a str>,
     pub client: Option<ClientIdentity<'a>>,
-    /// SHA-256 of the server's public key (SubjectPublicKeyInfo) or of its
-    /// certificate; any of them will do. Empty: no pins.
+    /// SHA-256 of the server's public key (SubjectPublicKeyInfo) or of its certificate. The
+    /// server must match one of them, unless the list is empty.
     pub pins: &'a [[u8; 32]],
 }
 
+/// The certificate chain and the private key of a client.
 pub struct ClientIdentity<'a> {
     pub chain: &'a str,
     pub key: &'a Secret,
 }
 
-/// What is wrong with settings or their files, without their contents.
+/// A setting or a file that cannot be used. Messages do not quote contents.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("TLS cannot be set up: {0}")]
@@ -52,19 +53,51 @@ pub enum TlsError {
     Authority(#[source] rustls::Error),
     #[error("`tls.client` cannot be used: {0}")]
     Client(#[source] rustls::Error),
-    /// Without a source, as those may quote what they could not read.
+    /// Has no source, because its message could quote the contents.
     #[error("`{setting}` holds {what}")]
     Pem { setting: &'static str, what: &'static str },
     #[error("the file {} cannot be read: {source}; give a readable PEM file, or PEM itself", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the file {} {source}", path.display())]
     Untrusted { path: PathBuf, source: Untrusted },
-    #[error("the file {} holds no PEM", .0.display())]
+    #[error("the file {} does not hold PEM; name a file in PEM format", .0.display())]
     NoPem(PathBuf),
-    #[error("the file {} is readable by everybody; run `chmod o-r` on it", .0.display())]
+    #[error("the file {} can be read by all users; run `chmod o-r` on it", .0.display())]
     KeyReadableByAll(PathBuf),
 }
 
+impl TlsError {
+    /// Returns the check that refused a file, if one did.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            TlsError::KeyReadableByAll(_) => Some(Check::KeyFile),
+            TlsError::Untrusted { source, .. } => source.check(),
+            _ => None,
+        }
+    }
+
+    /// Returns the message, followed by the code of the check that refused a file.
+    pub fn report(&self) -> String {
+        with_code(&self.to_string(), self.check())
+    }
+}
+
+/// Returns the check that a server's certificate does not pass.
+pub(super) fn refusing_check(error: &CertificateError) -> Option<Check> {
+    match error {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature | CertificateError::Other(_) => {
+            Some(Check::TlsIssuer)
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Some(Check::TlsName),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Some(Check::TlsTime),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Some(Check::TlsTime),
+        // The error that `pins` returns.
+        CertificateError::ApplicationVerificationFailure => Some(Check::TlsPin),
+        _ => None,
+    }
+}
+
+/// Returns the TLS configuration for these settings.
 pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(settings.ca)?), provider.clone())
@@ -72,12 +105,12 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsErro
         .map_err(TlsError::Authorities)?;
     let verifier: Arc<dyn ServerCertVerifier> =
         if settings.pins.is_empty() { webpki } else { Arc::new(Pinned::new(webpki, settings.pins)) };
-    #[cfg(feature = "holes")]
-    let verifier = mutants::lenient(verifier);
+    #[cfg(feature = "mutation-testing")]
+    let verifier = mutants::make_lenient(verifier);
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(TlsError::Setup)?
-        // "Dangerous" is any verifier that is handed over; ours is webpki's, or stricter.
+        // rustls calls every custom verifier dangerous; this one is webpki's, or stricter.
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let mut config = match &settings.client {
@@ -88,12 +121,12 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsErro
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    #[cfg(feature = "holes")]
-    mutants::keys_logged(&mut config);
+    #[cfg(feature = "mutation-testing")]
+    mutants::log_keys(&mut config);
     Ok(config)
 }
 
-/// For plain http the client gets a configuration that trusts nobody.
+/// Returns the TLS configuration for https://, and one without any trusted authority for http://.
 pub fn for_scheme(scheme: Scheme, settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsError> {
     if scheme == Scheme::Https {
         return client_config(settings);
@@ -104,41 +137,41 @@ pub fn for_scheme(scheme: Scheme, settings: &TlsSettings<'_>) -> Result<ClientCo
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// A setting that is either PEM itself or the path of a file that holds it.
+/// Returns the PEM text of a setting, which is the text itself or the path of a file.
 pub fn pem_or_file(setting: &str) -> Result<String, TlsError> {
     if setting.contains("-----BEGIN ") { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
 }
 
-/// A file that decides whom to trust: nobody else can have written it.
+/// Returns the text of a PEM file. Rejects a file that other users can write.
 pub fn read_pem(path: &Path) -> Result<String, TlsError> {
-    pem_in(&Held::new(path))
+    pem_in(&PreopenedFile::new(path))
 }
 
-/// The same for a private key, which not everybody may read, either.
+/// Returns the text of a private key file. Rejects a file that other users can write, or that all
+/// users can read.
 pub fn read_key(path: &Path) -> Result<String, TlsError> {
-    key_in(&Held::new(path))
+    key_in(&PreopenedFile::new(path))
 }
 
-pub(super) fn pem_in(file: &Held) -> Result<String, TlsError> {
+pub(super) fn pem_in(file: &PreopenedFile) -> Result<String, TlsError> {
     trusted_pem(file).map(|(text, _)| text)
 }
 
-pub(super) fn key_in(file: &Held) -> Result<String, TlsError> {
-    match trusted_pem(file)? {
-        (_, mode) if Check::KeyFile.on() && mode & 0o004 != 0 => {
-            Err(TlsError::KeyReadableByAll(file.path().to_owned()))
-        }
-        (text, _) => Ok(text),
+pub(super) fn key_in(file: &PreopenedFile) -> Result<String, TlsError> {
+    let (text, mode) = trusted_pem(file)?;
+    if Check::KeyFile.refuses(mode & 0o004 != 0) {
+        return Err(TlsError::KeyReadableByAll(file.path().to_owned()));
     }
+    Ok(text)
 }
 
-/// The text, and the file's mode.
-fn trusted_pem(file: &Held) -> Result<(String, u32), TlsError> {
+/// Returns the text and the mode of the file.
+fn trusted_pem(file: &PreopenedFile) -> Result<(String, u32), TlsError> {
     const MAX: usize = 1024 * 1024;
     let path = || file.path().to_owned();
     let unreadable = |source| TlsError::Unreadable { path: path(), source };
     let untrusted = |source| TlsError::Untrusted { path: path(), source };
-    let mode = file.judged(trust::file).map_err(unreadable)?.map_err(untrusted)?;
+    let mode = file.inspect(trust::check_file).map_err(unreadable)?.map_err(untrusted)?;
     match file.read(MAX).map(String::from_utf8).map_err(unreadable)? {
         Ok(text) if text.contains("-----BEGIN ") => Ok((text, mode)),
         _ => Err(TlsError::NoPem(path())),
@@ -146,7 +179,7 @@ fn trusted_pem(file: &Held) -> Result<(String, u32), TlsError> {
 }
 
 fn roots(ca: Option<&str>) -> Result<RootCertStore, TlsError> {
-    #[cfg(feature = "holes")]
+    #[cfg(feature = "mutation-testing")]
     let ca = if ca.is_none() { mutants::environment_ca() } else { ca };
     let Some(ca) = ca else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
@@ -164,12 +197,12 @@ fn identity(
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let chain = certificates("tls.client.cert", client.chain)?;
     let unusable = |what| TlsError::Pem { setting: "tls.client.key", what };
-    let key =
-        PrivateKeyDer::from_pem_slice(client.key.reveal().as_bytes()).map_err(|_| unusable("no private key in PEM"))?;
+    let key = PrivateKeyDer::from_pem_slice(client.key.reveal().as_bytes())
+        .map_err(|_| unusable("no private key in PEM; give a `PRIVATE KEY` block"))?;
     provider
         .key_provider
         .load_private_key(key.clone_key())
-        .map_err(|_| unusable("a private key of a kind that TLS here cannot use"))?;
+        .map_err(|_| unusable("a private key of an unsupported kind; use an RSA, ECDSA or Ed25519 key"))?;
     Ok((chain, key))
 }
 
@@ -177,8 +210,8 @@ fn certificates(setting: &'static str, pem: &str) -> Result<Vec<CertificateDer<'
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(TlsError::Pem { setting, what: "no certificate in PEM" }),
-        Err(_) => Err(TlsError::Pem { setting, what: "a broken PEM block" }),
+        Ok(_) => Err(TlsError::Pem { setting, what: "no certificate in PEM; give at least one `CERTIFICATE` block" }),
+        Err(_) => Err(TlsError::Pem { setting, what: "a broken PEM block; copy the certificate again" }),
     }
 }
 
@@ -194,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_say_which_and_quote_nothing() {
+    fn the_error_of_an_invalid_setting_names_it_and_does_not_quote_it() {
         let (good, key) = pair();
         let other_key = Secret::new(pair().1);
         let key = Secret::new(key);
@@ -215,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn good_settings_and_no_settings_work() {
+    fn valid_settings_and_no_settings_are_accepted() {
         let (good, key) = pair();
         let key = Secret::new(key);
         client_config(&TlsSettings::default()).unwrap();

@@ -1,8 +1,8 @@
-//! Client of the registry's HTTP API, in both dialects that exist: the Ruby
-//! bosh-registry and the one that the Go CLI had.
+//! The client of the registry's HTTP API, in both existing dialects: that of the Ruby bosh-registry
+//! and that of the Go CLI.
 //!
-//! Answers are taken from nobody but the configured endpoint and are bounded.
-//! Errors name the endpoint and what to do, never credentials or settings.
+//! Only answers of the configured endpoint are accepted, and their size is bounded. Errors name the
+//! endpoint and the remedy, never credentials or settings.
 
 use super::config::RegistryConfig;
 use crate::failure::{Failure, Who};
@@ -11,16 +11,17 @@ use crate::net::client::HostClient;
 use crate::net::error::HttpErrorKind;
 use serde_json::{Map, Value};
 use std::time::Instant;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::secret::Secret;
 use wasm_cpi_policy::strict_json;
 
-/// Nesting of settings; the registry stores what anyone with its password sent.
+/// The deepest nesting of settings. Anyone with the registry's password can store any JSON.
 const MAX_DEPTH: usize = 64;
 
-/// Values in settings: guests see each as a seal, and nobody needs so many.
+/// The most values in settings. A guest gets a seal for each, and no VM needs so many.
 const MAX_VALUES: usize = 2_000;
 
+/// A client of the configured registry.
 pub struct RegistryClient {
     http: HostClient,
     endpoint: String,
@@ -40,7 +41,7 @@ impl RegistryClient {
         })
     }
 
-    /// None if there are no settings for the ID.
+    /// Returns the settings, or `None` if the registry has none for the ID.
     pub async fn get(&self, id: &str, deadline: Instant) -> Result<Option<Map<String, Value>>, Failure> {
         let (status, body) = self.request("GET", id, None, deadline).await?;
         match status {
@@ -50,6 +51,7 @@ impl RegistryClient {
         }
     }
 
+    /// Stores settings, and replaces those that exist.
     pub async fn put(&self, id: &str, settings: &Map<String, Value>, deadline: Instant) -> Result<(), Failure> {
         let body = self.encode(id, settings)?;
         match self.request("PUT", id, Some(body), deadline).await?.0 {
@@ -58,7 +60,7 @@ impl RegistryClient {
         }
     }
 
-    /// Deleting what is not there succeeds.
+    /// Deletes settings. Succeeds if there are none.
     pub async fn delete(&self, id: &str, deadline: Instant) -> Result<(), Failure> {
         match self.request("DELETE", id, None, deadline).await?.0 {
             200..=299 | 404 => Ok(()),
@@ -66,7 +68,7 @@ impl RegistryClient {
         }
     }
 
-    /// The text that `put` would send, if it is not too large.
+    /// Returns the text that `put` sends, unless it is too large.
     pub fn encode(&self, id: &str, settings: &Map<String, Value>) -> Result<Vec<u8>, Failure> {
         let text = serde_json::to_vec(settings)
             .map_err(|error| Failure::runtime(format!("settings of `{id}` cannot be written as JSON: {error}")))?;
@@ -74,6 +76,7 @@ impl RegistryClient {
         Ok(text)
     }
 
+    /// Fails if settings of this size exceed the limit `registry_kib`.
     pub fn check_size(&self, id: &str, bytes: usize) -> Result<(), Failure> {
         if bytes as u64 > self.max_kib * 1024 { Err(self.too_large(id)) } else { Ok(()) }
     }
@@ -85,17 +88,21 @@ impl RegistryClient {
         body: Option<Vec<u8>>,
         deadline: Instant,
     ) -> Result<(u16, Vec<u8>), Failure> {
-        check_id(id).map_err(|error| Failure::new(Who::Guest, error.to_string()))?;
+        let invalid = |error: InvalidId| Failure::guest(error.to_string()).refused_by(Check::RegistryIdForm);
+        check_id(id).map_err(invalid)?;
         let url = format!("{}/instances/{id}/settings", self.endpoint);
         let basic = Some((self.user.reveal(), &self.password));
-        // Settings come as JSON within JSON: escaping can double them.
+        // Settings are JSON within JSON, and escaping can double their size.
         let max_body = self.max_kib * 1024 * 2 + 1024;
         self.http.request(method, &url, basic, body, deadline, max_body).await.map_err(|error| match error.kind {
             HttpErrorKind::Limit("registry_kib") => self.too_large(id),
-            _ => self.failure(&format!(
-                "did not answer {method} for `{id}`: {error}; check that it runs and that `registry` in the CPI's \
-                 config is right"
-            )),
+            _ => {
+                let failure = self.failure(&format!(
+                    "did not answer {method} for `{id}`: {error}; check that it runs and that `registry` in the CPI's \
+                     config is correct"
+                ));
+                Failure { check: error.check, ..failure }
+            }
         })
     }
 
@@ -105,7 +112,7 @@ impl RegistryClient {
             .and_then(|answer| Some(answer.get("settings")?.as_str()?.to_owned()));
         let text = text.ok_or_else(|| {
             self.failure(&format!(
-                "answered GET for `{id}` with something else than settings; check that `registry.endpoint` is a BOSH \
+                "answered GET for `{id}` with something other than settings; check that `registry.endpoint` is a BOSH \
                  registry"
             ))
         })?;
@@ -113,24 +120,27 @@ impl RegistryClient {
             return Err(self.too_large(id));
         }
         match strict_json::parse(&text, MAX_DEPTH) {
-            Ok(Value::Object(settings))
-                if Check::RegistryValues.on() && strict_json::leaves(settings.values()) > MAX_VALUES =>
-            {
-                Err(self.failure(&format!(
-                    "holds settings for `{id}` with more than {MAX_VALUES} values; delete or mend them"
-                )))
+            Ok(Value::Object(settings)) => {
+                Check::RegistryValues.ensure(strict_json::leaves(settings.values()) <= MAX_VALUES, || {
+                    let what = format!("with more than {MAX_VALUES} values");
+                    self.failure(&format!("holds settings for `{id}` {what}; fix or delete them"))
+                })?;
+                Ok(settings)
             }
-            Ok(Value::Object(settings)) => Ok(settings),
-            _ => Err(self.failure(&format!("holds settings for `{id}` that are no JSON object; delete or mend them"))),
+            parsed => {
+                let what = "that are not a JSON object";
+                let failure = self.failure(&format!("holds settings for `{id}` {what}; fix or delete them"));
+                Err(Failure { check: parsed.err().and_then(|error| error.check()), ..failure })
+            }
         }
     }
 
     fn refusal(&self, method: &str, id: &str, status: u16) -> Failure {
         let what_to_do = match status {
             401 | 403 => "check `registry.user` and `registry.password` in the CPI's config",
-            300..=399 => "set `registry.endpoint` in the CPI's config to where it redirects to",
+            300..=399 => "set `registry.endpoint` in the CPI's config to the URL that it redirects to",
             404 => "check the path in `registry.endpoint` in the CPI's config",
-            _ => "look into the registry's log",
+            _ => "read the registry's log",
         };
         self.failure(&format!("answered {method} for `{id}` with HTTP {status}; {what_to_do}"))
     }
@@ -144,15 +154,16 @@ impl RegistryClient {
     }
 }
 
+/// The ID cannot be a part of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a registry ID must be 1 to 255 characters out of A-Z, a-z, 0-9 and `._:-`")]
 pub struct InvalidId;
 
-/// IDs become part of a URL's path.
+/// Rejects IDs that would change the path of the URL.
 pub fn check_id(id: &str) -> Result<(), InvalidId> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     let is_id = (1..=255).contains(&id.len()) && id.bytes().all(fine) && id != "." && id != "..";
-    if is_id || !Check::RegistryIdForm.on() { Ok(()) } else { Err(InvalidId) }
+    if Check::RegistryIdForm.accepts(is_id) { Ok(()) } else { Err(InvalidId) }
 }
 
 #[cfg(test)]

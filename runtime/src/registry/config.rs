@@ -6,13 +6,14 @@ use std::path::Path;
 use url::Url;
 use wasm_cpi_policy::secret::Secret;
 
+/// The registry that the operator configured.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Section")]
 pub struct RegistryConfig {
     endpoint: Url,
     user: Secret,
     password: Secret,
-    /// PEM, or the path of a file that holds it.
+    /// A PEM text, or the path of a file with one.
     ca: Option<String>,
     agent_endpoint: Option<Secret>,
 }
@@ -56,12 +57,12 @@ impl TryFrom<Section> for RegistryConfig {
 }
 
 impl RegistryConfig {
-    /// Holds no credentials.
+    /// Returns the endpoint, which holds no credentials.
     pub fn endpoint(&self) -> &Url {
         &self.endpoint
     }
 
-    /// The registry as Agents know it, if they know it by another address.
+    /// Returns the endpoint that Agents use, if it differs from the CPI's.
     pub fn agent_endpoint(&self) -> Option<&Secret> {
         self.agent_endpoint.as_ref()
     }
@@ -78,7 +79,7 @@ impl RegistryConfig {
         self.ca.as_deref()
     }
 
-    /// Takes a CA file's path as relative to the config's directory.
+    /// Resolves the path of the CA file relative to the config's directory.
     pub fn resolve_paths(&mut self, base: &Path) {
         if let Some(ca) = &mut self.ca
             && !ca.contains("-----BEGIN")
@@ -87,20 +88,19 @@ impl RegistryConfig {
         }
     }
 
-    /// What is allowed but unwise.
+    /// Returns a warning if the registry is not used over https.
     pub fn warnings(&self) -> Vec<String> {
         match self.endpoint.scheme() {
             "https" => Vec::new(),
             _ => vec![
-                "`registry.endpoint` is not https://: agent settings and the registry's password travel in the clear"
+                "`registry.endpoint` is not https://, so agent settings and the registry's password are sent unencrypted; use https://"
                     .into(),
             ],
         }
     }
 
-    /// The `registry` part of the user-data. The Agent reads its credentials
-    /// out of the endpoint only; an endpoint that the operator wrote for Agents
-    /// is all they get.
+    /// Returns the `registry` part of the user-data. The Agent reads the credentials from the
+    /// endpoint. If the operator configured an endpoint for Agents, they get nothing else.
     pub(crate) fn for_agent(&self) -> serde_json::Value {
         match &self.agent_endpoint {
             Some(endpoint) => serde_json::json!({"endpoint": endpoint.reveal()}),
@@ -112,7 +112,7 @@ impl RegistryConfig {
         }
     }
 
-    /// What must not be seen of it.
+    /// Returns the values that must be redacted, with their names.
     pub(crate) fn secrets(&self) -> Vec<(&'static str, Secret)> {
         let mut secrets = vec![
             ("registry.password", self.password.clone()),
@@ -133,7 +133,7 @@ impl RegistryConfig {
     }
 }
 
-/// Clients have always put `http://` in front of a bare host and port.
+/// Parses an endpoint. Like older clients, it reads a host and port without a scheme as `http://`.
 fn parse(endpoint: &str) -> Option<Url> {
     let url = if endpoint.contains("://") { Url::parse(endpoint) } else { Url::parse(&format!("http://{endpoint}")) };
     let url = url.ok()?;
@@ -141,8 +141,8 @@ fn parse(endpoint: &str) -> Option<Url> {
     (fine && url.has_host()).then_some(url)
 }
 
-/// Everything but unreserved characters: `url`'s own encoding leaves `%` alone,
-/// and a password may hold one.
+/// Encodes all characters except unreserved ones. The encoding of the crate `url` keeps `%`, which
+/// a password may contain.
 fn percent(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_scheme_is_http() {
+    fn an_endpoint_without_scheme_uses_http() {
         for (endpoint, expected) in [
             ("10.0.0.6:25777", "http://10.0.0.6:25777/"),
             ("registry.example", "http://registry.example/"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_without_their_values() {
+    fn errors_name_the_key_but_not_its_value() {
         for (key, value, expected) in [
             ("endpoint", "ftp://hunter2", "`endpoint` must be"),
             ("endpoint", "http://hunter2?x", "`endpoint` must be"),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_get_credentials_in_the_endpoint_percent_encoded() {
+    fn the_endpoint_for_agents_holds_percent_encoded_credentials() {
         let mut section = json!({"endpoint": "http://h:25777/", "user": "u@x", "password": "p%41:/ä"});
         let expected =
             json!({"endpoint": "http://u%40x:p%2541%3A%2F%C3%A4@h:25777", "user": "u@x", "password": "p%41:/ä"});
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ca_file_is_found_beside_the_config_and_a_pem_is_left_alone() {
+    fn a_ca_path_is_resolved_beside_the_config_and_a_pem_text_is_kept() {
         for (ca, expected) in [("ca.pem", "/job/ca.pem"), ("/ca.pem", "/ca.pem"), ("-----BEGIN X", "-----BEGIN X")] {
             let section = json!({"endpoint": "https://h", "user": "u", "password": "p", "ca": ca});
             let mut config = config(section).unwrap();

@@ -1,5 +1,4 @@
-//! A registry in memory for tests: speaks either dialect, and misbehaves where
-//! a test wants it to.
+//! A registry in memory for tests. It implements both dialects, and can send wrong answers.
 
 use super::{RegistryClient, RegistryConfig};
 use crate::limits::Limits;
@@ -27,7 +26,7 @@ struct Shared {
     dialect: Dialect,
     store: Mutex<BTreeMap<String, String>>,
     requests: Mutex<Vec<String>>,
-    /// A method, and the raw answer that it gets.
+    /// A method, and the raw answer to it.
     broken: Mutex<Option<(&'static str, String)>>,
 }
 
@@ -55,7 +54,7 @@ impl Fake {
         Fake { address, shared }
     }
 
-    /// From now on `method` gets `answer`; an empty one never comes.
+    /// Answers `method` with `answer` from now on. If it is empty, no answer is sent.
     pub(crate) fn break_method(&self, method: &'static str, answer: impl Into<String>) {
         *self.shared.broken.lock().unwrap() = Some((method, answer.into()));
     }
@@ -81,7 +80,7 @@ impl Fake {
         self.shared.store.lock().unwrap().insert(id.into(), text.to_string());
     }
 
-    /// Method and path of each.
+    /// Returns the method and path of each request.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.shared.requests.lock().unwrap().clone()
     }

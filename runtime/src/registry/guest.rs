@@ -1,38 +1,48 @@
-//! The registry as guests see it: secrets sealed, only disks and networks
-//! writable, only IDs of the call.
+//! The registry as guests use it: secrets are sealed, only disks and networks can be changed, and
+//! only IDs of the call can be accessed.
 
 use super::session::{RegistrySession, SessionError};
 use super::settings;
 use crate::vault::Vault;
 use std::sync::Arc;
 use std::time::Instant;
+use wasm_cpi_checks::Check;
 use wasm_cpi_policy::strict_json;
 
 const MAX_DEPTH: usize = 64;
 
+/// The reason why an operation of the guest fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GuestRegistryError {
-    #[error("{0}")]
-    Denied(String),
-    #[error("the registry has no settings for this ID")]
+#[error("{message}")]
+pub struct GuestRegistryError {
+    pub kind: GuestRegistryErrorKind,
+    /// The message for the guest.
+    pub message: String,
+    /// The check that refused, if it is a named one. The guest does not see it.
+    pub check: Option<Check>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestRegistryErrorKind {
+    Denied,
     NotFound,
-    #[error("{0}")]
-    Invalid(String),
-    #[error("{0}")]
-    Unavailable(String),
+    Invalid,
+    Unavailable,
 }
 
 impl From<SessionError> for GuestRegistryError {
     fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Denied(what) => GuestRegistryError::Denied(what),
-            SessionError::Id(_) | SessionError::Settings(_) => GuestRegistryError::Invalid(error.to_string()),
-            SessionError::NotFound(_) => GuestRegistryError::NotFound,
-            SessionError::Failed(failure) => GuestRegistryError::Unavailable(failure.to_string()),
-        }
+        let kind = match error {
+            SessionError::Denied { .. } => GuestRegistryErrorKind::Denied,
+            SessionError::Id(_) | SessionError::Settings(_) => GuestRegistryErrorKind::Invalid,
+            SessionError::NotFound(_) => GuestRegistryErrorKind::NotFound,
+            SessionError::Failed(_) => GuestRegistryErrorKind::Unavailable,
+        };
+        GuestRegistryError { kind, message: error.to_string(), check: error.check() }
     }
 }
 
+/// The registry of one call.
 pub struct GuestRegistry {
     session: Arc<RegistrySession>,
     vault: Arc<Vault>,
@@ -43,21 +53,25 @@ impl GuestRegistry {
         GuestRegistry { session, vault }
     }
 
-    /// Settings as JSON text.
+    /// Returns the settings as JSON text, with seals instead of secrets.
     pub async fn get(&self, id: &str, deadline: Instant) -> Result<String, GuestRegistryError> {
         self.session.check_declared(id)?;
         let settings = self.session.read(id, deadline).await?;
-        Ok(settings::sealed(&settings, &self.vault).to_string())
+        Ok(settings::seal_settings(&settings, &self.vault).to_string())
     }
 
+    /// Stores the guest's disks and networks, and keeps everything else.
     pub async fn put(&self, id: &str, given: &str, deadline: Instant) -> Result<(), GuestRegistryError> {
         self.session.check_declared(id)?;
         self.session.check_size(id, given.len())?;
-        let given = strict_json::parse(given, MAX_DEPTH)
-            .map_err(|error| GuestRegistryError::Invalid(format!("settings are not JSON: {error}")))?;
-        let change = |stored| settings::changed(&stored, &settings::sealed(&stored, &self.vault), &given);
-        if self.session.creates() && !self.session.made(id) {
-            // Without word of a VM, the ID stands for it.
+        let given = strict_json::parse(given, MAX_DEPTH).map_err(|error| GuestRegistryError {
+            kind: GuestRegistryErrorKind::Invalid,
+            message: format!("settings are not JSON: {error}"),
+            check: error.check(),
+        })?;
+        let change = |stored| settings::apply_change(&stored, &settings::seal_settings(&stored, &self.vault), &given);
+        if self.session.creates() && !self.session.wrote(id) {
+            // The guest does not name the VM here, so the ID stands for it.
             self.session.create(id, id, change, deadline).await?;
         } else {
             self.session.update(id, change, deadline).await?;
@@ -65,6 +79,7 @@ impl GuestRegistry {
         Ok(())
     }
 
+    /// Deletes the settings.
     pub async fn delete(&self, id: &str, deadline: Instant) -> Result<(), GuestRegistryError> {
         self.session.check_declared(id)?;
         Ok(self.session.delete(id, deadline).await?)

@@ -1,9 +1,8 @@
-//! The registry within one call: which IDs may be touched, and what is undone.
+//! The registry within one call: which IDs the call may access, and what is undone.
 //!
-//! `create_vm` may only add: an ID that exists is refused, and what was added
-//! is deleted again unless it belongs to the VM that the call returns. All
-//! other calls touch the IDs that the caller named, and those that the
-//! operator's policy grants on top.
+//! `create_vm` may only add settings: it cannot use an ID that exists, and settings that it added
+//! are deleted again unless they belong to the VM that the call returns. All other calls may access
+//! the IDs in their arguments, and those that the operator's policy grants in addition.
 
 use super::client::{InvalidId, RegistryClient, check_id};
 use super::settings::SettingsRefusal;
@@ -11,38 +10,41 @@ use crate::failure::{Failure, Who};
 use serde_json::{Map, Value};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use wasm_cpi_checks::Check;
-use wasm_cpi_policy::RegistryRights;
+use wasm_cpi_checks::{Check, RefusedBy};
+use wasm_cpi_policy::{RegistryDenial, RegistryRights};
 
 type Settings = Map<String, Value>;
 
+/// The access of one call to the registry.
 pub struct RegistrySession {
     client: Option<RegistryClient>,
     rights: RegistryRights,
-    /// IDs among the call's arguments.
+    /// The IDs in the call's arguments.
     own: Vec<String>,
-    /// The call is `create_vm`.
+    /// True if the call is `create_vm`.
     creates: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What a new ID gets: the settings of the VM that is being created.
+    /// The settings of the VM that is being created, for a new ID.
     prepared: Option<Settings>,
-    made: Vec<Made>,
+    written: Vec<Written>,
 }
 
-struct Made {
+/// Settings that this call wrote.
+struct Written {
     id: String,
     vm: String,
 }
 
+/// The reason why an operation on the registry fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// Not an ID of this call.
-    #[error("{0}")]
-    Denied(String),
+    /// The call may not do this with the ID.
+    #[error("{message}")]
+    Denied { message: String, check: Option<Check> },
     #[error(transparent)]
     Id(#[from] InvalidId),
     #[error(transparent)]
@@ -53,24 +55,59 @@ pub enum SessionError {
     Failed(#[from] Failure),
 }
 
+impl SessionError {
+    fn denied(message: impl Into<String>) -> SessionError {
+        SessionError::Denied { message: message.into(), check: None }
+    }
+
+    /// Returns the check that refused, if one did.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            SessionError::Denied { check, .. } => *check,
+            SessionError::Id(_) => Some(Check::RegistryIdForm),
+            SessionError::Settings(refusal) => Some(refusal.check()),
+            SessionError::NotFound(_) => None,
+            SessionError::Failed(failure) => failure.check,
+        }
+    }
+}
+
+impl From<RegistryDenial> for SessionError {
+    fn from(denial: RegistryDenial) -> SessionError {
+        SessionError::Denied { message: denial.to_string(), check: Some(denial.check()) }
+    }
+}
+
+impl RefusedBy for SessionError {
+    fn refused_by(self, check: Check) -> SessionError {
+        match self {
+            SessionError::Denied { message, check: known } => {
+                SessionError::Denied { message, check: known.or(Some(check)) }
+            }
+            other => other,
+        }
+    }
+}
+
 impl RegistrySession {
     pub fn new(client: Option<RegistryClient>, rights: RegistryRights, own: Vec<String>, creates: bool) -> Self {
         RegistrySession { client, rights, own, creates, state: Mutex::default() }
     }
 
+    /// Returns true if the call is `create_vm`.
     pub fn creates(&self) -> bool {
         self.creates
     }
 
-    /// Settings for IDs to come. Too large for the registry is said here,
-    /// before a VM exists.
+    /// Keeps the settings for a new ID. Fails if they are too large for the registry, so that no VM is
+    /// created in vain.
     pub(crate) fn prepare(&self, settings: Settings) -> Result<(), SessionError> {
         self.client()?.encode("the new VM", &settings)?;
         self.state().prepared = Some(settings);
         Ok(())
     }
 
-    /// Writes the prepared settings, as `change` altered them, to an ID that is new.
+    /// Writes the prepared settings, after `change`, to a new ID.
     pub(crate) async fn create(
         &self,
         id: &str,
@@ -81,29 +118,31 @@ impl RegistrySession {
         check_id(id)?;
         let client = self.client()?;
         let Some(prepared) = self.state().prepared.clone() else {
-            let what = "settings are written after `agent.bootstrap` in `create_vm` only";
-            return Err(SessionError::Denied(what.into()));
+            let what = "settings are written after `agent.bootstrap` in `create_vm` only; call that first";
+            return Err(SessionError::denied(what));
         };
         let settings = change(prepared)?;
-        if Check::RegistryCreateOnly.on() && !self.made(id) && client.get(id, deadline).await?.is_some() {
-            return Err(SessionError::Denied(format!(
+        let exists = !self.wrote(id) && client.get(id, deadline).await?.is_some();
+        Check::RegistryCreateOnly.ensure(!exists, || {
+            SessionError::denied(format!(
                 "the registry already has settings for `{id}`, which `create_vm` must not touch; \
                  if no VM uses them, delete them there"
-            )));
-        }
-        // Before writing: a request without an answer may have arrived.
+            ))
+        })?;
+        // Recorded before writing, because a request that got no answer may have arrived.
         self.forget(id);
-        self.state().made.push(Made { id: id.to_owned(), vm: vm.to_owned() });
+        self.state().written.push(Written { id: id.to_owned(), vm: vm.to_owned() });
         Ok(client.put(id, &settings, deadline).await?)
     }
 
+    /// Returns the settings of an ID.
     pub(crate) async fn read(&self, id: &str, deadline: Instant) -> Result<Settings, SessionError> {
         self.allow(id, false)?;
         self.client()?.get(id, deadline).await?.ok_or_else(|| SessionError::NotFound(id.to_owned()))
     }
 
-    /// Reads, alters and writes back. The Director keeps two calls for one VM
-    /// apart; the registry has no means to.
+    /// Reads the settings, changes them and writes them back. The registry cannot lock them; the
+    /// Director prevents two calls for one VM at the same time.
     pub(crate) async fn update(
         &self,
         id: &str,
@@ -115,6 +154,7 @@ impl RegistrySession {
         Ok(self.client()?.put(id, &settings, deadline).await?)
     }
 
+    /// Deletes the settings of an ID.
     pub(crate) async fn delete(&self, id: &str, deadline: Instant) -> Result<(), SessionError> {
         self.allow(id, true)?;
         self.client()?.delete(id, deadline).await?;
@@ -122,73 +162,74 @@ impl RegistrySession {
         Ok(())
     }
 
-    pub(crate) fn made(&self, id: &str) -> bool {
-        self.state().made.iter().any(|made| made.id == id)
+    /// Returns true if this call wrote the settings of the ID.
+    pub(crate) fn wrote(&self, id: &str) -> bool {
+        self.state().written.iter().any(|written| written.id == id)
     }
 
-    /// Whether settings were written for this VM.
+    /// Returns true if this call wrote settings for the VM.
     pub(crate) fn has_settings_for(&self, vm: &str) -> bool {
-        self.state().made.iter().any(|made| made.vm == vm)
+        self.state().written.iter().any(|written| written.vm == vm)
     }
 
-    /// Deletes what was added for other VMs than `kept`. Answers what could not
-    /// be deleted, as sentences.
-    pub(crate) async fn undo(&self, kept: Option<&str>, deadline: Instant) -> Vec<String> {
-        let undone: Vec<Made> = {
+    /// Deletes the settings that this call wrote, except those of the VM that it returned. Returns a
+    /// sentence for each that could not be deleted.
+    pub(crate) async fn undo(&self, returned: Option<&str>, deadline: Instant) -> Vec<String> {
+        let undone: Vec<Written> = {
             let mut state = self.state();
-            let keeps = |made: &Made| Some(made.vm.as_str()) == kept || !Check::RegistryUndo.on();
-            let (kept, undone) = state.made.drain(..).partition(keeps);
-            state.made = kept;
+            let keeps = |one: &Written| Check::RegistryUndo.accepts(Some(one.vm.as_str()) == returned);
+            let (kept, undone) = state.written.drain(..).partition(keeps);
+            state.written = kept;
             undone
         };
         let mut left = Vec::new();
-        for made in undone {
+        for written in undone {
             if let Ok(client) = self.client()
-                && let Err(failure) = client.delete(&made.id, deadline).await
+                && let Err(failure) = client.delete(&written.id, deadline).await
             {
                 left.push(format!(
-                    "settings for `{}` are left in the registry, delete them there ({failure})",
-                    made.id
+                    "settings for `{}` are left in the registry; delete them there ({failure})",
+                    written.id
                 ));
             }
         }
         left
     }
 
+    /// Rejects an ID that this call may not read, or not write if `writing` is true.
     fn allow(&self, id: &str, writing: bool) -> Result<(), SessionError> {
         check_id(id)?;
-        if self.made(id) {
+        if self.wrote(id) {
             return Ok(());
         }
-        if Check::RegistryOwnWrites.on() && self.creates && writing {
-            return Err(SessionError::Denied(format!(
-                "`create_vm` may change settings only that it wrote itself, and `{id}` is not among them"
-            )));
-        }
-        if self.own.iter().any(|own| own == id) || !Check::RegistryIds.on() {
+        Check::RegistryOwnWrites.ensure(!(self.creates && writing), || {
+            SessionError::denied(format!(
+                "`create_vm` may change only settings that it wrote itself, and `{id}` is not among them"
+            ))
+        })?;
+        if Check::RegistryIds.accepts(self.own.iter().any(|own| own == id)) {
             return Ok(());
         }
-        self.rights.allows(id, &[]).map_err(|denial| SessionError::Denied(denial.to_string()))
+        Ok(self.rights.allows(id, &[])?)
     }
 
-    /// Whether guests have the import `registry` at all: the module must have
-    /// declared it, even for IDs of the call.
+    /// Rejects all use of the registry by a module that does not declare it, even for IDs of the call.
     pub(crate) fn check_declared(&self, id: &str) -> Result<(), SessionError> {
         check_id(id)?;
-        self.rights.allows(id, &[id]).map_err(|denial| SessionError::Denied(denial.to_string()))
+        Ok(self.rights.allows(id, &[id])?)
     }
 
-    /// Whether settings of this size could be stored at all, before they are read.
+    /// Rejects settings that are too large to be stored, before they are parsed.
     pub(crate) fn check_size(&self, id: &str, bytes: usize) -> Result<(), SessionError> {
         Ok(self.client()?.check_size(id, bytes)?)
     }
 
     fn forget(&self, id: &str) {
-        self.state().made.retain(|made| made.id != id);
+        self.state().written.retain(|written| written.id != id);
     }
 
     fn client(&self) -> Result<&RegistryClient, SessionError> {
-        let missing = "`registry` is missing, and this VM's stemcell or caller needs one; \
+        let missing = "`registry` is missing, but this VM's stemcell or caller needs one; \
                        add \"registry\": {\"endpoint\": …, \"user\": …, \"password\": …} to the CPI's config";
         self.client.as_ref().ok_or_else(|| Failure::new(Who::Config, missing).into())
     }

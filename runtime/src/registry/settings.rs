@@ -1,45 +1,59 @@
-//! Rules for settings documents: what a guest sees and may change of them, and
-//! the shapes that the Agent can decode. Pure.
+//! The rules for settings documents: what a guest sees and may change, and the forms that the Agent
+//! can decode. The functions do no IO.
 //!
-//! The Agent dies on a disk hint that is neither a string nor an object of
-//! strings, so none gets past here.
+//! The Agent crashes on a disk hint that is neither a string nor an object of strings, so such hints
+//! are refused here.
 
 use crate::vault::Vault;
 use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
-/// Why settings are not stored.
+/// The reason why settings are not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsRefusal {
     #[error("{what} must be {shape}")]
     Shape { what: String, shape: &'static str },
-    #[error("only `disks` and `networks` can be changed, and `{0}` differs from what is stored")]
+    #[error(
+        "only `disks` and `networks` can be changed, but `{0}` differs from what is stored; write it back as it was read"
+    )]
     Differs(String),
-    #[error("there is no network `{0}` in the stored settings, and none can be added")]
+    #[error("there is no network `{0}` in the stored settings, and none can be added; leave it out")]
     NetworkAdded(String),
-    #[error("network `{network}`: `{key}` was decided by the Director and cannot be changed")]
+    #[error(
+        "network `{network}`: `{key}` was decided by the Director and cannot be changed; write it back as it was read"
+    )]
     NetworkDecided { network: String, key: &'static str },
-    #[error("network `{0}` cannot be removed")]
+    #[error("network `{0}` cannot be removed; write back all networks")]
     NetworkRemoved(String),
 }
 
-fn misshapen(what: &str, shape: &'static str) -> SettingsRefusal {
+impl SettingsRefusal {
+    /// Returns the check that refused.
+    pub fn check(&self) -> Check {
+        match self {
+            SettingsRefusal::Shape { .. } => Check::RegistryShapes,
+            SettingsRefusal::Differs(_) => Check::RegistryChangeable,
+            SettingsRefusal::NetworkAdded(_)
+            | SettingsRefusal::NetworkDecided { .. }
+            | SettingsRefusal::NetworkRemoved(_) => Check::NetworkDecided,
+        }
+    }
+}
+
+fn wrong_shape(what: &str, shape: &'static str) -> SettingsRefusal {
     SettingsRefusal::Shape { what: what.to_owned(), shape }
 }
 
-/// What a guest may change.
+/// The parts that a guest may change.
 const CHANGEABLE: [&str; 2] = ["disks", "networks"];
 
-/// The settings as a guest sees them: strings that may be secrets are seals.
-pub(crate) fn sealed(settings: &Map<String, Value>, vault: &Vault) -> Value {
+/// Returns the settings as a guest sees them, with seals instead of strings that may be secrets.
+pub(crate) fn seal_settings(settings: &Map<String, Value>, vault: &Vault) -> Value {
     let fields = settings.iter().map(|(key, value)| {
-        let value = match key.as_str() {
-            _ if !Check::SealedRegistry.on() => value.clone(),
-            "disks" | "networks" | "agent_id" => value.clone(),
-            _ => seal(value, key, vault),
-        };
-        (key.clone(), value)
+        let plain = ["disks", "networks", "agent_id"].contains(&key.as_str());
+        let shown = if Check::SealedRegistry.accepts(plain) { value.clone() } else { seal(value, key, vault) };
+        (key.clone(), shown)
     });
     Value::Object(fields.collect())
 }
@@ -61,38 +75,40 @@ fn seal(value: &Value, path: &str, vault: &Vault) -> Value {
     }
 }
 
-/// What a guest wants stored in place of `stored`: its disks and networks, the
-/// rest as it was. Absent parts stay; `seen` is what the guest was shown.
-pub(crate) fn changed(
+/// Returns `stored` with the guest's disks and networks. Parts that `given` does not have stay as
+/// they are. `seen` holds the settings as the guest saw them.
+pub(crate) fn apply_change(
     stored: &Map<String, Value>,
     seen: &Value,
     given: &Value,
 ) -> Result<Map<String, Value>, SettingsRefusal> {
-    let given = given.as_object().ok_or_else(|| misshapen("settings", "a JSON object"))?;
+    let given = given.as_object().ok_or_else(|| wrong_shape("settings", "a JSON object"))?;
     let mut settings = stored.clone();
     for (key, value) in given {
-        if CHANGEABLE.contains(&key.as_str()) || !Check::RegistryChangeable.on() {
+        if Check::RegistryChangeable.accepts(CHANGEABLE.contains(&key.as_str())) {
             settings.insert(key.clone(), value.clone());
         } else if seen.get(key) != Some(value) {
             return Err(SettingsRefusal::Differs(key.clone()));
         }
     }
     if let Some(disks) = given.get("disks") {
-        check_disks(disks)?;
+        Check::RegistryShapes.perform(|| check_disks(disks)).transpose()?;
     }
     if let Some(networks) = given.get("networks") {
-        check_networks(networks)?;
-        check_decided(stored.get("networks"), networks)?;
+        Check::RegistryShapes.perform(|| check_networks(networks)).transpose()?;
+        Check::NetworkDecided.perform(|| check_decided(stored.get("networks"), networks)).transpose()?;
     }
     Ok(settings)
 }
 
+/// Adds a persistent disk.
 pub(crate) fn attach(settings: &mut Map<String, Value>, disk: &str, hint: Value) {
     change_persistent(settings, |persistent| {
         persistent.insert(disk.to_owned(), hint);
     });
 }
 
+/// Removes a persistent disk.
 pub(crate) fn detach(settings: &mut Map<String, Value>, disk: &str) {
     change_persistent(settings, |persistent| {
         persistent.shift_remove(disk);
@@ -107,7 +123,7 @@ fn change_persistent(settings: &mut Map<String, Value>, change: impl FnOnce(&mut
     settings.insert("disks".into(), Value::Object(disks));
 }
 
-/// Null and the like, which old CPIs left behind, count as empty.
+/// Takes an object out of the fields. Null and other types, which old CPIs wrote, count as empty.
 fn take_object(fields: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
     match fields.get_mut(key).map(Value::take) {
         Some(Value::Object(object)) => object,
@@ -116,12 +132,9 @@ fn take_object(fields: &mut Map<String, Value>, key: &str) -> Map<String, Value>
 }
 
 fn check_disks(disks: &Value) -> Result<(), SettingsRefusal> {
-    if !Check::RegistryShapes.on() {
-        return Ok(());
-    }
-    let disks = disks.as_object().ok_or_else(|| misshapen("`disks`", "an object"))?;
+    let disks = disks.as_object().ok_or_else(|| wrong_shape("`disks`", "an object"))?;
     if disks.get("system").is_some_and(|system| !system.is_string() && !system.is_null()) {
-        return Err(misshapen("`disks.system`", "a string"));
+        return Err(wrong_shape("`disks.system`", "a string"));
     }
     if let Some(ephemeral) = disks.get("ephemeral").filter(|ephemeral| !ephemeral.is_null()) {
         check_hint("`disks.ephemeral`", ephemeral)?;
@@ -133,12 +146,12 @@ fn check_disks(disks: &Value) -> Result<(), SettingsRefusal> {
                 check_hint(&format!("`disks.persistent.{disk}`"), hint)?;
             }
         }
-        Some(_) => return Err(misshapen("`disks.persistent`", "an object")),
+        Some(_) => return Err(wrong_shape("`disks.persistent`", "an object")),
     }
     match disks.get("raw_ephemeral") {
         None | Some(Value::Null) => Ok(()),
         Some(Value::Array(raw)) if raw.iter().all(is_object_of_strings) => Ok(()),
-        Some(_) => Err(misshapen("`disks.raw_ephemeral`", "an array of objects with string values")),
+        Some(_) => Err(wrong_shape("`disks.raw_ephemeral`", "an array of objects with string values")),
     }
 }
 
@@ -146,7 +159,7 @@ fn check_hint(name: &str, hint: &Value) -> Result<(), SettingsRefusal> {
     if hint.is_string() || is_object_of_strings(hint) {
         return Ok(());
     }
-    Err(misshapen(name, "a string or an object with string values: the Agent reads nothing else"))
+    Err(wrong_shape(name, "a string or an object with string values, because the Agent reads nothing else"))
 }
 
 fn is_object_of_strings(value: &Value) -> bool {
@@ -156,18 +169,14 @@ fn is_object_of_strings(value: &Value) -> bool {
 fn check_networks(networks: &Value) -> Result<(), SettingsRefusal> {
     match networks.as_object() {
         Some(networks) if networks.values().all(Value::is_object) => Ok(()),
-        _ if !Check::RegistryShapes.on() => Ok(()),
-        _ => Err(misshapen("`networks`", "an object of objects")),
+        _ => Err(wrong_shape("`networks`", "an object of objects")),
     }
 }
 
-/// What the Director decided about networks is not a guest's to change, here as in
-/// `agent::networks`: it could put a VM in another's place.
+/// Rejects changes of what the Director decided about networks, like `agent::networks`: a VM could
+/// take the place of another.
 fn check_decided(stored: Option<&Value>, given: &Value) -> Result<(), SettingsRefusal> {
     const DECIDED: [&str; 5] = ["type", "ip", "netmask", "gateway", "dns"];
-    if !Check::NetworkDecided.on() {
-        return Ok(());
-    }
     let known = |name: &str| stored.and_then(|stored| stored.get(name));
     for (name, network) in given.as_object().into_iter().flatten() {
         let Some(known) = known(name) else {

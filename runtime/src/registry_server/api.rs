@@ -1,6 +1,6 @@
-//! One request, one answer, in the words of the Ruby bosh-registry.
+//! Answers one request, with the same answers as the Ruby bosh-registry.
 //!
-//! Nothing about a request is looked at before its credentials are.
+//! The credentials are checked before anything else of a request.
 
 use super::auth::Credentials;
 use super::store::Store;
@@ -17,6 +17,7 @@ use wasm_cpi_policy::strict_json;
 
 const MAX_DEPTH: usize = 64;
 
+/// The API on one store.
 pub(super) struct Api {
     store: Arc<Store>,
     credentials: Credentials,
@@ -31,7 +32,7 @@ impl Api {
         Api { store: Arc::new(store), credentials, max_bytes }
     }
 
-    /// `body_time` is for the whole body of the request.
+    /// Answers a request. `body_time` limits the time for reading its whole body.
     pub(super) async fn answer(&self, request: Request<Incoming>, body_time: Duration) -> ApiResponse {
         if !self.credentials.allow(request.headers()) {
             let mut answer = closing(StatusCode::UNAUTHORIZED, json!({"status": "access_denied"}));
@@ -85,16 +86,20 @@ impl Api {
     }
 
     async fn settings(&self, request: Request<Incoming>, body_time: Duration) -> Result<String, ApiResponse> {
-        let too_large =
-            || bad(StatusCode::PAYLOAD_TOO_LARGE, &format!("settings have at most {} bytes here", self.max_bytes));
+        let too_large = || {
+            bad(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &format!("the settings are too large; the limit is {} bytes", self.max_bytes),
+            )
+        };
         if request.body().size_hint().lower() > self.max_bytes as u64 {
             return Err(too_large());
         }
         let body = Limited::new(request.into_body(), self.max_bytes);
         let body = match tokio::time::timeout(body_time, body.collect()).await {
-            Err(_) => return Err(bad(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+            Err(_) => return Err(bad(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive; send it again")),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(_)) => return Err(bad(StatusCode::BAD_REQUEST, "the body is cut off")),
+            Ok(Err(_)) => return Err(bad(StatusCode::BAD_REQUEST, "the body is incomplete; send it again")),
             Ok(Ok(body)) => body.to_bytes(),
         };
         let not_settings =
@@ -106,7 +111,7 @@ impl Api {
         }
     }
 
-    /// Syncing to disk takes its time: not on the thread that answers.
+    /// Runs `work` on another thread, because syncing to disk blocks.
     async fn on_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> rusqlite::Result<T> + Send + 'static,
@@ -118,7 +123,7 @@ impl Api {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        let _ = writeln!(std::io::stderr(), "registry: the store failed: {problem}");
+        let _ = writeln!(std::io::stderr(), "registry: the store failed: {problem}; check the disk");
         Err(plain(StatusCode::INTERNAL_SERVER_ERROR, json!({"status": "error"})))
     }
 }
@@ -132,8 +137,8 @@ fn plain(status: StatusCode, body: Value) -> ApiResponse {
     answer
 }
 
-/// For answers that leave a body unread: what follows would be taken for the
-/// next request.
+/// Returns an answer that closes the connection. It is for requests whose body was not read: the
+/// rest of the body would be parsed as the next request.
 fn closing(status: StatusCode, body: Value) -> ApiResponse {
     let mut answer = plain(status, body);
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

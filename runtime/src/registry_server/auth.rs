@@ -1,4 +1,4 @@
-//! Basic auth, compared in constant time.
+//! Basic auth. Credentials are compared in constant time.
 
 use super::files;
 use crate::failure::Failure;
@@ -9,8 +9,7 @@ use hyper::header::AUTHORIZATION;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Only the digest of `user:password` is kept; comparing digests takes the same
-/// time whatever was sent.
+/// Holds only the digest of `user:password`. Comparing digests takes the same time for any input.
 pub(super) struct Credentials(blake3::Hash);
 
 impl Credentials {
@@ -20,15 +19,20 @@ impl Credentials {
         let password = password.strip_suffix('\r').unwrap_or(password);
         if password.is_empty() || password.contains(char::is_control) {
             let path = password_file.display();
-            return Err(Failure::config(format!("registry: password file `{path}` must hold one line, the password")));
+            return Err(Failure::config(format!(
+                "registry: password file `{path}` must hold one line, the password, without control characters"
+            )));
         }
         if user.is_empty() || user.contains(':') || user.contains(char::is_control) {
-            return Err(Failure::config("registry: the user name must not be empty nor hold a colon"));
+            return Err(Failure::config(
+                "registry: the user name must not be empty and must not contain a colon or control characters",
+            ));
         }
         let pair = Zeroizing::new(format!("{user}:{password}"));
         Ok(Credentials(blake3::hash(pair.as_bytes())))
     }
 
+    /// Returns true if the request has exactly one `Authorization` header with the right credentials.
     pub(super) fn allow(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return false };

@@ -1,7 +1,7 @@
-//! Connections: how many, how long, and how they end.
+//! Accepts connections, limits their number and duration, and ends them.
 //!
-//! Every wait has its limit, so that a client which sends nothing, or slowly,
-//! or does not read, holds one place for minutes at most.
+//! Every wait has a limit, so a client that sends nothing, sends slowly or does not read occupies a
+//! connection for a few minutes at most.
 
 use super::api::{Api, ApiResponse};
 use crate::failure::Failure;
@@ -22,23 +22,25 @@ use tokio_rustls::TlsAcceptor;
 
 const MAX_CONNECTIONS: u32 = 256;
 
+/// The limits on waiting.
 #[derive(Clone, Copy)]
-pub(super) struct Times {
-    /// For a request's head, and idle between requests.
+pub(super) struct Timeouts {
+    /// For the head of a request, including the idle time before it.
     pub(super) head: Duration,
     pub(super) body: Duration,
     pub(super) handshake: Duration,
-    /// Of a connection; the request under way is still answered.
+    /// For a connection. A request in progress is still answered.
     pub(super) life: Duration,
-    /// For requests under way when the end has come.
+    /// For requests in progress when the server or connection ends.
     pub(super) grace: Duration,
 }
 
+/// A server that is bound to its address.
 pub(super) struct RegistryServer {
     listener: TcpListener,
     api: Arc<Api>,
     tls: Option<TlsAcceptor>,
-    times: Times,
+    timeouts: Timeouts,
 }
 
 impl RegistryServer {
@@ -50,26 +52,28 @@ impl RegistryServer {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failure::config(format!("registry: cannot listen on {listen}: {error}; choose another address or port"))
         })?;
-        let times = Times {
+        let timeouts = Timeouts {
             head: Duration::from_secs(10),
             body: Duration::from_secs(30),
             handshake: Duration::from_secs(10),
             life: Duration::from_secs(300),
             grace: Duration::from_secs(10),
         };
-        Ok(RegistryServer { listener, api, tls, times })
+        Ok(RegistryServer { listener, api, tls, timeouts })
     }
 
     #[cfg(test)]
-    pub(super) fn with_times(self, times: Times) -> Self {
-        RegistryServer { times, ..self }
+    pub(super) fn with_timeouts(self, timeouts: Timeouts) -> Self {
+        RegistryServer { timeouts, ..self }
     }
 
     pub(super) fn address(&self) -> Result<SocketAddr, Failure> {
-        self.listener.local_addr().map_err(|error| Failure::runtime(format!("registry: no address: {error}")))
+        self.listener
+            .local_addr()
+            .map_err(|error| Failure::runtime(format!("registry: the address cannot be determined: {error}")))
     }
 
-    /// Ends some time after `stop` does.
+    /// Serves until `stop` ends, and then answers requests in progress.
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = watch::channel(false);
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
@@ -81,20 +85,21 @@ impl RegistryServer {
             });
             match select(next, stop.as_mut()).await {
                 Either::Left(((Ok(place), Ok((stream, _))), _)) => {
-                    let (api, tls, times, stopped) = (self.api.clone(), self.tls.clone(), self.times, stopped.clone());
+                    let (api, tls, timeouts, stopped) =
+                        (self.api.clone(), self.tls.clone(), self.timeouts, stopped.clone());
                     tokio::spawn(async move {
-                        connection(stream, api, tls, times, stopped).await;
+                        connection(stream, api, tls, timeouts, stopped).await;
                         drop(place);
                     });
                 }
-                // Out of descriptors, most likely: others must end first.
+                // Most likely there is no free descriptor until another connection ends.
                 Either::Left(_) => sleep(Duration::from_millis(50)).await,
                 Either::Right(_) => break,
             }
         }
         drop(self.listener);
         stopping.send_replace(true);
-        let _ = timeout(self.times.grace + self.times.grace, places.acquire_many(MAX_CONNECTIONS)).await;
+        let _ = timeout(self.timeouts.grace + self.timeouts.grace, places.acquire_many(MAX_CONNECTIONS)).await;
     }
 }
 
@@ -102,16 +107,16 @@ async fn connection(
     stream: TcpStream,
     api: Arc<Api>,
     tls: Option<TlsAcceptor>,
-    times: Times,
+    timeouts: Timeouts,
     stopped: watch::Receiver<bool>,
 ) {
-    // Answers are written at once, so waiting to fill packets only delays them.
+    // Answers are written at once, so delaying small packets has no benefit.
     let _ = stream.set_nodelay(true);
     match tls {
-        None => requests(stream, api, times, stopped).await,
+        None => requests(stream, api, timeouts, stopped).await,
         Some(tls) => {
-            if let Ok(Ok(stream)) = timeout(times.handshake, tls.accept(stream)).await {
-                requests(stream, api, times, stopped).await;
+            if let Ok(Ok(stream)) = timeout(timeouts.handshake, tls.accept(stream)).await {
+                requests(stream, api, timeouts, stopped).await;
             }
         }
     }
@@ -120,25 +125,25 @@ async fn connection(
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     api: Arc<Api>,
-    times: Times,
+    timeouts: Timeouts,
     mut stopped: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |request| {
         let api = api.clone();
-        async move { Ok::<ApiResponse, Infallible>(api.answer(request, times.body).await) }
+        async move { Ok::<ApiResponse, Infallible>(api.answer(request, timeouts.body).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(times.head)
+        .header_read_timeout(timeouts.head)
         .max_headers(64)
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let end = pin!(async {
-        let _ = timeout(times.life, stopped.wait_for(|stopped| *stopped)).await;
+        let _ = timeout(timeouts.life, stopped.wait_for(|stopped| *stopped)).await;
     });
     if let Either::Right(_) = select(connection.as_mut(), end).await {
         connection.as_mut().graceful_shutdown();
-        let _ = timeout(times.grace, connection).await;
+        let _ = timeout(timeouts.grace, connection).await;
     }
 }

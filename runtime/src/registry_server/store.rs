@@ -1,8 +1,7 @@
-//! Settings by ID, in SQLite.
+//! Stores settings by ID in SQLite.
 //!
-//! A write is acknowledged once it is synced: every transaction goes through
-//! the write-ahead log with full synchronisation, so neither a kill nor a loss
-//! of power takes back what a client was told.
+//! A write is acknowledged once it is synced to disk: every transaction uses the write-ahead log
+//! with full synchronisation. So acknowledged writes survive a kill and a loss of power.
 
 use super::files;
 use crate::failure::Failure;
@@ -11,16 +10,19 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Of the tables: a newer one is left alone.
+/// The version of the tables. A database with a newer one is not used.
 const LAYOUT: i64 = 1;
 
+/// The open database.
 pub(super) struct Store(Mutex<Connection>);
 
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Store, Failure> {
-        files::make_store(path)?;
+        files::create_store_file(path)?;
         let failed = |why: String| Failure::config(format!("registry: store `{}` {why}", path.display()));
-        let unusable = |error| failed(format!("cannot be used: {error}; if it is damaged, move it away"));
+        let unusable = |error| {
+            failed(format!("cannot be used: {error}; if it is damaged, move it away, and a new one is created"))
+        };
         let connection = connect(path).map_err(unusable)?;
         let layout: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(unusable)?;
         if layout > LAYOUT {
@@ -59,7 +61,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "trusted_schema", "OFF")?;
-    // What was deleted held passwords.
+    // Deleted settings held passwords.
     connection.pragma_update(None, "secure_delete", "ON")?;
     Ok(connection)
 }

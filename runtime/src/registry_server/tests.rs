@@ -1,4 +1,4 @@
-use super::connections::Times;
+use super::connections::Timeouts;
 use super::*;
 use crate::limits::Limits;
 use crate::registry::{RegistryClient, RegistryConfig};
@@ -56,9 +56,9 @@ impl Running {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let short = Duration::from_millis(400);
-                let times =
-                    Times { head: short, body: short, handshake: short, life: Duration::from_secs(3), grace: short };
-                let server = prepare(&options).await.unwrap().with_times(times);
+                let timeouts =
+                    Timeouts { head: short, body: short, handshake: short, life: Duration::from_secs(3), grace: short };
+                let server = prepare(&options).await.unwrap().with_timeouts(timeouts);
                 sender.send(server.address().unwrap()).unwrap();
                 server.run(async { drop(stopped.await) }).await;
             });
@@ -73,7 +73,7 @@ impl Running {
         stream
     }
 
-    /// The whole answer to a raw request.
+    /// Returns the whole answer to a raw request.
     fn raw(&self, request: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -140,7 +140,7 @@ fn every_method_and_path_needs_the_right_credentials() {
 }
 
 #[test]
-fn bad_requests_are_answered_with_what_is_wrong() {
+fn invalid_requests_are_answered_with_the_matching_status() {
     let server = Running::start(false);
     let auth = basic("admin:pa:ss");
     let long = format!("/instances/{}/settings", "x".repeat(256));
@@ -172,7 +172,7 @@ fn bad_requests_are_answered_with_what_is_wrong() {
 }
 
 #[test]
-fn clients_that_send_nothing_or_slowly_are_let_go() {
+fn connections_of_silent_or_slow_clients_are_closed() {
     let server = Running::start(false);
     let auth = basic("admin:pa:ss");
     for sent in ["", "GET /instances/a/settings HTTP/1.1\r\nHost"] {
@@ -190,7 +190,7 @@ fn clients_that_send_nothing_or_slowly_are_let_go() {
 }
 
 #[test]
-fn a_stop_answers_what_is_under_way_and_keeps_what_was_acknowledged() {
+fn a_stopping_server_answers_requests_in_progress_and_keeps_acknowledged_writes() {
     let mut server = Running::start(false);
     let auth = basic("admin:pa:ss");
     let mut idle = server.connect();
@@ -218,7 +218,7 @@ fn a_stop_answers_what_is_under_way_and_keeps_what_was_acknowledged() {
 }
 
 #[test]
-fn writers_at_once_lose_nothing() {
+fn concurrent_writes_are_all_stored() {
     let mut server = Running::start(false);
     let auth = basic("admin:pa:ss");
     std::thread::scope(|scope| {
@@ -239,7 +239,7 @@ fn writers_at_once_lose_nothing() {
 }
 
 #[test]
-fn our_client_and_our_server_understand_each_other_over_tls() {
+fn the_client_works_with_the_server_over_tls() {
     let server = Running::start(true);
     let mut section = json!({
         "endpoint": format!("https://localhost:{}", server.address.port()), "user": "admin", "password": "pa:ss",
@@ -261,7 +261,7 @@ fn our_client_and_our_server_understand_each_other_over_tls() {
         section["password"] = json!("wrong");
         let failure = client(&section).get("vm", soon).await.unwrap_err();
         assert!(failure.message.contains("HTTP 401; check `registry.user`"), "{failure}");
-        // The public authorities did not sign it.
+        // No public authority signed the certificate.
         section["ca"] = json!(null);
         let failure = client(&section).get("vm", soon).await.unwrap_err();
         assert!(failure.message.contains("did not answer"), "{failure}");
@@ -269,7 +269,7 @@ fn our_client_and_our_server_understand_each_other_over_tls() {
 }
 
 #[test]
-fn it_does_not_start_with_files_that_others_can_read_or_that_make_no_sense() {
+fn the_server_does_not_start_with_invalid_options_or_with_files_that_others_can_read() {
     let directory = TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
     write(&at("open"), "pa:ss", 0o644);

@@ -1,4 +1,4 @@
-//! The server's certificate.
+//! The TLS configuration of the server.
 
 use super::TlsFiles;
 use super::files;
@@ -9,6 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
 
+/// Returns the configuration with the certificate chain and key of these files.
 pub(super) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Failure> {
     let failed = |why: &str| Failure::config(format!("registry: {why}"));
     let certificate = files::read_public(&files.certificate, "certificate file")?;
@@ -16,13 +17,15 @@ pub(super) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Failure> {
         .collect::<Result<_, _>>()
         .ok()
         .filter(|chain: &Vec<_>| !chain.is_empty())
-        .ok_or_else(|| failed("the certificate file holds no PEM certificate"))?;
+        .ok_or_else(|| failed("the certificate file holds no PEM certificate; write the chain as PEM"))?;
     let key = zeroize::Zeroizing::new(files::read_private(&files.key, "key file")?);
-    let key =
-        PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| failed("the key file holds no PEM private key"))?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+        .map_err(|_| failed("the key file holds no PEM private key; write the key as PEM"))?;
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(|error| failed(&format!("certificate and key cannot be used: {error}")))?;
+        .map_err(|error| {
+            failed(&format!("certificate and key cannot be used: {error}; check that they belong together"))
+        })?;
     Ok(Arc::new(config))
 }

@@ -1,4 +1,4 @@
-//! A guest's answer, checked, and the shape that the caller's API version gives it.
+//! A guest's answer: checks it, and converts it to the form of the caller's API version.
 
 use crate::bindings::bosh::cpi::types::DiskHint;
 use crate::bindings::exports::bosh::cpi::networks::CreatedNetwork;
@@ -9,7 +9,7 @@ use crate::rpc::arguments::Object;
 use crate::rpc::shape;
 use serde_json::{Value, json};
 
-/// What a guest answered, in the richest form that the contract has.
+/// A guest's answer, in the form of the newest API version.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
     Nothing,
@@ -17,14 +17,14 @@ pub enum Answer {
     Cid(String),
     Cids(Vec<String>),
     CloudProperties(Object),
-    /// Of `create_vm`.
+    /// The answer of `create_vm`.
     Vm {
         cid: String,
         networks: Value,
     },
-    /// Of `attach_disk`.
+    /// The answer of `attach_disk`.
     DiskHint(Value),
-    /// Of `create_network`.
+    /// The answer of `create_network`.
     Network {
         cid: String,
         addresses: Value,
@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-/// Adds the cloud ID to a failure: what was created must still be found by a person.
+/// Adds the cloud ID to a failure, so that an operator can find what was created.
 pub fn with_cid(failure: Failure, cid: &str) -> Failure {
     Failure { message: format!("{}; the guest answered `{}`", failure.message, escape(cid, 255)), ..failure }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_1_gets_no_networks_and_no_hint() {
+    fn a_caller_of_version_1_gets_no_networks_and_no_disk_hint() {
         let vm = || Answer::Vm { cid: "vm-1".into(), networks: json!({"n": {}}) };
         assert_eq!((vm().for_caller(1), vm().for_caller(2)), (json!("vm-1"), json!(["vm-1", {"n": {}}])));
         let hint = || Answer::DiskHint(json!("/dev/sdb"));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_created_is_named() {
+    fn an_answer_names_the_cloud_id_of_what_was_created() {
         assert_eq!(Answer::Vm { cid: "vm-1".into(), networks: Value::Null }.created(), Some("vm-1"));
         assert_eq!(Answer::Cids(vec!["disk-1".into()]).created(), None);
     }

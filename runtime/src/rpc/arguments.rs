@@ -1,16 +1,17 @@
-//! The arguments of each method, typed.
+//! The typed arguments of each method.
 //!
-//! Arity is strict: a client that sends more or less than the contract says is
-//! told so, as the Ruby CPIs do. Nulls are taken where real clients send them.
+//! The number of arguments must be that of the contract, as in Ruby CPIs. Null is accepted where
+//! real clients send it.
 
 use crate::failure::Failure;
 use crate::rpc::method::Method;
 use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
 
-/// JSON object, keys in the caller's order.
+/// A JSON object that keeps the order of the caller's keys.
 pub type Object = Map<String, Value>;
 
+/// A method with its arguments.
 #[derive(Clone, PartialEq)]
 pub enum Call {
     Info,
@@ -196,8 +197,7 @@ impl Call {
         }
     }
 
-    /// Cloud IDs and other names that the caller gave: what the registry may be
-    /// asked about in this call.
+    /// Returns the VM IDs among the arguments. In this call, the registry may be used for these only.
     pub fn ids(&self) -> Vec<String> {
         match self {
             Call::DeleteVm { vm } | Call::HasVm { vm } | Call::RebootVm { vm } | Call::GetDisks { vm } => {
@@ -211,6 +211,7 @@ impl Call {
     }
 }
 
+/// Reads the arguments of a call one after another.
 struct Arguments {
     method: Method,
     given: usize,
@@ -236,17 +237,12 @@ impl Arguments {
         self.left.next().unwrap_or(Value::Null)
     }
 
+    /// Rejects arguments that were not read.
     fn end(mut self) -> Result<(), Failure> {
-        match self.left.next() {
-            _ if !Check::Arity.on() => Ok(()),
-            None => Ok(()),
-            Some(_) => Err(Failure::request(format!(
-                "`{}` got {} arguments, but takes {} for this API version",
-                self.method.name(),
-                self.given,
-                self.position
-            ))),
-        }
+        Check::Arity.ensure(self.left.next().is_none(), || {
+            let (method, given, position) = (self.method.name(), self.given, self.position);
+            Failure::request(format!("`{method}` got {given} arguments, but takes {position} for this API version"))
+        })
     }
 
     fn wrong(&self, name: &str, expected: &str) -> Failure {
@@ -296,7 +292,7 @@ impl Arguments {
         }
     }
 
-    /// The Director sends null where a stemcell has no cloud_properties.
+    /// Reads an object. The Director sends null if a stemcell has no cloud_properties.
     fn object_or_null(&mut self, name: &str) -> Result<Object, Failure> {
         match self.next(name)? {
             Value::Object(object) => Ok(object),
@@ -317,11 +313,12 @@ impl Arguments {
         let networks = self.object("networks")?;
         match networks.iter().find(|(_, network)| !network.is_object()) {
             None => Ok(networks),
-            Some((name, _)) => Err(self.wrong("networks", &format!("an object of objects; `{name}` is none"))),
+            Some((name, _)) => Err(self.wrong("networks", &format!("an object of objects; `{name}` is not an object"))),
         }
     }
 }
 
+/// Returns the value as a whole number that is not negative. Accepts `2.0`, which some clients send.
 fn whole(value: Option<&Value>) -> Option<u64> {
     let value = value?;
     value.as_u64().or_else(|| value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..9e15).contains(n)).map(|n| n as u64))

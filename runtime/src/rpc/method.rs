@@ -1,4 +1,4 @@
-//! The methods of the contract by name.
+//! The methods of the CPI contract, and their names.
 
 macro_rules! methods {
     ($($variant:ident $name:literal;)*) => {
@@ -41,22 +41,25 @@ methods! {
     DeleteNetwork "delete_network";
 }
 
-/// What a method name stands for.
+/// The meaning of the name of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum MethodName {
     Known(Method),
-    /// Deprecated; its document recommends to answer not-supported.
+    /// A deprecated method. Its documentation recommends the error `NotSupported`.
     ConfigureNetworks,
-    /// Not in the contract, or (`ping`, `current_vm_id`) no longer.
+    /// A name that is not part of the contract, or no longer is (`ping`, `current_vm_id`).
     Unknown,
 }
 
-impl Named {
-    pub fn from_name(name: &str) -> Named {
+impl MethodName {
+    pub fn parse(name: &str) -> MethodName {
         if name == "configure_networks" {
-            return Named::ConfigureNetworks;
+            return MethodName::ConfigureNetworks;
         }
-        Method::ALL.iter().find(|method| method.name() == name).map_or(Named::Unknown, |method| Named::Known(*method))
+        Method::ALL
+            .iter()
+            .find(|method| method.name() == name)
+            .map_or(MethodName::Unknown, |method| MethodName::Known(*method))
     }
 }
 
@@ -67,14 +70,14 @@ mod tests {
     #[test]
     fn every_method_is_found_by_its_name() {
         for method in Method::ALL {
-            assert_eq!(Named::from_name(method.name()), Named::Known(*method));
+            assert_eq!(MethodName::parse(method.name()), MethodName::Known(*method));
         }
     }
 
     #[test]
-    fn retired_and_foreign_names_are_unknown() {
+    fn removed_and_other_names_are_unknown() {
         for name in ["ping", "current_vm_id", "__proto__", "../info", "", "Info"] {
-            assert_eq!(Named::from_name(name), Named::Unknown, "{name}");
+            assert_eq!(MethodName::parse(name), MethodName::Unknown, "{name}");
         }
     }
 }

@@ -1,9 +1,8 @@
-//! The request: bytes to a typed envelope. Arguments stay JSON until the method
-//! is known (`arguments`).
+//! The request: parses bytes into a typed envelope. Arguments stay JSON until the method is
+//! known (`arguments`).
 //!
-//! Accepts what the real clients send: no `api_version` (the Director's
-//! negotiating `info`), no `request_id` (the CLI), unknown context keys
-//! (cpi-config properties).
+//! Accepts what real clients send: no `api_version` (the Director's first `info`), no
+//! `request_id` (the CLI), and unknown keys in the context (properties of a cpi-config).
 
 use crate::failure::Failure;
 use serde_json::{Map, Value};
@@ -11,36 +10,38 @@ use wasm_cpi_checks::Check;
 use wasm_cpi_policy::NOT_PROPERTIES;
 use wasm_cpi_policy::strict_json;
 
-/// Deeper requests are refused; the JSON parser's own bound is 128.
+/// The deepest nesting of a request. The JSON parser's own limit is 128.
 const MAX_DEPTH: usize = 100;
 
-/// Each property is a secret, which every line and every answer is searched for.
+/// The most properties of a request. Each one is a secret for which all log lines and answers are searched.
 const MAX_PROPERTIES: usize = 2_000;
 
 #[derive(Clone, PartialEq)]
 pub struct Request {
     pub method: String,
     pub arguments: Vec<Value>,
-    /// 1 where the caller sent none.
+    /// The caller's API version, or 1 if the caller sent none.
     pub api_version: u32,
     pub director_uuid: Option<String>,
-    /// Only the Director sends one.
+    /// The ID of the request, which only the Director sends.
     pub request_id: Option<String>,
     pub stemcell_api_version: Option<u32>,
-    /// The rest of the context: properties of a cpi-config, secrets included.
+    /// The rest of the context: the properties of a cpi-config, including secrets.
     pub properties: Map<String, Value>,
 }
 
 impl Request {
-    /// `max_api_version` is what this CPI answered in `info`.
+    /// Parses a request. `max_api_version` is the version that this CPI returns in `info`.
     pub fn parse(bytes: &[u8], max_api_version: u32) -> Result<Request, Failure> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err(Failure::request("stdin is empty; a CPI reads one JSON request from stdin"));
         }
         let text = std::str::from_utf8(bytes)
             .map_err(|error| Failure::request(format!("the request is not UTF-8: {error}; send one JSON document")))?;
-        let value = strict_json::parse(text, MAX_DEPTH)
-            .map_err(|error| Failure::request(format!("the request is not one JSON document: {error}")))?;
+        let value = strict_json::parse(text, MAX_DEPTH).map_err(|error| {
+            let failure = Failure::request(format!("the request is not one JSON document: {error}"));
+            Failure { check: error.check(), ..failure }
+        })?;
         let Value::Object(mut fields) = value else {
             return Err(Failure::request("the request must be a JSON object with `method` and `arguments`"));
         };
@@ -60,11 +61,11 @@ impl Request {
                 version(&value).ok_or_else(|| Failure::request("`api_version` must be a whole number from 1"))?
             }
         };
-        if Check::ApiVersion.on() && api_version > max_api_version {
-            return Err(Failure::request(format!(
+        Check::ApiVersion.ensure(api_version <= max_api_version, || {
+            Failure::request(format!(
                 "`api_version` is {api_version}, but this CPI speaks {max_api_version} at most; use what `info` answers"
-            )));
-        }
+            ))
+        })?;
         let mut context = match fields.remove("context") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(context)) => context,
@@ -74,11 +75,11 @@ impl Request {
         let director_uuid = text_of(&context, "director_uuid")?;
         let request_id = text_of(&context, "request_id")?;
         context.retain(|key, _| !NOT_PROPERTIES.contains(&key.as_str()));
-        if Check::ContextValues.on() && strict_json::leaves(context.values()) > MAX_PROPERTIES {
-            return Err(Failure::request(format!(
-                "`context` holds more than {MAX_PROPERTIES} properties; no cpi-config needs so many"
-            )));
-        }
+        Check::ContextValues.ensure(strict_json::leaves(context.values()) <= MAX_PROPERTIES, || {
+            Failure::request(format!(
+                "`context` holds more than {MAX_PROPERTIES} properties; remove some from the cpi-config"
+            ))
+        })?;
         Ok(Request {
             method,
             arguments,
@@ -111,7 +112,7 @@ fn stemcell_version(vm: Option<&Value>) -> Result<Option<u32>, Failure> {
     Ok(Some(number))
 }
 
-/// A Director that was told `2.0` sends `2.0` back.
+/// Returns an API version. Accepts `2.0`, which a Director sends if `info` returned `2.0`.
 fn version(value: &Value) -> Option<u32> {
     let number = match value.as_u64() {
         Some(number) => number,
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clients_send_is_understood() {
+    fn requests_of_real_clients_are_parsed() {
         let director = parse(
             r#"{"method":"create_vm","arguments":[1],"context":{"director_uuid":"d","request_id":"cpi-123456","vm":{"stemcell":{"api_version":2}},"password":"p"},"api_version":3}"#,
         )
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_right_is_refused_by_name() {
+    fn an_invalid_request_is_rejected_and_the_error_names_the_key() {
         for (text, said) in [
             ("", "stdin is empty"),
             (" \n", "stdin is empty"),
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_utf_8_and_depth_are_refused() {
+    fn invalid_utf_8_and_deep_nesting_are_rejected() {
         assert!(Request::parse(b"{\"method\":\"\xff\"}", 3).is_err());
         let deep = format!("{{\"method\":\"info\",\"arguments\":[{}{}]}}", "[".repeat(10_000), "]".repeat(10_000));
         assert!(parse(&deep).is_err());

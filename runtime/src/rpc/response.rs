@@ -1,13 +1,12 @@
-//! The response: one JSON document with the three keys that clients demand.
+//! The response: one JSON document with the three keys that clients require.
 //!
-//! The Director wants `result`, `error` and `log` present, `log` a string, and
-//! an error with `type`, `message` and `ok_to_retry`. Only error types that the
-//! clients know leave this file.
+//! The Director requires `result`, `error` and `log`, where `log` is a string and an error has
+//! `type`, `message` and `ok_to_retry`. Only error types that clients know are written.
 
 use crate::failure::{Failure, Who};
 use serde_json::{Value, json};
 
-/// An error of the wire.
+/// An error as the response carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError {
     pub kind: ErrorType,
@@ -17,8 +16,8 @@ pub struct WireError {
 
 macro_rules! error_types {
     ($($variant:ident,)*) => {
-        /// The types that the Director knows, and `StemcellNotFound`, which
-        /// the CLI knows in `delete_stemcell` only.
+        /// The error types that the Director knows, and `StemcellNotFound`, which only the CLI
+        /// knows, and only in `delete_stemcell`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum ErrorType { $($variant,)* }
 
@@ -49,13 +48,14 @@ impl WireError {
         WireError { kind, message: message.into(), ok_to_retry: false }
     }
 
-    /// Both clients take this wording for "not implemented".
+    /// Returns the error for an unknown method. Both clients compare this text to detect a method
+    /// that is not implemented.
     pub fn unknown_method(name: &str) -> Self {
         WireError::new(ErrorType::NotImplemented, format!("Method is not known, got: {}", shown(name)))
     }
 }
 
-/// A method name as part of a message: bounded, printable.
+/// Returns the name of a method for a message, with a bounded length and without control characters.
 fn shown(name: &str) -> String {
     let start: String = name.chars().take(64).collect();
     crate::log::escape(&start, usize::MAX)
@@ -71,7 +71,7 @@ impl From<&Failure> for WireError {
     }
 }
 
-/// The document for stdout.
+/// Returns the document for stdout.
 pub fn write(outcome: Result<Value, WireError>, log: &str) -> String {
     let document = match outcome {
         Ok(result) => json!({"result": result, "error": null, "log": log}),
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_keys_are_there_and_log_is_a_string() {
+    fn a_response_has_all_keys_and_its_log_is_a_string() {
         assert_eq!(write(Ok(Value::Null), ""), r#"{"result":null,"error":null,"log":""}"#);
         let error = WireError::unknown_method("pi\nng");
         assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_failed_decides_the_type() {
+    fn the_error_type_depends_on_who_failed() {
         for (who, kind) in [
             (Who::Request, "Bosh::Clouds::CpiError"),
             (Who::Config, "Bosh::Clouds::CpiError"),

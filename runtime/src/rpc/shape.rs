@@ -1,8 +1,7 @@
-//! Between the Director's JSON and the guest's types.
+//! Converts between the Director's JSON and the guest's types.
 //!
-//! A guest implements each method once, in its richest form; here its answers
-//! take the shape that the caller's API version wants. Nothing a caller sent is
-//! lost: network keys that the contract does not name travel in `extra`.
+//! No key that a caller sent is lost: the keys of a network that the contract does not name are
+//! passed in `extra`.
 
 use crate::agent;
 use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
@@ -16,7 +15,7 @@ use wasm_cpi_checks::Check;
 use wasm_cpi_policy::invisible::is_invisible;
 use wasm_cpi_policy::strict_json;
 
-/// Deeper JSON from a guest is refused before it is looked at.
+/// The deepest nesting of JSON from a guest. Deeper JSON is rejected before it is parsed.
 const GUEST_JSON_DEPTH: usize = 120;
 
 pub fn networks_for_guest(networks: &Object) -> Vec<Network> {
@@ -30,14 +29,14 @@ fn network_for_guest(name: &str, fields: &Value) -> Network {
             Some(Value::String(text)) => Some(text),
             _ => None,
         },
-        // Of another type than the contract's: leave it where it survives.
+        // A value of another type stays in `extra`, so that it is not lost.
         _ => None,
     };
     let (kind, ip, netmask) = (text("type"), text("ip"), text("netmask"));
     let (prefix, gateway) = (text("prefix"), text("gateway"));
     let mut texts = |key: &str| {
         let list = extra.get(key).and_then(Value::as_array)?;
-        // An empty list says something that an absent one does not: it stays.
+        // An empty list stays in `extra`, because it means something else than an absent one.
         let texts: Option<Vec<String>> = list.iter().map(|item| item.as_str().map(str::to_owned)).collect();
         let texts = texts.filter(|texts| !texts.is_empty())?;
         extra.shift_remove(key);
@@ -88,9 +87,9 @@ pub fn networks_for_caller(networks: Vec<Network>) -> Result<Value, Failure> {
         for (key, value) in object_from_guest(&network.extra, "a network's extra")? {
             fields.entry(key).or_insert(value);
         }
-        if Check::NetworkTwice.on() && object.contains_key(&network.name) {
-            return Err(Failure::guest(format!("returned the network `{}` twice; a bug in the guest", network.name)));
-        }
+        Check::NetworkTwice.ensure(!object.contains_key(&network.name), || {
+            Failure::guest(format!("returned the network `{}` twice; a bug in the guest", network.name))
+        })?;
         object.insert(network.name, Value::Object(fields));
     }
     Ok(Value::Object(object))
@@ -127,24 +126,25 @@ pub fn network_spec(spec: &Object) -> Result<NetworkSpec, Failure> {
     })
 }
 
-/// A JSON object that a guest returned as text.
+/// Parses a JSON object that a guest returned as text.
 pub fn object_from_guest(text: &str, what: &str) -> Result<Object, Failure> {
     match strict_json::parse(text, GUEST_JSON_DEPTH) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Failure::guest(format!("returned {what} that is JSON but no object; a bug in the guest"))),
-        Err(error) => Err(Failure::guest(format!("returned {what} that is no JSON ({error}); a bug in the guest"))),
+        Ok(_) => Err(Failure::guest(format!("returned {what} that is JSON but not an object; a bug in the guest"))),
+        Err(error) => {
+            let failure = Failure::guest(format!("returned {what} that is not JSON ({error}); a bug in the guest"));
+            Err(Failure { check: error.check(), ..failure })
+        }
     }
 }
 
-/// Checks a cloud ID that a guest returned.
+/// Rejects a cloud ID that is empty or has control characters.
 pub fn cid_from_guest(cid: String) -> Result<String, Failure> {
-    if Check::CidForm.on() && cid.is_empty() {
-        return Err(Failure::guest("returned an empty cloud ID; a bug in the guest"));
-    }
-    // The Director's database takes no NUL, and logs and terminals show IDs.
-    if Check::CidForm.on() && cid.chars().any(|c| c.is_control() || is_invisible(c)) {
-        return Err(Failure::guest("returned a cloud ID with control characters in it; a bug in the guest"));
-    }
+    Check::CidForm.ensure(!cid.is_empty(), || Failure::guest("returned an empty cloud ID; a bug in the guest"))?;
+    // The Director's database rejects NUL, and logs and terminals show IDs.
+    Check::CidForm.ensure(is_plain(&cid), || {
+        Failure::guest("returned a cloud ID with control characters in it; a bug in the guest")
+    })?;
     Ok(cid)
 }
 
@@ -156,34 +156,36 @@ pub fn metadata_for_guest(metadata: &Object) -> Vec<(String, String)> {
     metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
-/// A hint as the Agent reads it: all values are strings, none is empty.
+/// Returns a disk hint as the Agent reads it: all values are strings that are not empty.
 pub fn hint_for_caller(hint: DiskHint) -> Result<Value, Failure> {
-    let hint = agent::DiskHint::from(hint).to_json();
-    match hint {
-        Ok(hint) if Check::HintForm.on() && !texts_are_plain(&hint) => {
-            Err(Failure::guest("returned a disk hint with control characters in it; a bug in the guest"))
-        }
-        Ok(hint) => Ok(hint),
-        Err(what) => {
-            Err(Failure::guest(format!("returned a disk hint that no Agent can use: {what}; a bug in the guest")))
-        }
-    }
+    let hint = agent::DiskHint::from(hint).to_json().map_err(|what| {
+        Failure::guest(format!("returned a disk hint that no Agent can use: {what}; a bug in the guest"))
+    })?;
+    Check::HintForm.ensure(texts_are_plain(&hint), || {
+        Failure::guest("returned a disk hint with control characters in it; a bug in the guest")
+    })?;
+    Ok(hint)
 }
 
 fn texts_are_plain(hint: &Value) -> bool {
-    let plain = |text: &str| !text.chars().any(|c| c.is_control() || is_invisible(c));
     match hint {
-        Value::String(text) => plain(text),
-        Value::Object(fields) => fields.iter().all(|(key, value)| plain(key) && value.as_str().is_none_or(plain)),
+        Value::String(text) => is_plain(text),
+        Value::Object(fields) => fields.iter().all(|(key, value)| is_plain(key) && value.as_str().is_none_or(is_plain)),
         _ => true,
     }
 }
 
-/// The part of a VM's `env` that the Director itself writes to its logs.
+/// Returns true if the text has no control or invisible characters.
+fn is_plain(text: &str) -> bool {
+    !text.chars().any(|c| c.is_control() || is_invisible(c))
+}
+
+/// Returns the part of a VM's `env` that the guest may see: what the Director itself logs.
 pub fn visible_env(env: &Object) -> Value {
-    if !Check::SealedEnv.on() {
-        return Value::Object(env.clone());
-    }
+    Check::SealedEnv.perform(|| logged_env(env)).unwrap_or_else(|| Value::Object(env.clone()))
+}
+
+fn logged_env(env: &Object) -> Value {
     let Some(Value::Object(bosh)) = env.get("bosh") else { return json!({}) };
     let visible: Object = ["group", "groups", "tags"]
         .into_iter()
@@ -192,36 +194,36 @@ pub fn visible_env(env: &Object) -> Value {
     if visible.is_empty() { json!({}) } else { json!({"bosh": visible}) }
 }
 
-/// A guest's error, in the words of the wire. `None`: what the caller at hand
-/// takes for success.
+/// Returns a guest's error as an error of the protocol, or `None` if it means success to this
+/// caller.
 pub fn guest_error(error: Error, method: Method, from_director: bool) -> Option<WireError> {
     let (kind, ok_to_retry) = match error.kind {
         ErrorKind::NotImplemented => (ErrorType::NotImplemented, false),
         ErrorKind::NotSupported => (ErrorType::NotSupported, false),
         ErrorKind::VmNotFound => (ErrorType::VMNotFound, false),
-        ErrorKind::VmCreationFailed(retry) => (ErrorType::VMCreationFailed, retry),
-        ErrorKind::DiskNotFound(retry) => (ErrorType::DiskNotFound, retry),
-        ErrorKind::DiskNotAttached(retry) => (ErrorType::DiskNotAttached, retry),
-        ErrorKind::NoDiskSpace(retry) => (ErrorType::NoDiskSpace, retry),
+        ErrorKind::VmCreationFailed(advice) => (ErrorType::VMCreationFailed, advice.ok_to_retry),
+        ErrorKind::DiskNotFound(advice) => (ErrorType::DiskNotFound, advice.ok_to_retry),
+        ErrorKind::DiskNotAttached(advice) => (ErrorType::DiskNotAttached, advice.ok_to_retry),
+        ErrorKind::NoDiskSpace(advice) => (ErrorType::NoDiskSpace, advice.ok_to_retry),
         ErrorKind::NetworkNotFound => (ErrorType::NetworkNotFound, false),
-        // The Director does not know the type and has nothing left to delete;
-        // the CLI knows it, in this one method.
+        // The Director does not know this type and has nothing left to delete. The CLI knows it
+        // in this method only.
         ErrorKind::StemcellNotFound if method == Method::DeleteStemcell && from_director => return None,
         ErrorKind::StemcellNotFound if method == Method::DeleteStemcell => (ErrorType::StemcellNotFound, false),
         ErrorKind::StemcellNotFound | ErrorKind::Cloud => (ErrorType::CloudError, false),
         ErrorKind::Cpi => (ErrorType::CpiError, false),
     };
     let message = if error.message.is_empty() {
-        format!("guest: {} failed without saying why", method.name())
+        format!("guest: {} failed without a message", method.name())
     } else {
         error.message
     };
-    // Who speaks first must be true: these words are the runtime's.
-    let borrowed = ["request:", "config:", "policy:", "limit:", "iaas:", "runtime:"];
-    let begins = message.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c));
-    let begins_with = |word: &str| begins.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    let borrows = Check::BorrowedWords.on() && borrowed.into_iter().any(begins_with);
-    let message = if borrows { format!("guest: {message}") } else { message };
+    // These prefixes name who failed, so a guest's message must not start with one.
+    let prefixes = ["request:", "config:", "policy:", "limit:", "iaas:", "runtime:"];
+    let text = message.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c));
+    let starts_with = |prefix: &str| text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let has_prefix = Check::GuestErrorPrefix.refuses(prefixes.into_iter().any(starts_with));
+    let message = if has_prefix { format!("guest: {message}") } else { message };
     Some(WireError { kind, message, ok_to_retry })
 }
 
@@ -244,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_are_none_of_texts_survive_too() {
+    fn lists_that_are_empty_or_not_of_strings_survive_the_round_trip() {
         let networks = json!({"n": {"type": "manual", "dns": ["8.8.8.8", 5], "default": [], "cloud_properties": {}}});
         assert_eq!(networks_for_caller(networks_for_guest(networks.as_object().unwrap())).unwrap(), networks);
     }
 
     #[test]
-    fn a_guest_cannot_speak_as_the_runtime() {
+    fn an_error_of_a_guest_cannot_look_like_one_of_the_runtime() {
         let error = |message: &str| Error { kind: ErrorKind::Cloud, message: message.into() };
         let wire = |message: &str| guest_error(error(message), Method::HasVm, true).unwrap().message;
         assert_eq!(wire("config: set allow_local"), "guest: config: set allow_local");
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_director_logs_of_env_is_visible() {
+    fn a_guest_sees_only_the_part_of_env_that_the_director_logs() {
         let env = json!({"bosh": {"group": "g", "groups": ["a"], "tags": {"t": "x"}, "password": "p", "mbus": {}}, "other": 1});
         assert_eq!(
             visible_env(env.as_object().unwrap()),
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_and_ids_that_clients_choke_on_are_refused() {
+    fn disk_hints_and_cloud_ids_that_clients_cannot_handle_are_rejected() {
         assert!(hint_for_caller(DiskHint::Text(String::new())).is_err());
         assert!(hint_for_caller(DiskHint::Fields(vec![])).is_err());
         assert_eq!(hint_for_caller(DiskHint::Fields(vec![("lun".into(), "0".into())])).unwrap(), json!({"lun": "0"}));
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_is_there_twice_is_refused() {
+    fn a_network_that_is_returned_twice_is_rejected() {
         let networks = json!({"n": {"type": "manual", "cloud_properties": {}}});
         let mut guest = networks_for_guest(networks.as_object().unwrap());
         guest.extend(guest.clone());

@@ -1,9 +1,8 @@
-//! How a call ends before its guest does.
+//! The early end of a call, in two stages.
 //!
-//! Two stages. When a deadline passes or a signal arrives, the guest is asked
-//! first: waiting host calls answer that the call is ending, and the guest has
-//! `cleanup_seconds` to undo what it began. Only then is it stopped. A hard kill
-//! in the middle of `create_vm` is how VMs leak.
+//! When a deadline passes or a signal arrives, the guest is asked to end: waiting host calls
+//! return `cancelled`, and the guest has `cleanup_seconds` to undo its changes. Only then is it
+//! stopped. A guest that is stopped at once in the middle of `create_vm` would leave a VM behind.
 
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
@@ -14,46 +13,47 @@ use tokio::sync::Notify;
 
 /// Why a call ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum EndReason {
     Limit {
         name: &'static str,
         value: u64,
     },
     Signal(&'static str),
-    /// The guest did something after which it may not go on.
+    /// The guest did something after which it must end.
     Abort(Failure),
 }
 
-impl Why {
-    /// For the guest: short.
-    pub fn word(&self) -> String {
+impl EndReason {
+    /// Returns the reason as the guest gets it, in a few words.
+    pub fn message_for_guest(&self) -> String {
         match self {
-            Why::Limit { name, .. } => format!("the limit {name} is reached"),
-            Why::Signal(name) => format!("{name} received"),
-            Why::Abort(failure) => failure.to_string(),
+            EndReason::Limit { name, .. } => format!("the limit {name} is reached"),
+            EndReason::Signal(name) => format!("{name} received"),
+            EndReason::Abort(failure) => failure.to_string(),
         }
     }
 
     pub fn failure(&self) -> Failure {
         match self {
-            Why::Limit { name, value } => Failure::limit(name, value, "the call"),
-            Why::Signal(name) => Failure::new(Who::Runtime, format!("{name} ended the call")),
-            Why::Abort(failure) => failure.clone(),
+            EndReason::Limit { name, value } => Failure::limit(name, value, "the call"),
+            EndReason::Signal(name) => Failure::new(Who::Runtime, format!("{name} ended the call")),
+            EndReason::Abort(failure) => failure.clone(),
         }
     }
 }
 
-/// The time for cleaning up is over: the error that stops the guest.
+/// The error that stops the guest when its time for cleaning up is over.
 #[derive(Debug, thiserror::Error)]
-#[error("the call is over")]
-pub struct Over;
+#[error("the time for cleaning up is over")]
+pub struct CleanupOver;
 
+/// The clock of a call, and the request to end it early.
 pub struct Ending {
     wall: (&'static str, u64),
     started: Instant,
     wall_deadline: Instant,
     cleanup: Duration,
-    begun: Mutex<Option<(Why, Instant)>>,
+    requested: Mutex<Option<(EndReason, Instant)>>,
     changed: Notify,
 }
 
@@ -70,7 +70,7 @@ impl Ending {
             started,
             wall_deadline: started + Duration::from_secs(wall.1),
             cleanup: Duration::from_secs(limits.cleanup_seconds),
-            begun: Mutex::new(None),
+            requested: Mutex::new(None),
             changed: Notify::new(),
         }
     }
@@ -80,26 +80,26 @@ impl Ending {
         self.started.elapsed()
     }
 
-    /// Asks the guest to end; the first reason stays.
-    pub fn begin(&self, why: Why) {
-        let mut begun = self.begun.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if begun.is_none() {
-            *begun = Some((why, Instant::now()));
+    /// Asks the guest to end. Only the first reason is kept.
+    pub fn request_end(&self, reason: EndReason) {
+        let mut requested = self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if requested.is_none() {
+            *requested = Some((reason, Instant::now()));
             self.changed.notify_waiters();
         }
     }
 
-    pub fn begin_if_wall_passed(&self) {
+    pub fn request_end_if_wall_time_is_over(&self) {
         if Instant::now() >= self.wall_deadline {
-            self.begin(Why::Limit { name: self.wall.0, value: self.wall.1 });
+            self.request_end(EndReason::Limit { name: self.wall.0, value: self.wall.1 });
         }
     }
 
-    pub fn why(&self) -> Option<Why> {
-        self.lock().as_ref().map(|(why, _)| why.clone())
+    pub fn reason(&self) -> Option<EndReason> {
+        self.lock().as_ref().map(|(reason, _)| reason.clone())
     }
 
-    /// Until when a host call may take: the wall clock's end, or the cleanup's.
+    /// Returns the deadline of a host call: the end of the wall time, or of the cleanup.
     pub fn deadline(&self) -> Instant {
         match *self.lock() {
             Some((_, since)) => since + self.cleanup,
@@ -107,7 +107,7 @@ impl Ending {
         }
     }
 
-    /// When the guest is stopped, whatever it does.
+    /// Returns the time when the guest is stopped.
     pub fn hard_deadline(&self) -> Instant {
         match *self.lock() {
             Some((_, since)) => since + self.cleanup,
@@ -115,8 +115,8 @@ impl Ending {
         }
     }
 
-    /// Resolves when the ending begins.
-    pub async fn begun(&self) {
+    /// Resolves when the guest is asked to end.
+    pub async fn end_requested(&self) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -128,24 +128,24 @@ impl Ending {
         }
     }
 
-    /// Resolves when a request that was under way as the ending began is waited for
-    /// no longer, so that there is time left to undo it. An upload is not
-    /// waited for at all. Answers why.
-    pub async fn gives_up_waiting(&self, upload: bool) -> String {
-        self.begun().await;
+    /// Resolves when an HTTP request that is in progress must be abandoned, so that there is time
+    /// left to undo it: after half of the cleanup time, and for an upload at once. Returns the
+    /// reason.
+    pub async fn abandon_request(&self, upload: bool) -> String {
+        self.end_requested().await;
         if !upload {
             tokio::time::sleep(self.cleanup / 2).await;
         }
-        self.why().map(|why| why.word()).unwrap_or_default()
+        self.reason().map(|reason| reason.message_for_guest()).unwrap_or_default()
     }
 
-    /// Resolves when the guest has to be stopped.
-    pub async fn over(&self) {
-        self.begun().await;
+    /// Resolves when the guest must be stopped.
+    pub async fn cleanup_over(&self) {
+        self.end_requested().await;
         tokio::time::sleep_until(self.hard_deadline().into()).await;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Why, Instant)>> {
-        self.begun.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(EndReason, Instant)>> {
+        self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -1,41 +1,41 @@
-//! Every engine setting in one place, each with its reason.
+//! All settings of the engine, each with its reason.
 //!
-//! The tool compiles with these settings and the hot binary loads with them:
-//! what differs between the two is refused when an artifact is loaded.
+//! The tool compiles with these settings, and the hot program loads with them. wasmtime rejects
+//! an artifact that was compiled with other settings.
 
 use crate::limits::Limits;
 use std::num::NonZeroUsize;
 use wasm_cpi_checks::Check;
 use wasmtime::{Config, Engine, WasmBacktraceDetails};
 
-/// Address space per memory; larger ones move when they grow. Part of the
-/// compiled code, hence a constant and no limit of the configuration.
+/// The address space that is reserved for each memory. A larger memory moves when it grows. The
+/// value is part of the compiled code, so it is a constant and not a limit of the configuration.
 const MEMORY_RESERVATION: u64 = 256 << 20;
 
-/// Host functions run on the guest's stack as well.
+/// The additional stack for host functions, which run on the guest's stack.
 const HOST_STACK: usize = 1 << 20;
 
 pub fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
-    // Code for the plain architecture, not for the machine that prepared it: the
-    // cache may lie on a disk that another machine gets.
+    // Code for the baseline architecture instead of this machine, because another machine may
+    // use the same disk later.
     #[cfg(feature = "compiler")]
     config.target(TARGET)?;
-    // Deadlines reach code that never calls the host.
+    // Needed for deadlines of code that never calls the host.
     config.epoch_interruption(true);
     let stack = usize::try_from(limits.stack_kib * 1024)?;
     config.max_wasm_stack(stack);
     config.async_stack_size(stack + HOST_STACK);
     config.memory_reservation(MEMORY_RESERVATION);
     config.memory_reservation_for_growth(MEMORY_RESERVATION);
-    // Never decided by the environment, which is the default.
+    // By default, an environment variable decides this.
     config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config.wasm_backtrace_max_frames(NonZeroUsize::new(30));
-    // What guests do not need has had holes: leave it out.
-    config.wasm_memory64(!Check::EngineMemory64.on());
-    config.wasm_multi_memory(!Check::EngineMultiMemory.on());
-    let proposals = !Check::EngineProposals.on();
-    // Leaving out the collector leaves `i31` in.
+    // Guests do not need these features, and some had vulnerabilities.
+    config.wasm_memory64(Check::EngineMemory64.choose(false, true));
+    config.wasm_multi_memory(Check::EngineMultiMemory.choose(false, true));
+    let proposals = Check::EngineProposals.choose(false, true);
+    // The collector is not compiled in, but `i31` would still be accepted.
     config.wasm_gc(false);
     config.wasm_relaxed_simd(proposals);
     config.wasm_tail_call(proposals);

@@ -1,9 +1,8 @@
-//! The limits that the engine itself enforces, told from its errors.
+//! Recognises the limits that the engine itself enforces by its errors.
 //!
-//! wasmtime has a type for one of these errors only. The others are a private type and
-//! plain texts, so this is the one place that compares texts, as a whole. The tests of
-//! `hostcall_mib` and `handles` in `tests/it/limits.rs` provoke both limits, so that a new
-//! wasmtime cannot change them unnoticed.
+//! wasmtime has a public type for one of these errors only, so this module compares the texts of
+//! the others. The tests of `hostcall_mib` and `handles` in `tests/it/limits.rs` reach both
+//! limits, so they fail if a new wasmtime changes these texts.
 
 use wasmtime::component::ResourceTableError;
 

@@ -1,8 +1,8 @@
-//! What a guest may use of memory, tables, CPU and host calls.
+//! Measures and limits a guest's memory, tables, CPU time and host calls.
 //!
-//! The store asks here before anything grows and around every crossing of the
-//! border. A limit that is reached ends the call with a typed error, so that the
-//! response can name it.
+//! The store calls the meter before a memory or table grows, and at every crossing between guest
+//! and host. A limit that is reached ends the call with a typed error, so that the response can
+//! name the limit.
 
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
 use wasmtime::{CallHook, ResourceLimiter};
 
-/// A limit of the configuration was reached: the error that ends the guest.
+/// The error that ends the guest when a limit of the configuration is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitReached {
     pub name: &'static str,
@@ -33,7 +33,7 @@ impl LimitReached {
     }
 }
 
-/// Meters one call.
+/// The meter of one call.
 pub struct Meter {
     memory_bytes: u64,
     memory_mib: u64,
@@ -52,7 +52,7 @@ pub struct Usage {
     table_elements: u64,
 }
 
-/// No component of ours needs more; each costs the host memory of its own.
+/// The most instances and tables. No known component needs more, and each uses memory of the host.
 const INSTANCES: usize = 100;
 
 impl Meter {
@@ -69,14 +69,14 @@ impl Meter {
     }
 
     pub fn usage(&self) -> Usage {
-        Usage { cpu: self.cpu.so_far(), ..self.used }
+        Usage { cpu: self.cpu.total(), ..self.used }
     }
 
     pub fn cpu_is_spent(&self) -> bool {
-        self.cpu.so_far() >= self.cpu_limit
+        self.cpu.total() >= self.cpu_limit
     }
 
-    /// Around every crossing between guest and host.
+    /// Counts a crossing between guest and host.
     pub fn cross(&mut self, hook: CallHook) -> Result<(), LimitReached> {
         self.cpu.cross(hook.exiting_host());
         if matches!(hook, CallHook::CallingHost) {
@@ -89,19 +89,18 @@ impl Meter {
     }
 }
 
-/// CPU time of guest code. Waiting does not count, nor what the host does for longer
-/// than a moment.
+/// The CPU time of guest code. Waiting and long work of the host do not count.
 ///
-/// The thread's own clock is a system call, and a call crosses the border many
-/// times. So it is asked about stretches that lasted; the others take the CPU for as
-/// long as they take, on whichever side.
+/// Reading the thread's CPU clock is a system call, and a call crosses between guest and host
+/// many times. So that clock is read only after long stretches. A short stretch counts with its
+/// wall time, in the guest and in the host.
 #[derive(Default)]
 struct CpuTime {
-    /// Up to `since`.
+    /// The CPU time of the guest up to `since`.
     counted: Duration,
-    /// What the thread's clock said then.
+    /// The thread's CPU clock when it was last read.
     since: Duration,
-    /// How long the short stretches since then took.
+    /// The duration of the short stretches after `since`.
     short: Duration,
     crossed: Option<Instant>,
     in_guest: bool,
@@ -119,13 +118,13 @@ impl CpuTime {
         self.in_guest = to_guest;
     }
 
-    /// A long stretch ends: the guest's counts, the host's does not.
+    /// Ends a long stretch. It counts if it was the guest's.
     fn count(&mut self) {
-        self.counted = self.so_far();
+        self.counted = self.total();
         (self.since, self.short) = (thread_cpu(), Duration::ZERO);
     }
 
-    fn so_far(&self) -> Duration {
+    fn total(&self) -> Duration {
         self.counted + if self.in_guest { thread_cpu().saturating_sub(self.since) } else { self.short }
     }
 }
@@ -135,12 +134,12 @@ fn thread_cpu() -> Duration {
 }
 
 fn bounded(count: usize) -> usize {
-    if Check::Instances.on() { count } else { usize::MAX }
+    Check::Instances.choose(count, usize::MAX)
 }
 
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // One limit for all memories; they only grow, so the sum is the peak.
+        // All memories share one limit. They only grow, so the sum is the peak.
         self.used.peak_memory += desired.saturating_sub(current) as u64;
         if self.used.peak_memory > self.memory_bytes {
             return Err(LimitReached { name: "memory_mib", value: self.memory_mib }.into());
@@ -175,8 +174,8 @@ mod tests {
     use std::thread::sleep;
 
     fn compute(time: Duration) {
-        let begun = thread_cpu();
-        while thread_cpu() - begun < time {
+        let start = thread_cpu();
+        while thread_cpu() - start < time {
             std::hint::spin_loop();
         }
     }
@@ -187,31 +186,31 @@ mod tests {
     }
 
     #[test]
-    fn what_the_guest_computes_counts_and_what_it_waits_for_does_not() {
+    fn computing_of_the_guest_counts_and_waiting_does_not() {
         let ms = Duration::from_millis;
         let mut time = CpuTime::default();
         for _ in 0..3 {
             time.cross(true);
             compute(ms(5));
-            about(time.so_far() - time.counted, 5);
+            about(time.total() - time.counted, 5);
             time.cross(false);
             // The host works, and waits.
             compute(ms(20));
             sleep(ms(20));
         }
-        about(time.so_far(), 15);
+        about(time.total(), 15);
     }
 
     #[test]
-    fn what_a_guest_computes_between_calls_without_number_counts() {
+    fn computing_between_very_many_host_calls_counts() {
         let mut time = CpuTime::default();
-        let begun = thread_cpu();
+        let start = thread_cpu();
         for _ in 0..2000 {
             time.cross(true);
             compute(Duration::from_micros(20));
             time.cross(false);
         }
-        let spent = thread_cpu() - begun;
-        assert!(time.so_far() * 10 >= spent * 9, "{:?} of {spent:?}", time.so_far());
+        let spent = thread_cpu() - start;
+        assert!(time.total() * 10 >= spent * 9, "{:?} of {spent:?}", time.total());
     }
 }

@@ -1,4 +1,4 @@
-//! A guest's standard output and error: lines of its log, bounded like them.
+//! A guest's standard output and error, which become lines of its log with the same limits.
 
 use crate::log::{GuestLog, Level};
 use std::pin::Pin;
@@ -20,13 +20,14 @@ impl LogStream {
         LogStream { log, level, line: Arc::default() }
     }
 
-    /// Of a long line only the beginning is kept: an endless one must not grow the
-    /// host, and in pieces it could show a secret that nobody recognises.
+    /// Collects bytes and writes complete lines. Only the start of a long line is kept, because an
+    /// endless line must not use up memory, and a secret that is split between two lines would
+    /// not be recognised.
     fn take(&self, bytes: &[u8]) {
         let mut line = self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = piece.strip_suffix(b"\n").unwrap_or(piece);
-            let most = if Check::StdioLine.on() { self.log.longest_line() } else { usize::MAX };
+            let most = Check::StdioLine.choose(self.log.longest_line(), usize::MAX);
             let room = most.saturating_sub(line.len());
             line.extend_from_slice(&text[..text.len().min(room)]);
             if text.len() < piece.len() {
@@ -36,7 +37,7 @@ impl LogStream {
         }
     }
 
-    /// What stands there without a newline when the guest is done.
+    /// Writes the last line, if it has no line end.
     pub fn finish(&self) {
         let line = std::mem::take(&mut *self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
         if !line.is_empty() {

@@ -1,39 +1,40 @@
-//! Why a guest stopped, in one sentence, and its backtrace for the log.
+//! Explains why a guest stopped, in one sentence, with its backtrace for the log.
 
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::sandbox::ending::{Over, Why};
+use crate::sandbox::ending::{CleanupOver, EndReason};
 use crate::sandbox::engine_limit::EngineLimit;
 use crate::sandbox::meter::LimitReached;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasmtime::{FrameInfo, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-/// `method` is what the guest was doing.
-pub fn explain(error: wasmtime::Error, why: Option<Why>, method: &str, limits: &Limits) -> Failure {
+/// Returns the failure for an error of the engine. `method` is the method that ran.
+pub fn explain(error: wasmtime::Error, reason: Option<EndReason>, method: &str, limits: &Limits) -> Failure {
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(lines).unwrap_or_default();
-    cause(&error, why, method, limits).with_detail(backtrace)
+    cause(&error, reason, method, limits).with_detail(backtrace)
 }
 
-/// One line for each frame, whatever a guest calls its functions.
+/// Returns the backtrace with one line for each frame. Names with control characters are escaped.
 fn lines(backtrace: &WasmBacktrace) -> String {
     let names = |frame: &FrameInfo| [frame.func_name().map(str::to_owned), frame.module().name().map(str::to_owned)];
     let names = backtrace.frames().iter().flat_map(names).flatten();
-    let steering = names.filter(|name| Check::GuestLines.on() && name.contains(char::is_control));
+    let steering = names.filter(|name| Check::GuestLines.refuses(name.contains(char::is_control)));
     steering.fold(backtrace.to_string(), |text, name| text.replace(&name, &name.escape_debug().to_string()))
 }
 
-fn cause(error: &wasmtime::Error, why: Option<Why>, method: &str, limits: &Limits) -> Failure {
+fn cause(error: &wasmtime::Error, reason: Option<EndReason>, method: &str, limits: &Limits) -> Failure {
     if let Some(limit) = error.downcast_ref::<LimitReached>() {
         return limit.failure();
     }
-    if error.downcast_ref::<Over>().is_some()
-        && let Some(why) = why
+    if error.downcast_ref::<CleanupOver>().is_some()
+        && let Some(reason) = reason
     {
-        return why.failure();
+        return reason.failure();
     }
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return Failure::guest(format!("called exit({}) in {method} instead of answering; a bug in the guest", exit.0));
+        let what = format!("called exit({}) in {method} instead of answering; a bug in the guest", exit.0);
+        return Failure::guest(what).refused_by(Check::ExitIsFailure);
     }
     match EngineLimit::of(error) {
         Some(EngineLimit::HostCallData) => {
@@ -47,7 +48,7 @@ fn cause(error: &wasmtime::Error, why: Option<Why>, method: &str, limits: &Limit
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => Failure::limit("stack_kib", limits.stack_kib, "the guest's recursion"),
         Some(Trap::MemoryOutOfBounds) => Failure::guest(format!(
-            "trapped in {method}: out of bounds memory access; a bug in the guest (endless recursion ends so, too)"
+            "trapped in {method}: out of bounds memory access; a bug in the guest, for example endless recursion"
         )),
         Some(trap) => {
             let trap = trap.to_string();

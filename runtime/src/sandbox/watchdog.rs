@@ -1,11 +1,10 @@
-//! What makes a call look up: at the wall clock, at the signals, at its own time.
+//! Checks the deadlines and signals of a call while its guest runs or waits.
 //!
-//! Running code looks up when the engine's epoch advances, which a timer of the
-//! kernel does after so much computing; a guest that waits is looked after by the
-//! loop that waits. No thread: starting one, and seeing it off, would take a
-//! tenth of a short call.
+//! A timer of the kernel advances the engine's epoch after some CPU time, so running code is
+//! interrupted. While a guest waits, an async loop checks. There is no watchdog thread, because
+//! starting and joining one would take a tenth of a short call.
 
-use crate::sandbox::ending::{Ending, Why};
+use crate::sandbox::ending::{EndReason, Ending};
 use crate::signals;
 use nix::sys::signal::{SigEvent, SigevNotify, Signal};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
@@ -17,33 +16,33 @@ use wasmtime::Engine;
 
 pub const TICK: Duration = Duration::from_millis(10);
 
-/// Advances the epoch from now on, until the process ends; a call is a process.
+/// Starts the timer that advances the epoch until the process ends, which is after one call.
 pub fn start(engine: &Engine) -> io::Result<()> {
     let engine = engine.clone();
-    // SAFETY: an epoch is an atomic counter. The handler does nothing but add to it.
-    #[expect(unsafe_code, reason = "whether a handler may run at any time, no type can tell")]
+    // SAFETY: an epoch is an atomic counter, and the handler only adds to it.
+    #[expect(unsafe_code, reason = "no type can express that a handler may run at any time")]
     unsafe { signal_hook::low_level::register(Signal::SIGVTALRM as i32, move || engine.increment_epoch()) }?;
     let notify = SigevNotify::SigevSignal { signal: Signal::SIGVTALRM, si_value: 0 };
     let mut timer = Timer::new(ClockId::CLOCK_PROCESS_CPUTIME_ID, SigEvent::new(notify)).map_err(|error| {
-        io::Error::other(format!("no timer ({error}): raise the limit of pending signals, `ulimit -i`"))
+        io::Error::other(format!("cannot create a timer ({error}); raise the limit of pending signals (`ulimit -i`)"))
     })?;
     timer.set(Expiration::Interval(TICK.into()), TimerSetTimeFlags::empty())?;
     std::mem::forget(timer);
     Ok(())
 }
 
-/// Looks up as long as it is waited for.
+/// Checks the deadlines and signals periodically while it is awaited.
 pub async fn watch(ending: &Ending) -> Infallible {
     loop {
-        look(ending);
+        check_deadline_and_signals(ending);
         tokio::time::sleep(TICK).await;
     }
 }
 
-/// The call begins to end if it is time, or if somebody asked for it.
-pub fn look(ending: &Ending) {
-    ending.begin_if_wall_passed();
+/// Asks the guest to end if the wall time is over or a signal arrived.
+pub fn check_deadline_and_signals(ending: &Ending) {
+    ending.request_end_if_wall_time_is_over();
     if let Some(signal) = signals::arrived() {
-        ending.begin(Why::Signal(signal));
+        ending.request_end(EndReason::Signal(signal));
     }
 }

@@ -1,33 +1,33 @@
-//! A search for many byte strings at once.
+//! Searches for many byte strings at once.
 //!
-//! It is built anew with every secret that a call learns, and then searches a few
-//! lines: what it costs to build counts more than how fast it searches, so it is
-//! a sorted list of beginnings behind a filter, and no automaton. It knows no
-//! case, nor which alphabet base64 is in: what counts as the same is decided by comparing.
+//! The scanner is rebuilt for every secret that a call captures, and then searches a
+//! few lines. So the time to build it matters more than the time to search: it is
+//! a sorted list of prefixes behind a filter, not an automaton. The prefixes ignore
+//! case and the alphabet of base64; the complete comparison then decides.
 
 use std::ops::{ControlFlow, Range};
 
 use super::needles::{BASE64, CASE, HEX, Needle, standard};
 
-/// Bytes of a needle that are looked up; every needle has as many.
-pub(super) const BEGINNING: usize = 4;
+/// The number of bytes of a needle that are looked up. Every needle has at least as many.
+pub(super) const PREFIX: usize = 4;
 
-/// Bytes to compare for each byte that is searched, and for a short text.
-/// Whoever wrote a text that takes more wrote it to take long.
+/// The number of bytes that may be compared, per byte of the text and for a short text. A text
+/// that needs more was written to slow the search down, and counts as a match.
 const EFFORT: usize = 64;
-const LEAST_EFFORT: usize = 64 * 1024;
+const MIN_EFFORT: usize = 64 * 1024;
 
 pub(super) struct Scanner {
     needles: Vec<Needle>,
-    /// Beginnings, folded, with the needles that have them, sorted.
-    beginnings: Vec<(u32, usize)>,
-    /// One bit for each hash of a beginning that occurs.
+    /// Folded prefixes with the indices of their needles, sorted.
+    prefixes: Vec<(u32, usize)>,
+    /// One bit for each hash of a prefix.
     filter: Filter,
 }
 
 impl Needle {
-    /// Whether the bytes begin with it, or look like that and the effort is spent.
-    fn begins(&self, bytes: &[u8], effort: &mut usize) -> bool {
+    /// Returns true if the bytes start with the needle, or if the effort is used up.
+    fn starts(&self, bytes: &[u8], effort: &mut usize) -> bool {
         let text = self.text();
         let Some(bytes) = bytes.get(..text.len()) else { return false };
         let (head, rest) = bytes.split_at(bytes.len().min(EFFORT));
@@ -48,17 +48,17 @@ impl Needle {
 impl Scanner {
     pub(super) fn new(needles: Vec<Needle>) -> Self {
         let mut filter = Filter::default();
-        let mut beginnings: Vec<(u32, usize)> = needles
+        let mut prefixes: Vec<(u32, usize)> = needles
             .iter()
             .enumerate()
             .map(|(at, needle)| {
-                let beginning = needle.beginning().iter().fold(0, |before, byte| rolled(before, *byte));
-                filter.insert(beginning);
-                (beginning, at)
+                let prefix = needle.prefix().iter().fold(0, |before, byte| rolled(before, *byte));
+                filter.insert(prefix);
+                (prefix, at)
             })
             .collect();
-        beginnings.sort_unstable();
-        Scanner { needles, beginnings, filter }
+        prefixes.sort_unstable();
+        Scanner { needles, prefixes, filter }
     }
 
     /// Visits every occurrence of every needle, overlapping ones too.
@@ -70,17 +70,17 @@ impl Scanner {
         if self.needles.is_empty() {
             return ControlFlow::Continue(());
         }
-        let (mut beginning, mut effort) = (0, EFFORT * bytes.len() + LEAST_EFFORT);
+        let (mut prefix, mut effort) = (0, EFFORT * bytes.len() + MIN_EFFORT);
         for (last, byte) in bytes.iter().enumerate() {
-            beginning = rolled(beginning, *byte);
-            if last + 1 < BEGINNING || !self.filter.may_have(beginning) {
+            prefix = rolled(prefix, *byte);
+            if last + 1 < PREFIX || !self.filter.may_have(prefix) {
                 continue;
             }
-            let start = last + 1 - BEGINNING;
-            let first = self.beginnings.partition_point(|(other, _)| *other < beginning);
-            for (_, at) in self.beginnings[first..].iter().take_while(|(other, _)| *other == beginning) {
+            let start = last + 1 - PREFIX;
+            let first = self.prefixes.partition_point(|(other, _)| *other < prefix);
+            for (_, at) in self.prefixes[first..].iter().take_while(|(other, _)| *other == prefix) {
                 let needle = &self.needles[*at];
-                if needle.begins(&bytes[start..], &mut effort) {
+                if needle.starts(&bytes[start..], &mut effort) {
                     visit(needle, start..start + needle.text().len())?;
                 }
             }
@@ -89,17 +89,17 @@ impl Scanner {
     }
 }
 
-/// The last four bytes, folded.
+/// Returns the last four bytes, folded.
 fn rolled(before: u32, byte: u8) -> u32 {
     before << 8 | u32::from(folded(byte))
 }
 
-/// What may count as the same becomes the same: case, and alphabets of base64.
+/// Maps bytes that may be equal to the same byte: both cases, and both alphabets of base64.
 fn folded(byte: u8) -> u8 {
     standard(byte.to_ascii_lowercase())
 }
 
-/// Says no to almost all beginnings that no needle has.
+/// Excludes almost all prefixes that no needle has.
 struct Filter(Box<[u64; Filter::WORDS]>);
 
 impl Default for Filter {
@@ -111,19 +111,19 @@ impl Default for Filter {
 impl Filter {
     const WORDS: usize = 256;
 
-    fn insert(&mut self, beginning: u32) {
-        let (word, bit) = Filter::place(beginning);
+    fn insert(&mut self, prefix: u32) {
+        let (word, bit) = Filter::place(prefix);
         self.0[word] |= bit;
     }
 
-    fn may_have(&self, beginning: u32) -> bool {
-        let (word, bit) = Filter::place(beginning);
+    fn may_have(&self, prefix: u32) -> bool {
+        let (word, bit) = Filter::place(prefix);
         self.0[word] & bit != 0
     }
 
-    /// Its word, and its bit in there, by the upper bits of a product.
-    fn place(beginning: u32) -> (usize, u64) {
-        let hash = beginning.wrapping_mul(0x9e37_79b1) >> 18;
+    /// Returns the word and the bit of a prefix, by the upper bits of a product.
+    fn place(prefix: u32) -> (usize, u64) {
+        let hash = prefix.wrapping_mul(0x9e37_79b1) >> 18;
         ((hash >> 6) as usize, 1 << (hash & 63))
     }
 }

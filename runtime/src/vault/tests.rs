@@ -3,7 +3,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 
-/// Hard for every encoding.
+/// A text with characters that each encoding changes.
 const HARD: &str = "p\u{e4}ss <w>/\"\\'&%+?~\n\u{1f511}\u{ff}\u{ff}x";
 
 fn json(text: &str) -> String {
@@ -11,7 +11,7 @@ fn json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// All that is not plain ASCII as `\u`, and slashes escaped, as some writers do.
+/// Escapes all other characters than ASCII letters and digits, as some JSON writers do.
 fn json_ascii(text: &str) -> String {
     let unit = |unit: u16| match u8::try_from(unit) {
         Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
@@ -84,9 +84,9 @@ const ENCODERS: &[(&str, Encoder)] = &[
 ];
 
 #[test]
-fn a_secret_trips_the_wire_and_is_redacted_in_every_encoding() {
+fn a_secret_is_found_and_redacted_in_every_encoding() {
     let vault = Vault::new();
-    vault.keep("password", Secret::new(HARD));
+    vault.register("password", Secret::new(HARD));
     for (name, encode) in ENCODERS {
         let text = format!("before {} after", encode(HARD));
         assert_eq!(vault.leak_in(text.as_bytes()).as_deref(), Some("password"), "{name}: {text}");
@@ -98,9 +98,9 @@ fn a_secret_trips_the_wire_and_is_redacted_in_every_encoding() {
 }
 
 #[test]
-fn what_is_not_secret_stays() {
+fn text_without_secrets_is_not_changed() {
     let vault = Vault::new();
-    vault.keep("password", Secret::new("correct horse battery"));
+    vault.register("password", Secret::new("correct horse battery"));
     for text in
         ["", "correct horse", "\\u0000%zz%&#x;&&amp\\", "gr\u{fc}\u{df} \u{1f511}\r\n", "\\ud800", "Y29ycmVjdCBob3JzZQ"]
     {
@@ -111,10 +111,10 @@ fn what_is_not_secret_stays() {
 }
 
 #[test]
-fn a_long_secret_in_another_case_is_redacted_and_trips_no_wire() {
+fn a_long_secret_in_another_case_is_redacted_but_is_not_a_leak() {
     let vault = Vault::new();
-    vault.keep("host", Secret::new("Api.Cloud.TEST"));
-    vault.keep("short", Secret::new("ElevenBytes"));
+    vault.register("host", Secret::new("Api.Cloud.TEST"));
+    vault.register("short", Secret::new("ElevenBytes"));
     for text in ["https://api.cloud.test:443/V1", "https://API.CLOUD.TEST:443/V1", "https://API.cloud.test:443/V1"] {
         assert_eq!(vault.redact(text), "https://<redacted>:443/V1");
         assert_eq!(vault.leak_in(text.as_bytes()), None);
@@ -124,10 +124,10 @@ fn a_long_secret_in_another_case_is_redacted_and_trips_no_wire() {
 }
 
 #[test]
-fn short_secrets_do_not_shred_texts() {
+fn short_secrets_are_not_redacted_or_searched_for() {
     let vault = Vault::new();
     for (name, value) in [("five", "hunt5"), ("six", "hunt66"), ("eleven", "hunt1111111"), ("twelve", "hunt22222222")] {
-        vault.keep(name, Secret::new(value));
+        vault.register(name, Secret::new(value));
     }
     assert_eq!(vault.redact("hunt5 hunt66 hunt1111111 hunt22222222"), "hunt5 <redacted> <redacted> <redacted>");
     assert_eq!(vault.leak_in(b"hunt5 hunt66 hunt1111111"), None);
@@ -135,10 +135,10 @@ fn short_secrets_do_not_shred_texts() {
 }
 
 #[test]
-fn long_lines_of_a_secret_are_secrets() {
+fn long_lines_of_a_secret_are_found_separately() {
     let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ";
     let vault = Vault::new();
-    vault.keep("key", Secret::new(format!("-----BEGIN ENCRYPTED PRIVATE KEY-----\r\n{line}\r\nshort\r\n-----END")));
+    vault.register("key", Secret::new(format!("-----BEGIN ENCRYPTED PRIVATE KEY-----\r\n{line}\r\nshort\r\n-----END")));
     assert_eq!(vault.redact(&format!("  {line}  short")), "  <redacted>  short");
     assert_eq!(vault.leak_in(STANDARD.encode(format!("\t{line}\n")).as_bytes()).as_deref(), Some("key"));
     assert_eq!(vault.leak_in(b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nxyz"), None);
@@ -147,15 +147,15 @@ fn long_lines_of_a_secret_are_secrets() {
 #[test]
 fn overlapping_and_nested_secrets_are_all_redacted() {
     let vault = Vault::new();
-    vault.keep("long", Secret::new("abcdefghijkl"));
-    vault.keep("inner", Secret::new("cdefghi"));
-    vault.keep("overlap", Secret::new("ijklmnop"));
-    vault.keep("periodic", Secret::new("zazazaza"));
+    vault.register("long", Secret::new("abcdefghijkl"));
+    vault.register("inner", Secret::new("cdefghi"));
+    vault.register("overlap", Secret::new("ijklmnop"));
+    vault.register("periodic", Secret::new("zazazaza"));
     assert_eq!(vault.redact("-abcdefghijklmnop-cdefghi-zazazazazaz"), "-<redacted>-<redacted>-<redacted>z");
 }
 
 #[test]
-fn a_seal_is_opened_and_shown_by_name_only() {
+fn a_seal_can_be_opened_and_is_redacted_to_its_name() {
     let vault = Vault::new();
     let seal = vault.seal("user.password", Secret::new("correct horse"), Layer::Job);
     assert!(seal.len() == 40 && seal.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{seal}");
@@ -183,7 +183,7 @@ fn the_same_name_and_value_have_the_same_seal_in_the_stricter_layer() {
 }
 
 #[test]
-fn seals_are_found_where_they_occur() {
+fn unchanged_seals_are_found() {
     let vault = Vault::new();
     assert_eq!(vault.seals_in(b"nothing yet"), Vec::<String>::new());
     let a = vault.seal("a", Secret::new("x"), Layer::Call);
@@ -193,7 +193,7 @@ fn seals_are_found_where_they_occur() {
 }
 
 #[test]
-fn a_transformed_seal_is_found_with_what_was_done_to_it() {
+fn a_changed_seal_is_found_with_the_kind_of_its_change() {
     let vault = Vault::new();
     let seal = vault.seal("agent", Secret::new("x"), Layer::Call);
     let escape = |pattern: fn(u8) -> String| seal.bytes().map(pattern).collect::<String>();
@@ -224,15 +224,15 @@ fn a_transformed_seal_is_found_with_what_was_done_to_it() {
 fn debug_shows_counts_only() {
     let vault = Vault::new();
     let seal = vault.seal("name", Secret::new("correct horse"), Layer::Job);
-    vault.keep("other", Secret::new("battery staple"));
+    vault.register("other", Secret::new("battery staple"));
     assert_eq!(format!("{vault:?}"), "Vault(2 secrets, 1 seals)");
     assert!(!format!("{:?}", vault.open(&seal)).contains("horse"));
 }
 
 #[test]
-fn the_password_within_a_url_is_a_secret_by_itself() {
+fn the_password_in_a_url_is_found_separately() {
     let vault = Vault::new();
-    vault.keep("mbus", Secret::new("nats://u:hunter2%21hunter2@h:4222"));
+    vault.register("mbus", Secret::new("nats://u:hunter2%21hunter2@h:4222"));
     assert_eq!(vault.leak_in(b"it is hunter2!hunter2."), Some("mbus.password".to_owned()));
     assert_eq!(vault.redact("it is hunter2!hunter2."), "it is <redacted>.");
 }
@@ -267,7 +267,7 @@ proptest! {
     ) {
         let vault = Vault::new();
         vault.seal("a", Secret::new("aaaaaa"), Layer::Call);
-        vault.keep("b", Secret::new("\u{1f511}\u{1f511}"));
+        vault.register("b", Secret::new("\u{1f511}\u{1f511}"));
         vault.redact(&text);
         for bytes in [text.as_bytes(), &bytes] {
             vault.leak_in(bytes);
@@ -278,18 +278,18 @@ proptest! {
 }
 
 #[test]
-fn a_text_made_to_take_long_counts_as_found() {
+fn a_text_that_is_made_to_slow_the_search_counts_as_a_leak() {
     let vault = Vault::new();
     let secret = format!("{}b", "a".repeat(60_000));
     vault.seal("token", Secret::new(secret), Layer::Call);
     assert_eq!(vault.leak_in("a".repeat(100_000).as_bytes()).as_deref(), Some("token"));
-    // What only begins alike is no leak.
+    // Text that only starts like a secret is not a leak.
     let harmless = format!("{} ", "a".repeat(100)).repeat(50);
     assert_eq!(vault.leak_in(harmless.as_bytes()), None);
 }
 
 #[test]
-fn secrets_are_found_wherever_they_begin_and_however_many_begin_alike() {
+fn secrets_are_found_at_every_position_even_if_many_have_the_same_prefix() {
     let vault = Vault::new();
     for secret in ["password-one-1", "password-one-12", "PASSWORD-two-2", "passed-by-all-x"] {
         vault.seal(secret, Secret::new(secret), Layer::Call);

@@ -1,9 +1,9 @@
-//! The texts that a reader may take a text for.
+//! Decoded views of a text.
 //!
 //! JSON escapes (nested up to three times), percent-encoding, XML entities and
-//! line breaks change single characters in more ways than could be listed, so
-//! they are undone before searching. Decoding is lenient: what is no escape
-//! stays as it is. A view can tell where in the original a finding lies.
+//! line breaks can change single characters in too many ways to search for all
+//! of them, so they are undone before searching. Decoding is lenient: invalid
+//! escapes stay as they are. A view can map a match to its place in the original.
 
 use std::ops::{ControlFlow, Range};
 
@@ -12,23 +12,25 @@ use zeroize::Zeroizing;
 use super::needles::{PLAIN, SPLIT};
 use wasm_cpi_checks::Check;
 
-/// JSON within JSON within JSON: as deep as settings are wrapped in practice.
+/// The depth of JSON within JSON that occurs in practice.
 const MAX_NESTED: usize = 3;
 
+/// Whether a view records where its bytes come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Yes,
     No,
 }
 
+/// A text in one decoding.
 pub(super) struct View {
     pub(super) bytes: Zeroizing<Vec<u8>>,
-    /// Where each byte came from, if that is wanted.
+    /// The place of each byte in the original, if the view is tracked.
     origins: Option<Vec<Range<usize>>>,
 }
 
 impl View {
-    /// The part of the original that became `span`; only for tracked views.
+    /// Returns the part of the original that was decoded to `span`. Only for tracked views.
     pub(super) fn origin(&self, span: Range<usize>) -> Range<usize> {
         match self.origins.as_ref().and_then(|origins| origins.get(span.clone())) {
             Some([first, .., last]) => first.start..last.end,
@@ -37,21 +39,25 @@ impl View {
         }
     }
 
-    /// This view as `decoder` reads it; `None` if there is nothing to decode.
+    /// Returns the decoded view; `None` if there is nothing to decode.
     fn decode(&self, decoder: &Decoder) -> Option<View> {
+        decoder.check.perform(|| self.decoded(decoder))?
+    }
+
+    fn decoded(&self, decoder: &Decoder) -> Option<View> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(self.bytes.len()));
         let mut origins = self.origins.as_ref().map(|_| Vec::with_capacity(self.bytes.len()));
         let mut decoded = false;
         let mut at = 0;
         while at < self.bytes.len() {
             let rest = &self.bytes[at..];
-            // Whatever is no escape is copied in one go.
+            // Bytes before the next possible escape are copied at once.
             let plain = rest.iter().position(|byte| decoder.triggers.contains(byte)).unwrap_or(rest.len());
             let (unit, length) = match (decoder.decode)(&rest[plain..]) {
                 Some(escape) => escape,
                 None => (Unit::NOTHING, 0),
             };
-            // A trigger that begins no escape is plain, too.
+            // A trigger without a valid escape is plain, too.
             let plain = if length == 0 { rest.len().min(plain + 1) } else { plain };
             bytes.extend_from_slice(&rest[..plain]);
             bytes.extend_from_slice(unit.as_slice());
@@ -68,7 +74,7 @@ impl View {
 }
 
 /// Visits the text as it is, then all its decodings, with their names.
-pub(super) fn each<B>(
+pub(super) fn visit_all<B>(
     bytes: &[u8],
     track: Track,
     visit: &mut dyn FnMut(&View, &'static str) -> ControlFlow<B>,
@@ -78,12 +84,12 @@ pub(super) fn each<B>(
     let mut name = PLAIN;
     for _ in 0..=MAX_NESTED {
         visit(&level, name)?;
-        for decoder in DECODERS.iter().filter(|decoder| decoder.check.on()) {
+        for decoder in DECODERS {
             if let Some(view) = level.decode(decoder) {
                 visit(&view, decoder.name)?;
             }
         }
-        let Some(next) = level.decode(&JSON).filter(|_| JSON.check.on()) else { break };
+        let Some(next) = level.decode(&JSON) else { break };
         (level, name) = (next, JSON.name);
     }
     ControlFlow::Continue(())
@@ -92,9 +98,10 @@ pub(super) fn each<B>(
 struct Decoder {
     check: Check,
     name: &'static str,
-    /// Bytes that may begin an escape.
+    /// Bytes that may start an escape.
     triggers: &'static [u8],
-    /// What stands at the beginning of the bytes, and how long its escape is.
+    /// Returns the character that the escape at the start of the bytes means, and the length of
+    /// the escape.
     decode: fn(&[u8]) -> Option<(Unit, usize)>,
 }
 
@@ -107,7 +114,7 @@ const DECODERS: &[Decoder] = &[
     Decoder { check: Check::FormLines, name: SPLIT, triggers: b"\r\n", decode: line_break },
 ];
 
-/// Up to four bytes.
+/// A decoded character of up to four bytes.
 struct Unit([u8; 4], usize);
 
 impl Unit {
@@ -128,7 +135,7 @@ impl Unit {
     }
 }
 
-/// Escapes of JSON, and those of other languages that look alike.
+/// Decodes escapes of JSON, and similar ones of other languages.
 fn json(bytes: &[u8]) -> Option<(Unit, usize)> {
     let byte = match bytes.get(1)? {
         b'n' => b'\n',
@@ -149,7 +156,7 @@ fn json(bytes: &[u8]) -> Option<(Unit, usize)> {
     Some((Unit::byte(byte), if bytes[1] == b'x' { 4 } else { 2 }))
 }
 
-/// `\u` and four digits, twice for what is beyond 16 bits.
+/// Decodes `\u` and four digits, twice for characters beyond 16 bits.
 fn utf16(bytes: &[u8]) -> Option<(Unit, usize)> {
     let first = digits(bytes.get(2..6)?, 16)?;
     if let Some(c) = char::from_u32(first) {
@@ -186,8 +193,8 @@ fn entity(bytes: &[u8]) -> Option<(Unit, usize)> {
     Some((Unit::char(c), length + 2))
 }
 
-/// Encoded texts are wrapped at some column: what follows is more of them, not
-/// the indentation of another line.
+/// Removes the line break of a wrapped encoded text, in which the next line continues without
+/// indentation.
 fn line_break(bytes: &[u8]) -> Option<(Unit, usize)> {
     let length = bytes.iter().take(2).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let next = bytes.get(length)?;

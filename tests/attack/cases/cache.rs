@@ -1,6 +1,6 @@
-//! The cache of prepared guests: loading what lies there is running it. So it is
-//! used if nobody else can have written it and it is what its name says; any
-//! doubt only costs a new preparation, and is told.
+//! The cache of prepared guests, which holds native code. A file is used only if no
+//! other user could have written it and its content has the right hash. Otherwise
+//! the guest is prepared again, and a warning says why.
 
 use crate::case::Case;
 use serde_json::{Value, json};
@@ -9,8 +9,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tests::job::{make_dir, set_mode, write};
-use tests::prepared::{
-    artifact, becomes_another_engines, has_vm, info, is_not_used, is_prepared_anew, manifest, prepared, small,
+use tests::prepared_guest::{
+    artifact, assert_cache_ignored, assert_prepared_again, change_engine_version, has_vm, info, manifest, prepared,
+    small,
 };
 use tests::users::{NOBODY, SmallDisk, give, is_root};
 use tests::{CPI_ERROR, Job, hostile};
@@ -29,71 +30,75 @@ fn read(path: &Path) -> Vec<u8> {
 }
 
 #[track_caller]
-fn done<T>(result: std::io::Result<T>) -> T {
+fn unwrap_io<T>(result: std::io::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Works, and says this.
+/// Asserts that a call succeeds, and that stderr says this.
 #[track_caller]
-fn answers(job: &Job, said: &str) {
+fn assert_answers(job: &Job, said: &str) {
     let response = has_vm(job);
     assert_eq!(*response.result(), true);
     assert!(response.stderr.contains(said), "no `{said}` in {}", response.stderr);
 }
 
-/// What is in the files.
+/// Attacks on the contents of the files.
 fn contents() -> Vec<Case> {
     vec![
-        Case::silent(
+        Case::offline(
             CLASS,
-            "machine code that was changed anywhere",
+            "machine code that was changed at any place",
             &["cache-artifact-stamp", "cache-digest"],
             || {
                 let job = prepared();
                 let whole = read(&artifact(&job));
-                // The code that a call runs first, some of its data, all headers.
+                // The headers, the code that a call runs first, and some data.
                 for at in
                     [0, 4, 24, 0x40, 0x200, whole.len() / 4, whole.len() / 2, whole.len() * 3 / 4, whole.len() - 1]
                 {
                     let mut bytes = whole.clone();
                     bytes[at] ^= 0x10;
                     write(&artifact(&job), &bytes);
-                    is_prepared_anew(&job, ".cwasm in the cache is damaged");
+                    assert_prepared_again(&job, ".cwasm in the cache is damaged");
                 }
             },
         ),
-        Case::silent(CLASS, "machine code that was cut or grew", &["cache-digest"], || {
+        Case::offline(CLASS, "machine code that was cut or grew", &["cache-digest"], || {
             let job = prepared();
             let whole = read(&artifact(&job));
             for bytes in
                 [Vec::new(), whole[..100].to_vec(), whole[..whole.len() - 1].to_vec(), [&whole[..], b"\0"].concat()]
             {
                 write(&artifact(&job), &bytes);
-                is_prepared_anew(&job, ".cwasm in the cache is damaged");
+                assert_prepared_again(&job, ".cwasm in the cache is damaged");
             }
         }),
-        Case::silent(CLASS, "another guest's machine code under this guest's name", &["cache-digest"], || {
-            let (job, other) = (prepared(), Job::new().guest_bytes(&hostile::other()));
+        Case::offline(CLASS, "another guest's machine code under this guest's name", &["cache-digest"], || {
+            let (job, other) = (prepared(), Job::new().guest_bytes(&hostile::small_without_vm()));
             assert_eq!(*has_vm(&other).result(), false);
             write(&artifact(&job), &read(&artifact(&other)));
-            is_prepared_anew(&job, ".cwasm in the cache is damaged");
+            assert_prepared_again(&job, ".cwasm in the cache is damaged");
         }),
-        Case::silent(CLASS, "another guest's manifest under this guest's name", &["cache-manifest"], || {
-            let (job, other) = (prepared(), Job::new().guest_bytes(&hostile::other()));
+        Case::offline(CLASS, "another guest's manifest under this guest's name", &["cache-manifest"], || {
+            let (job, other) = (prepared(), Job::new().guest_bytes(&hostile::small_without_vm()));
             assert_eq!(*has_vm(&other).result(), false);
             let code = artifact(&other);
-            done(fs::copy(&code, job.cache_dir().join(code.file_name().unwrap_or_default())));
+            unwrap_io(fs::copy(&code, job.cache_dir().join(code.file_name().unwrap_or_default())));
             write(&manifest(&job), &read(&manifest(&other)));
             let first = has_vm(&job);
             assert_eq!(*first.result(), true, "the other guest ran");
-            assert!(first.stderr.contains("is of another version"), "{}", first.stderr);
+            assert!(
+                first.stderr.contains("was written by another version of wasm-cpi, or for another guest"),
+                "{}",
+                first.stderr
+            );
         }),
-        Case::silent(CLASS, "machine code of another engine", &[], || {
+        Case::offline(CLASS, "machine code of another engine", &[], || {
             let job = prepared();
-            becomes_another_engines(&job);
-            is_prepared_anew(&job, "the prepared guest was made by another runtime");
+            change_engine_version(&job);
+            assert_prepared_again(&job, "the prepared guest was made by another runtime");
         }),
-        Case::silent(CLASS, "manifests of other versions", &["cache-manifest"], || {
+        Case::offline(CLASS, "manifests of other versions", &["cache-manifest"], || {
             let job = prepared();
             let right = read(&manifest(&job));
             for (key, value) in [
@@ -105,10 +110,10 @@ fn contents() -> Vec<Case> {
                 let mut changed: Value = serde_json::from_slice(&right).unwrap_or_default();
                 changed[key] = value;
                 write(&manifest(&job), changed.to_string().as_bytes());
-                is_prepared_anew(&job, "is of another version");
+                assert_prepared_again(&job, "was written by another version of wasm-cpi, or for another guest");
             }
         }),
-        Case::silent(CLASS, "manifests that name a file elsewhere", &["cache-manifest"], || {
+        Case::offline(CLASS, "manifests that name a file outside the cache", &["cache-manifest"], || {
             let job = prepared();
             write(&job.path("evil.cwasm"), &read(&artifact(&job)));
             let right = read(&manifest(&job));
@@ -116,10 +121,10 @@ fn contents() -> Vec<Case> {
                 let mut changed: Value = serde_json::from_slice(&right).unwrap_or_default();
                 changed["artifact"] = json!(name);
                 write(&manifest(&job), changed.to_string().as_bytes());
-                is_prepared_anew(&job, "names no artifact");
+                assert_prepared_again(&job, "does not name an artifact");
             }
         }),
-        Case::silent(CLASS, "manifests that are none", &[], || {
+        Case::offline(CLASS, "malformed manifests", &[], || {
             let job = prepared();
             let right = read(&manifest(&job));
             let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
@@ -132,21 +137,22 @@ fn contents() -> Vec<Case> {
                 [b" ".repeat(2 << 20), right.clone()].concat(),
             ] {
                 write(&manifest(&job), &bytes);
-                is_prepared_anew(&job, "is damaged");
+                assert_prepared_again(&job, "is damaged");
             }
         }),
-        Case::silent(
+        Case::offline(
             CLASS,
-            "a guest's file that was replaced and given the same size and times",
+            "a guest's file that was replaced by one with the same size and times",
             &["cache-stamp"],
             || {
                 let job = prepared();
                 let guest = job.path("guest.wasm");
-                let before = done(fs::metadata(&guest));
-                write(&guest, &hostile::other());
-                let times =
-                    FileTimes::new().set_modified(done(before.modified())).set_accessed(done(before.accessed()));
-                done(File::options().write(true).open(&guest).and_then(|file| file.set_times(times)));
+                let before = unwrap_io(fs::metadata(&guest));
+                write(&guest, &hostile::small_without_vm());
+                let times = FileTimes::new()
+                    .set_modified(unwrap_io(before.modified()))
+                    .set_accessed(unwrap_io(before.accessed()));
+                unwrap_io(File::options().write(true).open(&guest).and_then(|file| file.set_times(times)));
                 for response in [info(&job), has_vm(&job)] {
                     response.fails(CPI_ERROR, &["guest.wasm: its sha256 is ", "but `guest.sha256` pins "]);
                 }
@@ -155,108 +161,108 @@ fn contents() -> Vec<Case> {
     ]
 }
 
-/// Who can have written them.
+/// Files that another user could have written.
 fn trust() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "files that group or others can write", &["cache-file"], || {
+        Case::offline(CLASS, "files that group or others can write", &["cache-file"], || {
             let job = prepared();
             for part in PARTS {
                 for mode in [0o664, 0o646, 0o666, 0o602] {
                     set_mode(&part(&job), mode);
-                    is_prepared_anew(&job, &format!("is writable by group or others (mode {mode:o})"));
+                    assert_prepared_again(&job, &format!("is writable by group or others (mode {mode:o})"));
                 }
             }
         }),
-        Case::silent(CLASS, "a directory that group or others can write", &["cache-directory"], || {
+        Case::offline(CLASS, "a directory that group or others can write", &["cache-directory"], || {
             let job = prepared();
             for mode in [0o775, 0o757, 0o777, 0o1777] {
                 set_mode(&job.cache_dir(), mode);
-                is_not_used(&job, "is writable by group or others (mode ");
+                assert_cache_ignored(&job, "is writable by group or others (mode ");
             }
         }),
-        Case::silent(CLASS, "files of another user", &["cache-file"], || {
+        Case::offline(CLASS, "files of another user", &["cache-file"], || {
             if is_root("files of other users") {
                 let job = prepared();
                 for part in PARTS {
                     give(&part(&job), NOBODY);
-                    is_prepared_anew(&job, "belongs to user 65534, neither to this user (0) nor to root");
+                    assert_prepared_again(&job, "belongs to user 65534, neither to this user (0) nor to root");
                 }
             }
         }),
-        Case::silent(CLASS, "a directory of another user", &["cache-directory"], || {
+        Case::offline(CLASS, "a directory of another user", &["cache-directory"], || {
             if is_root("files of other users") {
                 let job = prepared();
                 give(&job.cache_dir(), NOBODY);
-                is_not_used(&job, "belongs to user 65534, neither to this user (0) nor to root");
+                assert_cache_ignored(&job, "belongs to user 65534, neither to this user (0) nor to root");
             }
         }),
-        Case::silent(CLASS, "hard links to another user's files", &["cache-file"], || {
+        Case::offline(CLASS, "hard links to another user's files", &["cache-file"], || {
             if is_root("files of other users") {
                 let job = prepared();
                 for part in PARTS {
                     let (path, theirs) = (part(&job), job.path("theirs"));
-                    done(fs::rename(&path, &theirs));
+                    unwrap_io(fs::rename(&path, &theirs));
                     give(&theirs, NOBODY);
-                    done(fs::hard_link(&theirs, &path));
-                    is_prepared_anew(&job, "belongs to user 65534");
-                    assert_eq!(done(fs::metadata(&theirs)).len(), done(fs::metadata(&path)).len());
-                    done(fs::remove_file(&theirs));
+                    unwrap_io(fs::hard_link(&theirs, &path));
+                    assert_prepared_again(&job, "belongs to user 65534");
+                    assert_eq!(unwrap_io(fs::metadata(&theirs)).len(), unwrap_io(fs::metadata(&path)).len());
+                    unwrap_io(fs::remove_file(&theirs));
                 }
             }
         }),
     ]
 }
 
-/// What stands in their places.
+/// Other kinds of files in place of the cache's.
 fn places() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "files that are links", &["cache-file-link"], || {
+        Case::offline(CLASS, "files that are links", &["cache-file-link"], || {
             let job = prepared();
             for part in PARTS {
                 let (path, elsewhere) = (part(&job), job.path("elsewhere"));
-                done(fs::rename(&path, &elsewhere));
-                done(symlink(&elsewhere, &path));
-                is_prepared_anew(&job, " in the cache: ");
+                unwrap_io(fs::rename(&path, &elsewhere));
+                unwrap_io(symlink(&elsewhere, &path));
+                assert_prepared_again(&job, " in the cache cannot be opened: ");
                 assert!(elsewhere.exists() && !path.is_symlink(), "the link's target was touched");
             }
         }),
-        Case::silent(CLASS, "a directory that is a link", &["cache-directory-link"], || {
+        Case::offline(CLASS, "a directory that is a link", &["cache-directory-link"], || {
             let job = prepared();
-            done(fs::rename(job.cache_dir(), job.path("elsewhere")));
+            unwrap_io(fs::rename(job.cache_dir(), job.path("elsewhere")));
             for target in [job.path("elsewhere"), "/".into(), job.path("nowhere")] {
-                done(symlink(target, job.cache_dir()));
-                answers(&job, "cache: ");
-                done(fs::remove_file(job.cache_dir()));
+                unwrap_io(symlink(target, job.cache_dir()));
+                assert_answers(&job, "cache: ");
+                unwrap_io(fs::remove_file(job.cache_dir()));
             }
         }),
-        Case::silent(CLASS, "pipes and directories in the files' places", &[], || {
+        Case::offline(CLASS, "pipes and directories in place of the files", &[], || {
             for part in PARTS {
                 let job = prepared();
                 let path = part(&job);
-                done(fs::remove_file(&path));
+                unwrap_io(fs::remove_file(&path));
                 assert!(
                     Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().is_ok_and(|status| status.success())
                 );
-                is_prepared_anew(&job, "is no regular file");
-                done(fs::remove_file(&path));
+                assert_prepared_again(&job, "is not a regular file");
+                unwrap_io(fs::remove_file(&path));
                 make_dir(&path);
-                answers(&job, "is no regular file");
+                assert_answers(&job, "is not a regular file");
             }
         }),
-        Case::silent(CLASS, "a file or a pipe in the directory's place", &[], || {
+        Case::offline(CLASS, "a file or a pipe in place of the directory", &[], || {
             let job = small();
             write(&job.cache_dir(), b"a file where a directory should be");
-            is_not_used(&job, "cache: ");
-            done(fs::remove_file(job.cache_dir()));
+            assert_cache_ignored(&job, "cache: ");
+            unwrap_io(fs::remove_file(job.cache_dir()));
             assert!(Command::new("mkfifo").arg(job.cache_dir()).status().is_ok_and(|status| status.success()));
-            is_not_used(&job, "cache: ");
+            assert_cache_ignored(&job, "cache: ");
         }),
-        Case::silent(CLASS, "a file that lies where another is to be written", &[], || {
-            // Whoever guesses the name of a temporary file cannot have it followed.
+        Case::offline(CLASS, "a link at the name of a temporary file", &[], || {
+            // A link is not followed, even if another user guesses the name of a temporary file.
             let job = small();
             make_dir(&job.cache_dir());
             for name in [".tmp", ".0000000000000000.tmp", "x.cwasm"] {
-                done(symlink(job.config_file(), job.cache_dir().join(name)));
+                unwrap_io(symlink(job.config_file(), job.cache_dir().join(name)));
             }
             let config = read(&job.config_file());
             assert_eq!(*has_vm(&job).result(), true);
@@ -265,17 +271,17 @@ fn places() -> Vec<Case> {
     ]
 }
 
-/// Disks and neighbours that do not help.
+/// Disks that fail, and processes that use the cache at the same time.
 fn disks() -> Vec<Case> {
     let disk = |name: &str, options: &'static str, said: &'static str| {
-        Case::silent(CLASS, name, &[], move || {
+        Case::offline(CLASS, name, &[], move || {
             let job = small();
             make_dir(&job.cache_dir());
             if is_root("a disk of its own")
                 && let Some(disk) = SmallDisk::mount(&job.cache_dir(), options)
             {
                 for _ in 0..2 {
-                    answers(&job, said);
+                    assert_answers(&job, said);
                     assert!(job.cached(".tmp").is_empty(), "{:?}", job.cached(""));
                 }
                 drop(disk);
@@ -283,9 +289,9 @@ fn disks() -> Vec<Case> {
         })
     };
     vec![
-        disk("a full disk", "size=8k,mode=755", "cannot be kept, every call compiles it again: "),
+        disk("a full disk", "size=8k,mode=755", "cannot be stored, so every call compiles it again: "),
         disk("a read-only disk", "ro,mode=755", "Read-only file system"),
-        Case::silent(CLASS, "calls that prepare one guest at the same time", &[], || {
+        Case::offline(CLASS, "calls that prepare one guest at the same time", &[], || {
             let job = small();
             std::thread::scope(|scope| {
                 let call = || {
@@ -300,23 +306,23 @@ fn disks() -> Vec<Case> {
             assert_eq!((job.cached(".json").len(), job.cached(".tmp").len()), (1, 0));
             assert_eq!(has_vm(&job).stderr, "");
         }),
-        Case::silent(CLASS, "somebody who damages the files during calls", &["cache-digest"], || {
+        Case::offline(CLASS, "files that are damaged during calls", &["cache-digest"], || {
             let job = prepared();
             let (code, whole) = (artifact(&job), read(&artifact(&job)));
             std::thread::scope(|scope| {
-                let vandal = scope.spawn(|| {
+                let writer = scope.spawn(|| {
                     for at in 0..200 {
                         let mut bytes = whole.clone();
                         bytes[whole.len() * at / 200] ^= 0xff;
-                        // As a whole, so that a mapping of what was checked stays what it was.
+                        // By renaming, so that a mapping of the checked file does not change.
                         write(&job.path("next"), &bytes);
-                        done(fs::rename(job.path("next"), &code));
+                        unwrap_io(fs::rename(job.path("next"), &code));
                     }
                 });
                 for _ in 0..20 {
                     assert_eq!(*has_vm(&job).result(), true);
                 }
-                vandal.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             });
         }),
     ]

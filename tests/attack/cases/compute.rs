@@ -1,6 +1,5 @@
-//! What a guest can do with nothing but code: break the ABI, take memory, stack,
-//! time and handles without end, flood its host, and use WASI for what it is not
-//! there for.
+//! What a guest can do with code alone: break the ABI, use memory, stack, time and
+//! handles without end, flood its host, and misuse WASI.
 
 mod abi;
 mod features;
@@ -22,12 +21,12 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// A job with the guest of `tests/hostile/NAME.wat`.
+/// Returns a job with the guest of `tests/hostile/NAME.wat`.
 fn job(name: &str) -> Job {
     Job::new().guest_bytes(&hostile::guest(name))
 }
 
-/// A call of one of the methods that hostile guests list.
+/// Calls one of the methods that hostile guests list.
 fn call(job: &Job, method: &str) -> Response {
     let arguments: Value = match method {
         "create_vm" => json!(["agent-1", "stemcell-1", {}, {}, [], {}]),

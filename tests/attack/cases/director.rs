@@ -1,5 +1,5 @@
-//! The Director's side: requests that cannot be right and are no text, pipes that
-//! are not as they should be, and what a guest would have the Director believe.
+//! The Director's side: malformed requests, closed pipes, and answers of guests that
+//! would mislead the Director.
 
 mod answers;
 mod vms;
@@ -18,7 +18,7 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn requests() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "bytes that are no UTF-8", &[], || {
+        Case::offline(CLASS, "bytes that are not UTF-8", &[], || {
             let valid = Job::default().call("has_vm", json!(["vm-1"])).request();
             for bytes in [
                 b"{\"method\":\"info\xff\",\"arguments\":[]}".to_vec(),
@@ -30,13 +30,13 @@ fn requests() -> Vec<Case> {
                 Job::default().raw(bytes).run().fails(CPI_ERROR, &["request: "]);
             }
         }),
-        Case::silent(CLASS, "a request that was cut off anywhere", &[], || {
+        Case::offline(CLASS, "a request that is cut off at any place", &[], || {
             let (job, valid) = (Job::default(), Job::default().call("has_vm", json!(["vm-1"])).request());
             for end in (1..valid.len()).step_by(7) {
                 job.raw(&valid.as_bytes()[..end]).run().fails(CPI_ERROR, &["request: ", "not one JSON document: EOF"]);
             }
         }),
-        Case::silent(CLASS, "nesting without end", &["json-depth"], || {
+        Case::offline(CLASS, "deep nesting", &["json-depth"], || {
             for (open, close, count) in [
                 ("[", "]", 120),
                 ("{\"a\":", "}", 120),
@@ -49,12 +49,12 @@ fn requests() -> Vec<Case> {
                 Job::default().raw(request).run().fails(CPI_ERROR, &["request: the request is not one JSON document"]);
             }
         }),
-        Case::silent(CLASS, "64 MiB on stdin", &["limit-request_mib"], || {
+        Case::offline(CLASS, "64 MiB on stdin", &["limit-request_mib"], || {
             let request =
                 Job::default().call("create_disk", json!([1, {"padding": "x".repeat(64 << 20)}, null])).request();
             Job::default().raw(request).run().fails(CPI_ERROR, &["request: ", "`request_mib` (16)"]);
         }),
-        Case::silent(CLASS, "a million keys, and a number of a million digits", &["context-values"], || {
+        Case::offline(CLASS, "a million keys, and a number of a million digits", &["context-values"], || {
             let keys: Vec<String> = (0..200_000).map(|n| format!("\"k{n}\":{n}")).collect();
             let keys = keys.join(",");
             let request = format!("{{\"method\":\"has_vm\",\"arguments\":[\"vm-1\"],\"context\":{{{keys}}}}}");
@@ -64,7 +64,7 @@ fn requests() -> Vec<Case> {
             let request = format!("{{\"method\":\"create_disk\",\"arguments\":[{},null,null]}}", "9".repeat(1_000_000));
             Job::default().raw(request).run().fails(CPI_ERROR, &["request: "]);
         }),
-        Case::silent(CLASS, "a request ID that steers terminals or forges lines", &["escape-log"], || {
+        Case::offline(CLASS, "a request ID with terminal escapes or forged lines", &["escape-log"], || {
             let id = format!("x\ncpi-1 wasm-cpi error: forged\u{1b}[2J\u{202e}{}", "y".repeat(100_000));
             let job = Job::default();
             let call = job.script(json!([{"op": "log", "message": "m"}])).context("director_uuid", json!(id));
@@ -72,14 +72,14 @@ fn requests() -> Vec<Case> {
             response.result();
             assert!(response.stderr.lines().count() == 1 && response.stderr.len() < 1000, "{}", response.stderr);
         }),
-        Case::silent(CLASS, "an absent API version is the first one", &[], || {
+        Case::offline(CLASS, "a missing API version means the first one", &[], || {
             let arguments = json!(["agent-1", "stemcell-1", {}, {"net": {"type": "dynamic"}}, [], {}]);
-            // The first one wants a registry, and answers a bare ID.
+            // The first version needs a registry.
             let absent = Job::default().call("create_vm", arguments.clone()).api_version(None).run();
             absent.fails(CPI_ERROR, &["config: `create_vm` needs a registry, as api_version"]);
             assert!(Job::default().call("create_vm", arguments).run().result().is_array());
         }),
-        Case::silent(CLASS, "a caller that does not listen", &[], || {
+        Case::offline(CLASS, "a caller that closes stdout or stderr", &[], || {
             let job = Job::default();
             for closed in ["stdout", "stderr"] {
                 let call = job.script(json!([{"op": "log", "message": "m", "repeat": 500}]));
@@ -91,17 +91,17 @@ fn requests() -> Vec<Case> {
                     "stdout" => stdout = None,
                     _ => stderr = None,
                 }
-                let fed = child.stdin.take().map(|mut stdin| stdin.write_all(call.request().as_bytes()));
-                assert!(matches!(fed, Some(Ok(()))));
-                let mut said = Vec::new();
+                let written = child.stdin.take().map(|mut stdin| stdin.write_all(call.request().as_bytes()));
+                assert!(matches!(written, Some(Ok(()))));
+                let mut answer = Vec::new();
                 let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut Vec::new()));
-                let _ = stdout.map(|mut stdout| stdout.read_to_end(&mut said));
+                let _ = stdout.map(|mut stdout| stdout.read_to_end(&mut answer));
                 let code = child.wait().ok().and_then(|status| status.code());
-                // A signal would mean that it was killed in the middle of something.
+                // The exit code is None if a signal killed the process.
                 match closed {
                     "stdout" => assert_eq!(code, Some(1)),
                     _ => {
-                        let answer: Value = serde_json::from_slice(&said).unwrap_or_default();
+                        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
                         assert_eq!((code, &answer["error"]), (Some(0), &Value::Null), "{answer}");
                     }
                 }

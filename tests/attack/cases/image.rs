@@ -1,5 +1,5 @@
-//! The stemcell's image: which file becomes one, what a guest can read of it and
-//! where it can send it, and archives that lie.
+//! The stemcell image: which file is accepted, what a guest can read of it, where it
+//! can send it, and malformed archives.
 
 mod archives;
 mod handle;
@@ -16,18 +16,18 @@ pub(super) fn cases() -> Vec<Case> {
     [paths::cases(), handle::cases(), archives::cases()].into_iter().flatten().collect()
 }
 
-/// A `create_stemcell` whose guest runs a script.
+/// Calls `create_stemcell` with a script for the guest.
 fn create(job: &Job, image: &Path, script: &Value) -> Response {
     job.call("create_stemcell", json!([image, {"probe": script}])).run()
 }
 
-/// The outcomes of a script that ran to its end.
+/// Returns the outcomes of a script. Panics if the call fails.
 #[track_caller]
 fn outcomes(job: &Job, image: &Path, script: &Value) -> Vec<Value> {
     probe::outcomes(create(job, image, script).result())
 }
 
 #[track_caller]
-fn done<T>(result: std::io::Result<T>) -> T {
+fn unwrap_io<T>(result: std::io::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,6 +1,6 @@
-//! The operator's files as files: who could have written them, what stands in
-//! their place, and what is in them that is no configuration. The guest never
-//! runs, `check` says the same, and nothing of a file's content is told.
+//! The operator's config and policy as files: files that other users could have
+//! written, other kinds of files in their place, and malformed contents. The guest
+//! does not run, `check` reports the same, and no content of a file is shown.
 
 use crate::case::Case;
 use serde_json::{Value, json};
@@ -16,27 +16,27 @@ use tests::{CPI_ERROR, Job, probe};
 
 const CLASS: &str = "policy and config files";
 
-/// Both files, by what holds them.
+/// The paths of both files.
 const FILES: [fn(&Job) -> PathBuf; 2] = [Job::config_file, Job::policy_file];
 
-/// The call is refused with this, before the guest could say a word, and so it is
-/// by `check`.
+/// Asserts that a call and `check` fail with these texts, and that the guest does not
+/// run.
 #[track_caller]
-fn refused(job: &Job, said: &[&str]) {
+fn assert_refused(job: &Job, said: &[&str]) {
     let script = json!([{"op": "log", "message": "the guest runs"}]);
     let response = job.call("has_vm", json!([probe::cid(&script)])).run();
     response.fails(CPI_ERROR, &["config: "]).fails(CPI_ERROR, said);
     assert!(!response.stderr.contains("the guest runs"), "{}", response.stderr);
-    let (content, text) = job.check();
-    assert!(!content, "check is content: {text}");
+    let (passed, text) = job.check();
+    assert!(!passed, "check passes: {text}");
     for part in said {
         assert!(text.contains(part), "check does not say `{part}`: {text}");
     }
-    assert!(!text.contains(CANARY), "check tells a secret: {text}");
+    assert!(!text.contains(CANARY), "check shows a secret: {text}");
 }
 
 #[track_caller]
-fn done<T>(result: std::io::Result<T>) -> T {
+fn unwrap_io<T>(result: std::io::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -46,38 +46,38 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn writers() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "files that group or others can write", &["trusted-file"], || {
+        Case::offline(CLASS, "files that group or others can write", &["trusted-file"], || {
             for file in FILES {
                 for mode in [0o620, 0o602, 0o660, 0o666, 0o777] {
                     let job = Job::default();
                     set_mode(&file(&job), mode);
-                    refused(
+                    assert_refused(
                         &job,
                         &[&format!("is writable by group or others (mode {mode:o}); run `chmod go-w` on it")],
                     );
                 }
             }
         }),
-        Case::silent(CLASS, "files of another user", &["trusted-file"], || {
+        Case::offline(CLASS, "files of another user", &["trusted-file"], || {
             if is_root("giving files away") {
                 for file in FILES {
                     let job = Job::default();
                     give(&file(&job), NOBODY);
-                    refused(&job, &["belongs to user 65534, neither to this user (0) nor to root"]);
+                    assert_refused(&job, &["belongs to user 65534, neither to this user (0) nor to root"]);
                 }
             }
         }),
-        Case::silent(CLASS, "links to what others can write", &["trusted-file"], || {
+        Case::offline(CLASS, "links to files that others can write", &["trusted-file"], || {
             for file in FILES {
                 let job = Job::default();
                 let (path, theirs) = (file(&job), job.path("theirs.json"));
-                done(fs::rename(&path, &theirs));
-                done(symlink(&theirs, &path));
+                unwrap_io(fs::rename(&path, &theirs));
+                unwrap_io(symlink(&theirs, &path));
                 set_mode(&theirs, 0o666);
-                refused(&job, &["is writable by group or others (mode 666)"]);
+                assert_refused(&job, &["is writable by group or others (mode 666)"]);
             }
         }),
-        Case::silent(CLASS, "a private key that everybody can read", &["key-file"], || {
+        Case::offline(CLASS, "a private key that all users can read", &["key-file"], || {
             let client = Authority::new().issue(&["client.test"], Validity::Now);
             let job = Job::default();
             write(&job.path("client.pem"), client.certificate.as_bytes());
@@ -87,20 +87,20 @@ fn writers() -> Vec<Case> {
             let job = job.policy(json!({"version": 1, "http": [{
                 "id": "api", "to": "https://5.6.7.10", "methods": ["GET"], "paths": ["/**"], "tls": tls,
             }]}));
-            let said = "is readable by everybody; run `chmod o-r` on it";
+            let said = "can be read by all users; run `chmod o-r` on it";
             let script = json!([{"op": "http", "url": "https://5.6.7.10/"}]);
             let response = job.call("has_vm", json!([probe::cid(&script)])).run();
             assert!(response.message().contains(said), "{}", response.message());
-            let (content, text) = job.check();
-            assert!(!content && text.contains(said), "{text}");
+            let (passed, text) = job.check();
+            assert!(!passed && text.contains(said), "{text}");
         }),
-        Case::silent(CLASS, "files that everybody can read are told of", &[], || {
-            // A warning: templates of jobs are often rendered so, and not every file holds secrets.
+        Case::offline(CLASS, "a warning about files that all users can read", &[], || {
+            // Only a warning, as jobs are often rendered this way and not every file holds secrets.
             for file in FILES {
                 let job = Job::default();
                 set_mode(&file(&job), 0o644);
-                let (content, text) = job.check();
-                assert!(content && text.contains("is readable by everybody; run `chmod o-r` on it"), "{text}");
+                let (passed, text) = job.check();
+                assert!(passed && text.contains("is readable by every user; run `chmod o-r` on it"), "{text}");
             }
         }),
     ]
@@ -108,50 +108,50 @@ fn writers() -> Vec<Case> {
 
 fn places() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "files that are not there", &[], || {
+        Case::offline(CLASS, "missing files", &[], || {
             for file in FILES {
                 let job = Job::default();
-                done(fs::remove_file(file(&job)));
-                refused(&job, &["cannot be read (No such file"]);
+                unwrap_io(fs::remove_file(file(&job)));
+                assert_refused(&job, &["cannot be read (No such file"]);
             }
         }),
-        Case::silent(CLASS, "directories, pipes and devices in the files' places", &[], || {
+        Case::offline(CLASS, "directories, pipes and devices in place of the files", &[], || {
             for file in FILES {
                 let job = Job::default();
                 let path = file(&job);
-                done(fs::remove_file(&path));
+                unwrap_io(fs::remove_file(&path));
                 make_dir(&path);
-                refused(&job, &["is not a regular file"]);
-                done(fs::remove_dir(&path));
+                assert_refused(&job, &["is not a regular file"]);
+                unwrap_io(fs::remove_dir(&path));
                 assert!(Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success()));
-                refused(&job, &["is not a regular file"]);
+                assert_refused(&job, &["is not a regular file"]);
                 for target in ["/dev/zero", "/dev/stdin", "/"] {
-                    done(fs::remove_file(&path));
-                    done(symlink(target, &path));
-                    refused(&job, &["is not a regular file"]);
+                    unwrap_io(fs::remove_file(&path));
+                    unwrap_io(symlink(target, &path));
+                    assert_refused(&job, &["is not a regular file"]);
                 }
             }
         }),
-        Case::silent(CLASS, "links that lead to themselves", &[], || {
+        Case::offline(CLASS, "links to themselves", &[], || {
             for file in FILES {
                 let job = Job::default();
                 let path = file(&job);
-                done(fs::remove_file(&path));
-                done(symlink(&path, &path));
-                refused(&job, &["cannot be read ("]);
+                unwrap_io(fs::remove_file(&path));
+                unwrap_io(symlink(&path, &path));
+                assert_refused(&job, &["cannot be read ("]);
             }
         }),
-        Case::silent(CLASS, "somebody else's file in the policy's place", &[], || {
+        Case::offline(CLASS, "another file in place of the policy", &[], || {
             for path in ["../secret.txt", "../config/../secret.txt"] {
                 let job = Job::default().configure(|config| config["policy"] = json!(path));
                 write(&job.path("secret.txt"), format!("{CANARY}-of-a-file: 7\n").as_bytes());
-                refused(&job, &["secret.txt: the policy is no valid JSON"]);
+                assert_refused(&job, &["secret.txt: the policy is not valid JSON"]);
             }
         }),
-        Case::silent(CLASS, "paths of a guest, a policy and a cache that are odd", &[], || {
+        Case::offline(CLASS, "invalid paths of a guest and a policy", &[], || {
             let long = "x".repeat(5000);
             for path in ["", "x\u{0}y", "/proc/self/mem", &long, "https://evil.test/policy.json"] {
-                refused(&Job::default().configure(|config| config["policy"] = json!(path)), &[]);
+                assert_refused(&Job::default().configure(|config| config["policy"] = json!(path)), &[]);
             }
             for path in [
                 "",
@@ -161,27 +161,27 @@ fn places() -> Vec<Case> {
                 "~/guest.wasm",
                 "$HOME/guest.wasm",
             ] {
-                refused(&Job::default().configure(|config| config["guest"]["path"] = json!(path)), &["guest "]);
+                assert_refused(&Job::default().configure(|config| config["guest"]["path"] = json!(path)), &["guest "]);
             }
         }),
     ]
 }
 
 fn contents() -> Vec<Case> {
-    let text = |name: &str, holes: &[&str], said: &'static str, make: fn(&str) -> Vec<Vec<u8>>| {
-        Case::silent(CLASS, name, holes, move || {
+    let text = |name: &str, mutants: &[&str], said: &'static str, make: fn(&str) -> Vec<Vec<u8>>| {
+        Case::offline(CLASS, name, mutants, move || {
             for file in FILES {
                 let job = Job::default();
                 let valid = fs::read_to_string(file(&job)).unwrap_or_default();
                 for bytes in make(&valid) {
                     write(&file(&job), &bytes);
-                    refused(&job, &[said]);
+                    assert_refused(&job, &[said]);
                 }
             }
         })
     };
     vec![
-        text("files that are no JSON", &[], "JSON", |valid| {
+        text("files that are not JSON", &[], "JSON", |valid| {
             let cut = valid.as_bytes()[..valid.len() - 2].to_vec();
             vec![
                 Vec::new(),
@@ -199,26 +199,26 @@ fn contents() -> Vec<Case> {
                 format!("{valid}\0").into_bytes(),
             ]
         }),
-        text("keys that stand there twice", &["json-duplicate-key"], "stands there twice", |valid| {
+        text("duplicate keys", &["json-duplicate-key"], "stands there twice", |valid| {
             let again = |key: &str| valid.replacen('{', &format!("{{\"{key}\":1,"), 1).into_bytes();
             vec![again("version"), again("\\u0076ersion")]
         }),
-        text("nesting without end", &["json-depth"], "JSON", |valid| {
+        text("deep nesting", &["json-depth"], "JSON", |valid| {
             let deep = |count: usize| {
                 valid.replacen('{', &format!("{{\"x\":{}{},", "[".repeat(count), "]".repeat(count)), 1).into_bytes()
             };
             vec![deep(70), deep(9999), vec![b'['; 2 << 20]]
         }),
-        text("text that is no UTF-8", &[], "cannot be read (stream did not contain valid UTF-8)", |_| {
+        text("text that is not UTF-8", &[], "cannot be read (stream did not contain valid UTF-8)", |_| {
             vec![b"{\"version\":1,\"a\":\"\xff\"}".to_vec(), b"\xff\xfe{\0}\0".to_vec()]
         }),
         text("files of five megabytes", &[], "is larger than 4 MiB", |valid| {
             vec![format!("{valid}{}", " ".repeat(5 << 20)).into_bytes()]
         }),
-        text("files that hold no object", &[], "object", |_| {
+        text("files that do not hold an object", &[], "object", |_| {
             vec![b"[]".to_vec(), b"7".to_vec(), b"null".to_vec(), b"\"x\"".to_vec()]
         }),
-        Case::silent(CLASS, "secrets of the wrong type, or under a wrong key", &[], || {
+        Case::offline(CLASS, "secrets of the wrong type, or under a wrong key", &[], || {
             let secret = |n: u8| json!(format!("{CANARY}-{n}"));
             let changes: [(&str, Value); 6] = [
                 ("allow_local", secret(1)),
@@ -229,31 +229,34 @@ fn contents() -> Vec<Case> {
                 ("limits", json!({"wall_seconds": secret(6)})),
             ];
             for (key, value) in changes {
-                refused(&Job::default().configure(|config| config[key] = value), &[&format!("`{key}` is not right")]);
+                assert_refused(
+                    &Job::default().configure(|config| config[key] = value),
+                    &[&format!("`{key}` is invalid")],
+                );
             }
         }),
     ]
 }
 
-/// Every call reads the policy as it is now.
+/// Every call reads the current policy.
 fn changes() -> Vec<Case> {
-    vec![Case::silent(CLASS, "a long policy that was right a moment ago", &[], || {
+    vec![Case::offline(CLASS, "a long policy that becomes invalid between two calls", &[], || {
         let grant = |at: usize| tests::servers::grant(&format!("grant-{at}"), &format!("https://api-{at}.iaas.test"));
         let grants: Vec<Value> = (0..30).map(grant).collect();
         let job = Job::new().policy(json!({"version": 1, "http": grants}));
         for _ in 0..2 {
             assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true);
         }
-        let text = done(fs::read_to_string(job.policy_file()));
-        // In place, and of the same length.
+        let text = unwrap_io(fs::read_to_string(job.policy_file()));
+        // The file is changed in place, and keeps its length.
         for (from, to, said) in [
             (r#""id":"grant-11""#, r#""id":"grant-12""#, "an earlier grant's"),
-            ("https://api-13.iaas.test", "https://api-13.iaas.te*t", "is no origin"),
+            ("https://api-13.iaas.test", "https://api-13.iaas.te*t", "is not an origin"),
             (r#""paths":["/**"]"#, r#""paths":["**/"]"#, "`http[0].paths[0]`"),
         ] {
             assert_eq!((from.len(), text.contains(from)), (to.len(), true));
             write(&job.policy_file(), text.replacen(from, to, 1).as_bytes());
-            refused(&job, &[said]);
+            assert_refused(&job, &[said]);
         }
     })]
 }

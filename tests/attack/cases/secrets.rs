@@ -1,18 +1,25 @@
-//! Secrets: planted in every field, used in every way, looked for everywhere.
+//! Secrets in every field of a job, used in every way that a guest has. No output,
+//! file, request or memory of a guest may hold one where it does not belong.
 
-mod broken;
+mod bindings;
 mod endings;
+mod exfiltration;
 mod floods;
-mod garden;
-mod learned;
-mod others;
-mod scene;
+mod malformed_input;
+mod registry;
+mod scenario;
+mod secret_set;
 
 use crate::case::Case;
 
 pub(super) fn cases() -> Vec<Case> {
-    [endings::cases(), learned::cases(), broken::cases(), others::cases(), floods::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let all = [
+        endings::cases(),
+        exfiltration::cases(),
+        malformed_input::cases(),
+        registry::cases(),
+        bindings::cases(),
+        floods::cases(),
+    ];
+    all.into_iter().flatten().collect()
 }

@@ -1,10 +1,11 @@
-//! What name servers answer in a row, from its `names`.
+//! Turns the `names` of a row into the replies of the name server.
 
 use crate::dns::Reply;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tests::rows::texts;
 
+/// Returns the replies for each name. `api.iaas.test` and `evil.test` have defaults.
 pub(crate) fn names(names: &Value) -> HashMap<String, Vec<Reply>> {
     let mut all = HashMap::from([
         ("api.iaas.test".to_owned(), vec![addresses(&json!(["5.6.7.10"]))]),
@@ -15,7 +16,7 @@ pub(crate) fn names(names: &Value) -> HashMap<String, Vec<Reply>> {
             Value::Array(lookups) if lookups.first().is_some_and(Value::is_array) => {
                 lookups.iter().map(addresses).collect()
             }
-            Value::String(word) => vec![reply(word)],
+            Value::String(keyword) => vec![reply(keyword)],
             one => vec![addresses(one)],
         };
         all.insert(name.clone(), replies);
@@ -23,9 +24,9 @@ pub(crate) fn names(names: &Value) -> HashMap<String, Vec<Reply>> {
     all
 }
 
-fn reply(word: &str) -> Reply {
-    let lie = vec![[5, 6, 7, 66].into()];
-    match word {
+fn reply(keyword: &str) -> Reply {
+    let evil = vec![[5, 6, 7, 66].into()];
+    match keyword {
         "nxdomain" => Reply::NoSuchName,
         "servfail" => Reply::ServerFailure,
         "silence" => Reply::Silence,
@@ -33,18 +34,19 @@ fn reply(word: &str) -> Reply {
         "alias-loop" => Reply::AliasLoop,
         "pointer-loop" => Reply::PointerLoop,
         "short-address" => Reply::ShortAddress,
-        "cut-short" => Reply::CutShort,
+        "missing-records" => Reply::MissingRecords,
         "endless" => Reply::Endless,
-        "other-name" => Reply::OtherName(lie),
-        "other-owner" => Reply::OtherOwner(lie),
-        "wrong-number" => Reply::WrongNumber(lie),
-        "elsewhere" => Reply::Elsewhere(lie),
+        "other-name" => Reply::OtherName(evil),
+        "other-owner" => Reply::OtherOwner(evil),
+        "wrong-id" => Reply::WrongId(evil),
+        "other-server" => Reply::OtherServer(evil),
         "many" => {
             Reply::Addresses((0..1000_u16).map(|n| [5, 6, n.to_be_bytes()[0] + 8, n.to_be_bytes()[1]].into()).collect())
         }
         other => {
-            let alias =
-                other.strip_prefix("alias:").unwrap_or_else(|| panic!("`{other}` is no reply of a name server"));
+            let alias = other
+                .strip_prefix("alias:")
+                .unwrap_or_else(|| panic!("`{other}` is not a known reply of a name server"));
             let (name, address) = alias.split_once('=').unwrap_or((alias, ""));
             Reply::Alias(name.to_owned(), address.parse().into_iter().collect())
         }

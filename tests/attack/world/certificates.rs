@@ -1,4 +1,4 @@
-//! Certificates for whatever name a client asks for, right or wrong.
+//! Certificates for any name that a client asks for, valid and invalid ones.
 
 use rustls::server::Acceptor;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::net::{IpAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
-use tests::servers::{Answer, Authority, Identity, Oddity, Validity};
+use tests::servers::{Answer, Authority, Defect, Identity, Validity};
 
+/// A handshake that differs from the usual one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Handshake {
     Expired,
@@ -15,39 +16,41 @@ pub(crate) enum Handshake {
     OtherName,
     SelfSigned,
     OtherAuthority,
-    /// The name is in the subject alone.
+    /// The name is only in the subject.
     CommonName,
     ForClients,
-    ByNoAuthority,
-    /// For `*.test`.
+    /// Issued with a certificate that is not an authority's.
+    LeafIssuer,
+    /// The certificate is for `*.test`.
     Wildcard,
-    /// For the address alone.
+    /// The certificate is only for the address.
     Address,
-    /// A server that knows nothing newer than this minor version of SSL 3.
+    /// The server supports nothing newer than this minor version of SSL 3.
     Old(u8),
-    /// Wants a certificate of the client's, too.
+    /// The server also demands a certificate of the client.
     Client,
-    /// No TLS at all.
+    /// The server answers without TLS.
     Garbage,
-    /// Warnings without end.
+    /// The server sends warnings without end.
     Alerts,
-    /// Handshake messages of no bytes without end.
-    Nothings,
-    /// Half of a message, and nothing more.
+    /// The server sends empty handshake messages without end.
+    EmptyMessages,
+    /// The server sends half of a message, and nothing more.
     Stall,
-    /// The connection ends.
+    /// The server closes the connection.
     Reset,
-    /// All is well, and then records that nobody encrypted.
-    GarbageLater,
-    /// All is well, and then new keys without end.
+    /// After a good handshake, the server sends unencrypted records.
+    UnencryptedRecords,
+    /// After a good handshake, the server updates its keys many times.
     KeyUpdates,
-    /// HTTP/2, which nobody offered.
+    /// The server selects HTTP/2, which the client did not offer.
     Http2,
 }
 
 impl Handshake {
-    pub(crate) fn named(word: &str) -> Handshake {
-        match word {
+    /// Returns the handshake that a row names by this keyword.
+    pub(crate) fn from_keyword(keyword: &str) -> Handshake {
+        match keyword {
             "expired" => Handshake::Expired,
             "not-yet" => Handshake::NotYet,
             "other-name" => Handshake::OtherName,
@@ -55,7 +58,7 @@ impl Handshake {
             "other-authority" => Handshake::OtherAuthority,
             "common-name" => Handshake::CommonName,
             "for-clients" => Handshake::ForClients,
-            "by-no-authority" => Handshake::ByNoAuthority,
+            "leaf-issuer" => Handshake::LeafIssuer,
             "wildcard" => Handshake::Wildcard,
             "address" => Handshake::Address,
             "ssl30" => Handshake::Old(0),
@@ -64,20 +67,20 @@ impl Handshake {
             "client" => Handshake::Client,
             "garbage" => Handshake::Garbage,
             "alerts" => Handshake::Alerts,
-            "nothings" => Handshake::Nothings,
+            "empty-messages" => Handshake::EmptyMessages,
             "stall" => Handshake::Stall,
             "reset" => Handshake::Reset,
-            "garbage-later" => Handshake::GarbageLater,
+            "unencrypted-records" => Handshake::UnencryptedRecords,
             "key-updates" => Handshake::KeyUpdates,
             "http2" => Handshake::Http2,
-            other => panic!("`tls: {other}` is no kind of handshake"),
+            other => panic!("`tls: {other}` is not a known handshake"),
         }
     }
 
-    /// What takes the place of a handshake.
-    fn instead(self, stream: &mut TcpStream) -> bool {
+    /// Sends what replaces the handshake. Returns false if the handshake takes place.
+    fn replace_handshake(self, stream: &mut TcpStream) -> bool {
         const WARNING: &[u8] = &[0x15, 3, 3, 0, 2, 1, 90];
-        const NOTHING: &[u8] = &[0x16, 3, 3, 0, 0];
+        const EMPTY_MESSAGE: &[u8] = &[0x16, 3, 3, 0, 0];
         match self {
             // A ServerHello of that version, as far as a client reads it.
             Handshake::Old(minor) => {
@@ -88,7 +91,7 @@ impl Handshake {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
             }
             Handshake::Alerts => Answer::flood("", WARNING.repeat(1000)).write(stream),
-            Handshake::Nothings => Answer::flood("", NOTHING.repeat(1000)).write(stream),
+            Handshake::EmptyMessages => Answer::flood("", EMPTY_MESSAGE.repeat(1000)).write(stream),
             Handshake::Stall => Answer::stall(&[0x16, 3, 3, 0, 42, 2, 0][..]).write(stream),
             Handshake::Reset => {}
             _ => return false,
@@ -97,15 +100,15 @@ impl Handshake {
     }
 }
 
-/// Servers by name and kind of handshake.
-type Made = HashMap<(String, Option<Handshake>), Arc<ServerConfig>>;
+/// The configurations of servers, by name and kind of handshake.
+type Configs = HashMap<(String, Option<Handshake>), Arc<ServerConfig>>;
 
 #[derive(Default)]
 pub(crate) struct Certificates {
     authority: Authority,
     other: Authority,
     clients: Authority,
-    made: Mutex<Made>,
+    configs: Mutex<Configs>,
 }
 
 impl Certificates {
@@ -113,18 +116,18 @@ impl Certificates {
         self.authority.pem()
     }
 
-    /// What a client shows to a server that wants to know.
+    /// Returns a new identity for a client, which servers that demand one accept.
     pub(crate) fn client(&self) -> Identity {
         self.clients.issue(&["client.test"], Validity::Now)
     }
 
-    /// The name that the client asked for, and the encrypted connection; None if
-    /// it came to nothing.
+    /// Accepts a connection. Returns the name that the client asked for and the
+    /// encrypted connection, or None if the handshake does not succeed.
     pub(crate) fn accept(
         &self,
         mut stream: TcpStream,
         address: IpAddr,
-        way: &dyn Fn(&str) -> Option<Handshake>,
+        handshake: &dyn Fn(&str) -> Option<Handshake>,
     ) -> Option<(Option<String>, StreamOwned<ServerConnection, TcpStream>)> {
         let mut acceptor = Acceptor::default();
         let accepted = loop {
@@ -137,31 +140,31 @@ impl Certificates {
         };
         let name = accepted.client_hello().server_name().map(str::to_owned);
         let wanted = name.clone().unwrap_or_else(|| address.to_string());
-        let way = way(&wanted);
-        if way.is_some_and(|way| way.instead(&mut stream)) {
+        let handshake = handshake(&wanted);
+        if handshake.is_some_and(|handshake| handshake.replace_handshake(&mut stream)) {
             return None;
         }
         let config = {
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            let clients = (way == Some(Handshake::Client)).then_some(&self.clients);
+            let mut configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
+            let clients = (handshake == Some(Handshake::Client)).then_some(&self.clients);
             let make = || {
-                let mut server = ServerConfig::clone(&self.identity(&wanted, address, way).server(clients));
-                if way == Some(Handshake::Http2) {
+                let mut server = ServerConfig::clone(&self.identity(&wanted, address, handshake).server(clients));
+                if handshake == Some(Handshake::Http2) {
                     server.alpn_protocols = vec![b"h2".to_vec()];
                 }
                 Arc::new(server)
             };
-            Arc::clone(made.entry((wanted.clone(), way)).or_insert_with(make))
+            Arc::clone(configs.entry((wanted.clone(), handshake)).or_insert_with(make))
         };
         let connection = accepted.into_connection(config).ok()?;
         let mut stream = StreamOwned::new(connection, stream);
-        if matches!(way, Some(Handshake::GarbageLater | Handshake::KeyUpdates)) {
+        if matches!(handshake, Some(Handshake::UnencryptedRecords | Handshake::KeyUpdates)) {
             while stream.conn.is_handshaking() {
                 stream.conn.complete_io(&mut stream.sock).ok()?;
             }
-            if way == Some(Handshake::GarbageLater) {
+            if handshake == Some(Handshake::UnencryptedRecords) {
                 stream.sock.write_all(&[0x17, 3, 3, 0, 32, 7].repeat(20)).ok()?;
-                // What is left unread would end the connection before it is read there.
+                // Unread bytes would reset the connection before the client reads the garbage.
                 std::io::copy(&mut stream.sock, &mut std::io::sink()).ok()?;
                 return None;
             }
@@ -173,15 +176,15 @@ impl Certificates {
         Some((name, stream))
     }
 
-    fn identity(&self, name: &str, address: IpAddr, way: Option<Handshake>) -> Identity {
-        match way {
+    fn identity(&self, name: &str, address: IpAddr, handshake: Option<Handshake>) -> Identity {
+        match handshake {
             Some(Handshake::Expired) => self.authority.issue(&[name], Validity::Expired),
             Some(Handshake::NotYet) => self.authority.issue(&[name], Validity::NotYet),
             Some(Handshake::OtherName) => self.authority.issue(&["other.test"], Validity::Now),
             Some(Handshake::OtherAuthority) => self.other.issue(&[name], Validity::Now),
-            Some(Handshake::CommonName) => self.authority.issue_odd(&[name], Oddity::CommonName),
-            Some(Handshake::ForClients) => self.authority.issue_odd(&[name], Oddity::ForClients),
-            Some(Handshake::ByNoAuthority) => self.authority.issue_odd(&[name], Oddity::ByNoAuthority),
+            Some(Handshake::CommonName) => self.authority.issue_defective(&[name], Defect::CommonName),
+            Some(Handshake::ForClients) => self.authority.issue_defective(&[name], Defect::ForClients),
+            Some(Handshake::LeafIssuer) => self.authority.issue_defective(&[name], Defect::SignedByNonAuthority),
             Some(Handshake::Wildcard) => self.authority.issue(&["*.test"], Validity::Now),
             Some(Handshake::Address) => self.authority.issue(&[&address.to_string()], Validity::Now),
             Some(Handshake::SelfSigned) => Identity::self_signed(&[name]),

@@ -1,17 +1,24 @@
-//! How servers answer in one case, as data.
+//! The answers of servers in one case, as data.
 //!
-//! `{"api.iaas.test": ANSWER, "api.iaas.test/v1/x": [ANSWER, …]}`: the longest
-//! key decides, `*` is everybody else, and of several answers the last stays.
-//! An answer is an object with one of these:
-//! `status` (with `headers` and `body`, or `repeat`: n times that body), `raw`
-//! (text), `raw_base64`, `stall` (text, then silence), `flood` (`[head, part]`),
-//! `drip` (`[text, milliseconds]`), `echo` (the whole request as the body), `gzip`
-//! (as many zeros, compressed), or `tls` (a word), `early` (text) and `deaf` (it
-//! reads nothing) for what happens before any of it. `cut` is `raw` without the
-//! end that TLS has. Behind an address with `tunnel`, whoever it was asked for
-//! answers next on the same connection, as at the end of a proxy's.
+//! `{"api.iaas.test": ANSWER, "api.iaas.test/v1/x": [ANSWER, …]}`: the most
+//! specific key applies, `*` stands for all other hosts, and the last of several
+//! answers repeats. An answer is an object with one of these keys:
+//!
+//! - `status`, with `headers`, `body` and `repeat` (sends the body that often)
+//! - `raw` (text) or `raw_base64`: all bytes of the response
+//! - `cut`: like `raw`, but the connection ends without TLS's close_notify
+//! - `stall` (text): sends it and then nothing more
+//! - `flood` (`[head, part]`): sends the head, and the part without end
+//! - `drip` (`[text, milliseconds]`): sends one byte at a time, with that pause
+//! - `echo`: the body is the whole request
+//! - `gzip`: the body is that many zeros, compressed
+//! - `tls` (see `Handshake`): how the handshake goes wrong
+//! - `early` (text): sends it before it reads a request
+//! - `never_reads`: reads nothing
+//! - `tunnel`, below an address: the server is a proxy, and after its answer the
+//!   requested server answers on the same connection
 
-use super::Arrived;
+use super::ArrivedRequest;
 use super::certificates::Handshake;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,47 +36,48 @@ pub(crate) struct Spec(Value);
 #[derive(Default)]
 pub(crate) struct Served {
     specs: HashMap<String, Vec<Spec>>,
-    asked: HashMap<String, usize>,
+    /// The number of answers sent so far, by key.
+    answered: HashMap<String, usize>,
 }
 
 impl Served {
     pub(crate) fn new(specs: &Value) -> Served {
-        let several = |value: &Value| match value {
+        let answers = |value: &Value| match value {
             Value::Array(specs) => specs.iter().cloned().map(Spec).collect(),
             one => vec![Spec(one.clone())],
         };
         let specs = specs.as_object().into_iter().flatten();
-        Served { specs: specs.map(|(key, value)| (key.clone(), several(value))).collect(), asked: HashMap::new() }
+        Served { specs: specs.map(|(key, value)| (key.clone(), answers(value))).collect(), answered: HashMap::new() }
     }
 
-    /// What happens to a handshake for this name or address.
+    /// Returns the special handshake for this name or address, if there is one.
     pub(crate) fn handshake(&self, name: &str) -> Option<Handshake> {
         let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
-        let word = specs.iter().find_map(|spec| spec.0["tls"].as_str())?;
-        Some(Handshake::named(word))
+        let keyword = specs.iter().find_map(|spec| spec.0["tls"].as_str())?;
+        Some(Handshake::from_keyword(keyword))
     }
 
-    /// What a server says before it is asked anything, and whether it ever reads.
+    /// Returns what a server sends before it reads a request, and whether it ever reads.
     pub(super) fn early(&self, name: &str) -> Option<(Vec<u8>, bool)> {
         let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
-        let spec = specs.iter().find(|spec| spec.0["early"].is_string() || spec.0["deaf"] == true)?;
-        Some((spec.0["early"].as_str().unwrap_or_default().into(), spec.0["deaf"] != true))
+        let spec = specs.iter().find(|spec| spec.0["early"].is_string() || spec.0["never_reads"] == true)?;
+        Some((spec.0["early"].as_str().unwrap_or_default().into(), spec.0["never_reads"] != true))
     }
 
-    /// Whether the server at this address is a proxy.
+    /// Returns true if the server at this address is a proxy.
     pub(super) fn tunnels(&self, address: &str) -> bool {
         self.specs.get(address).is_some_and(|specs| specs.iter().any(|spec| spec.0["tunnel"] == true))
     }
 
-    /// The answer, and whether the connection ends as it should.
-    pub(super) fn answer(&mut self, arrived: &Arrived) -> (Answer, bool) {
+    /// Returns the answer, and whether the connection ends properly after it.
+    pub(super) fn answer(&mut self, arrived: &ArrivedRequest) -> (Answer, bool) {
         let host = arrived.host.split(':').next().unwrap_or_default().to_owned();
         let path = arrived.request.target().split('?').next().unwrap_or_default().to_owned();
         let keys = [format!("{host}{path}"), host, arrived.address.ip().to_string(), "*".to_owned()];
         let Some((key, specs)) = keys.iter().find_map(|key| Some((key, self.specs.get(key)?))) else {
             return (Spec(json!({"status": 200, "body": "{\"ok\":true}"})).answer(arrived), true);
         };
-        let count = self.asked.entry(key.clone()).or_default();
+        let count = self.answered.entry(key.clone()).or_default();
         let spec = specs.get(*count).or(specs.last());
         *count += 1;
         spec.map_or_else(|| (Answer::ok(""), true), |spec| (spec.answer(arrived), spec.0["cut"].is_null()))
@@ -77,7 +85,7 @@ impl Served {
 }
 
 impl Spec {
-    fn answer(&self, arrived: &Arrived) -> Answer {
+    fn answer(&self, arrived: &ArrivedRequest) -> Answer {
         let spec = &self.0;
         let text = |value: &Value| match value {
             Value::String(text) => text.clone().into_bytes(),
@@ -104,7 +112,7 @@ impl Spec {
         }
         let status = spec["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200);
         if let Some(count) = spec["gzip"].as_u64() {
-            return Answer::ok(zipped(count)).header("Content-Encoding", "gzip");
+            return Answer::ok(gzipped_zeros(count)).header("Content-Encoding", "gzip");
         }
         let body = match spec["echo"].as_bool() {
             Some(true) => arrived.request.raw.clone(),
@@ -120,7 +128,7 @@ impl Spec {
     }
 }
 
-fn zipped(count: u64) -> Vec<u8> {
+fn gzipped_zeros(count: u64) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let written = std::io::copy(&mut std::io::repeat(0).take(count), &mut encoder);
     written.and_then(|_| encoder.finish()).unwrap_or_else(|error| panic!("gzip: {error}"))

@@ -1,6 +1,6 @@
-// Tells libFuzzer what was compared, so that it can guess the other side: the
-// linker sends every call of memcmp and bcmp here (--wrap), those of
-// dependencies and of the standard library included.
+// Reports compared values to libFuzzer, so that it can guess the other side. The
+// linker redirects every call of memcmp and bcmp to these functions (--wrap),
+// including those of dependencies and of the standard library.
 
 #include <cstddef>
 

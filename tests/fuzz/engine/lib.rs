@@ -1,1 +1,1 @@
-//! Empty: only this crate's lock file and the sources that it pins are used.
+//! This library is empty: only its lock file, and the sources that it pins, are used.

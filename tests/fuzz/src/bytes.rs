@@ -1,5 +1,5 @@
-//! Encodings, and searching through them: written here once more, so that the
-//! runtime's own are not judged by themselves.
+//! Encodings, and a search through them. They are implemented here a second time, so
+//! that the runtime's own code does not check itself.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -16,7 +16,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is no escape stays.
+/// Decodes percent escapes, and keeps everything else.
 pub(crate) fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -39,7 +39,7 @@ pub(crate) fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Whether some reader would find the secret: as it is, within a JSON string,
+/// Returns true if the bytes hold the secret: plain, within a JSON string,
 /// percent-encoded, in hex or in base64.
 pub(crate) fn shows(bytes: &[u8], secret: &[u8]) -> bool {
     let json = json_decoded(bytes);
@@ -49,7 +49,7 @@ pub(crate) fn shows(bytes: &[u8], secret: &[u8]) -> bool {
     })
 }
 
-/// In either case; nobody writes both at once.
+/// Searches for hex in lower and in upper case, but not in mixed case.
 fn in_hex(bytes: &[u8], secret: &[u8]) -> bool {
     let lower = hex(secret);
     contains(bytes, lower.as_bytes()) || contains(bytes, lower.to_ascii_uppercase().as_bytes())
@@ -68,14 +68,14 @@ fn in_base64(bytes: &[u8], secret: &[u8]) -> bool {
     })
 }
 
-/// The contents of JSON strings without their escapes; what is no escape stays.
+/// Decodes the escapes of JSON strings, and keeps everything else.
 pub(crate) fn json_decoded(bytes: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let [first, tail @ ..] = rest {
         let (text, length) = match (first, tail) {
-            (b'\\', [b'u', ..]) => unicode(rest),
-            (b'\\', [letter, ..]) => (simple(*letter), 2),
+            (b'\\', [b'u', ..]) => unicode_escape(rest),
+            (b'\\', [letter, ..]) => (simple_escape(*letter), 2),
             _ => (None, 1),
         };
         match text {
@@ -92,7 +92,7 @@ pub(crate) fn json_decoded(bytes: &[u8]) -> Vec<u8> {
     decoded
 }
 
-fn simple(letter: u8) -> Option<String> {
+fn simple_escape(letter: u8) -> Option<String> {
     let byte = match letter {
         b'n' => '\n',
         b'r' => '\r',
@@ -105,7 +105,7 @@ fn simple(letter: u8) -> Option<String> {
     Some(byte.to_string())
 }
 
-fn unicode(bytes: &[u8]) -> (Option<String>, usize) {
+fn unicode_escape(bytes: &[u8]) -> (Option<String>, usize) {
     for length in [12, 6] {
         let text = bytes.get(..length).and_then(|escape| std::str::from_utf8(escape).ok());
         if let Some(text) = text.and_then(|text| serde_json::from_str::<String>(&format!("\"{text}\"")).ok()) {

@@ -1,5 +1,5 @@
-//! URL to `Destination`: its parts must be those that the text names, and
-//! taking its own form apart again must change nothing.
+//! URL to `Destination`: its parts must be those of the text, and parsing its own
+//! canonical form again must change nothing.
 
 use crate::bytes::percent_decoded;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use wasm_cpi_policy::destination::{Destination, Host};
 
 const MAX: u64 = 512;
 
-pub(crate) fn body(data: &[u8]) {
+pub(crate) fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Destination::parse(text, MAX) {
         Err(invalid) => {
@@ -27,8 +27,8 @@ fn check_form(destination: &Destination) {
     let line = url.as_str();
     assert!(line.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\'), "{line}");
     assert!(url.username().is_empty() && url.password().is_none() && url.fragment().is_none(), "{line}");
-    // Escapes may have made it longer than the guest's text.
-    assert_eq!(Destination::parse(line, u64::MAX).as_ref(), Ok(destination), "{line} is not its own form");
+    // Escapes can make it longer than the guest's text.
+    assert_eq!(Destination::parse(line, u64::MAX).as_ref(), Ok(destination), "{line} is not canonical");
     let shown = destination.to_string();
     assert_eq!(shown, format!("{}{}", destination.origin(), destination.path()));
     assert!(!shown.contains(['?', '#']), "{shown}");
@@ -49,13 +49,13 @@ fn check_parts(text: &str, destination: &Destination) {
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let decoded = |text: Option<&str>| text.map(|text| percent_decoded(text.as_bytes()));
     assert_eq!(decoded(query), decoded(destination.query()), "{text}");
-    // The `url` crate lets no `..` take a drive's letter away, which is right for files alone. What was judged is what
-    // is sent, so that this is a matter of taste.
-    if !raw(path)
+    // The `url` crate does not let `..` remove a drive letter, which is right only for files. It does no harm, as the
+    // URL that is checked is also the one that is sent.
+    if !segments(path)
         .iter()
         .any(|segment| matches!(segment.as_slice(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic()))
     {
-        assert_eq!(resolved(path), raw(destination.path()), "{text}");
+        assert_eq!(resolved(path), segments(destination.path()), "{text}");
     }
 
     let (host, port) = match authority.rsplit_once(':') {
@@ -70,14 +70,14 @@ fn check_parts(text: &str, destination: &Destination) {
 
 fn host_of(host: &str) -> Host {
     if let Some(v6) = host.strip_prefix('[') {
-        let address: Ipv6Addr = v6.trim_end_matches(']').parse().expect("an accepted address is one");
+        let address: Ipv6Addr = v6.trim_end_matches(']').parse().expect("an accepted address is valid");
         return Host::Ip(IpAddr::V6(address).to_canonical());
     }
     numeric(host).map_or_else(|| Host::Name(host.to_ascii_lowercase()), |ip| Host::Ip(IpAddr::V4(ip)))
 }
 
-/// As the C library's `inet_aton` and browsers read it: up to four numbers, the
-/// last one filling up, in decimal, octal or hex.
+/// Parses an address like the C library's `inet_aton` and browsers: up to four
+/// numbers in decimal, octal or hex, of which the last one fills the rest.
 fn numeric(host: &str) -> Option<Ipv4Addr> {
     let mut numbers = Vec::new();
     for part in host.strip_suffix('.').unwrap_or(host).split('.') {
@@ -98,13 +98,14 @@ fn numeric(host: &str) -> Option<Ipv4Addr> {
     u32::try_from(head + last).ok().map(Ipv4Addr::from)
 }
 
-fn raw(path: &str) -> Vec<Vec<u8>> {
+/// Returns the decoded segments of a path.
+fn segments(path: &str) -> Vec<Vec<u8>> {
     path.split('/').skip(1).map(|segment| percent_decoded(segment.as_bytes())).collect()
 }
 
-/// Decoded segments with `.` and `..` followed.
+/// Returns the decoded segments of a path, with `.` and `..` resolved.
 fn resolved(path: &str) -> Vec<Vec<u8>> {
-    let segments = raw(if path.is_empty() { "/" } else { path });
+    let segments = segments(if path.is_empty() { "/" } else { path });
     let (mut kept, last): (Vec<Vec<u8>>, usize) = (Vec::new(), segments.len() - 1);
     for (at, segment) in segments.into_iter().enumerate() {
         let dots = matches!(segment.as_slice(), b"." | b"..");

@@ -1,18 +1,18 @@
-//! What name servers answer, and the files that say which to ask.
+//! Answers of name servers, and the files that configure the resolver.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 use wasm_cpi::fuzzing::{addresses_in, in_hosts, name_servers};
 
-/// An answer as it comes from the wire: every address must be a record of the
-/// name that was asked for, or of one that it is an alias of.
-pub(crate) fn answer(data: &[u8]) {
+/// Takes an answer as bytes. Every accepted address must be a record of the name that
+/// was asked for, or of the target of its alias.
+pub(crate) fn fuzz_answer(data: &[u8]) {
     let Some(found) = addresses_in(data) else { return };
     assert!(found.len() <= 32);
     if found.is_empty() {
         return;
     }
-    let records = records(data).expect("an answer that makes sense can be read");
+    let records = records(data).expect("an accepted answer is well-formed");
     let mut names: HashSet<&Vec<u8>> = HashSet::from([&records.question]);
     loop {
         let aliases = records.aliases.iter().filter(|(owner, _)| names.contains(owner)).map(|(_, target)| target);
@@ -24,7 +24,7 @@ pub(crate) fn answer(data: &[u8]) {
     }
     for address in found {
         let named = records.addresses.iter().any(|(owner, own)| *own == address && names.contains(owner));
-        assert!(named, "{address} is nobody's that was asked for");
+        assert!(named, "{address} is not an address of the name that was asked for");
     }
 }
 
@@ -34,7 +34,7 @@ struct Records {
     addresses: Vec<(Vec<u8>, IpAddr)>,
 }
 
-/// RFC 1035, the part that matters here; names in lower case.
+/// Parses the parts of RFC 1035 that are needed here. Names are in lower case.
 fn records(message: &[u8]) -> Option<Records> {
     let number = |at: usize| Some(usize::from(u16::from_be_bytes(message.get(at..at + 2)?.try_into().ok()?)));
     let (questions, answers) = (number(4)?, number(6)?);
@@ -61,7 +61,7 @@ fn records(message: &[u8]) -> Option<Records> {
     Some(records)
 }
 
-/// Where what follows a name begins; its pointer is not looked at.
+/// Returns the position after a name, without following its pointer.
 fn end_of_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match usize::from(*message.get(at)?) {
@@ -73,7 +73,7 @@ fn end_of_name(message: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// A name, its pointers followed.
+/// Returns a name, and follows its pointers.
 fn name(message: &[u8], mut at: usize) -> Option<Vec<u8>> {
     let mut name = Vec::new();
     loop {
@@ -85,7 +85,7 @@ fn name(message: &[u8], mut at: usize) -> Option<Vec<u8>> {
             }
             high @ 192.. => {
                 let target = (high & 63) << 8 | usize::from(*message.get(at + 1)?);
-                // Only what was written before can be pointed to.
+                // A pointer can only point backwards.
                 at = Some(target).filter(|target| *target < at)?;
             }
             _ => return None,
@@ -93,29 +93,30 @@ fn name(message: &[u8], mut at: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// `resolv.conf` or `hosts`.
-pub(crate) fn files(data: &[u8]) {
+/// Takes the text of `resolv.conf` or `hosts`.
+pub(crate) fn fuzz_resolver_files(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (servers, search, _) = name_servers(&text);
     assert!((1..=3).contains(&servers.len()) && search.len() <= 6);
     for server in &servers {
         let listed =
-            words(&text).any(|line| line.first() == Some(&"nameserver") && parsed(line.get(1)) == Some(*server));
-        assert!(listed || *server == IpAddr::from([127, 0, 0, 1]), "{server} is nobody's");
+            lines(&text).any(|line| line.first() == Some(&"nameserver") && parsed(line.get(1)) == Some(*server));
+        assert!(listed || *server == IpAddr::from([127, 0, 0, 1]), "{server} is not in the file");
     }
     assert!(search.iter().all(|suffix| !suffix.is_empty() && !suffix.ends_with('.')));
     for name in ["api.test", "db"] {
         let found = in_hosts(&text, name);
         for address in &found {
-            let lines = words(&text).filter(|line| parsed(line.first()) == Some(*address));
-            let named = lines.flatten().any(|word| word.eq_ignore_ascii_case(name));
-            assert!(named, "{address} is not {name}'s");
+            let matching = lines(&text).filter(|line| parsed(line.first()) == Some(*address));
+            let named = matching.flatten().any(|word| word.eq_ignore_ascii_case(name));
+            assert!(named, "{address} is not an address of {name}");
         }
         assert_eq!(found.iter().collect::<HashSet<_>>().len(), found.len());
     }
 }
 
-fn words(text: &str) -> impl Iterator<Item = Vec<&str>> {
+/// Returns the words of each line, without comments.
+fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect())
 }
 

@@ -1,5 +1,5 @@
-//! A server's answer, read by the code that reads every answer: what comes out
-//! must be what a plain reading of HTTP/1.1 finds in the bytes.
+//! The answer of a server, read by the runtime's HTTP client. The result must be the
+//! same as that of a simple HTTP/1.1 parser.
 
 use crate::http::{Framing, Head, dechunked};
 use crate::loopback::{answered, port};
@@ -17,8 +17,8 @@ const BODY: u64 = 2048;
 const HEADERS: usize = 8;
 const HEADER_BYTES: usize = 512;
 
-/// The method in a line of its own, and the answer.
-pub(crate) fn body(data: &[u8]) {
+/// The input has the method in its first line, and then the answer.
+pub(crate) fn fuzz(data: &[u8]) {
     let (method, answer) = match data.iter().position(|byte| *byte == b'\n') {
         Some(at) if &data[..at] == b"HEAD" => (Method::HEAD, &data[at + 1..]),
         Some(at) if &data[..at] == b"POST" => (Method::POST, &data[at + 1..]),
@@ -26,7 +26,7 @@ pub(crate) fn body(data: &[u8]) {
         None => (Method::GET, data),
     };
     let seen = answered(&[answer], exchange(method.clone()).run());
-    assert!(seen.requests.len() <= 1, "it asked more than once");
+    assert!(seen.requests.len() <= 1, "more than one request was sent");
     match seen.result {
         Ok(received) => check(&method, answer, &received),
         Err(error) => check_error(&error),
@@ -37,13 +37,13 @@ fn exchange(method: Method) -> Exchange {
     thread_local! {
         static TURN: Cell<u32> = const { Cell::new(0) };
     }
-    // Another address each time: a port that was just used is not free again at once.
+    // Another address each time, as a connection that was just closed is not free at once.
     let turn = TURN.get() % 0xfffe + 1;
     TURN.set(turn);
     let address = IpAddr::V4(Ipv4Addr::from(0x7f00_0000 | turn));
-    let destination = Destination::parse(&format!("http://fuzz.test:{}/x", port()), 100).expect("this is one");
+    let destination = Destination::parse(&format!("http://fuzz.test:{}/x", port()), 100).expect("this URL is valid");
     let body = if method == Method::POST { SendBody::Bytes("body".into()) } else { SendBody::None };
-    let tls = for_scheme(destination.scheme(), &TlsSettings::default()).expect("nothing is asked of it");
+    let tls = for_scheme(destination.scheme(), &TlsSettings::default()).expect("the default settings are valid");
     let long = Duration::from_secs(60);
     let caps = Caps {
         connect: long,
@@ -55,16 +55,16 @@ fn exchange(method: Method) -> Exchange {
         header_bytes: HEADER_BYTES,
     };
     let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
-    Exchange { method, destination, headers, body, addresses, through: None, tls, caps, deadline }
+    Exchange { method, destination, headers, body, addresses, proxy: None, tls, caps, deadline }
 }
 
 fn check(method: &Method, answer: &[u8], received: &Received) {
-    let (head, rest) = Head::last(answer).expect("what was read as an answer has a head");
+    let (head, rest) = Head::last(answer).expect("an accepted answer has a head");
     assert_eq!(received.status, head.status);
     assert!((200..=999).contains(&received.status));
     assert!(received.headers.len() <= HEADERS && received.body.len() as u64 <= BODY);
     let bytes: usize = received.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    // Bytes that are no text became longer.
+    // Replacing a byte that is not UTF-8 adds up to two bytes.
     assert!(bytes <= HEADER_BYTES * 3);
     let plain = |value: &str| !value.contains(['\r', '\n', '\0']);
     assert!(received.headers.iter().all(|(name, value)| plain(value) && !name.contains(char::is_uppercase)));
@@ -74,14 +74,14 @@ fn check(method: &Method, answer: &[u8], received: &Received) {
     expected.sort();
     assert_eq!(found, expected);
 
-    let none = *method == Method::HEAD || matches!(head.status, 204 | 304);
-    if none {
+    let without_body = *method == Method::HEAD || matches!(head.status, 204 | 304);
+    if without_body {
         return assert!(received.body.is_empty());
     }
     let expected = match head.framing() {
-        Framing::Chunked => dechunked(rest).expect("chunks that were put together are chunks"),
-        Framing::Length(length) => rest.get(..length).expect("a shorter body is no whole one").to_vec(),
-        Framing::ToTheEnd => rest.to_vec(),
+        Framing::Chunked => dechunked(rest).expect("an accepted chunked body is well-formed"),
+        Framing::Length(length) => rest.get(..length).expect("an accepted body is complete").to_vec(),
+        Framing::UntilClose => rest.to_vec(),
     };
     assert_eq!(received.body, expected);
 }

@@ -1,5 +1,5 @@
-//! A plain reading of HTTP/1.1: lines, headers, chunks. It says what an answer
-//! means, not whether it should be taken.
+//! A simple HTTP/1.1 parser: lines, headers, chunks. It returns what an answer means,
+//! not whether the answer should be accepted.
 
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -10,11 +10,11 @@ pub(crate) struct Head {
 pub(crate) enum Framing {
     Chunked,
     Length(usize),
-    ToTheEnd,
+    UntilClose,
 }
 
 impl Head {
-    /// The head that counts, after those that only inform, and what follows it.
+    /// Returns the final head, after interim ones, and the bytes that follow it.
     pub(crate) fn last(answer: &[u8]) -> Option<(Head, &[u8])> {
         let mut rest = answer;
         loop {
@@ -28,7 +28,7 @@ impl Head {
 
     fn read(bytes: &[u8]) -> Option<(Head, &[u8])> {
         let (mut first, mut rest) = line(bytes)?;
-        // Empty lines before a message are skipped by everybody.
+        // All parsers skip empty lines before a message.
         while first.is_empty() {
             (first, rest) = line(rest)?;
         }
@@ -49,19 +49,20 @@ impl Head {
     pub(crate) fn framing(&self) -> Framing {
         let values =
             |name: &'static str| self.headers.iter().filter(move |(own, _)| own == name).map(|(_, value)| value);
-        // Any coding at all overrules a length.
+        // Any transfer coding takes precedence over a length.
         match values("transfer-encoding").flat_map(|value| value.split(',')).last() {
             Some(coding) if coding.trim().eq_ignore_ascii_case("chunked") => return Framing::Chunked,
-            Some(_) => return Framing::ToTheEnd,
+            Some(_) => return Framing::UntilClose,
             None => {}
         }
         match values("content-length").next() {
-            Some(length) => Framing::Length(length.parse().expect("a length that was taken is a number")),
-            None => Framing::ToTheEnd,
+            Some(length) => Framing::Length(length.parse().expect("an accepted length is a number")),
+            None => Framing::UntilClose,
         }
     }
 }
 
+/// Returns the first line, without its end, and the rest.
 fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let line = &bytes[..end];

@@ -1,5 +1,5 @@
-//! The archive that an image is: members and contents must be those that
-//! another reader of tar finds.
+//! The archive of a stemcell image: members and contents must be those that the `tar`
+//! crate finds.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,27 +16,27 @@ static FILE: LazyLock<PathBuf> =
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime starts"));
 
-/// In memory where that is possible: it is written a thousand times a second.
+/// Returns a directory in memory if there is one, as the file is written very often.
 fn directory() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
-/// How it is packed (`z`: gzip, `c`: checksums are mended) in the first line,
-/// and the archive.
-pub(crate) fn body(data: &[u8]) {
+/// The input has options in its first line (`z`: gzip, `c`: correct the checksums), and
+/// then the archive.
+pub(crate) fn fuzz(data: &[u8]) {
     let Some(end) = data.iter().take(8).position(|byte| *byte == b'\n') else { return };
-    let (how, archive) = (&data[..end], &data[end + 1..]);
+    let (options, archive) = (&data[..end], &data[end + 1..]);
     let mut archive = archive.to_vec();
-    if how.contains(&b'c') {
-        mend(&mut archive);
+    if options.contains(&b'c') {
+        correct_checksums(&mut archive);
     }
-    let packed = if how.contains(&b'z') { gzip(&archive) } else { archive.clone() };
+    let packed = if options.contains(&b'z') { gzip(&archive) } else { archive.clone() };
     fs::write(&*FILE, &packed).expect("there is room for a small file");
-    let image = Image::open(&FILE, &[]).expect("it is a regular file");
-    // It stays open, and nothing stays behind however this ends.
+    let image = Image::open(&FILE, &[]).expect("the image is a regular file");
+    // The image stays open. Removing the file now leaves nothing behind, even after a crash.
     let _ = fs::remove_file(&*FILE);
-    let whole = image.read(0, LENGTH).expect("it can be read");
+    let whole = image.read(0, LENGTH).expect("the image can be read");
     assert_eq!(whole, packed[..packed.len().min(LENGTH as usize)]);
     let Ok(members) = RUNTIME.block_on(image.members()) else { return };
     assert!(members.len() <= 10_000 && members.iter().all(|member| member.name.len() <= 3 * 1024));
@@ -45,37 +45,37 @@ pub(crate) fn body(data: &[u8]) {
 }
 
 fn check(image: &Image, members: &[Member], archive: &[u8]) {
-    let Some(others) = others(archive) else { return };
+    let Some(expected) = tar_members(archive) else { return };
     let found: Vec<(&str, u64)> = members.iter().map(|member| (member.name.as_str(), member.size)).collect();
-    let expected: Vec<(&str, u64)> = others.iter().map(|other| (other.name.as_str(), other.size)).collect();
-    assert_eq!(found, expected);
-    for (at, other) in others.iter().enumerate().take(3) {
-        // Of several with one name, the first is read.
-        if others[..at].iter().any(|before| before.name == other.name) {
+    let listed: Vec<(&str, u64)> = expected.iter().map(|member| (member.name.as_str(), member.size)).collect();
+    assert_eq!(found, listed);
+    for (at, member) in expected.iter().enumerate().take(3) {
+        // Of several members with the same name, the first one is read.
+        if expected[..at].iter().any(|before| before.name == member.name) {
             continue;
         }
-        if let Ok(content) = RUNTIME.block_on(image.read_member(&other.name, LENGTH)) {
-            assert_eq!(content, other.content, "{}", other.name);
+        if let Ok(content) = RUNTIME.block_on(image.read_member(&member.name, LENGTH)) {
+            assert_eq!(content, member.content, "{}", member.name);
         }
     }
 }
 
-struct Other {
+struct TarMember {
     name: String,
     size: u64,
     content: Vec<u8>,
 }
 
-/// Regular files as the `tar` crate walks the archive; none if it gives up.
-fn others(archive: &[u8]) -> Option<Vec<Other>> {
+/// Returns the regular files that the `tar` crate finds, or None if it fails.
+fn tar_members(archive: &[u8]) -> Option<Vec<TarMember>> {
     let mut files = Vec::new();
     for entry in tar::Archive::new(archive).entries().ok()? {
         let mut entry = entry.ok()?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        // Long names end at a NUL, as short ones do; that crate takes away one at the end.
+        // Long names end at the first NUL, like short ones; the `tar` crate removes only a final one.
         let name = name.split('\0').next().unwrap_or_default().to_owned();
         let kind = entry.header().entry_type();
-        // To that crate these mean nothing unless the header says that it is GNU's, or ustar's of version 00.
+        // The `tar` crate ignores these types unless the header is GNU's, or ustar's of version 00.
         if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() {
             return None;
         }
@@ -84,14 +84,14 @@ fn others(archive: &[u8]) -> Option<Vec<Other>> {
         }
         let (size, mut content) = (entry.size(), Vec::new());
         entry.by_ref().take(u64::from(LENGTH)).read_to_end(&mut content).ok()?;
-        files.push(Other { name, size, content });
+        files.push(TarMember { name, size, content });
     }
     Some(files)
 }
 
-/// Writes the right checksum into every block that looks like a header, which
-/// no fuzzer would guess.
-fn mend(archive: &mut [u8]) {
+/// Writes the right checksum into every block that looks like a header, as the fuzzer
+/// cannot guess it.
+fn correct_checksums(archive: &mut [u8]) {
     for (at, block) in archive.chunks_exact_mut(BLOCK).enumerate() {
         if at == 0 || &block[257..262] == b"ustar" {
             block[148..156].fill(b' ');
@@ -103,10 +103,10 @@ fn mend(archive: &mut [u8]) {
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes it")
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory succeeds")
 }
 
-/// As far as it can be unpacked.
+/// Returns the content as far as it can be decompressed.
 fn unpacked(bytes: &[u8]) -> Vec<u8> {
     let mut unpacked = Vec::new();
     let _ = flate2::bufread::MultiGzDecoder::new(bytes).take(1 << 20).read_to_end(&mut unpacked);

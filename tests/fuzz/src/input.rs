@@ -1,13 +1,13 @@
-//! Inputs that are made of several texts, in a form that people can write.
+//! Inputs that consist of several texts, in a format that people can write.
 
 use serde_json::{Map, Value};
 
-/// The texts between lines of three dashes; `None` if the input is no text.
+/// Returns the texts between lines of three dashes, or None if the input is not UTF-8.
 pub(crate) fn parts(data: &[u8]) -> Option<Vec<&str>> {
     Some(std::str::from_utf8(data).ok()?.split("\n---\n").collect())
 }
 
-/// Lines `Name: value` up to an empty one, and what follows.
+/// Returns the lines `Name: value` up to an empty one, and the text after it.
 pub(crate) fn message(text: &str) -> (Vec<(String, String)>, &str) {
     let (mut headers, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
@@ -21,12 +21,13 @@ pub(crate) fn message(text: &str) -> (Vec<(String, String)>, &str) {
     (headers, rest)
 }
 
-/// For text that people see: it cannot steer a terminal, nor hide anything.
+/// Returns true if the text cannot control a terminal, and hides nothing.
 pub(crate) fn is_printable(text: &str) -> bool {
     text.chars().all(is_harmless)
 }
 
-/// Neither a control character nor one that is not seen or turns text around.
+/// Returns true unless it is a control character, or one that is invisible or reverses
+/// text.
 pub(crate) fn is_harmless(c: char) -> bool {
     let hides = match u32::from(c) {
         0xad | 0x61c | 0x180e | 0xfeff => true,
@@ -36,7 +37,7 @@ pub(crate) fn is_harmless(c: char) -> bool {
     !c.is_control() && !hides
 }
 
-/// Lenient: what is no JSON object is an empty one.
+/// Returns the JSON object of a text, or an empty one if the text is something else.
 pub(crate) fn object(text: Option<&&str>) -> Map<String, Value> {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Strict JSON: takes a part of what serde_json takes, means the same by it,
-//! and refuses nothing but duplicate keys and depth beyond that.
+//! The strict JSON parser: it accepts a subset of what serde_json accepts, with the same
+//! values, and additionally refuses only duplicate keys and deep nesting.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -10,44 +10,47 @@ use wasm_cpi_policy::strict_json;
 
 const DEPTH: usize = 12;
 
-pub(crate) fn body(data: &[u8]) {
+pub(crate) fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let lenient = serde_json::from_str::<Value>(text);
     match (strict_json::parse(text, DEPTH), lenient) {
         (Ok(strict), Ok(lenient)) => {
             assert_eq!(strict, lenient);
             assert!(strict_json::depth(&strict) <= DEPTH);
-            assert!(!has_twins(text), "a key stands there twice");
+            assert!(!has_duplicate_keys(text), "a duplicate key was accepted");
             assert_eq!(strict_json::parse(&strict.to_string(), DEPTH).ok().as_ref(), Some(&strict));
         }
-        (Ok(_), Err(error)) => panic!("it takes what is no JSON: {error}"),
+        (Ok(_), Err(error)) => panic!("text that is not JSON was accepted: {error}"),
         (Err(why), Ok(lenient)) => {
-            assert!(has_twins(text) || strict_json::depth(&lenient) > DEPTH, "refused without a reason: {why}");
+            assert!(
+                has_duplicate_keys(text) || strict_json::depth(&lenient) > DEPTH,
+                "refused without a reason: {why}"
+            );
         }
         (Err(_), Err(_)) => {}
     }
 }
 
-fn has_twins(text: &str) -> bool {
-    serde_json::from_str::<Twins>(text).is_ok_and(|twins| twins.0)
+fn has_duplicate_keys(text: &str) -> bool {
+    serde_json::from_str::<Duplicates>(text).is_ok_and(|duplicates| duplicates.0)
 }
 
-/// Whether some object has a key twice.
-struct Twins(bool);
+/// Holds whether some object has a duplicate key.
+struct Duplicates(bool);
 
-impl<'de> Deserialize<'de> for Twins {
+impl<'de> Deserialize<'de> for Duplicates {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Search).map(Twins)
+        deserializer.deserialize_any(DuplicateSearch).map(Duplicates)
     }
 }
 
-struct Search;
+struct DuplicateSearch;
 
-impl<'de> Visitor<'de> for Search {
+impl<'de> Visitor<'de> for DuplicateSearch {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+        f.write_str("a JSON value")
     }
 
     fn visit_unit<E>(self) -> Result<bool, E> {
@@ -76,7 +79,7 @@ impl<'de> Visitor<'de> for Search {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
         let mut found = false;
-        while let Some(Twins(inside)) = items.next_element()? {
+        while let Some(Duplicates(inside)) = items.next_element()? {
             found |= inside;
         }
         Ok(found)
@@ -89,7 +92,7 @@ impl<'de> Visitor<'de> for Search {
             if found {
                 fields.next_value::<IgnoredAny>()?;
             } else {
-                found |= fields.next_value::<Twins>()?.0;
+                found |= fields.next_value::<Duplicates>()?.0;
             }
         }
         Ok(found)

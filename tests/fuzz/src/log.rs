@@ -1,5 +1,5 @@
-//! Lines of logs: printable, bounded, without secrets, and true to what was
-//! said where nothing had to be changed.
+//! Log lines: they are printable, bounded and without secrets. A harmless message is
+//! not changed.
 
 use crate::bytes::shows;
 use crate::input::{is_harmless, parts};
@@ -11,11 +11,11 @@ use wasm_cpi_policy::secret::Secret;
 
 const SECRET: &str = "correct horse battery staple";
 
-/// The most that an escape and the note about a cut add.
+/// The largest size that an escape and the note about a cut add.
 const SLACK: usize = 80;
 
-/// How long a line may be, and what is said.
-pub(crate) fn body(data: &[u8]) {
+/// The input is the maximum length of a line, and the message.
+pub(crate) fn fuzz(data: &[u8]) {
     let Some(parts) = parts(data) else { return };
     let max = parts[0].trim().parse::<usize>().unwrap_or(64) % 5000;
     let text = parts.get(1).copied().unwrap_or_default();
@@ -29,7 +29,7 @@ pub(crate) fn body(data: &[u8]) {
     }
 
     let vault = Arc::new(Vault::new());
-    vault.keep("password", Secret::new(SECRET));
+    vault.register("password", Secret::new(SECRET));
     let log = Arc::new(Log::new(Level::Error, Format::Text, Some(text), vault));
     let cleaned = log.clean_text(text, max);
     assert!(cleaned.chars().all(|c| c == '\n' || is_harmless(c)) && cleaned.len() <= max + SLACK);
@@ -38,11 +38,11 @@ pub(crate) fn body(data: &[u8]) {
     let limits = Limits { log_lines: 3, ..Limits::default() };
     let guest = GuestLog::new(log.clone(), text, &limits);
     for _ in 0..5 {
-        // Below the log's level: told, and not written to stderr.
+        // A warning is below the log's level: it is kept for the response, but not written to stderr.
         guest.write(Level::Warn, text);
     }
-    let story = log.story();
-    assert!(story.chars().all(|c| c == '\n' || is_harmless(c)) && story.len() <= 16 * 1024 + 8192, "{}", story.len());
-    assert!(!shows(story.as_bytes(), SECRET.as_bytes()), "{story:?}");
-    assert!(story.lines().count() <= 3, "{story:?}");
+    let lines = log.response_log();
+    assert!(lines.chars().all(|c| c == '\n' || is_harmless(c)) && lines.len() <= 16 * 1024 + 8192, "{}", lines.len());
+    assert!(!shows(lines.as_bytes(), SECRET.as_bytes()), "{lines:?}");
+    assert!(lines.lines().count() <= 3, "{lines:?}");
 }

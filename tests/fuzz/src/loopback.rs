@@ -1,5 +1,5 @@
-//! A server on loopback for one request at a time, on the same thread as the
-//! client: what is known about a request is known when the client has ended.
+//! A server on loopback for one request at a time. It runs on the client's thread, so
+//! that all requests are known when the client has finished.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,24 +15,24 @@ thread_local! {
 pub(crate) struct Loopback {
     runtime: Runtime,
     listener: TcpListener,
-    /// The same socket, for a look that waits for nothing.
-    late: std::net::TcpListener,
+    /// The same socket, to accept without waiting.
+    nonblocking: std::net::TcpListener,
     port: u16,
 }
 
-/// What became of a request, and what arrived at the server.
+/// The result of a request, and the requests that arrived at the server.
 pub(crate) struct Seen<T> {
     pub(crate) result: T,
     pub(crate) requests: Vec<Vec<u8>>,
 }
 
-/// The port that the server listens on, at every address of loopback.
+/// Returns the port that the server listens on, at every loopback address.
 pub(crate) fn port() -> u16 {
     LOOPBACK.with(|loopback| loopback.port)
 }
 
-/// Drives `request` to its end; whoever connects meanwhile gets the next of the
-/// answers, the last of them again and again, and then the end of the connection.
+/// Runs `request` to its end. Each connection gets the next answer and is then closed.
+/// The last answer repeats.
 pub(crate) fn answered<T>(answers: &[&[u8]], request: impl Future<Output = T>) -> Seen<T> {
     LOOPBACK.with(|loopback| {
         let requests = RefCell::new(Vec::new());
@@ -40,11 +40,11 @@ pub(crate) fn answered<T>(answers: &[&[u8]], request: impl Future<Output = T>) -
             tokio::select! {
                 biased;
                 result = request => result,
-                () = loopback.serve(answers, &requests) => unreachable!("it serves for ever"),
+                () = loopback.serve(answers, &requests) => unreachable!("the server never stops"),
             }
         });
-        // A connection that nobody waited for is one, too.
-        if let Ok((mut stream, _)) = loopback.late.accept() {
+        // A connection that was not accepted yet counts as well.
+        if let Ok((mut stream, _)) = loopback.nonblocking.accept() {
             let mut bytes = vec![0; 4096];
             let count = stream.set_nonblocking(true).and_then(|()| stream.read(&mut bytes)).unwrap_or_default();
             requests.borrow_mut().push(bytes[..count].to_vec());
@@ -56,12 +56,12 @@ pub(crate) fn answered<T>(answers: &[&[u8]], request: impl Future<Output = T>) -
 impl Loopback {
     fn start() -> Loopback {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-        let late = std::net::TcpListener::bind("0.0.0.0:0").expect("there is a loopback");
-        late.set_nonblocking(true).expect("a socket need not block");
-        let port = late.local_addr().expect("it has an address").port();
-        let second = async { late.try_clone().and_then(TcpListener::from_std) };
-        let listener = runtime.block_on(second).expect("a socket has a second handle");
-        Loopback { runtime, listener, late, port }
+        let nonblocking = std::net::TcpListener::bind("0.0.0.0:0").expect("loopback exists");
+        nonblocking.set_nonblocking(true).expect("a socket can be non-blocking");
+        let port = nonblocking.local_addr().expect("a bound socket has an address").port();
+        let second = async { nonblocking.try_clone().and_then(TcpListener::from_std) };
+        let listener = runtime.block_on(second).expect("a socket can be cloned");
+        Loopback { runtime, listener, nonblocking, port }
     }
 
     async fn serve(&self, answers: &[&[u8]], requests: &RefCell<Vec<Vec<u8>>>) {
@@ -70,7 +70,7 @@ impl Loopback {
                 let turn = requests.borrow().len();
                 let answer = answers.get(turn).or(answers.last()).copied().unwrap_or_default();
                 requests.borrow_mut().push(Vec::new());
-                // A client that goes away early is none of our business.
+                // Errors are ignored, as a client may close its connection early.
                 let _ = converse(stream, answer, requests).await;
             }
         }

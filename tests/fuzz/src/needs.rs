@@ -1,5 +1,5 @@
-//! A module's needs can narrow what the operator granted, and never widen it;
-//! and what `check` and `inspect` would print of them does nothing to a terminal.
+//! The needs of a module: they can only narrow what the operator granted, and what
+//! `check` and `inspect` print of them cannot control a terminal.
 
 use crate::input::is_printable;
 use crate::policy::FORBIDDEN;
@@ -34,19 +34,19 @@ static FILE: LazyLock<PolicyFile> = LazyLock::new(|| {
     PolicyFile::parse(&policy.to_string()).unwrap_or_else(|problems| panic!("{problems:#?}"))
 });
 
-pub(crate) fn body(data: &[u8]) {
+pub(crate) fn fuzz(data: &[u8]) {
     let needs = match Needs::parse(data) {
         Ok(needs) => needs,
         Err(problems) => return problems.iter().for_each(|problem| assert_printable(&problem.to_string())),
     };
     let job = json!({"api": "https://api.iaas.test/v1", "region": "eu", "key": "k", "password": "p", "zone": {"a": 1}});
     let properties = Properties::merge(job.as_object().cloned().unwrap_or_default(), serde_json::Map::new());
-    let whatever = json!({"version": 1, "registry": true, "image": true, "expose": ["zone"],
+    let everything = json!({"version": 1, "registry": true, "image": true, "expose": ["zone"],
         "http": [{"id": "any", "to": "*", "methods": "*", "paths": "*", "slots": "*"}]});
-    let whatever = Needs::parse(whatever.to_string().as_bytes()).expect("these are needs");
-    let (narrow, wide) = (resolve(&properties, &needs), resolve(&properties, &whatever));
+    let everything = Needs::parse(everything.to_string().as_bytes()).expect("these needs are valid");
+    let (narrow, wide) = (resolve(&properties, &needs), resolve(&properties, &everything));
     for (method, url) in REQUESTS {
-        let destination = Destination::parse(url, 8192).expect("these are destinations");
+        let destination = Destination::parse(url, 8192).expect("these URLs are valid");
         if let Some(grant) = allows(&narrow, method, &destination) {
             let granted = allows(&wide, method, &destination).expect("needs do not widen a policy");
             assert_eq!(grant.id, granted.id);
@@ -83,16 +83,16 @@ fn is_within(slot: &Slot, wide: &Slot) -> bool {
         && slot.takes.iter().all(|name| wide.takes.contains(name))
 }
 
-/// What is pasted must be a grant, and what is printed must be plain.
+/// Asserts that every suggested grant is valid, and that all texts are printable.
 fn check_text(policy: &Policy, needs: &Needs) {
     let missing = policy.compare_needs(needs);
     for need in &missing.http {
         [&need.id, &need.to, &need.why].into_iter().chain(&need.missing).for_each(|text| assert_printable(text));
         if let Some(line) = &need.grant_line {
             assert_printable(line);
-            let grant: Value = serde_json::from_str(line).expect("a grant to paste is JSON");
+            let grant: Value = serde_json::from_str(line).expect("a suggested grant is JSON");
             let file = json!({"version": 1, "http": [grant]}).to_string();
-            assert!(PolicyFile::parse(&file).is_ok(), "a grant to paste is refused: {line}");
+            assert!(PolicyFile::parse(&file).is_ok(), "a suggested grant is refused: {line}");
         }
         need.slot_lines.iter().for_each(|line| assert_printable(line));
     }

@@ -1,7 +1,8 @@
-//! Policy, properties and needs, and a request judged by them.
+//! A request, checked against a policy, properties and needs.
 //!
-//! What is allowed must be allowed by the file's own words, read here a second
-//! time. What is denied with a grant to paste must be allowed once it is pasted.
+//! A request that is allowed must also be allowed by a second implementation here. A
+//! request that is denied with a suggested grant must be allowed once the policy has
+//! that grant.
 
 use crate::input::{message, object, parts};
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::place::Message;
 use wasm_cpi_policy::{Denial, Endpoint, Grant, Needs, Policy, PolicyFile, Properties, Verdict};
 
-/// Nobody grants these.
+/// Endpoints that no policy can grant.
 pub(crate) const FORBIDDEN: [(&str, &str); 2] =
     [("the registry", "http://registry.test:25777"), ("the message bus", "nats://10.0.0.6:4222")];
 
@@ -21,11 +22,12 @@ pub(crate) struct Case<'a> {
     pub(crate) message: Message<'a>,
 }
 
-/// Policy, `METHOD URL`, needs, the job's properties, the context's, message.
-pub(crate) fn body(data: &[u8]) {
+/// The input is a policy, `METHOD URL`, needs, the properties of the job, those of the
+/// context, and the message.
+pub(crate) fn fuzz(data: &[u8]) {
     let Some(parts) = parts(data) else { return };
     let Ok(written) = serde_json::from_str::<Value>(parts[0]) else {
-        assert!(PolicyFile::parse(parts[0]).is_err(), "a policy that is no JSON");
+        assert!(PolicyFile::parse(parts[0]).is_err(), "a policy that is not JSON was accepted");
         return;
     };
     let (method, url) = parts.get(1).and_then(|line| line.trim().split_once(' ')).unwrap_or(("GET", ""));
@@ -66,7 +68,7 @@ impl Case<'_> {
         assert!(!["http://registry.test:25777", "https://registry.test:25777"].contains(&asked.as_str()), "{asked}");
         assert!(!asked.contains("//169.254.") && !asked.contains("//0.0.0.0"), "{asked}");
         let own = written["http"].as_array().into_iter().flatten().find(|own| own["id"] == grant.id.as_str());
-        let own = own.expect("a grant is one of the file's");
+        let own = own.expect("the grant is in the file");
         if let Some(to) = own["to"].as_str().filter(|to| !to.contains("${")) {
             let port = format!(":{}", destination.scheme().default_port());
             assert_eq!(to.strip_suffix(&port).unwrap_or(to), origin);
@@ -75,7 +77,7 @@ impl Case<'_> {
         assert!(texts(&own["paths"]).any(|pattern| is_below(pattern, destination.path())), "{destination}");
         if ["auth", "slots", "captures"].iter().any(|key| own.get(key).is_some_and(|value| !is_empty(value))) {
             assert!(!origin.contains('*'), "secrets for a wildcard: {origin}");
-            assert!(origin.starts_with("https://") || own["plain_http"] == true, "secrets in the clear: {origin}");
+            assert!(origin.starts_with("https://") || own["plain_http"] == true, "secrets over plain http: {origin}");
         }
         match &self.needs {
             None => assert_eq!(written["trust_undeclared"], true),
@@ -94,17 +96,17 @@ impl Case<'_> {
             assert!(elsewhere || self.method.contains(secret) || !denial.message.contains(secret), "{denial:?}");
         }
         let Some((_, grant)) = denial.message.split_once("to the policy's \"http\": ") else { return };
-        let grant: Value = serde_json::from_str(grant).expect("a grant to paste is JSON");
+        let grant: Value = serde_json::from_str(grant).expect("a suggested grant is JSON");
         assert_eq!(grant["to"], Value::from(self.destination.origin()));
         assert_eq!(grant["methods"], json!([self.method]));
-        assert_eq!(grant.as_object().map(|fields| fields.len()), Some(4), "it grants more: {grant}");
+        assert_eq!(grant.as_object().map(|fields| fields.len()), Some(4), "the suggested grant has more keys: {grant}");
         match written.get_mut("http").and_then(Value::as_array_mut) {
             Some(grants) => grants.push(grant),
             None => written["http"] = json!([grant]),
         }
-        let policy = self.resolve(&written).expect("a pasted grant makes no file invalid");
+        let policy = self.resolve(&written).expect("a suggested grant keeps the policy valid");
         let verdict = policy.judge(self.destination, self.method, &self.message);
-        assert!(matches!(verdict, Verdict::Allowed(_)), "pasted, and still denied: {verdict:?}");
+        assert!(matches!(verdict, Verdict::Allowed(_)), "denied although the suggested grant was added: {verdict:?}");
     }
 }
 
@@ -126,7 +128,7 @@ fn is_origin(granted: &str, asked: &str) -> bool {
     }
 }
 
-/// Whether a pattern of the policy matches a path.
+/// Returns true if a pattern of the policy matches a path.
 pub(crate) fn is_below(pattern: &str, path: &str) -> bool {
     let (fixed, below) = match pattern.strip_suffix("/**") {
         Some(fixed) => (fixed, true),

@@ -1,5 +1,4 @@
-//! What a registry answers: settings are those that it sent, and nothing else
-//! is taken for settings.
+//! The answer of a registry: accepted settings are exactly those that it sent.
 
 use crate::loopback::{answered, port};
 use serde_json::{Map, Value, json};
@@ -11,16 +10,16 @@ use wasm_cpi_policy::strict_json;
 const PASSWORD: &str = "password-of-the-registry";
 const KIB: u64 = 1;
 
-/// The status in a line of its own, and the body.
-pub(crate) fn body(data: &[u8]) {
+/// The input has the status in its first line, and then the body.
+pub(crate) fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (status, body) = text.split_once('\n').unwrap_or(("200", text));
     let status: u16 = status.parse().unwrap_or(200);
     let endpoint = format!("http://127.0.0.1:{}/", port());
     let section = json!({"endpoint": endpoint, "user": "director", "password": PASSWORD});
-    let config: RegistryConfig = serde_json::from_value(section).expect("this is a registry");
+    let config: RegistryConfig = serde_json::from_value(section).expect("this section is valid");
     let limits = Limits { registry_kib: KIB, ..Limits::default() };
-    let client = RegistryClient::new(&config, &limits).expect("it needs no certificates");
+    let client = RegistryClient::new(&config, &limits).expect("plain http needs no certificates");
     let answer = format!("HTTP/1.1 {status:03} X\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let seen = answered(&[answer.as_bytes()], client.get("vm-1", Instant::now() + Duration::from_secs(60)));
     assert_eq!(seen.requests.len(), 1);
@@ -29,8 +28,8 @@ pub(crate) fn body(data: &[u8]) {
         Ok(None) => assert_eq!(status, 404),
         Ok(Some(settings)) => check(status, body, settings),
         Err(failure) => {
-            let said = failure.to_string();
-            assert!(!said.contains(PASSWORD) && said.len() < 2000, "{said}");
+            let message = failure.to_string();
+            assert!(!message.contains(PASSWORD) && message.len() < 2000, "{message}");
         }
     }
 }

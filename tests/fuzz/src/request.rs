@@ -1,15 +1,15 @@
-//! The Director's request: nothing is understood that is not there, and nothing
-//! that was there is lost on the way to the guest and back.
+//! The Director's request: the parsed request has exactly the content of the JSON, and
+//! nothing is lost on the way to the guest and back.
 
 use serde_json::{Map, Value, json};
 use wasm_cpi::fuzzing::API_VERSION;
 use wasm_cpi::fuzzing::Call;
-use wasm_cpi::fuzzing::Named;
+use wasm_cpi::fuzzing::MethodName;
 use wasm_cpi::fuzzing::Request;
 use wasm_cpi::fuzzing::Who;
 use wasm_cpi::fuzzing::{WireError, metadata_for_guest, networks_for_caller, networks_for_guest, visible_env, write};
 
-pub(crate) fn body(data: &[u8]) {
+pub(crate) fn fuzz(data: &[u8]) {
     let request = match Request::parse(data, API_VERSION) {
         Ok(request) => request,
         Err(failure) => {
@@ -17,9 +17,9 @@ pub(crate) fn body(data: &[u8]) {
             return check_response(&WireError::from(&failure));
         }
     };
-    let sent: Value = serde_json::from_slice(data).expect("what is understood is JSON");
+    let sent: Value = serde_json::from_slice(data).expect("an accepted request is JSON");
     check_envelope(&request, &sent);
-    let Named::Known(method) = Named::from_name(&request.method) else {
+    let MethodName::Known(method) = MethodName::parse(&request.method) else {
         return check_response(&WireError::unknown_method(&request.method));
     };
     assert_eq!(method.name(), request.method);
@@ -49,7 +49,7 @@ fn check_envelope(request: &Request, sent: &Value) {
     assert_eq!(context, request.properties);
 }
 
-/// How many arguments the contract gives a method.
+/// Returns the smallest and the largest number of arguments of a method.
 fn arity(method: &str, api_version: u32) -> (usize, usize) {
     match method {
         "info" => (0, 0),
@@ -72,7 +72,7 @@ fn check_call(call: &Call, arguments: &[Value], api_version: u32) {
     match call {
         Call::CreateVm { networks, env, disks, .. } => {
             let back = networks_for_caller(networks_for_guest(networks));
-            check_networks(networks, &back.expect("what the caller sent can be sent back"));
+            check_networks(networks, &back.expect("networks of the caller can be sent back"));
             let visible = visible_env(env);
             assert!(visible.as_object().is_some_and(|visible| visible.keys().all(|key| key == "bosh")), "{visible}");
             assert!(
@@ -94,7 +94,7 @@ fn check_networks(sent: &Map<String, Value>, back: &Value) {
     assert_eq!(Some(sent.len()), back.as_object().map(Map::len));
     for (name, network) in sent {
         for (key, value) in network.as_object().expect("networks are objects") {
-            // An empty type is as good as none; these are always an object.
+            // An empty type is dropped, and `cloud_properties` is always an object.
             let same = match key.as_str() {
                 "type" if value == "" => back[name].get(key).is_none(),
                 "cloud_properties" if !value.is_object() => back[name][key] == json!({}),

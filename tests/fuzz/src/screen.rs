@@ -1,5 +1,5 @@
-//! A response on its way to the guest: known secrets and whatever carries
-//! credentials by its name stay behind, captured values become seals.
+//! The screening of a response for the guest: known secrets and fields that are known to
+//! carry credentials are removed, and captured values become seals.
 
 use crate::bytes::{contains, shows};
 use crate::input::{message, parts};
@@ -9,11 +9,11 @@ use wasm_cpi::fuzzing::{Incoming, screen};
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Capture, PathPattern};
 
-/// What is known before the response comes, one with all that needs escaping.
+/// The secrets that the vault knows. One has every character that needs escaping.
 const SECRETS: [(&str, &str); 2] = [("password", "correct-horse-battery"), ("odd", "q\"\\/<&>%+ é\n0123")];
 
 const HEADERS: [&str; 4] = ["set-cookie", "x-subject-token", "x-auth-token", "authorization"];
-/// As APIs write them.
+/// Names of fields with credentials, in the spellings that APIs use.
 const FIELDS: [[&str; 3]; 4] = [
     ["adminpass", "admin_pass", "admin-pass"],
     ["adminpassword", "admin_password", "admin-password"],
@@ -21,8 +21,9 @@ const FIELDS: [[&str; 3]; 4] = [
     ["userdata", "user_data", "user-data"],
 ];
 
-/// The status and places to capture in the first line, and the response.
-pub(crate) fn body(data: &[u8]) {
+/// The input has the status and the places to capture in its first line, and then the
+/// response.
+pub(crate) fn fuzz(data: &[u8]) {
     let Some(parts) = parts(data) else { return };
     let mut words = parts[0].trim().split(' ');
     let status = words.next().and_then(|word| word.parse().ok()).unwrap_or(200);
@@ -31,33 +32,36 @@ pub(crate) fn body(data: &[u8]) {
     let mut body = rest.as_bytes().to_vec();
     let (sent_headers, sent_body) = (headers.clone(), body.clone());
     let vault = Vault::new();
-    SECRETS.iter().for_each(|(name, secret)| vault.keep(name, Secret::new(*secret)));
+    SECRETS.iter().for_each(|(name, secret)| vault.register(name, Secret::new(*secret)));
 
     let incoming = Incoming { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
     let names = match screen(&vault, &captures, true, Layer::Job, incoming) {
         Ok(names) => names,
         Err(withheld) => {
-            let tells = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);
-            assert!(!SECRETS.iter().any(tells), "{withheld}");
+            let leaks = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);
+            assert!(!SECRETS.iter().any(leaks), "{withheld}");
             return;
         }
     };
     let texts =
         || headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body.as_slice()]);
     for (name, secret) in SECRETS {
-        assert!(!texts().any(|text| shows(text, secret.as_bytes())), "the guest gets `{name}`");
+        assert!(!texts().any(|text| shows(text, secret.as_bytes())), "the guest sees `{name}`");
     }
     for capture in captures.iter().filter(|capture| names.contains(&capture.name)) {
         let sent = wasm_cpi_policy::place::Message { headers: &sent_headers, body: &sent_body };
         let value = capture.place.read(&sent).ok().flatten().unwrap_or_default();
-        assert!(value.len() < 12 || !texts().any(|text| contains(text, value.as_bytes())), "a capture is shown");
+        assert!(
+            value.len() < 12 || !texts().any(|text| contains(text, value.as_bytes())),
+            "the guest sees a captured value"
+        );
     }
     for (name, value) in &headers {
         let name = name.to_ascii_lowercase();
         if HEADERS.contains(&name.as_str()) || name.starts_with("proxy-") {
             let value =
                 value.split_once('=').filter(|_| name == "set-cookie").map_or(value.as_str(), |(_, value)| value);
-            assert!(vault.open(value).is_some(), "the guest gets `{name}`");
+            assert!(vault.open(value).is_some(), "the guest sees `{name}`");
         }
     }
     if let Ok(document) = serde_json::from_slice::<Value>(&body) {
@@ -70,7 +74,7 @@ fn capture(at: usize, word: &str) -> Option<Capture> {
     Some(Capture { method: "GET".into(), path, place: word.parse().ok()?, name: format!("captured-{at}") })
 }
 
-/// Below fields with such names there is nothing but null, empty texts and seals.
+/// Asserts that fields with these names hold only null, empty texts and seals.
 fn check_fields(value: &Value, inside: bool, vault: &Vault) {
     match value {
         Value::Object(fields) => {
@@ -82,6 +86,6 @@ fn check_fields(value: &Value, inside: bool, vault: &Vault) {
         Value::Array(items) => items.iter().for_each(|item| check_fields(item, inside, vault)),
         Value::Null => {}
         Value::String(text) if text.is_empty() || vault.open(text).is_some() => {}
-        other => assert!(!inside, "the guest gets {other}"),
+        other => assert!(!inside, "the guest sees {other}"),
     }
 }

@@ -1,13 +1,13 @@
-//! A registry's settings: the guest sees seals in place of strings, and changes
-//! disks and networks alone.
+//! The settings of a registry: the guest sees seals in place of strings, and can change
+//! only disks and networks.
 
 use crate::input::{object, parts};
 use serde_json::{Map, Value};
 use wasm_cpi::fuzzing::Vault;
 use wasm_cpi::fuzzing::{attach_and_detach, changed_settings, sealed_settings};
 
-/// What is stored, and what the guest wants stored.
-pub(crate) fn body(data: &[u8]) {
+/// The input is the stored settings, and those that the guest writes.
+pub(crate) fn fuzz(data: &[u8]) {
     let Some(parts) = parts(data) else { return };
     let stored = object(parts.first());
     let vault = Vault::new();
@@ -18,7 +18,7 @@ pub(crate) fn body(data: &[u8]) {
             _ => check_sealed(key, value, &seen[key], &vault),
         }
     }
-    // A guest that hands back what it saw changes nothing, if Agents can read it.
+    // Writing back what the guest saw changes nothing, if the settings are valid.
     if let Ok(same) = changed_settings(&stored, &seen, &seen) {
         assert_eq!(same, stored);
     }
@@ -35,7 +35,7 @@ fn check_sealed(path: &str, stored: &Value, seen: &Value, vault: &Vault) {
     match (stored, seen) {
         (Value::String(text), Value::String(seal)) if text.is_empty() || path == "vm.name" => assert_eq!(text, seal),
         (Value::String(text), Value::String(seal)) => {
-            let sealed = vault.open(seal).unwrap_or_else(|| panic!("{path} is no seal"));
+            let sealed = vault.open(seal).unwrap_or_else(|| panic!("{path} is not a seal"));
             assert_eq!(sealed.secret.reveal(), text);
             assert_ne!(text, seal);
         }
@@ -55,7 +55,7 @@ fn check_changed(stored: &Map<String, Value>, seen: &Value, given: &Value, chang
     let others =
         given.as_object().into_iter().flatten().filter(|(key, _)| !["disks", "networks"].contains(&key.as_str()));
     for (key, value) in others {
-        assert_eq!(seen.get(key), Some(value), "the guest may write `{key}`");
+        assert_eq!(seen.get(key), Some(value), "the guest wrote `{key}`, which must be refused");
     }
     let both = stored.keys().chain(changed.keys());
     for key in both.filter(|key| !["disks", "networks"].contains(&key.as_str())) {
@@ -68,6 +68,6 @@ fn check_changed(stored: &Map<String, Value>, seen: &Value, given: &Value, chang
     let hints = disks["persistent"].as_object().into_iter().flat_map(|disks| disks.values());
     for hint in hints.chain(disks.get("ephemeral").filter(|hint| !hint.is_null())) {
         let strings = hint.as_object().is_some_and(|fields| fields.values().all(Value::is_string));
-        assert!(hint.is_string() || strings, "no Agent reads {hint}");
+        assert!(hint.is_string() || strings, "no Agent can read {hint}");
     }
 }

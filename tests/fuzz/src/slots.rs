@@ -1,5 +1,4 @@
-//! Seals become secrets at their slots and nowhere else, and nothing but the
-//! slot changes.
+//! Seals are replaced by their secrets only in their slots, and nothing else changes.
 
 use crate::input::{message, parts};
 use serde_json::Value;
@@ -14,9 +13,10 @@ const PASSWORD: &str = "password of the job";
 
 type Headers = Vec<(String, String)>;
 
-/// Places of slots, one a line, with the names they take; the message; the end
-/// of the URL; and the origin's layer. `@A@` and `@P@` stand for seals.
-pub(crate) fn body(data: &[u8]) {
+/// The input is the places of slots, one per line, with the names that they accept; the
+/// message; the end of the URL; and the layer of the origin. `@A@` and `@P@` stand for
+/// seals.
+pub(crate) fn fuzz(data: &[u8]) {
     let Some(parts) = parts(data) else { return };
     let vault = Vault::new();
     let agent = vault.seal("agent", Secret::new(AGENT), Layer::Call);
@@ -33,25 +33,25 @@ pub(crate) fn body(data: &[u8]) {
     let outgoing = Outgoing { method: "POST", path: "/v1/x", url: &url, headers: &mut after.0, body: &mut after.1 };
     let filled = match fill(&vault, &slots, layer, outgoing) {
         Err(error) => {
-            assert!(before == after, "a request that is refused is changed");
+            assert!(before == after, "a refused request was changed");
             assert!(!error.message.contains(AGENT) && !error.message.contains(PASSWORD), "{error}");
             return;
         }
         Ok(filled) => filled,
     };
     let seals = [agent.as_str(), password.as_str()];
-    assert_eq!(count(&after, &seals), 0, "a seal is sent");
-    assert!(!seals.iter().any(|seal| url.contains(seal)), "a seal is sent in the URL");
+    assert_eq!(count(&after, &seals), 0, "a seal was sent");
+    assert!(!seals.iter().any(|seal| url.contains(seal)), "a seal was sent in the URL");
     for name in &filled.names {
         assert!(slots.iter().any(|slot| slot.takes.contains(name)), "no slot takes `{name}`");
-        assert!(name != "password" || layer == Layer::Job, "the job's secret goes to the context's origin");
+        assert!(name != "password" || layer == Layer::Job, "the job's secret went to the context's origin");
     }
     assert_eq!(filled.names.is_empty(), count(&before, &seals) == 0);
     if filled.names.is_empty() {
         assert!(before == after);
     } else if let [slot] = slots.as_slice() {
         let (seal, secret) = if filled.names == ["agent"] { (&agent, AGENT) } else { (&password, PASSWORD) };
-        assert_eq!(count(&before, &seals), 1, "a seal that stood elsewhere is gone");
+        assert_eq!(count(&before, &seals), 1, "a seal outside the slot was removed");
         check_place(&slot.place, &before, &after, seal, secret);
     }
 }
@@ -73,7 +73,7 @@ fn count((headers, body): &(Headers, Vec<u8>), seals: &[&str]) -> usize {
     seals.iter().map(occurrences).sum()
 }
 
-/// Before and after differ in the value at the place alone.
+/// Asserts that only the value at the place differs.
 fn check_place(place: &Place, before: &(Headers, Vec<u8>), after: &(Headers, Vec<u8>), seal: &str, secret: &str) {
     match place {
         Place::Header(name) => {
@@ -95,7 +95,7 @@ fn check_place(place: &Place, before: &(Headers, Vec<u8>), after: &(Headers, Vec
             let (mut old, new) = (parsed(old), parsed(new));
             let pointer: String =
                 tokens.iter().map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect();
-            let value = old.pointer_mut(&pointer).expect("a slot's place is there");
+            let value = old.pointer_mut(&pointer).expect("the slot's place exists");
             assert_eq!(*value, Value::from(seal));
             *value = Value::from(secret);
             assert_eq!(old, new);

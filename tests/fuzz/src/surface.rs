@@ -1,5 +1,5 @@
-//! The check of a component's imports: whatever is taken imports nothing but
-//! what is on the list below, by a reading of the file that is our own.
+//! The check of a component's imports: an accepted component imports only what is listed
+//! below. The imports are read by a parser of this target.
 
 use crate::input::is_printable;
 use wasm_cpi::fuzzing::{Surface, inspect};
@@ -36,7 +36,7 @@ const WASI: [&str; 27] = [
     "sockets/udp-create-socket",
 ];
 
-pub(crate) fn body(data: &[u8]) {
+pub(crate) fn fuzz(data: &[u8]) {
     // The first eight bytes are the same in all components.
     let mut file = b"\0asm\x0d\0\x01\0".to_vec();
     if data.starts_with(b"\0asm") {
@@ -48,16 +48,19 @@ pub(crate) fn body(data: &[u8]) {
         Ok(surface) => check(&file, &surface),
         Err(problems) => {
             assert!(!problems.is_empty());
-            assert!(problems.iter().all(|problem| is_printable(problem) && problem.len() < 1000), "{problems:?}");
+            assert!(
+                problems.iter().all(|problem| is_printable(&problem.text) && problem.text.len() < 1000),
+                "{problems:?}"
+            );
         }
     }
 }
 
 fn check(file: &[u8], surface: &Surface) {
     for import in &surface.imports {
-        assert!(is_listed(import), "{import} is taken");
+        assert!(is_listed(import), "{import} was accepted");
     }
-    let imports = imports(file).expect("a component that is taken can be read");
+    let imports = imports(file).expect("an accepted component can be parsed");
     assert_eq!(imports, surface.imports);
 }
 
@@ -70,13 +73,13 @@ fn is_listed(import: &str) -> bool {
     }
 }
 
-/// Names of the imports in the sections of the outermost component.
+/// Returns the names of the imports in the sections of the outermost component.
 fn imports(file: &[u8]) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut file = Bytes(file.get(8..)?);
     while !file.0.is_empty() {
         let (id, size) = (file.byte()?, file.number()?);
-        // A last section that is cut off is the compiler's to find.
+        // The compiler finds a last section that is cut off.
         let mut section = Bytes(file.take(size.min(file.0.len()))?);
         if id == 10 {
             for _ in 0..section.number()? {
@@ -100,7 +103,7 @@ impl<'a> Bytes<'a> {
         Some(self.take(1)?[0])
     }
 
-    /// LEB128; the sign of a type does not matter here.
+    /// Reads a LEB128 number. The sign of a type does not matter here.
     fn number(&mut self) -> Option<usize> {
         let (mut number, mut shift) = (0_usize, 0);
         loop {
@@ -113,7 +116,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A name and what it is: only how long that is matters.
+    /// Reads an import and returns its name. Its type is skipped.
     fn import(&mut self) -> Option<String> {
         let kind = self.byte()?;
         let length = self.number()?;
@@ -123,7 +126,7 @@ impl<'a> Bytes<'a> {
             self.take(length)?;
         }
         match self.byte()? {
-            // A core module has one more byte; a type is bounded by another or not at all.
+            // A core module has one more byte, and a type can have a bound.
             0 => drop((self.byte()?, self.number()?)),
             3 if self.byte()? == 1 => {}
             _ => drop(self.number()?),

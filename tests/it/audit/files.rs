@@ -1,12 +1,12 @@
-//! Whatever is wrong with the file of the audit log, the call goes on: with one
-//! warning, and without touching what is not ours.
+//! Problems with the file of the audit log: the call continues with one warning, and
+//! does not touch files that are not its own.
 
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
-use tests::audit::{audited, last_call, lines, lines_of, path, talkative, uses, whole_lines_of};
+use tests::audit::{audited, call_with_uses, last_call, lines, lines_of, path, uses, whole_lines_of};
 use tests::job::{make_dir, set_mode, write};
 use tests::users::{NOBODY, SmallDisk, give, is_root};
 use tests::{Job, Response, process};
@@ -15,17 +15,17 @@ fn info(job: &Job) -> Response {
     job.call("info", json!([])).run()
 }
 
-/// Succeeds, with one warning that says this.
+/// Checks that the call succeeded with exactly one audit warning that contains this text.
 #[track_caller]
-fn warns(response: &Response, said: &str) {
+fn check_warning(response: &Response, expected: &str) {
     response.result();
     let warnings: Vec<&str> = response.stderr.lines().filter(|line| line.contains(" audit: ")).collect();
     assert_eq!(warnings.len(), 1, "{}", response.stderr);
-    assert!(warnings[0].contains("wasm-cpi warn: audit: ") && warnings[0].contains(said), "{}", warnings[0]);
+    assert!(warnings[0].contains("wasm-cpi warn: audit: ") && warnings[0].contains(expected), "{}", warnings[0]);
 }
 
 #[test]
-fn what_is_no_file_of_this_users_is_left_alone() {
+fn a_path_that_is_not_a_trusted_regular_file_is_left_alone_with_a_warning() {
     let job = audited(Job::default());
     let path = path(&job);
     write(&job.path("elsewhere"), b"");
@@ -43,52 +43,52 @@ fn what_is_no_file_of_this_users_is_left_alone() {
         ),
         (&|| make_dir(&path), "audit.log cannot be opened (Is a directory"),
     ];
-    for (make, said) in rows {
+    for (make, expected) in rows {
         let _ = fs::remove_file(&path);
         make();
-        warns(&info(&job), said);
+        check_warning(&info(&job), expected);
     }
     assert_eq!(fs::read(job.path("elsewhere")).unwrap(), b"");
     assert!(!job.path("nothing").exists());
-    for (place, said) in [
+    for (place, expected) in [
         ("/dev/full", "/dev/full is not a regular file"),
         ("no/such/directory/audit.log", "cannot be opened (No such file"),
         ("cpi.json/audit.log", "cannot be opened (Not a directory"),
     ] {
         let job = Job::default().configure(|config| config["audit"] = json!({"path": place}));
-        warns(&info(&job), said);
+        check_warning(&info(&job), expected);
     }
 }
 
 #[test]
-fn a_file_of_another_user_or_in_a_closed_directory_is_a_warning() {
+fn a_file_of_another_user_or_without_write_permission_causes_a_warning() {
     if !is_root("files of other users") {
         return;
     }
     let job = audited(Job::default());
     write(&path(&job), b"");
     give(&path(&job), NOBODY);
-    warns(&info(&job), "belongs to user 65534, neither to this user (0) nor to root");
-    // And the other way round: another user's call, in directories of root's.
+    check_warning(&info(&job), "belongs to user 65534, neither to this user (0) nor to root");
+    // The call of another user, in directories of root.
     let job = audited(Job::default());
     set_mode(&job.path(""), 0o755);
     give(&job.path("config"), NOBODY);
     let shared = job.call("info", json!([])).user(NOBODY).run();
-    warns(&shared, "audit.log cannot be opened (Permission denied");
+    check_warning(&shared, "audit.log cannot be opened (Permission denied");
     write(&path(&job), b"");
     set_mode(&path(&job), 0o600);
-    warns(&job.call("info", json!([])).user(NOBODY).run(), "audit.log cannot be opened (Permission denied");
+    check_warning(&job.call("info", json!([])).user(NOBODY).run(), "audit.log cannot be opened (Permission denied");
 }
 
 #[test]
-fn a_new_file_is_for_its_owner_alone() {
+fn a_new_file_is_accessible_only_to_its_owner() {
     let job = audited(Job::default());
     info(&job).result();
     assert_eq!(fs::metadata(path(&job)).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
-fn rotation_by_others_loses_nothing() {
+fn rotation_by_another_program_loses_no_line() {
     let job = audited(Job::default());
     info(&job).result();
     fs::rename(path(&job), job.path("moved")).unwrap();
@@ -102,7 +102,7 @@ fn rotation_by_others_loses_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_a_warning_and_no_more() {
+fn a_full_disk_causes_a_warning_and_the_call_succeeds() {
     if !is_root("a disk of a few KiB") {
         return;
     }
@@ -110,12 +110,12 @@ fn a_full_disk_is_a_warning_and_no_more() {
     let (disk, path) = (job.path("disk"), job.path("disk/audit.log"));
     make_dir(&disk);
     let Some(_mounted) = SmallDisk::mount(&disk, "size=16k") else { return };
-    warns(&talkative(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
+    check_warning(&call_with_uses(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
     let written = whole_lines_of(&path).len();
     assert!((10..200).contains(&written), "{written} lines");
-    warns(&talkative(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
+    check_warning(&call_with_uses(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
     assert_eq!(whole_lines_of(&path).len(), written);
-    // With room again, what was torn takes no other line with it.
+    // Once there is space again, the incomplete line does not damage the next one.
     let more = Command::new("mount").args(["-o", "remount,size=1m"]).arg(&disk).status();
     assert!(more.is_ok_and(|status| status.success()));
     let response = info(&job);
@@ -125,9 +125,9 @@ fn a_full_disk_is_a_warning_and_no_more() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_a_warning_and_no_more() {
+fn a_file_size_limit_causes_a_warning_and_the_call_succeeds() {
     let job = audited(Job::default());
-    let call = talkative(&job, "vm-1", 200);
+    let call = call_with_uses(&job, "vm-1", 200);
     let plain = call.command();
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 16 && exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
@@ -145,11 +145,11 @@ fn a_limit_on_the_size_of_files_is_a_warning_and_no_more() {
 }
 
 #[test]
-fn lines_that_had_no_room_are_counted_if_the_last_one_has() {
+fn lines_that_did_not_fit_are_counted_in_the_call_line() {
     if !is_root("a disk of a few KiB") {
         return;
     }
-    // A file of the test's own fills the disk, and makes room when the guest says so.
+    // A file fills the disk. The server deletes it when the guest sends a request.
     let job = Job::default().configure(|config| config["audit"] = json!({"path": "../disk/audit.log"}));
     let (disk, path) = (job.path("disk"), job.path("disk/audit.log"));
     let filler = disk.join("filler");
@@ -163,7 +163,7 @@ fn lines_that_had_no_room_are_counted_if_the_last_one_has() {
     let policy = json!({"version": 1, "http": [server.grant("api")]});
     let job = job.policy(policy).configure(|config| config["allow_local"] = json!(true));
     make_dir(&disk);
-    // After the job, so that it is gone when the job's directory goes.
+    // The mount is dropped before the directory of the job, which contains it.
     let Some(_mounted) = SmallDisk::mount(&disk, "size=32k") else { return };
     let _ = fs::write(&filler, vec![0; 64 * 1024]);
     let script = json!([
@@ -172,16 +172,16 @@ fn lines_that_had_no_room_are_counted_if_the_last_one_has() {
         uses("vm-2", 3),
     ]);
     let response = job.script(script).stemcell(2).run();
-    warns(&response, "; lines of this call are missing in the audit log");
+    check_warning(&response, "; lines of this call are missing in the audit log");
     let all = lines_of(&path);
     assert_eq!((all.len(), &all[4]["dropped"]), (5, &json!(5)), "{all:?}");
 }
 
 #[test]
-fn the_lines_of_a_call_have_one_id_and_another_call_another() {
+fn all_lines_of_a_call_have_one_id_and_two_calls_have_different_ids() {
     let job = audited(Job::default());
-    talkative(&job, "vm-1", 200).run().result();
-    talkative(&job, "vm-1", 200).run().result();
+    call_with_uses(&job, "vm-1", 200).run().result();
+    call_with_uses(&job, "vm-1", 200).run().result();
     let ids: Vec<Value> = lines(&job).iter().map(|line| line["call"].clone()).collect();
     assert_eq!(ids.len(), 402);
     assert!(ids[..201].iter().all(|id| *id == ids[0]) && ids[201..].iter().all(|id| *id == ids[201]));

@@ -1,5 +1,5 @@
-//! Every reason for which the policy says no. Nothing reaches a server then,
-//! not even a connection.
+//! Every reason for which the policy denies a request. No connection to the server is
+//! opened then.
 
 use serde_json::{Value, json};
 use tests::cloud::{answered, denied, failed, get, job, outcome, outcomes, with_policy};
@@ -9,13 +9,13 @@ fn v1(server: &Server) -> Value {
     with(server.grant("api"), json!({"methods": ["GET", "POST"], "paths": ["/v1/**", "/exact"]}))
 }
 
-/// Runs all requests in one call: each must be denied for this reason.
+/// Runs all requests in one call and checks that each is denied for this reason.
 #[track_caller]
-fn all_denied(grants: Value, server: &Server, reason: &str, said: &str, requests: &[Value]) {
+fn check_all_denied(grants: Value, server: &Server, reason: &str, expected: &str, requests: &[Value]) {
     let outcomes = outcomes(&job(grants), &json!(requests));
     for (request, outcome) in requests.iter().zip(&outcomes) {
         assert_eq!(outcome["error"]["reason"], reason, "{request}: {outcome}");
-        denied(outcome, reason, &["policy: ", said]);
+        denied(outcome, reason, &["policy: ", expected]);
     }
     assert_eq!(server.connections(), 0);
 }
@@ -25,18 +25,18 @@ fn urls(urls: &[String]) -> Vec<Value> {
 }
 
 #[test]
-fn without_a_grant_nothing_is_declared() {
+fn without_a_grant_every_request_is_denied_as_undeclared() {
     let server = Server::answering(Answer::ok(""));
     let requests =
         urls(&[server.url("/"), "https://example.org/".into(), "http://169.254.169.254/latest/meta-data/".into()]);
-    all_denied(json!([]), &server, "undeclared", "it grants no HTTP at all", &requests);
+    check_all_denied(json!([]), &server, "undeclared", "it grants no HTTP at all", &requests);
 }
 
 #[test]
 fn another_scheme_is_denied() {
     let server = Server::answering(Answer::ok(""));
     let https = server.url("/v1/x").replace("http:", "https:");
-    all_denied(json!([v1(&server)]), &server, "scheme", "no grant is for https://", &[get(&https)]);
+    check_all_denied(json!([v1(&server)]), &server, "scheme", "no grant is for https://", &[get(&https)]);
     let schemes = [
         "file:///etc/passwd",
         "ftp://127.0.0.1/",
@@ -47,22 +47,22 @@ fn another_scheme_is_denied() {
         "javascript:x",
     ];
     let requests = urls(&schemes.map(str::to_owned));
-    all_denied(json!([v1(&server)]), &server, "scheme", "only http and https can be granted", &requests);
+    check_all_denied(json!([v1(&server)]), &server, "scheme", "only http and https can be granted", &requests);
 }
 
 #[test]
 fn another_host_is_denied() {
     let server = Server::answering(Answer::ok(""));
     let port = server.port();
-    // None of these is the granted host, though all of them lead to it.
+    // None of these is the name of the granted host, although they resolve to it.
     let hosts = ["127.0.0.2", "localhost", "localhost.", "[::1]", "0.0.0.0", "127.0.0.1.nip.test", "[::127.0.0.1]"];
     let requests = urls(&hosts.map(|host| format!("http://{host}:{port}/v1/x")));
-    all_denied(json!([v1(&server)]), &server, "host", "no grant names the host", &requests);
+    check_all_denied(json!([v1(&server)]), &server, "host", "no grant names the host", &requests);
     let wild = grant("wild", &format!("http://*.cloud.localhost:{port}"));
     let names =
         ["cloud.localhost", "a.b.cloud.localhost", ".cloud.localhost", "a.cloud.localhost.", "acloud.localhost"];
     let requests = urls(&names.map(|name| format!("http://{name}:{port}/")));
-    all_denied(json!([wild]), &server, "host", "", &requests);
+    check_all_denied(json!([wild]), &server, "host", "", &requests);
     answered(&outcome(&job(json!([wild])), get(&format!("http://a.cloud.localhost:{port}/"))), 200);
 }
 
@@ -71,10 +71,16 @@ fn other_ports_methods_and_paths_are_denied() {
     let server = Server::answering(Answer::ok(""));
     let other = Server::answering(Answer::ok(""));
     let port = [format!("http://127.0.0.1:{}/v1/x", other.port()), "http://127.0.0.1/v1/x".into()];
-    all_denied(json!([v1(&server)]), &other, "port", "the host's grants are for other ports: `api`", &urls(&port));
+    check_all_denied(
+        json!([v1(&server)]),
+        &other,
+        "port",
+        "the host's grants are for other ports: `api`",
+        &urls(&port),
+    );
     let methods = ["HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let requests = methods.map(|method| json!({"op": "http", "method": method, "url": server.url("/v1/x")}));
-    all_denied(json!([v1(&server)]), &server, "method", "other methods: `api` GET POST", &requests);
+    check_all_denied(json!([v1(&server)]), &server, "method", "other methods: `api` GET POST", &requests);
     let paths = [
         "/",
         "/v2/x",
@@ -93,7 +99,7 @@ fn other_ports_methods_and_paths_are_denied() {
         "/x#/v1/x",
     ];
     let requests = urls(&paths.map(|path| server.url(path)));
-    all_denied(json!([v1(&server)]), &server, "path", "other paths: `api` /v1/** /exact", &requests);
+    check_all_denied(json!([v1(&server)]), &server, "path", "other paths: `api` /v1/** /exact", &requests);
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn other_operations_are_denied() {
         with(form("Action=RunInstances"), json!({"headers": {"Content-Type": "text/plain"}})),
         get(&url),
     ];
-    all_denied(
+    check_all_denied(
         json!([asked("form:Action")]),
         &server,
         "operation",
@@ -131,10 +137,10 @@ fn other_operations_are_denied() {
         json("not JSON"),
         json(r#"{"Op":"Describe"}"#),
     ];
-    all_denied(json!([asked("json:/op")]), &server, "operation", "", &requests);
+    check_all_denied(json!([asked("json:/op")]), &server, "operation", "", &requests);
     let header = |value: &str| json!({"op": "http", "url": url, "headers": {"X-Target": value}});
     let twice = json!({"op": "http", "url": url, "headers": [["X-Target", "Describe"], ["x-target", "Other"]]});
-    all_denied(json!([asked("header:X-Target")]), &server, "operation", "", &[header("Other"), get(&url), twice]);
+    check_all_denied(json!([asked("header:X-Target")]), &server, "operation", "", &[header("Other"), get(&url), twice]);
 
     for (place, request) in [
         ("form:Action", form("X=1&Action=RunInstances")),
@@ -155,12 +161,12 @@ fn addresses_outside_of_the_grant_are_denied() {
         (json!(["127.0.0.0/8"]), false, "only `allow_local: true` in the config allows that"),
         (json!(["0.0.0.0/0"]), false, "belongs to this machine"),
     ];
-    for (addresses, local, said) in cases {
+    for (addresses, local, expected) in cases {
         let grant = with(server.grant("api"), json!({"addresses": addresses}));
         let job = job(json!([grant])).configure(|config| config["allow_local"] = json!(local));
-        denied(&outcome(&job, get(&url)), "address", &["policy: grant `api` does not reach", said]);
+        denied(&outcome(&job, get(&url)), "address", &["policy: grant `api` does not reach", expected]);
     }
-    // A name is judged by what it stands for.
+    // A name is checked by the addresses that it resolves to.
     let named = with(grant("named", &format!("http://localhost:{}", server.port())), json!({"addresses": "public"}));
     let url = format!("http://localhost:{}/", server.port());
     denied(&outcome(&job(json!([named])), get(&url)), "address", &["belongs to this machine"]);
@@ -168,7 +174,7 @@ fn addresses_outside_of_the_grant_are_denied() {
 }
 
 #[test]
-fn the_endpoints_of_bosh_itself_are_denied_whatever_is_granted() {
+fn bosh_endpoints_are_denied_whatever_is_granted() {
     let server = Server::answering(Answer::ok(""));
     let port = server.port();
     let wide = grant("wide", &format!("http://*.cloud.localhost:{port}"));
@@ -194,7 +200,7 @@ fn the_endpoints_of_bosh_itself_are_denied_whatever_is_granted() {
         assert!(message.contains(what) && message.contains("which no grant can open to a guest"), "{message}");
     }
     assert_eq!(server.connections(), 0);
-    // Named outright, it is a mistake in the policy.
+    // A grant that names the endpoint itself makes the policy invalid.
     let job = job(json!([server.grant("api")])).configure(|config| {
         config["registry"] = json!({"endpoint": server.origin(), "user": "u", "password": "a password"})
     });
@@ -203,7 +209,7 @@ fn the_endpoints_of_bosh_itself_are_denied_whatever_is_granted() {
 }
 
 #[test]
-fn what_is_no_url_or_no_method_is_invalid() {
+fn invalid_urls_and_methods_are_invalid_requests() {
     let server = Server::answering(Answer::ok(""));
     let address = server.address();
     let label = "a".repeat(64);
@@ -265,7 +271,7 @@ fn what_is_no_url_or_no_method_is_invalid() {
 }
 
 #[test]
-fn addresses_are_one_however_they_are_written() {
+fn all_spellings_of_an_address_are_the_same_host() {
     let server = Server::answering(Answer::ok(""));
     let port = server.port();
     let forms = [
@@ -289,7 +295,7 @@ fn addresses_are_one_however_they_are_written() {
     for seen in server.requests() {
         assert_eq!(seen.header("host"), Some(format!("127.0.0.1:{port}").as_str()));
     }
-    // And so none of them leads to what is not granted.
+    // Without a grant for the address, all of these forms are denied.
     let elsewhere = v1(&Server::answering(Answer::ok("")));
     let outcomes = tests::cloud::outcomes(&job(json!([elsewhere])), &json!(requests));
     outcomes.iter().for_each(|outcome| denied(outcome, "port", &[]));
@@ -298,7 +304,7 @@ fn addresses_are_one_however_they_are_written() {
 
 #[test]
 fn metadata_and_link_local_addresses_cannot_be_granted() {
-    for (addresses, said) in [
+    for (addresses, expected) in [
         (json!(["169.254.169.254/32"]), "link-local"),
         (json!(["169.254.0.0/16"]), "link-local"),
         (json!(["fd00:ec2::254/128"]), "metadata"),
@@ -308,7 +314,7 @@ fn metadata_and_link_local_addresses_cannot_be_granted() {
         let grant =
             json!({"id": "m", "to": "http://cloud.test", "methods": ["GET"], "paths": ["/**"], "addresses": addresses});
         let response = job(json!([grant])).script(json!([])).run();
-        response.fails(tests::CPI_ERROR, &["policy.json", "`http[0].addresses[0]`", said, "remove it"]);
+        response.fails(tests::CPI_ERROR, &["policy.json", "`http[0].addresses[0]`", expected, "remove it"]);
     }
     for origin in ["http://169.254.169.254", "http://[fd00:ec2::254]", "http://[fe80::1]"] {
         let grant =
@@ -325,7 +331,7 @@ fn metadata_and_link_local_addresses_cannot_be_granted() {
 }
 
 #[test]
-fn a_login_that_is_refused_denies_the_credential() {
+fn a_request_is_denied_for_its_credential_if_the_login_is_refused() {
     let identity = Server::answering(Answer::new(403, "no"));
     let server = Server::answering(Answer::ok(""));
     let login = with(
@@ -346,9 +352,9 @@ fn a_login_that_is_refused_denies_the_credential() {
 }
 
 #[test]
-fn a_refusal_tells_nothing_about_secrets() {
+fn a_denial_does_not_reveal_whether_a_guessed_secret_is_right() {
     let job = job(json!([grant("mine", "https://api.cloud.test")])).properties(json!({"pin": "123456"}));
-    // What the guest guessed comes back to it as it was, right or wrong.
+    // The message repeats a guess of the guest unchanged, whether it is right or wrong.
     for guess in ["/123456", "/654321"] {
         let outcomes = job.probe(json!([get(&format!("https://elsewhere.test{guess}"))]));
         assert!(outcomes[0]["error"]["message"].as_str().unwrap().contains(guess), "{outcomes:?}");
@@ -356,13 +362,17 @@ fn a_refusal_tells_nothing_about_secrets() {
 }
 
 #[test]
-fn refused_requests_do_not_flood_the_log() {
+fn denied_requests_do_not_flood_the_log() {
     let job = job(json!([grant("mine", "https://api.cloud.test")])).limits(json!({"log_lines": 10}));
     let url = format!("https://elsewhere.test/{}", "x".repeat(5000));
     let script: Vec<Value> = (0..100).map(|_| get(&url)).chain([json!({"op": "trap"})]).collect();
     let response = tests::cloud::call(&job, &json!(script));
     assert!(response.stderr.len() < 20_000, "{}", response.stderr.len());
-    assert!(response.stderr.contains("lines of probe dropped: `limits.log_lines` is reached"), "{}", response.stderr);
-    // And leave room for how it ended.
+    assert!(
+        response.stderr.contains("log lines of probe were dropped, because `limits.log_lines` is reached"),
+        "{}",
+        response.stderr
+    );
+    // The log still has space for the reason of the end.
     assert!(response.log().contains("wasm backtrace"), "{}", response.log());
 }

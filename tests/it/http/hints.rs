@@ -1,12 +1,12 @@
-//! The two keys: what the operator grants and what the guest declares. A denial
-//! of what is declared says what to paste.
+//! A request is allowed only if the operator grants it and the guest declares it. A
+//! denial of a declared request shows the grant to paste into the policy.
 
 use serde_json::{Value, json};
-use tests::cloud::{answered, denied, get, job, needing, outcome, post};
+use tests::cloud::{answered, denied, get, job, outcome, post, probe_with_needs};
 use tests::servers::{Answer, Server, with};
 use tests::{CPI_ERROR, Job};
 
-/// The grant in a denial.
+/// Returns the grant that a denial shows.
 #[track_caller]
 fn hint(outcome: &Value) -> Value {
     let message = outcome["error"]["message"].as_str().unwrap_or_default();
@@ -17,7 +17,7 @@ fn hint(outcome: &Value) -> Value {
 }
 
 #[test]
-fn what_a_denial_says_to_paste_opens_just_that() {
+fn the_grant_of_a_denial_allows_exactly_the_denied_request() {
     let server = Server::answering(Answer::ok("in"));
     let request = json!({"op": "http", "method": "PUT", "url": server.url("/v1/things/7?secret=query")});
     let near = with(server.grant("any"), json!({"methods": ["GET"], "paths": ["/v1/**"]}));
@@ -36,7 +36,7 @@ fn what_a_denial_says_to_paste_opens_just_that() {
         assert_eq!((&pasted["methods"], &pasted["paths"]), (&json!(["PUT"]), &json!(["/v1/things/7"])));
         assert!(grants.as_array().unwrap().iter().all(|grant| grant["id"] != pasted["id"]), "{pasted}");
         grants.as_array_mut().unwrap().push(pasted);
-        // Which addresses it may have is left for the operator to think of.
+        // The operator has to decide about the addresses.
         denied(&outcome(&job(grants.clone()), request.clone()), "address", &["`addresses`, as a CIDR"]);
         grants.as_array_mut().unwrap().last_mut().unwrap()["addresses"] = json!(["127.0.0.1/32"]);
         let opened = job(grants);
@@ -49,7 +49,7 @@ fn what_a_denial_says_to_paste_opens_just_that() {
     assert_eq!(server.connections(), 4);
 }
 
-/// Puts a text into the list of grants in the policy's file, as an operator does in an editor.
+/// Inserts a text into the list of grants of the policy file, as an operator does in an editor.
 fn paste(job: &Job, text: &str) {
     let file = std::fs::read_to_string(job.policy_file()).unwrap();
     let (before, after) = file.split_once("\"http\":[").unwrap();
@@ -57,14 +57,14 @@ fn paste(job: &Job, text: &str) {
     tests::job::write(&job.policy_file(), format!("{before}\"http\":[\n  {text}{comma}{after}").as_bytes());
 }
 
-/// What follows these words in a denial is what to paste.
+/// Returns the text to paste, which follows a fixed text in a denial.
 fn to_paste(outcome: &Value) -> Option<String> {
     let message = outcome["error"]["message"].as_str().unwrap_or_default();
     message.split_once("asked for by the guest, to the policy's \"http\": ").map(|(_, text)| text.to_owned())
 }
 
 #[test]
-fn the_text_of_a_denial_in_the_policys_file_lets_the_request_arrive() {
+fn the_request_arrives_once_the_text_of_its_denial_is_in_the_policy_file() {
     let server = Server::answering(Answer::ok("arrived"));
     let origin = server.origin();
     let busy = with(server.grant("api"), json!({"methods": ["GET"], "paths": ["/v9/**"]}));
@@ -77,16 +77,16 @@ fn the_text_of_a_denial_in_the_policys_file_lets_the_request_arrive() {
     .into_iter()
     .enumerate()
     {
-        // A value that is not exposed is shown nowhere: the text names the property instead.
+        // The text names the property, because it must not show a value that is not exposed.
         let properties = if need["to"] == "${endpoint}" { json!({"endpoint": origin}) } else { json!({}) };
-        let guest = needing(&json!({"version": 1, "http": [need]}));
+        let guest = probe_with_needs(&json!({"version": 1, "http": [need]}));
         let request = json!({"op": "http", "method": method, "url": server.url(path)});
         let grants = if number % 2 == 0 { json!([]) } else { json!([busy]) };
         let job = job(grants).guest_bytes(&guest).properties(properties);
         let refused = outcome(&job, request.clone());
         let text = to_paste(&refused).unwrap_or_else(|| panic!("nothing to paste in {refused}"));
         paste(&job, &text);
-        // It opens names; which addresses they may have is left to the operator, who is told so.
+        // The grant allows the name. The next denial says that the operator has to list its addresses.
         denied(&outcome(&job, request.clone()), "address", &["list it in the grant's `addresses`, as a CIDR"]);
         assert_eq!(server.connections(), number);
         let file = std::fs::read_to_string(job.policy_file()).unwrap();
@@ -94,21 +94,21 @@ fn the_text_of_a_denial_in_the_policys_file_lets_the_request_arrive() {
         tests::job::write(&job.policy_file(), file.replace(&text, &addresses).as_bytes());
         answered(&outcome(&job, request), 200);
         let seen = server.requests().pop().unwrap();
-        assert_eq!((seen.method(), seen.target()), (method, path), "as it was asked for");
+        assert_eq!((seen.method(), seen.target()), (method, path), "the request must arrive unchanged");
         assert_eq!(server.connections(), number + 1);
     }
 }
 
-/// Nobody is to paste what a module asks for without having declared it.
+/// An operator must not be invited to grant what the module does not declare.
 #[test]
-fn nothing_can_be_pasted_for_what_a_module_does_not_declare() {
+fn a_denial_of_an_undeclared_request_shows_no_grant() {
     let server = Server::answering(Answer::ok(""));
     let need = json!({"id": "api", "to": server.origin(), "methods": ["GET"], "paths": ["/v1/**"]});
-    let declares = needing(&json!({"version": 1, "http": [need]}));
-    let nothing = needing(&json!({"version": 1}));
-    // The section under another name is no section.
+    let declares = probe_with_needs(&json!({"version": 1, "http": [need]}));
+    let nothing = probe_with_needs(&json!({"version": 1}));
+    // A section with another name does not declare anything.
     let name = b"bosh-cpi:needs";
-    let mut silent = needing(&json!({"version": 1}));
+    let mut silent = probe_with_needs(&json!({"version": 1}));
     for at in (0..silent.len() - name.len()).filter(|at| silent[*at..].starts_with(name)).collect::<Vec<_>>() {
         silent[at..at + name.len()].copy_from_slice(b"bosh-cpi:nones");
     }
@@ -137,7 +137,7 @@ fn nothing_can_be_pasted_for_what_a_module_does_not_declare() {
 }
 
 #[test]
-fn a_hint_is_neither_given_for_operations_nor_for_paths_that_would_be_patterns() {
+fn no_grant_is_shown_for_operations_and_for_paths_that_would_be_patterns() {
     let server = Server::answering(Answer::ok(""));
     let grant = with(server.grant("api"), json!({"operations": {"in": "header:X-Target", "allow": ["Read"]}}));
     let write = with(get(&server.url("/")), json!({"headers": {"X-Target": "Write"}}));
@@ -154,7 +154,7 @@ fn a_hint_is_neither_given_for_operations_nor_for_paths_that_would_be_patterns()
 }
 
 #[test]
-fn what_the_guest_does_not_declare_is_denied_though_it_is_granted() {
+fn a_granted_request_that_the_guest_does_not_declare_is_denied() {
     let server = Server::answering(Answer::ok(""));
     let needs = json!({"version": 1, "http": [{"id": "api", "to": server.origin(), "methods": ["GET", "POST"], "paths": ["/v1/**"],
                        "slots": [{"method": "POST", "path": "/v1/vms", "place": "json:/data"}]}]});
@@ -162,14 +162,15 @@ fn what_the_guest_does_not_declare_is_denied_though_it_is_granted() {
         |place: &str| json!({"method": "POST", "path": "/v1/vms", "place": place, "takes": ["agent", "password"]});
     let grant =
         with(server.grant("all"), json!({"slots": [slot("json:/data"), slot("json:/other")], "plain_http": true}));
-    let base =
-        job(json!([grant])).guest_bytes(&needing(&needs)).configure(|config| config["cache"] = json!("../cache"));
+    let base = job(json!([grant]))
+        .guest_bytes(&probe_with_needs(&needs))
+        .configure(|config| config["cache"] = json!("../cache"));
     let run = |request: Value| outcome(&base, request);
     answered(&run(get(&server.url("/v1/x"))), 200);
     let not_declared = "grant `all` allows it, but the module's needs do not declare it; the module's author has to";
     denied(&run(get(&server.url("/v2/x"))), "undeclared", &[not_declared]);
     denied(&run(json!({"op": "http", "method": "PUT", "url": server.url("/v1/x")})), "undeclared", &[not_declared]);
-    // A slot that both have takes what both name.
+    // A slot that both list accepts only what both name.
     denied(
         &run(post(&server.url("/v1/vms"), &json!({"data": "{{props.password}}"}))),
         "slot",
@@ -180,14 +181,14 @@ fn what_the_guest_does_not_declare_is_denied_though_it_is_granted() {
         "slot",
         &["where the grant has no slot"],
     );
-    // The registry and images are declared in the same way.
+    // The registry and images have to be declared as well.
     let mut denials = tests::cloud::outcomes(&base, &json!([{"op": "registry.get", "id": "vm-1"}]));
     let registry = denials.remove(0);
     assert_eq!(registry["error"]["kind"], "denied", "{registry}");
     assert!(registry["error"]["message"].as_str().unwrap().contains("do not declare `registry`"), "{registry}");
     assert_eq!(server.connections(), 1);
 
-    // The hint is the declared pattern, and not more than the operator's keys.
+    // The hint shows the declared pattern, and only keys that an operator may set.
     let closed = base.policy(json!({"version": 1, "http": []}));
     let pasted = hint(&outcome(&closed, get(&server.url("/v1/x"))));
     assert_eq!(
@@ -202,8 +203,8 @@ fn what_the_guest_does_not_declare_is_denied_though_it_is_granted() {
 }
 
 #[test]
-fn needs_that_are_not_right_stop_the_guest_before_it_runs() {
-    for (needs, said) in [
+fn a_guest_with_invalid_needs_does_not_run() {
+    for (needs, expected) in [
         (json!({"version": 2}), "`version`: is not 1"),
         (json!({"version": 1, "htp": []}), "`htp`"),
         (
@@ -215,8 +216,8 @@ fn needs_that_are_not_right_stop_the_guest_before_it_runs() {
             "`http[0].methods[0]`",
         ),
     ] {
-        let response = Job::new().guest_bytes(&needing(&needs)).script(json!([])).run();
+        let response = Job::new().guest_bytes(&probe_with_needs(&needs)).script(json!([])).run();
         assert!([CPI_ERROR, tests::CLOUD_ERROR].contains(&response.error_type()), "{}", response.json);
-        assert!(response.message().contains(said), "no `{said}` in {}", response.message());
+        assert!(response.message().contains(expected), "no `{expected}` in {}", response.message());
     }
 }

@@ -1,5 +1,5 @@
-//! The stemcell's image as the body of a request: complete, of the right
-//! length, and never in memory.
+//! The stemcell image as the body of a request: complete, with the right length, and
+//! never in memory as a whole.
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -17,7 +17,7 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|index| u8::try_from(index * 31 % 251).unwrap()).collect()
 }
 
-/// A `create_stemcell` with this image and script.
+/// Runs `create_stemcell` with this image and script and returns the outcomes.
 fn stemcell(job: &Job, image: &Path, script: Value) -> Vec<Value> {
     let response = job.call("create_stemcell", json!([image, {"probe": script}])).run();
     probe::outcomes(response.result())
@@ -28,7 +28,7 @@ fn put(server: &Server, path: &str, part: Value) -> Value {
 }
 
 #[test]
-fn an_image_arrives_whole_or_as_one_of_its_members() {
+fn a_whole_image_or_one_member_of_it_arrives_complete() {
     let server = Server::answering(Answer::new(201, "stored"));
     let (disk, small) = (content(3 << 20), b"hello".to_vec());
     let archive = tar(&[("first", &small), ("image/root.img", &disk), ("last", b"")]);
@@ -63,7 +63,7 @@ fn an_image_arrives_whole_or_as_one_of_its_members() {
 }
 
 #[test]
-fn an_image_goes_out_with_the_grants_auth_and_only_to_what_is_granted() {
+fn an_image_is_sent_with_the_auth_of_the_grant_and_only_to_granted_paths() {
     let server = Server::answering(Answer::ok(""));
     let guarded = with(
         server.grant("images"),
@@ -81,20 +81,20 @@ fn an_image_goes_out_with_the_grants_auth_and_only_to_what_is_granted() {
     let outcomes = stemcell(&job, &image, script);
     answered(&outcomes[0], 200);
     denied(&outcomes[1], "path", &[]);
-    failed(&outcomes[2], "invalid-request", false, &["no tar or tar.gz archive"]);
+    failed(&outcomes[2], "invalid-request", false, &["not a tar or tar.gz archive"]);
     assert_eq!(server.request().header("authorization"), Some("Bearer an image's token"));
-    // There is no image in other methods.
+    // Other methods have no image.
     let other = outcome(&job, put(&server, "/images/3", whole));
     failed(&other, "invalid-request", false, &["only `create_stemcell` has one"]);
     assert_eq!(server.connections(), 1);
 }
 
 #[test]
-fn an_image_that_ends_early_is_an_error() {
+fn an_image_that_becomes_shorter_during_the_upload_is_an_error() {
     let image = tempfile::NamedTempFile::new().unwrap();
     image.as_file().set_len(64 << 20).unwrap();
     let path = image.path().to_owned();
-    let server = Server::connected("http", move |mut stream| {
+    let server = Server::with_handler("http", move |mut stream| {
         let _ = stream.read(&mut [0; 1000]);
         File::options().write(true).open(&path).and_then(|file| file.set_len(1 << 20)).unwrap();
         let mut chunk = vec![0; 1 << 16];
@@ -102,12 +102,12 @@ fn an_image_that_ends_early_is_an_error() {
     });
     let job = job(json!([server.grant("images")]));
     let outcomes = stemcell(&job, image.path(), json!([put(&server, "/", json!({"image": true}))]));
-    failed(&outcomes[0], "truncated", true, &["the body could not be sent to its end", "became shorter"]);
+    failed(&outcomes[0], "truncated", true, &["the request body could not be sent completely", "became shorter"]);
 }
 
 #[test]
-fn a_server_that_answers_before_it_has_read_an_image_is_heard() {
-    let server = Server::connected("http", |mut stream| {
+fn a_response_that_arrives_before_the_end_of_the_upload_is_returned() {
+    let server = Server::with_handler("http", |mut stream| {
         let _ = stream.read(&mut [0; 1000]);
         let _ = stream.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge");
         let _ = stream.flush();
@@ -121,7 +121,7 @@ fn a_server_that_answers_before_it_has_read_an_image_is_heard() {
     assert_eq!(answered(&outcomes[0], 413)["body"], "large");
 }
 
-/// The most memory that the process ever had, in KiB.
+/// Returns the peak memory of the process in KiB.
 fn peak(pid: u64) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -132,7 +132,7 @@ fn peak(pid: u64) -> u64 {
 fn a_large_image_takes_no_more_memory_than_a_small_one() {
     let (pid, measured) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (of, to) = (Arc::clone(&pid), Arc::clone(&measured));
-    // All of it has arrived, and the process waits for its answer.
+    // The server measures when the whole image has arrived and the process waits for the response.
     let server = Server::start(move |_| {
         to.store(peak(of.load(Ordering::SeqCst)), Ordering::SeqCst);
         Answer::ok("")

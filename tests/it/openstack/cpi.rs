@@ -1,21 +1,21 @@
-//! The OpenStack guest through the binary, as a Director uses it, one suite for
-//! every cloud: `on_each_cloud` hands each test a gateway.
+//! The OpenStack guest, called through the binary as a Director does. The same tests run
+//! on every cloud: `on_each_cloud` passes a gateway to each test.
 //!
-//! A `Cpi` is a job with a preset as it is shipped: nothing here grants more.
-//! Every answer is searched for the secrets of the job and for every token that
-//! went over the wire.
+//! A `Cpi` is a job with one of the shipped presets and without further grants. Every
+//! response is searched for the secrets of the job and for every token that the gateway
+//! saw.
 
-mod again;
+mod cloud_errors;
+pub(crate) mod fault_matrix;
 mod faults;
-mod gone;
-mod least;
-mod life;
-pub(crate) mod matrix;
-mod plays;
+mod invalid_properties;
+mod least_privilege;
+mod lifecycle;
+mod missing_resources;
 mod pools;
-mod refused;
+mod retries;
+mod scenarios;
 mod tls;
-mod trouble;
 mod versions;
 
 use serde_json::{Value, json};
@@ -29,25 +29,25 @@ use tests::{Call, Job, Response, archive, dist, job};
 
 const DIRECTOR: &str = "5f0e7d9a-6f0c-4f9d-9d53-0c9a5c0b7a11";
 
-/// Real services take their time on a busy machine.
+/// Real services are slow on a busy machine.
 const GUARD: Duration = Duration::from_secs(240);
 
-/// How the job logs in, each with the preset for it.
+/// The kinds of login. Each has a preset of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Login {
     Password,
     ProjectId,
     Credential,
 }
 
-impl Way {
-    const ALL: [Way; 3] = [Way::Password, Way::ProjectId, Way::Credential];
+impl Login {
+    const ALL: [Login; 3] = [Login::Password, Login::ProjectId, Login::Credential];
 
     fn preset(self) -> PathBuf {
         dist::root().join("guests/openstack").join(match self {
-            Way::Password => "policy.json",
-            Way::ProjectId => "policy-project-id.json",
-            Way::Credential => "policy-application-credential.json",
+            Login::Password => "policy.json",
+            Login::ProjectId => "policy-project-id.json",
+            Login::Credential => "policy-application-credential.json",
         })
     }
 }
@@ -58,21 +58,21 @@ struct Cpi<'g> {
     cloud: Value,
     api: Api,
     job: Job,
-    /// Of the API, and of the stemcell's.
+    /// The version of the API. For version 1, the stemcell has that version as well.
     version: u32,
     registry: Option<(tempfile::TempDir, RegistryServer)>,
 }
 
 impl<'g> Cpi<'g> {
     fn new(gateway: &'g Gateway) -> Cpi<'g> {
-        Cpi::by(gateway, Way::Password)
+        Cpi::with_login(gateway, Login::Password)
     }
 
-    fn by(gateway: &'g Gateway, way: Way) -> Cpi<'g> {
+    fn with_login(gateway: &'g Gateway, login: Login) -> Cpi<'g> {
         let cloud = gateway.cloud();
         let api = Api::tenant(&cloud);
         let mut preset = json!({"file": "openstack.json", "addresses": ["127.0.0.0/8"]});
-        let mut properties = properties(&cloud, way, &api.project());
+        let mut properties = properties(&cloud, login, &api.project());
         if cloud["ca"].is_null() {
             preset["plain_http"] = json!(true);
         } else {
@@ -87,13 +87,13 @@ impl<'g> Cpi<'g> {
                 config["allow_local"] = json!(true);
                 config["agent"] = agent();
             });
-        let text = std::fs::read(way.preset()).unwrap_or_else(|error| panic!("{way:?}: {error}"));
+        let text = std::fs::read(login.preset()).unwrap_or_else(|error| panic!("{login:?}: {error}"));
         job::write(&job.path("config/openstack.json"), &text);
         prepare(&job);
         Cpi { gateway, cloud, api, job, version: 2, registry: None }
     }
 
-    /// Another version of the API; the first has a registry.
+    /// Sets the version of the API. Version 1 uses a registry.
     fn version(mut self, version: u32) -> Cpi<'g> {
         self.version = version;
         if version == 1 {
@@ -120,26 +120,26 @@ impl<'g> Cpi<'g> {
     }
 
     #[track_caller]
-    fn ask(&self, method: &str, arguments: Value) -> Response {
+    fn run(&self, method: &str, arguments: Value) -> Response {
         let response = self.call(method, arguments).guard(GUARD).run();
-        self.keeps_secrets(&response);
+        self.check_no_secrets(&response);
         response
     }
 
-    /// The result of a call that must succeed.
+    /// Returns the result of a call that must succeed.
     #[track_caller]
     fn ok(&self, method: &str, arguments: Value) -> Value {
-        self.ask(method, arguments).result().clone()
+        self.run(method, arguments).result().clone()
     }
 
-    /// The same where it is a cloud ID.
+    /// Returns the result of a call that must succeed with a cloud ID.
     #[track_caller]
     fn cid(&self, method: &str, arguments: Value) -> String {
         let result = self.ok(method, arguments);
-        result.as_str().unwrap_or_else(|| panic!("{method}: {result} is no cloud ID")).to_owned()
+        result.as_str().unwrap_or_else(|| panic!("{method}: {result} is not a cloud ID")).to_owned()
     }
 
-    /// The cloud ID of a VM in either shape, and its networks.
+    /// Returns the cloud ID of a new VM, and its networks, which version 1 does not return.
     #[track_caller]
     fn create_vm(&self, arguments: Value) -> (String, Value) {
         let result = self.ok("create_vm", arguments);
@@ -147,21 +147,21 @@ impl<'g> Cpi<'g> {
         (cid.as_str().unwrap_or_else(|| panic!("{result} has no cloud ID")).to_owned(), networks.clone())
     }
 
-    /// A small stemcell, uploaded.
+    /// Uploads a small stemcell and returns its cloud ID.
     #[track_caller]
     fn stemcell(&self) -> String {
         self.cid("create_stemcell", json!([self.image(), {"name": "little", "version": "1", "disk_format": "raw"}]))
     }
 
-    /// The file of a stemcell as a client unpacks it.
+    /// Writes the image file of a stemcell, as a client unpacks it, and returns its path.
     fn image(&self) -> PathBuf {
         let path = self.job.path("image");
         job::write(&path, &archive::gzip(&archive::tar(&[("root.img", &root_image())])));
         path
     }
 
-    /// Server groups outlive VMs; tests clean up after themselves.
-    fn drop_groups(&self, before: &Contents) {
+    /// Deletes the server groups that are new. They are not deleted with their VMs.
+    fn delete_new_server_groups(&self, before: &Contents) {
         for group in self.api.server_groups() {
             let id = group["id"].as_str().unwrap_or_default();
             if !before.0.iter().any(|line| line.contains(id)) {
@@ -170,33 +170,34 @@ impl<'g> Cpi<'g> {
         }
     }
 
+    /// Checks that the response and the log hold no secret and no token.
     #[track_caller]
-    fn keeps_secrets(&self, response: &Response) {
-        let said = format!("{}{}", response.json, response.stderr);
+    fn check_no_secrets(&self, response: &Response) {
+        let output = format!("{}{}", response.json, response.stderr);
         let records = self.gateway.records();
         let tokens = records.iter().filter_map(|record| record.header("x-auth-token"));
         let own = ["api_key", "application_credential_secret"].map(|name| self.cloud[name].as_str().unwrap_or("?"));
         for secret in tokens.chain(own) {
-            assert!(!said.contains(secret), "a secret is in the output: {said}");
+            assert!(!output.contains(secret), "a secret is in the output: {output}");
         }
     }
 }
 
-fn properties(cloud: &Value, way: Way, project: &str) -> Value {
+fn properties(cloud: &Value, login: Login, project: &str) -> Value {
     let mut properties = json!({
         "auth_url": cloud["auth_url"], "region": cloud["region"], "endpoints": cloud["endpoints"],
         "default_key_name": cloud["key_name"], "default_security_groups": [cloud["security_group"]],
         "state_timeout": 180, "wait_resource_poll_interval": 1,
     });
-    let names: &[&str] = match way {
-        Way::Password => &["username", "api_key", "project", "domain"],
-        Way::ProjectId => &["username", "api_key", "domain"],
-        Way::Credential => &["application_credential_id", "application_credential_secret"],
+    let names: &[&str] = match login {
+        Login::Password => &["username", "api_key", "project", "domain"],
+        Login::ProjectId => &["username", "api_key", "domain"],
+        Login::Credential => &["application_credential_id", "application_credential_secret"],
     };
     for name in names {
         properties[name] = cloud[name].clone();
     }
-    if way == Way::ProjectId {
+    if login == Login::ProjectId {
         properties["project_id"] = json!(project);
     }
     properties
@@ -211,7 +212,7 @@ fn agent() -> Value {
     })
 }
 
-/// Compiles the guest once, before tests race for it.
+/// Compiles the guest once, so that concurrent tests do not all compile it.
 fn prepare(job: &Job) {
     static PREPARED: OnceLock<()> = OnceLock::new();
     PREPARED.get_or_init(|| {
@@ -224,16 +225,16 @@ fn root_image() -> Vec<u8> {
     b"a little root disk".repeat(1000)
 }
 
-/// A manual network with this address.
-fn manual(cloud: &Value, ip: &str) -> Value {
+/// A manual network with this address, as a call has it.
+fn manual_network(cloud: &Value, ip: &str) -> Value {
     json!({"net": {
         "type": "manual", "ip": ip, "netmask": "255.255.255.0", "gateway": "10.0.0.1", "dns": ["10.0.0.2"],
         "default": ["dns", "gateway"], "cloud_properties": {"net_id": cloud["network"]},
     }})
 }
 
-/// The arguments of a small VM with this address.
-fn small(cpi: &Cpi<'_>, stemcell: &str, ip: &str) -> Value {
-    let networks = manual(&cpi.cloud, ip);
+/// The arguments of `create_vm` for a small VM with this address.
+fn small_vm(cpi: &Cpi<'_>, stemcell: &str, ip: &str) -> Value {
+    let networks = manual_network(&cpi.cloud, ip);
     json!(["agent-1", stemcell, {"instance_type": "m1.small"}, networks, [], tests::cloud::env()])
 }

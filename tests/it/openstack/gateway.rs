@@ -1,6 +1,6 @@
-//! The gateway: it passes on, rewrites, records, and goes wrong on demand.
+//! The gateway: it forwards, rewrites and records requests, and injects faults.
 
-use super::{done, image, told};
+use super::{describe, succeed, upload_image};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,11 +10,11 @@ use tests::openstack::{Api, Fault, Gateway, Response, Rule, Service, Simulator, 
 use Service::{Compute, Identity, Image, Network};
 
 #[test]
-fn every_url_of_the_catalog_leads_back_to_the_gateway() {
+fn every_url_of_the_catalog_points_to_the_gateway() {
     on_each_cloud(|name, gateway| {
         let cloud = gateway.cloud();
         let api = Api::tenant(&cloud);
-        let catalog = done(&api, Identity, "GET", "/auth/catalog", Value::Null);
+        let catalog = succeed(&api, Identity, "GET", "/auth/catalog", Value::Null);
         for (kind, key) in [("compute", "compute"), ("image", "image"), ("network", "network"), ("volumev3", "volume")]
         {
             let services = catalog["catalog"].as_array().into_iter().flatten();
@@ -23,14 +23,14 @@ fn every_url_of_the_catalog_leads_back_to_the_gateway() {
                 service["endpoints"].as_array().into_iter().flatten().map(|end| &end["url"]).collect();
             assert_eq!(urls, [&cloud["endpoints"][key]; 3], "{name}");
         }
-        let made = done(&api, Image, "POST", "/images", json!({"name": "x"}));
+        let made = succeed(&api, Image, "POST", "/images", json!({"name": "x"}));
         let id = made["id"].as_str().unwrap_or_default();
-        done(&api, Image, "DELETE", &format!("/images/{id}"), Value::Null);
+        succeed(&api, Image, "DELETE", &format!("/images/{id}"), Value::Null);
     });
 }
 
 #[test]
-fn with_tls_it_is_known_by_its_own_authority_alone() {
+fn a_tls_gateway_is_trusted_only_with_its_own_authority() {
     let gateway = Gateway::secure(Simulator::new());
     let cloud = gateway.cloud();
     assert!(cloud["auth_url"].as_str().is_some_and(|url| url.starts_with("https://127.0.0.1:")), "{cloud}");
@@ -41,9 +41,9 @@ fn with_tls_it_is_known_by_its_own_authority_alone() {
 }
 
 #[test]
-fn a_fault_strikes_the_request_that_it_is_meant_for_and_what_was_done_stays_done() {
+fn a_fault_affects_only_its_request_and_does_not_undo_what_the_service_did() {
     let body = json!({"port": {"name": "p", "device_id": "x"}});
-    // The fault, the status or none, and whether the service made a port.
+    // The fault, the status of the response if there is one, and whether the service created a port.
     for (fault, status, made) in [
         (Fault::status(500), Some(500), false),
         (Fault::too_many(7), Some(429), false),
@@ -58,10 +58,10 @@ fn a_fault_strikes_the_request_that_it_is_meant_for_and_what_was_done_stays_done
         let api = Api::tenant(&cloud);
         let before = api.contents();
         let hits = gateway.inject(Rule::on(Network, "POST", "/ports").times(9), fault.clone());
-        gateway.forget();
+        gateway.clear_records();
         let mut asked = body.clone();
         asked["port"]["network_id"] = cloud["network"].clone();
-        let (answer, kind) = raw(&cloud, &asked);
+        let (answer, kind) = post_port(&cloud, &asked);
         assert_eq!(answer.as_ref().map(|answer| answer.0), status, "{fault:?}");
         assert_eq!(kind, status.is_none().then_some(ErrorKind::ConnectionReset), "{fault:?}");
         if let (Fault::Body(_), Some((_, text))) = (&fault, &answer) {
@@ -81,14 +81,14 @@ fn a_fault_strikes_the_request_that_it_is_meant_for_and_what_was_done_stays_done
 }
 
 #[test]
-fn a_stalled_request_is_never_answered() {
+fn a_stalled_request_gets_no_response() {
     for (fault, made) in [(Fault::StallBefore, 0), (Fault::StallAfter, 1)] {
         let gateway = Gateway::start(Simulator::new());
         let cloud = gateway.cloud();
         let api = Api::tenant(&cloud);
         let before = api.contents();
         gateway.inject(Rule::on(Network, "POST", "/ports"), fault);
-        let (answer, kind) = raw(&cloud, &json!({"port": {"network_id": cloud["network"]}}));
+        let (answer, kind) = post_port(&cloud, &json!({"port": {"network_id": cloud["network"]}}));
         assert_eq!(answer, None);
         assert!(matches!(kind, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{kind:?}");
         assert_eq!(api.left_behind(&before).len(), made);
@@ -96,7 +96,7 @@ fn a_stalled_request_is_never_answered() {
 }
 
 #[test]
-fn the_nth_request_of_all_is_struck_and_the_others_are_not() {
+fn a_rule_for_the_nth_request_affects_only_that_request() {
     let gateway = Gateway::start(Simulator::new());
     let api = Api::tenant(&gateway.cloud());
     gateway.inject(Rule::any().nth(3), Fault::status(503));
@@ -105,12 +105,12 @@ fn the_nth_request_of_all_is_struck_and_the_others_are_not() {
 }
 
 #[test]
-fn an_upload_streams_through_with_its_length_and_digest_known() {
+fn an_upload_is_streamed_and_recorded_with_its_length_and_digest() {
     let gateway = Gateway::start(Simulator::new());
     let cloud = gateway.cloud();
     let api = Api::tenant(&cloud);
     let asked = json!({"name": "big", "disk_format": "raw", "container_format": "bare"});
-    let id = done(&api, Image, "POST", "/images", asked)["id"].as_str().unwrap_or_default().to_owned();
+    let id = succeed(&api, Image, "POST", "/images", asked)["id"].as_str().unwrap_or_default().to_owned();
     let (chunk, count) = (vec![7; 1 << 20], 24);
     let mut stream = connect(&cloud["endpoints"]["image"]);
     let token = token(&cloud);
@@ -125,10 +125,10 @@ fn an_upload_streams_through_with_its_length_and_digest_known() {
         send(&mut stream, b"\r\n");
         digest.update(&chunk);
         if number == count / 2 {
-            // Others are served meanwhile, and see that it is not done.
+            // Other requests are served meanwhile, and see that the upload is not complete.
             let until = Instant::now() + Duration::from_secs(20);
-            while done(&api, Image, "GET", &format!("/images/{id}"), Value::Null)["status"] != "saving" {
-                assert!(Instant::now() < until, "it never was `saving`");
+            while succeed(&api, Image, "GET", &format!("/images/{id}"), Value::Null)["status"] != "saving" {
+                assert!(Instant::now() < until, "the image never had the status `saving`");
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
@@ -142,17 +142,17 @@ fn an_upload_streams_through_with_its_length_and_digest_known() {
     let upload = upload.unwrap_or_else(|| panic!("no upload among {records:?}"));
     assert_eq!((upload.length, upload.body.len()), (24 << 20, 0));
     assert_eq!(upload.digest, digest.finalize().to_string());
-    let image = done(&api, Image, "GET", &format!("/images/{id}"), Value::Null);
+    let image = succeed(&api, Image, "GET", &format!("/images/{id}"), Value::Null);
     assert_eq!((&image["status"], &image["size"]), (&json!("active"), &json!(24 << 20)));
 }
 
 #[test]
-fn an_upload_that_breaks_off_leaves_the_image_waiting() {
+fn an_aborted_upload_leaves_the_image_queued() {
     let gateway = Gateway::start(Simulator::new());
     let cloud = gateway.cloud();
     let api = Api::tenant(&cloud);
     let asked = json!({"name": "half", "disk_format": "raw", "container_format": "bare"});
-    let id = done(&api, Image, "POST", "/images", asked)["id"].as_str().unwrap_or_default().to_owned();
+    let id = succeed(&api, Image, "POST", "/images", asked)["id"].as_str().unwrap_or_default().to_owned();
     let mut stream = connect(&cloud["endpoints"]["image"]);
     let head = format!(
         "PUT /v2/images/{id}/file HTTP/1.1\r\nX-Auth-Token: {}\r\nContent-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\nhalf",
@@ -162,17 +162,17 @@ fn an_upload_that_breaks_off_leaves_the_image_waiting() {
     drop(stream);
     let until = Instant::now() + Duration::from_secs(20);
     while !gateway.records().iter().any(|record| record.method == "PUT") {
-        assert!(Instant::now() < until, "the gateway still waits");
+        assert!(Instant::now() < until, "the gateway still waits for the upload");
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(done(&api, Image, "GET", &format!("/images/{id}"), Value::Null)["status"], "queued");
+    assert_eq!(succeed(&api, Image, "GET", &format!("/images/{id}"), Value::Null)["status"], "queued");
 }
 
 #[test]
 fn one_connection_carries_many_requests() {
     let gateway = Gateway::start(Simulator::new());
     let cloud = gateway.cloud();
-    image(&Api::tenant(&cloud));
+    upload_image(&Api::tenant(&cloud));
     let mut stream = connect(&cloud["endpoints"]["compute"]);
     for _ in 0..3 {
         send(&mut stream, b"GET /v2.1/ HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -186,8 +186,8 @@ fn one_connection_carries_many_requests() {
     }
 }
 
-/// POST /ports on a connection of its own: the answer, or how it failed.
-fn raw(cloud: &Value, body: &Value) -> (Option<(u16, String)>, Option<ErrorKind>) {
+/// Sends `POST /ports` on a new connection. Returns the response or the error.
+fn post_port(cloud: &Value, body: &Value) -> (Option<(u16, String)>, Option<ErrorKind>) {
     let mut stream = connect(&cloud["endpoints"]["network"]);
     let _ = stream.set_read_timeout(Some(Duration::from_secs(6)));
     let (token, body) = (token(cloud), body.to_string());
@@ -210,7 +210,7 @@ fn token(cloud: &Value) -> String {
         }},
     }});
     let answer = Api::tenant(cloud).request(Identity, "POST", "/auth/tokens", Some(&login));
-    assert_eq!(answer.status, 201, "{}", told(&answer));
+    assert_eq!(answer.status, 201, "{}", describe(&answer));
     answer.header("x-subject-token").unwrap_or_default().to_owned()
 }
 

@@ -1,6 +1,6 @@
-//! What each cloud says when it will not, word for word.
+//! Refused requests: every cloud answers with the same status and message.
 
-use super::{done, image, server, told};
+use super::{describe, server_request, succeed, upload_image};
 use serde_json::{Value, json};
 use tests::openstack::{Api, Service, on_each_cloud};
 use tests::servers::with;
@@ -12,24 +12,28 @@ const NONE: &str = "00000000-0000-0000-0000-000000000000";
 type Row = (Service, &'static str, String, Value, u16, &'static str);
 
 #[test]
-fn what_is_missing_wrong_or_taken_is_refused_in_the_same_words() {
+fn every_cloud_refuses_invalid_requests_with_the_same_messages() {
     on_each_cloud(|name, gateway| {
         let cloud = gateway.cloud();
         let api = Api::tenant(&cloud);
         let before = api.contents();
-        let image = image(&api);
+        let image = upload_image(&api);
         let port = json!({"port": {"network_id": cloud["network"], "fixed_ips": [{"ip_address": "10.0.0.60"}]}});
-        let port = done(&api, Network, "POST", "/ports", port)["port"]["id"].as_str().unwrap_or_default().to_owned();
-        for (service, method, path, body, status, said) in rows(&cloud, &image) {
+        let port = succeed(&api, Network, "POST", "/ports", port)["port"]["id"].as_str().unwrap_or_default().to_owned();
+        for (service, method, path, body, status, expected) in rows(&cloud, &image) {
             let answer = api.request(service, method, &path, (!body.is_null()).then_some(&body));
             let json = answer.value();
             let plain = String::from_utf8_lossy(&answer.body).into_owned();
             let text = if json.is_null() { plain } else { json.to_string() }.replace(NONE, "ID");
-            let fine = answer.status == status && text.contains(said);
-            assert!(fine, "{name}: {method} {path} {body}\nexpected {status} {said}\nanswered {}", told(&answer));
+            let matches = answer.status == status && text.contains(expected);
+            assert!(
+                matches,
+                "{name}: {method} {path} {body}\nexpected {status} {expected}\nanswered {}",
+                describe(&answer)
+            );
         }
-        done(&api, Network, "DELETE", &format!("/ports/{port}"), Value::Null);
-        done(&api, Image, "DELETE", &format!("/images/{image}"), Value::Null);
+        succeed(&api, Network, "DELETE", &format!("/ports/{port}"), Value::Null);
+        succeed(&api, Image, "DELETE", &format!("/images/{image}"), Value::Null);
         assert_eq!(api.left_behind(&before), Vec::<String>::new(), "{name}");
     });
 }
@@ -37,7 +41,7 @@ fn what_is_missing_wrong_or_taken_is_refused_in_the_same_words() {
 fn rows(cloud: &Value, image: &str) -> Vec<Row> {
     let path = |text: &str| text.replace("ID", NONE);
     let net = &cloud["network"];
-    let server = |more: Value| json!({"server": with(server(cloud, image)["server"].clone(), more)});
+    let server = |more: Value| json!({"server": with(server_request(cloud, image)["server"].clone(), more)});
     let port = |more: Value| json!({"port": with(json!({"network_id": net}), more)});
     let at = |address: &str| port(json!({"fixed_ips": [{"ip_address": address}]}));
     let volume = |more: Value| json!({"volume": with(json!({"size": 1}), more)});

@@ -1,5 +1,5 @@
-//! `wasm-cpi registry`, the server: its HTTP API, its files, and that nothing
-//! it acknowledged is ever lost.
+//! The server `wasm-cpi registry`: its HTTP API, its files, and that it never loses
+//! settings that it acknowledged.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn started() -> (tempfile::TempDir, RegistryServer) {
 }
 
 #[test]
-fn every_request_is_answered_as_the_api_says() {
+fn every_request_gets_the_response_of_the_api() {
     let (_dir, server) = started();
     let (one, two) = (r#"{"a": 1.50, "b":"ü\u0041"}"#, r#"{"a":2}"#);
     let status = |word: &str| json!({"status": word}).to_string();
@@ -32,7 +32,7 @@ fn every_request_is_answered_as_the_api_says() {
         ("GET /instances/vm-1/settings", "", 404, status("not_found")),
         ("DELETE /instances/vm-1/settings", "", 200, status("ok")),
         ("PUT /instances/vm-1/settings", one, 200, status("ok")),
-        // Double encoded, and the very text that was stored.
+        // The settings are JSON in a string, exactly as they were stored.
         ("GET /instances/vm-1/settings", "", 200, json!({"status": "ok", "settings": one}).to_string()),
         ("PUT /instances/vm-1/settings", two, 200, status("ok")),
         ("GET /instances/vm-1/settings", "", 200, json!({"status": "ok", "settings": two}).to_string()),
@@ -71,7 +71,7 @@ fn every_request_is_answered_as_the_api_says() {
 }
 
 #[test]
-fn nothing_is_answered_without_the_right_credentials() {
+fn requests_without_the_right_credentials_are_refused() {
     let (_dir, server) = started();
     server.put("vm-1", &json!({"a": 1}));
     let wrong = [
@@ -105,13 +105,13 @@ fn nothing_is_answered_without_the_right_credentials() {
         }
     }
     assert_eq!(server.get("vm-1"), Some(json!({"a": 1})));
-    // Case of the scheme does not count.
+    // The scheme is not case-sensitive.
     let lower = basic(USER, &password()).replace("Basic", "basic");
     assert_eq!(server.request("GET /instances/vm-1/settings", Some(&lower), b"").unwrap().status, 200);
 }
 
 #[test]
-fn tls_is_spoken_to_those_who_ask_for_it_and_to_nobody_else() {
+fn a_server_with_tls_accepts_only_tls() {
     let dir = tempfile::tempdir().unwrap();
     let authority = Authority::new();
     let server = RegistryServer::secure(dir.path(), &authority.issue(&["127.0.0.1"], Validity::Now), &authority.pem());
@@ -128,7 +128,7 @@ fn tls_is_spoken_to_those_who_ask_for_it_and_to_nobody_else() {
 }
 
 #[test]
-fn clients_that_break_the_rules_do_not_stop_it() {
+fn invalid_requests_do_not_stop_the_server() {
     let (_dir, server) = started();
     let auth = basic(USER, &password());
     for bytes in [
@@ -162,25 +162,25 @@ fn clients_that_break_the_rules_do_not_stop_it() {
 }
 
 #[test]
-fn its_files_are_its_own() {
+fn files_are_private_and_files_with_other_modes_are_refused() {
     let (dir, server) = started();
     server.put("vm-1", &json!({"a": 1}));
     for entry in std::fs::read_dir(dir.path()).unwrap().flatten() {
         assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{:?}", entry.file_name());
     }
     drop(server);
-    let fails = |change: &dyn Fn(&std::path::Path), said: &str| {
+    let fails = |change: &dyn Fn(&std::path::Path), expected: &str| {
         let dir = tempfile::tempdir().unwrap();
         let mut command = command(dir.path());
         change(dir.path());
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && text.contains(said), "no `{said}` in: {text}");
+        assert!(!output.status.success() && text.contains(expected), "no `{expected}` in: {text}");
         assert!(!text.contains(&password()), "{text}");
     };
     let set = |path: std::path::PathBuf, mode: u32| job::set_mode(&path, mode);
-    fails(&|dir| set(password_file(dir), 0o644), "has mode 644; run `chmod o-rwx,g-w` on it");
-    fails(&|dir| set(password_file(dir), 0o620), "has mode 620");
+    fails(&|dir| set(password_file(dir), 0o644), "other users can access it (mode 644); run `chmod o-rwx,g-w` on it");
+    fails(&|dir| set(password_file(dir), 0o620), "other users can access it (mode 620)");
     fails(&|dir| std::fs::remove_file(password_file(dir)).unwrap(), "cannot be read");
     fails(&|dir| job::write(&password_file(dir), b""), "must hold one line");
     fails(&|dir| job::write(&password_file(dir), b"two\nlines\n"), "must hold one line");
@@ -194,7 +194,7 @@ fn its_files_are_its_own() {
         job::write(&database(dir), b"");
         job::set_mode(&database(dir), 0o644);
     };
-    fails(&open, "has mode 644 and holds secrets; run `chmod 600` on it");
+    fails(&open, "holds secrets, but other users can access it (mode 644); run `chmod 600` on it");
     let garbage = |dir: &std::path::Path| {
         job::write(&database(dir), &[b'x'; 5000]);
         job::set_mode(&database(dir), 0o600);
@@ -203,7 +203,7 @@ fn its_files_are_its_own() {
 }
 
 #[test]
-fn options_that_cannot_work_are_named() {
+fn invalid_options_are_named_in_the_error() {
     let (dir, server) = started();
     let run = |arguments: &[&str]| {
         let mut all = command(dir.path());
@@ -211,18 +211,18 @@ fn options_that_cannot_work_are_named() {
         let output = Command::new(all.get_program()).args(all.get_args()).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["--cert", "x.pem"][..], "--key"),
         (&["--cert", "/missing.pem", "--key", "/missing.key"], "certificate file `/missing.pem` cannot be read"),
     ] {
-        let (good, text) = run(arguments);
-        assert!(!good && text.contains(said), "{arguments:?}: {text}");
+        let (succeeds, text) = run(arguments);
+        assert!(!succeeds && text.contains(expected), "{arguments:?}: {text}");
     }
-    let mut taken = Command::new(tests::dist::tool());
-    taken
+    let mut second = Command::new(tests::dist::tool());
+    second
         .args(["registry", "--user", USER, "--listen", &server.address().to_string(), "--database"])
         .arg(dir.path().join("other.db"));
-    let output = taken.arg("--password-file").arg(password_file(dir.path())).output().unwrap();
+    let output = second.arg("--password-file").arg(password_file(dir.path())).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         !output.status.success()
@@ -233,7 +233,7 @@ fn options_that_cannot_work_are_named() {
 }
 
 #[test]
-fn it_ends_in_order_when_asked() {
+fn sigterm_and_sigint_end_the_server_without_loss() {
     for signal in [Signal::TERM, Signal::INT] {
         let (dir, mut server) = started();
         server.put("vm-1", &json!({"a": 1}));
@@ -242,7 +242,7 @@ fn it_ends_in_order_when_asked() {
         let status = loop {
             match server.child().try_wait().unwrap() {
                 Some(status) => break status,
-                None => assert!(Instant::now() < until, "it does not end"),
+                None => assert!(Instant::now() < until, "the server does not end"),
             }
             std::thread::sleep(Duration::from_millis(10));
         };
@@ -251,51 +251,52 @@ fn it_ends_in_order_when_asked() {
     }
 }
 
-/// Four clients write new IDs and one of their own over and over; then the
-/// process is killed.
+/// Four clients write new IDs and rewrite one ID each, until the process is killed.
 #[test]
-fn a_kill_under_load_loses_nothing_that_was_acknowledged() {
+fn a_kill_under_load_loses_no_acknowledged_settings() {
     let dir = tempfile::tempdir().unwrap();
     let mut expected: BTreeMap<String, u64> = BTreeMap::new();
     for round in 0..2_u64 {
         let mut server = RegistryServer::start(dir.path());
-        all_there(&server, &expected);
-        let over = Arc::new(AtomicBool::new(false));
-        let (told, acknowledgements) = channel();
+        check_all_stored(&server, &expected);
+        let killed = Arc::new(AtomicBool::new(false));
+        let (acknowledgement, acknowledgements) = channel();
         let pid = Pid::from_child(server.child());
         let acknowledged: Vec<BTreeMap<String, u64>> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..4_u64)
                 .map(|writer| {
-                    let (server, over, told) = (&server, Arc::clone(&over), told.clone());
-                    scope.spawn(move || write_until(server, &over, &told, round, writer))
+                    let (server, killed, acknowledgement) = (&server, Arc::clone(&killed), acknowledgement.clone());
+                    scope.spawn(move || write_until(server, &killed, &acknowledgement, round, writer))
                 })
                 .collect();
-            drop(told);
+            drop(acknowledgement);
             assert_eq!(acknowledgements.iter().take(20).count(), 20);
             kill_process(pid, Signal::KILL).unwrap();
-            over.store(true, Ordering::SeqCst);
+            killed.store(true, Ordering::SeqCst);
             writers.into_iter().map(|writer| writer.join().unwrap()).collect()
         });
         expected.extend(acknowledged.into_iter().flatten());
     }
-    all_there(&RegistryServer::start(dir.path()), &expected);
+    check_all_stored(&RegistryServer::start(dir.path()), &expected);
 }
 
+/// Checks that all acknowledged settings are stored.
 #[track_caller]
-fn all_there(server: &RegistryServer, expected: &BTreeMap<String, u64>) {
+fn check_all_stored(server: &RegistryServer, expected: &BTreeMap<String, u64>) {
     for (id, number) in expected {
         let stored = server.get(id).unwrap_or_else(|| panic!("{id} is lost"))["n"].as_u64();
-        // A write without an answer may have arrived.
+        // A write without a response may have been stored.
         let later = id.starts_with("same") && stored > Some(*number);
-        assert!(stored == Some(*number) || later, "{id}: {stored:?}, not {number}");
+        assert!(stored == Some(*number) || later, "{id}: got {stored:?}, expected {number}");
     }
 }
 
-/// What was acknowledged, by ID; told as it happens.
+/// Writes until the server is gone. Returns the acknowledged numbers by ID, and sends a message
+/// for each acknowledgement.
 fn write_until(
     server: &RegistryServer,
-    over: &AtomicBool,
-    told: &Sender<()>,
+    killed: &AtomicBool,
+    acknowledgement: &Sender<()>,
     round: u64,
     writer: u64,
 ) -> BTreeMap<String, u64> {
@@ -307,11 +308,11 @@ fn write_until(
             match answer {
                 Ok(answer) if answer.status == 200 => {
                     acknowledged.insert(id, number);
-                    let _ = told.send(());
+                    let _ = acknowledgement.send(());
                 }
-                _ if over.load(Ordering::SeqCst) => return acknowledged,
+                _ if killed.load(Ordering::SeqCst) => return acknowledged,
                 Ok(answer) => panic!("{}", answer.body),
-                // Killed, and the flag comes a moment later.
+                // The server was killed, and the flag is set a moment later.
                 Err(_) => return acknowledged,
             }
         }
@@ -320,7 +321,7 @@ fn write_until(
 }
 
 #[test]
-fn a_full_disk_fails_writes_and_keeps_what_was_written() {
+fn a_full_disk_fails_new_writes_and_keeps_stored_settings() {
     if !users::is_root("a registry on a full disk") {
         return;
     }
@@ -338,7 +339,7 @@ fn a_full_disk_fails_writes_and_keeps_what_was_written() {
         }
         answer.status != 200
     });
-    assert!(refused.is_some() && !written.is_empty(), "a disk of 1 MiB took {} MiB", written.len() / 20);
+    assert!(refused.is_some() && !written.is_empty(), "a disk of 1 MiB stored {} MiB", written.len() / 20);
     for number in &written {
         assert_eq!(server.get(&format!("vm-{number}")), Some(settings(*number)));
     }

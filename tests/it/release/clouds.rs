@@ -1,12 +1,12 @@
-//! Multi-CPI: one installed module, two clouds at once, each told by the
-//! properties of a cpi-config in the request's context.
+//! Multi-CPI: one installed module serves two clouds at once. The properties of a
+//! cpi-config, in the context of the request, select the cloud.
 
 use serde_json::{Value, json};
 use tests::openstack::{Api, Gateway, Simulator};
 use tests::response::CANARY;
 use tests::{CPI_ERROR, Job, Response, dist};
 
-/// What a cpi-config has for a cloud.
+/// The properties of a cpi-config for a cloud.
 fn properties(cloud: &Value) -> Vec<(&'static str, Value)> {
     let keys = ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"];
     let mut properties: Vec<_> = keys.into_iter().map(|key| (key, cloud[key].clone())).collect();
@@ -15,8 +15,8 @@ fn properties(cloud: &Value) -> Vec<(&'static str, Value)> {
     properties
 }
 
-/// The module for all clouds: it is granted what the properties say, the job's own or a cpi-config's.
-fn installed(own: Vec<(&str, Value)>) -> Job {
+/// Installs the module for all clouds. Its grants use the properties of the job or of a cpi-config.
+fn install(own: Vec<(&str, Value)>) -> Job {
     let mut openstack = json!({"wait_resource_poll_interval": 1, "state_timeout": 60});
     own.into_iter().for_each(|(key, value)| openstack[key] = value);
     let job = Job::installed(&json!({
@@ -30,13 +30,14 @@ fn installed(own: Vec<(&str, Value)>) -> Job {
     job
 }
 
+/// Runs a call with the cpi-config of a cloud.
 #[track_caller]
-fn ask(job: &Job, cloud: &Value, method: &str, arguments: Value) -> Response {
+fn run(job: &Job, cloud: &Value, method: &str, arguments: Value) -> Response {
     let call =
         properties(cloud).into_iter().fold(job.call(method, arguments), |call, (key, value)| call.context(key, value));
     let response = call.run();
-    let said = format!("{}{}", response.json, response.stderr);
-    assert!(!said.contains(cloud["api_key"].as_str().unwrap()), "a secret is in the output: {said}");
+    let output = format!("{}{}", response.json, response.stderr);
+    assert!(!output.contains(cloud["api_key"].as_str().unwrap()), "a secret is in the output: {output}");
     response
 }
 
@@ -46,16 +47,16 @@ fn one_module_serves_two_clouds_at_once() {
         .map(|whose| Gateway::start(Simulator::with_password(&format!("{CANARY}-{whose}"))));
     let clouds = gateways.each_ref().map(Gateway::cloud);
     let apis = clouds.each_ref().map(Api::tenant);
-    // The job itself has no credentials, and a cloud that is nobody's.
-    let job = installed(vec![("auth_url", json!("http://127.0.0.1:1/v3"))]);
+    // The job itself has no credentials, and its own cloud does not exist.
+    let job = install(vec![("auth_url", json!("http://127.0.0.1:1/v3"))]);
     std::thread::scope(|scope| {
         let made: Vec<_> = clouds
             .iter()
             .map(|cloud| {
                 let job = &job;
                 scope.spawn(move || {
-                    let disk = ask(job, cloud, "create_disk", json!([1024, {}, null])).result().clone();
-                    assert_eq!(*ask(job, cloud, "has_disk", json!([disk])).result(), true);
+                    let disk = run(job, cloud, "create_disk", json!([1024, {}, null])).result().clone();
+                    assert_eq!(*run(job, cloud, "has_disk", json!([disk])).result(), true);
                     disk
                 })
             })
@@ -63,12 +64,12 @@ fn one_module_serves_two_clouds_at_once() {
         let disks: Vec<Value> = made.into_iter().map(|one| one.join().unwrap()).collect();
         for (index, api) in apis.iter().enumerate() {
             let ids: Vec<Value> = api.volumes().iter().map(|volume| volume["id"].clone()).collect();
-            assert_eq!(ids, [disks[index].clone()], "each cloud has its own disk alone");
+            assert_eq!(ids, [disks[index].clone()], "each cloud must have only its own disk");
         }
-        // A disk of one cloud is none of the other's.
-        assert_eq!(*ask(&job, &clouds[0], "has_disk", json!([disks[1]])).result(), false);
+        // A disk of one cloud does not exist in the other one.
+        assert_eq!(*run(&job, &clouds[0], "has_disk", json!([disks[1]])).result(), false);
         for (cloud, disk) in clouds.iter().zip(&disks) {
-            assert_eq!(*ask(&job, cloud, "delete_disk", json!([disk])).result(), Value::Null);
+            assert_eq!(*run(&job, cloud, "delete_disk", json!([disk])).result(), Value::Null);
         }
     });
     assert!(apis.iter().all(|api| api.volumes().is_empty()));
@@ -80,16 +81,20 @@ fn one_module_serves_two_clouds_at_once() {
 }
 
 #[test]
-fn a_cpi_config_that_names_no_cloud_gets_the_jobs_own_and_half_of_one_gets_nothing() {
+fn a_context_without_a_cloud_uses_that_of_the_job_and_half_a_cloud_is_refused() {
     let [own, other] = ["of-the-job", "of-the-other"]
         .map(|whose| Gateway::start(Simulator::with_password(&format!("{CANARY}-{whose}"))));
     let cloud = own.cloud();
-    let job = installed(properties(&cloud));
+    let job = install(properties(&cloud));
     let disk = job.call("create_disk", json!([1024, {}, null])).run().result().clone();
     let volumes: Vec<Value> = Api::tenant(&cloud).volumes().iter().map(|volume| volume["id"].clone()).collect();
-    assert_eq!(volumes, std::slice::from_ref(&disk), "what the context does not say, the job says");
-    // The job's credentials go to no origin that a context chose.
+    assert_eq!(
+        volumes,
+        std::slice::from_ref(&disk),
+        "without properties in the context, those of the job must be used"
+    );
+    // The credentials of the job are not sent to an origin that the context chose.
     let half = job.call("has_disk", json!([disk])).context("auth_url", other.cloud()["auth_url"].clone()).run();
     half.fails(CPI_ERROR, &["to an origin that the context (a cpi-config) chose"]);
-    assert!(other.records().is_empty(), "nobody was asked with half of the credentials");
+    assert!(other.records().is_empty(), "no request must be sent with half of the credentials");
 }

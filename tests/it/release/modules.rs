@@ -1,5 +1,5 @@
-//! Modules of other releases: a small release that brings one in a package of its
-//! own, several modules side by side, and how each of them is reached.
+//! Modules of other releases: a small release with a module in its own package, several
+//! modules in one job, and how each of them is called.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -11,13 +11,14 @@ use tests::rows::texts;
 use tests::servers::{Answer, Server};
 use tests::{CPI_ERROR, Job, cloud, dist, hostile, job, probe};
 
-/// The release of somebody else.
+/// The directory of another release.
 fn acme() -> PathBuf {
     dist::root().join("tests/release/acme")
 }
 
-/// Compiles the packages of its job as BOSH does: each by its script, run beside the files that its spec lists.
-fn package(installation: &Installation, module: &[u8]) {
+/// Compiles the packages of the other release as BOSH does: runs the script of each package in a
+/// directory with the files that its spec lists.
+fn compile_packages(installation: &Installation, module: &[u8]) {
     let blobs = [("acme/acme.wasm", module), ("acme/acme.json", br#"{"version":1,"http":[]}"#), ("other/file", b"")];
     for package in texts(&yaml(&acme().join("jobs/acme_module/spec"))["packages"]) {
         let directory = acme().join("packages").join(&package);
@@ -40,7 +41,7 @@ fn package(installation: &Installation, module: &[u8]) {
     }
 }
 
-/// A file's path, or all files of a directory.
+/// Returns true if the pattern is the path of the file, or names all files of its directory.
 fn fits(pattern: &str, path: &str) -> bool {
     pattern == path || pattern.strip_suffix("/*") == path.rsplit_once('/').map(|(directory, _)| directory)
 }
@@ -49,7 +50,7 @@ fn guest(module: &[u8]) -> Value {
     json!({"package": "acme-cpi", "file": "acme.wasm", "sha256": dist::sha256(module)})
 }
 
-/// Installs the job again, as a deployment with a changed manifest does.
+/// Renders and installs the job again, as a deployment with a changed manifest does.
 fn deploy(job: &Job, manifest: &Value) {
     Installation::at(&job.path("")).job(&job_source("wasm_cpi"), manifest).unwrap();
 }
@@ -59,25 +60,25 @@ fn user() -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// `wasm-cpi` on the installed job, and how it exits.
-fn tool(job: &Job, words: &[&str]) -> (i32, String) {
+/// Runs `wasm-cpi` with the config of the installed job. Returns the exit code and the output.
+fn tool(job: &Job, arguments: &[&str]) -> (i32, String) {
     let config = job.config_file();
     let mut tool = Command::new(job.path("packages/wasm-cpi/wasm-cpi"));
-    let finished = run(tool.args(words).arg("--config").arg(config).env_clear(), b"", GUARD);
-    let said = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    (finished.status.code().unwrap_or(-1), said)
+    let finished = run(tool.args(arguments).arg("--config").arg(config).env_clear(), b"", GUARD);
+    let output = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    (finished.status.code().unwrap_or(-1), output)
 }
 
 #[test]
-fn a_module_of_another_release_is_named_by_package_and_file_and_pinned() {
+fn a_module_of_another_release_is_found_by_package_and_file_and_must_match_its_pin() {
     let module = hostile::guest("plain");
     let job = Job::installed(&json!({"guest": {"package": "acme-cpi", "file": "acme.wasm", "sha256": "0".repeat(64)}}));
     let installation = Installation::at(&job.path(""));
     job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", "acme.wasm"]);
     installation.job(&acme().join("jobs/acme_module"), &json!({})).unwrap();
-    assert!(!job.path("jobs/acme_module/bin").exists(), "the module's own job has no bin/cpi");
+    assert!(!job.path("jobs/acme_module/bin").exists(), "the job of the module must not have a bin/cpi");
     assert_eq!(yaml(&acme().join("config/final.yml"))["name"], "acme");
-    package(&installation, &module);
+    compile_packages(&installation, &module);
     job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", "sha256"]);
     deploy(&job, &json!({"guest": guest(&module)}));
     let described = job.call("delete_disk", json!(["d"])).run();
@@ -85,7 +86,7 @@ fn a_module_of_another_release_is_named_by_package_and_file_and_pinned() {
 }
 
 #[test]
-fn modules_stand_side_by_side_each_with_its_own_properties_grants_and_way_in() {
+fn each_module_of_a_job_has_its_own_properties_grants_and_script() {
     let server = Server::answering(Answer::ok("hello"));
     let module = fs::read(dist::probe()).unwrap();
     let grant = server.grant("cloud");
@@ -99,10 +100,10 @@ fn modules_stand_side_by_side_each_with_its_own_properties_grants_and_way_in() {
         },
     });
     let job = Job::installed(&manifest);
-    package(&Installation::at(&job.path("")), &module);
+    compile_packages(&Installation::at(&job.path("")), &module);
     let pre_start = run(&mut Command::new(job.path("jobs/wasm_cpi/bin/pre-start")), b"", GUARD);
-    let said = [pre_start.stdout, pre_start.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(pre_start.status.success(), "{said}");
+    let output = [pre_start.stdout, pre_start.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(pre_start.status.success(), "{output}");
 
     let script = json!([{"op": "config"}, {"op": "http", "url": server.url("/x")}]);
     let mut job = job;
@@ -115,11 +116,11 @@ fn modules_stand_side_by_side_each_with_its_own_properties_grants_and_way_in() {
     let (properties, status) = seen("data/wasm_cpi/bin/acme");
     assert_eq!((&properties["who"], status), (&json!("acme"), json!(200)));
     assert_ne!(properties["more"], "sealed");
-    // What a module has not been given, it has not: neither properties nor grants of its neighbours.
+    // A module has neither the properties nor the grants of other modules.
     assert_eq!(seen("data/wasm_cpi/bin/plain"), (json!({}), Value::Null));
     assert_eq!(job.call("info", json!([])).run().result()["api_version"], 2);
 
-    // The same by a thin job, which is called what the cpi-config's type says.
+    // The same with a thin job whose name is the type of the cpi-config.
     let installation = Installation::at(&job.path(""));
     installation.job(&job_source("openstack_cpi"), &json!({"module": "acme"})).unwrap();
     job = job.script_at("jobs/openstack_cpi/bin/cpi");
@@ -128,20 +129,20 @@ fn modules_stand_side_by_side_each_with_its_own_properties_grants_and_way_in() {
 
     let mut unknown = Command::new(job.path("jobs/wasm_cpi/bin/cpi"));
     let request = job.call("has_vm", json!(["vm-1"])).request();
-    let answered = run(unknown.arg("nobody").env_clear(), request.as_bytes(), GUARD);
+    let answered = run(unknown.arg("unknown").env_clear(), request.as_bytes(), GUARD);
     let answered = String::from_utf8_lossy(&answered.stdout).into_owned();
-    assert!(answered.contains("there is no module `nobody`; `modules` has: acme, plain"), "{answered}");
+    assert!(answered.contains("there is no module `unknown`; `modules` has: acme, plain"), "{answered}");
 }
 
 #[test]
-fn an_upgrade_is_inspected_checked_deployed_and_taken_back() {
-    // The same module, which wants more than before.
-    let old = cloud::needing(&json!({"version": 1, "http": []}));
+fn a_module_can_be_inspected_upgraded_and_rolled_back() {
+    // The new version needs more than the old one.
+    let old = cloud::probe_with_needs(&json!({"version": 1, "http": []}));
     let new = fs::read(dist::probe()).unwrap();
     let manifest = |module: &[u8]| json!({"guest": guest(module), "user": user()});
     let job = Job::installed(&manifest(&old));
     let installation = Installation::at(&job.path(""));
-    package(&installation, &old);
+    compile_packages(&installation, &old);
     assert_eq!(job.call("info", json!([])).run().result()["stemcell_formats"], json!(["probe-raw"]));
 
     let files = tempfile::tempdir().unwrap();
@@ -149,44 +150,44 @@ fn an_upgrade_is_inspected_checked_deployed_and_taken_back() {
     job::write(&before, &old);
     job::write(&after, &new);
     let inspected = run(Command::new(dist::tool()).arg("inspect").args([&before, &after]).env_clear(), b"", GUARD);
-    assert_eq!(inspected.status.code(), Some(3), "it wants more");
+    assert_eq!(inspected.status.code(), Some(3), "the new version needs more");
 
-    // Its release is deployed before its pin: nothing runs that nobody agreed to.
-    package(&installation, &new);
+    // The new module is deployed before its pin is changed: it must not run.
+    compile_packages(&installation, &new);
     job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", "sha256"]);
     assert_eq!(tool(&job, &["check"]).0, 1);
     deploy(&job, &manifest(&new));
-    let (code, said) = tool(&job, &["check"]);
-    assert!(code == 0 && said.contains("pinned, imports nothing foreign"), "{said}");
+    let (code, output) = tool(&job, &["check"]);
+    assert!(code == 0 && output.contains("matches its pin, and imports only what the runtime offers"), "{output}");
     let module = job.path("packages/acme-cpi/acme.wasm");
-    let (code, said) = tool(&job, &["inspect", module.to_str().unwrap()]);
-    assert!(code == 0 && said.contains(&dist::sha256(&new)), "{said}");
+    let (code, output) = tool(&job, &["inspect", module.to_str().unwrap()]);
+    assert!(code == 0 && output.contains(&dist::sha256(&new)), "{output}");
     assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true);
 
-    package(&installation, &old);
+    compile_packages(&installation, &old);
     deploy(&job, &manifest(&old));
     assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true);
     assert_eq!(tool(&job, &["check"]).0, 0);
 }
 
 #[test]
-fn a_module_is_meant_by_its_name_wherever_packages_are() {
+fn the_tool_selects_a_module_by_name_and_finds_its_package_by_option() {
     let module = fs::read(dist::probe()).unwrap();
     let job = Job::installed(&json!({"modules": {"acme": {"guest": guest(&module)}}}));
-    package(&Installation::at(&job.path("")), &module);
-    let (code, said) = tool(&job, &["check", "--module", "acme"]);
-    assert!(code == 0 && said.contains("cpi.json: 0 grants"), "{said}");
+    compile_packages(&Installation::at(&job.path("")), &module);
+    let (code, output) = tool(&job, &["check", "--module", "acme"]);
+    assert!(code == 0 && output.contains("cpi.json: 0 grants"), "{output}");
     let unnamed = "name one of `modules`: acme (`exec_path` data/JOB/bin/NAME, or `--module`)";
-    let (code, said) = tool(&job, &["check"]);
-    assert!(code == 1 && said.contains(unnamed), "{said}");
+    let (code, output) = tool(&job, &["check"]);
+    assert!(code == 1 && output.contains(unnamed), "{output}");
     job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", unnamed]);
 
     let elsewhere = job.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::rename(job.path("packages/acme-cpi"), elsewhere.join("acme-cpi")).unwrap();
     let call = ["call", "has_vm", "vm-1", "--module", "acme"];
-    let (code, said) = tool(&job, &call);
-    assert!(code != 0 && said.contains("acme.wasm"), "{said}");
-    let (code, said) = tool(&job, &[&call[..], &["--packages", elsewhere.to_str().unwrap()]].concat());
-    assert!(code == 0 && said.contains("true"), "{said}");
+    let (code, output) = tool(&job, &call);
+    assert!(code != 0 && output.contains("acme.wasm"), "{output}");
+    let (code, output) = tool(&job, &[&call[..], &["--packages", elsewhere.to_str().unwrap()]].concat());
+    assert!(code == 0 && output.contains("true"), "{output}");
 }

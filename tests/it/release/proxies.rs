@@ -1,5 +1,5 @@
-//! The operator's proxy, as the release's properties name it: what it is told,
-//! what it is not, and that nobody reaches the proxy itself.
+//! The operator's proxy, which the properties of the release name: what the runtime
+//! sends to it, and that no guest can reach the proxy itself.
 
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -10,19 +10,20 @@ use tests::response::CANARY;
 use tests::servers::{Answer, Authority, Server, Validity};
 use tests::{Job, dist};
 
-/// A private address that nobody has here: only a proxy leads there.
+/// A private address that is not reachable from this machine except through a proxy.
 const FAR: &str = "10.203.7.9";
 
-/// Takes CONNECT, remembers what it was asked, and connects to `to` whatever that was.
+/// A proxy that accepts CONNECT, records the request, and always connects to the same server.
 struct Proxy {
     server: Server,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
+/// Starts a proxy that sends this answer to CONNECT and then connects to `to`.
 fn proxy(to: SocketAddr, answer: &'static str) -> Proxy {
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-    let heads = Arc::clone(&asked);
-    let server = Server::connected("http", move |mut stream| {
+    let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heads = Arc::clone(&requests);
+    let server = Server::with_handler("http", move |mut stream| {
         let mut head = Vec::new();
         let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
@@ -36,10 +37,10 @@ fn proxy(to: SocketAddr, answer: &'static str) -> Proxy {
             join(&stream, &target);
         }
     });
-    Proxy { server, asked }
+    Proxy { server, requests }
 }
 
-/// Until either ends.
+/// Copies bytes in both directions until one side ends.
 fn join(one: &TcpStream, other: &TcpStream) {
     let (mut from, mut to) = (one.try_clone().unwrap(), other.try_clone().unwrap());
     let back = std::thread::spawn(move || {
@@ -56,12 +57,12 @@ impl Proxy {
         format!("http://{credentials}{}", self.server.address())
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-const OPEN: &str = "HTTP/1.1 200 Connection established\r\nVia: somebody\r\n\r\n";
+const OPEN: &str = "HTTP/1.1 200 Connection established\r\nVia: a-proxy\r\n\r\n";
 
 fn grant(origin: &str, more: &Value) -> Value {
     let own = json!({"id": "far", "to": origin, "methods": ["GET", "POST", "PUT"], "paths": ["/**"], "addresses": ["10.0.0.0/8"]});
@@ -80,7 +81,7 @@ fn get(url: &str) -> Value {
 }
 
 #[test]
-fn a_proxy_is_told_the_checked_address_and_the_destination_proves_its_name() {
+fn a_proxy_gets_the_checked_address_and_the_destination_proves_its_name() {
     let authority = Authority::new();
     let cloud = Server::tls(authority.issue(&[FAR], Validity::Now).server(None), |_| Answer::ok("far away"));
     let proxy = proxy(cloud.address(), OPEN);
@@ -96,7 +97,7 @@ fn a_proxy_is_told_the_checked_address_and_the_destination_proves_its_name() {
     );
     assert_eq!(answered(&outcomes[0], 200)["body"], "far away");
     answered(&outcomes[1], 200);
-    for head in proxy.asked() {
+    for head in proxy.requests() {
         let lines: Vec<&str> = head.trim_end().lines().collect();
         let credentials = tests::registry_server::basic("proxy", &format!("{CANARY}@-pass"));
         let expected = [
@@ -104,7 +105,7 @@ fn a_proxy_is_told_the_checked_address_and_the_destination_proves_its_name() {
             format!("Host: {FAR}:443"),
             format!("Proxy-Authorization: {credentials}"),
         ];
-        assert_eq!(lines, expected, "nothing else of the request");
+        assert_eq!(lines, expected, "the proxy must receive nothing else of the request");
     }
     let seen = cloud.requests();
     assert_eq!((seen.len(), seen[0].method(), seen[0].target()), (2, "GET", "/v1/x?q=1"));
@@ -115,7 +116,7 @@ fn a_proxy_is_told_the_checked_address_and_the_destination_proves_its_name() {
 }
 
 #[test]
-fn whoever_cannot_prove_the_name_gets_nothing_through_a_proxy_either() {
+fn a_destination_that_cannot_prove_its_name_gets_no_request_through_a_proxy() {
     let authority = Authority::new();
     let other = Server::tls(authority.issue(&["10.203.7.10"], Validity::Now).server(None), |_| Answer::ok("x"));
     let proxy = proxy(other.address(), OPEN);
@@ -127,19 +128,19 @@ fn whoever_cannot_prove_the_name_gets_nothing_through_a_proxy_either() {
 }
 
 #[test]
-fn plain_http_goes_through_a_tunnel_as_well() {
+fn plain_http_uses_a_tunnel_as_well() {
     let cloud = Server::answering(Answer::ok("far away"));
     let proxy = proxy(cloud.address(), OPEN);
     let origin = format!("http://{FAR}:8080");
     let job = job(&json!({"http_proxy": proxy.url("")}), &json!([grant(&origin, &json!({}))]));
     let outcomes = outcomes(&job, &get(&format!("{origin}/x")));
     assert_eq!(answered(&outcomes[0], 200)["body"], "far away");
-    assert!(proxy.asked()[0].starts_with(&format!("CONNECT {FAR}:8080 HTTP/1.1\r\n")), "{:?}", proxy.asked());
+    assert!(proxy.requests()[0].starts_with(&format!("CONNECT {FAR}:8080 HTTP/1.1\r\n")), "{:?}", proxy.requests());
     assert_eq!(cloud.request().header("host"), Some(format!("{FAR}:8080").as_str()));
 }
 
 #[test]
-fn an_image_arrives_whole_at_the_end_of_a_tunnel() {
+fn an_image_arrives_complete_through_a_tunnel() {
     let cloud = Server::answering(Answer::new(201, "stored"));
     let proxy = proxy(cloud.address(), OPEN);
     let origin = format!("http://{FAR}");
@@ -154,9 +155,9 @@ fn an_image_arrives_whole_at_the_end_of_a_tunnel() {
 }
 
 #[test]
-fn what_the_address_rule_forbids_no_proxy_is_asked_for() {
-    let nobody = Server::answering(Answer::ok("x"));
-    let proxy = proxy(nobody.address(), OPEN);
+fn a_proxy_is_not_asked_for_forbidden_addresses() {
+    let unreached = Server::answering(Answer::ok("x"));
+    let proxy = proxy(unreached.address(), OPEN);
     let origins = ["http://11.0.0.1", "http://192.168.1.1", "http://127.0.0.1:9"];
     let grants: Vec<Value> = origins
         .iter()
@@ -168,13 +169,13 @@ fn what_the_address_rule_forbids_no_proxy_is_asked_for() {
         let outcome = outcomes(&job, &get(&format!("{origin}/x")));
         assert_eq!(outcome[0]["error"]["reason"], "address", "{outcome:?}");
     }
-    assert!(proxy.asked().is_empty() && nobody.requests().is_empty());
+    assert!(proxy.requests().is_empty() && unreached.requests().is_empty());
 }
 
 #[test]
-fn the_proxy_itself_can_be_granted_to_nobody() {
-    let nobody = Server::answering(Answer::ok("x"));
-    let proxy = proxy(nobody.address(), OPEN);
+fn a_grant_for_the_proxy_itself_is_refused() {
+    let unreached = Server::answering(Answer::ok("x"));
+    let proxy = proxy(unreached.address(), OPEN);
     let grants = json!([tests::servers::grant("proxy", &proxy.server.origin())]);
     let manifest = json!({
         "guest": {"file": "probe.wasm"}, "cache": dist::shared_cache(), "allow_local": true,
@@ -182,11 +183,11 @@ fn the_proxy_itself_can_be_granted_to_nobody() {
     });
     let response = Job::installed(&manifest).call("has_vm", json!(["vm-1"])).run();
     response.fails(tests::CPI_ERROR, &["`http[0].to`: is the proxy, which no guest may reach"]);
-    assert!(proxy.asked().is_empty());
+    assert!(proxy.requests().is_empty());
 }
 
 #[test]
-fn this_machine_is_reached_directly() {
+fn local_addresses_are_reached_without_the_proxy() {
     let cloud = Server::answering(Answer::ok("near"));
     let proxy = proxy(cloud.address(), OPEN);
     let near = json!([tests::servers::grant("near", &cloud.origin())]);
@@ -195,37 +196,37 @@ fn this_machine_is_reached_directly() {
         "env": {"http_proxy": proxy.url("")}, "policy": {"http": near},
     });
     answered(&outcomes(&Job::installed(&manifest), &get(&cloud.url("/x")))[0], 200);
-    assert!(proxy.asked().is_empty());
+    assert!(proxy.requests().is_empty());
 }
 
 #[test]
-fn a_proxy_that_refuses_or_misbehaves_is_named_without_its_words() {
+fn the_error_names_a_proxy_that_fails_without_quoting_its_response() {
     let cloud = Server::answering(Answer::ok("x"));
     let origin = format!("http://{FAR}");
-    for (answer, said) in [
-        ("HTTP/1.1 407 drowssap\r\n\r\nhtml", "wants other credentials (407)"),
+    for (answer, expected) in [
+        ("HTTP/1.1 407 drowssap\r\n\r\nhtml", "requires other credentials (407)"),
         ("HTTP/1.1 403 drowssap\r\nX: y\r\n\r\nhtml", "does not connect to 10.203.7.9:80 (status 403)"),
-        ("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "sent more than its answer to CONNECT"),
-        ("drowssap", "ended the connection instead of an answer to CONNECT"),
-        ("SSH-2.0-drowssap\r\n\r\n", "did not answer CONNECT with HTTP/1.1"),
-        ("", "ended the connection instead of an answer to CONNECT"),
+        ("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "sent data after its response to CONNECT"),
+        ("drowssap", "closed the connection without a response to CONNECT"),
+        ("SSH-2.0-drowssap\r\n\r\n", "did not respond to CONNECT with HTTP/1.1"),
+        ("", "closed the connection without a response to CONNECT"),
     ] {
         let proxy = proxy(cloud.address(), answer);
         let job = job(&json!({"http_proxy": proxy.url(&format!("u:{CANARY}@"))}), &json!([grant(&origin, &json!({}))]));
         let outcome = outcomes(&job, &get(&format!("{origin}/x")));
-        failed(&outcome[0], "connect", false, &["iaas: GET http://10.203.7.9/x: the proxy 127.0.0.1:", said]);
+        failed(&outcome[0], "connect", false, &["iaas: GET http://10.203.7.9/x: the proxy 127.0.0.1:", expected]);
         assert!(!outcome[0].to_string().contains("drowssap"), "{outcome:?}");
     }
-    let (gone, _kept) = Server::full();
-    let env = json!({"http_proxy": format!("http://u:{CANARY}@{gone}")});
-    let job = job(&env, &json!([grant(&origin, &json!({}))])).limited(json!({"connect_seconds": 1}));
+    let (unresponsive, _connections) = Server::full_backlog();
+    let env = json!({"http_proxy": format!("http://u:{CANARY}@{unresponsive}")});
+    let job = job(&env, &json!([grant(&origin, &json!({}))])).installed_limits(json!({"connect_seconds": 1}));
     let outcome = outcomes(&job, &get(&format!("{origin}/x")));
     assert_eq!(outcome[0]["error"]["sent"], false, "{outcome:?}");
     assert!(cloud.requests().is_empty());
 }
 
 #[test]
-fn proxies_of_the_environment_are_nobodys() {
+fn proxies_of_the_environment_are_ignored() {
     let cloud = Server::answering(Answer::ok("x"));
     let proxy = proxy(cloud.address(), OPEN);
     let near = json!([tests::servers::grant("near", &cloud.origin())]);
@@ -237,5 +238,5 @@ fn proxies_of_the_environment_are_nobodys() {
         .into_iter()
         .fold(job.call("has_vm", json!([script])), |call, name| call.env(name, proxy.url("")));
     answered(&tests::probe::outcomes_in(call.run().message())[0], 200);
-    assert!(proxy.asked().is_empty());
+    assert!(proxy.requests().is_empty());
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask release`: its tarball is what Directors and the CLI read, the same
-//! every time, and what is in it runs.
+//! `cargo xtask release`: Directors and the CLI can read its tarball, it is reproducible,
+//! and a CPI that is installed from it works.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -8,36 +8,36 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use tempfile::TempDir;
-use tests::process::{Finished, GUARD, run};
+use tests::process::{GUARD, run};
 use tests::release::{job_source, render, yaml};
 use tests::{dist, job};
 
-/// Written twice, into two directories, at two times, with two umasks.
+/// The release, written twice: into two directories, at two times, with two umasks.
 struct Twice {
     _dir: TempDir,
     tarballs: [PathBuf; 2],
-    told: String,
+    stderr: String,
 }
 
 fn release() -> &'static Twice {
-    static WRITTEN: OnceLock<Twice> = OnceLock::new();
-    WRITTEN.get_or_init(|| {
+    static RELEASE: OnceLock<Twice> = OnceLock::new();
+    RELEASE.get_or_init(|| {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let mut told = String::new();
+        let mut stderr = String::new();
         let tarballs = [("one", "022"), ("two", "077")].map(|(name, umask)| {
             let mut xtask = shell();
             xtask.args(["-c", "umask $0 && exec cargo xtask release --no-build --out \"$1\"", umask]);
             xtask.arg(dir.path().join(name));
-            let Finished { stdout, stderr, status, .. } = run(&mut xtask, b"", std::time::Duration::from_secs(900));
-            told = String::from_utf8_lossy(&stderr).into_owned();
-            assert!(status.success(), "{told}");
-            PathBuf::from(String::from_utf8_lossy(&stdout).trim())
+            let finished = run(&mut xtask, b"", std::time::Duration::from_secs(900));
+            stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
+            assert!(finished.status.success(), "{stderr}");
+            PathBuf::from(String::from_utf8_lossy(&finished.stdout).trim())
         });
-        Twice { _dir: dir, tarballs, told }
+        Twice { _dir: dir, tarballs, stderr }
     })
 }
 
-/// In the repository, without what is meant for this test's own crate.
+/// A shell in the repository, without the variables that cargo sets for the crate of this test.
 fn shell() -> Command {
     let mut shell = Command::new("sh");
     shell.current_dir(dist::root());
@@ -50,14 +50,15 @@ fn shell() -> Command {
     shell
 }
 
+/// Runs a command that must succeed and returns its output.
 fn succeed(command: &mut Command) -> String {
     let finished = run(command, b"", GUARD);
-    let said = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(finished.status.success(), "{command:?}: {said}");
-    said
+    let output = [finished.stdout, finished.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(finished.status.success(), "{command:?}: {output}");
+    output
 }
 
-/// As the Director does it.
+/// Unpacks a tarball as the Director does.
 fn unpack(tarball: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     succeed(Command::new("tar").arg("-C").arg(to).arg("-xzf").arg(tarball));
@@ -69,22 +70,22 @@ fn digest(file: &Path) -> String {
 
 #[test]
 fn the_same_input_makes_the_same_bytes() {
-    let Twice { tarballs: [one, two], told, .. } = release();
+    let Twice { tarballs: [one, two], stderr, .. } = release();
     assert_eq!(one.file_name(), two.file_name());
     assert_eq!(dist::sha256_of(one), dist::sha256_of(two));
-    assert!(told.contains(&format!("sha1: {}", digest(two))), "{told}");
-    // Nothing of this machine or this moment.
+    assert!(stderr.contains(&format!("sha1: {}", digest(two))), "{stderr}");
+    // The tarball contains no user and no time of this machine.
     let listed = succeed(Command::new("tar").args(["--numeric-owner", "-tvzf"]).arg(one));
     assert!(listed.lines().all(|line| line.contains(" 0/0 ") && line.contains(" 1970-01-01 ")), "{listed}");
 }
 
 #[test]
-fn its_manifest_describes_every_job_and_package_by_what_they_are() {
+fn the_release_manifest_has_the_digests_and_fingerprints_of_jobs_and_packages() {
     let dir = tempfile::tempdir().unwrap();
     unpack(&release().tarballs[0], dir.path());
     let manifest = yaml(&dir.path().join("release.MF"));
     assert_eq!(manifest["name"], "wasm-cpi");
-    // A Director refuses a version it has with other values here: they are the content's, like the version.
+    // A Director refuses a known version with other values here, so that both depend on the content.
     let commit = manifest["commit_hash"].as_str().unwrap();
     assert!(manifest["version"].as_str().unwrap().contains(&format!("+dev.{commit}")), "{manifest}");
     assert_eq!((commit.len(), &manifest["uncommitted_changes"]), (10, &json!(false)));
@@ -115,8 +116,8 @@ fn its_manifest_describes_every_job_and_package_by_what_they_are() {
     }
 }
 
-/// What the CLI computes: paths, digests and modes of all files, in order; of
-/// what is run by name (`packaging`), no mode.
+/// Returns the fingerprint as the CLI computes it: paths, digests and modes of all files, in
+/// order. The script `packaging` has no mode in it.
 fn fingerprint(directory: &Path) -> String {
     use std::os::unix::fs::PermissionsExt;
     let mut files = BTreeMap::new();
@@ -142,7 +143,7 @@ fn fingerprint(directory: &Path) -> String {
 }
 
 #[test]
-fn a_cpi_made_of_it_lives_a_vms_life_with_nothing_in_its_environment_but_a_path() {
+fn a_cpi_installed_from_the_tarball_runs_a_vm_lifecycle_with_only_path_set() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("vcap");
     unpack(&release().tarballs[1], &dir.path().join("release"));
@@ -151,7 +152,7 @@ fn a_cpi_made_of_it_lives_a_vms_life_with_nothing_in_its_environment_but_a_path(
         unpack(&dir.path().join(format!("release/packages/{package}.tgz")), &sources);
         let target = root.join("packages").join(package);
         fs::create_dir_all(&target).unwrap();
-        // As `create-env` compiles it.
+        // As `create-env` compiles a package.
         let mut bash = Command::new("bash");
         bash.args(["-x", "packaging"]).current_dir(&sources).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
         bash.env("BOSH_COMPILE_TARGET", &sources).env("BOSH_INSTALL_TARGET", &target);
@@ -161,7 +162,11 @@ fn a_cpi_made_of_it_lives_a_vms_life_with_nothing_in_its_environment_but_a_path(
     unpack(&dir.path().join("release/jobs/wasm_cpi.tgz"), &source);
     let manifest = json!({"guest": {"file": "probe.wasm"}, "agent": {"mbus": "nats://10.0.0.6:4222"}});
     let files = render(&source, &manifest).unwrap();
-    assert_eq!(files, render(&job_source("wasm_cpi"), &manifest).unwrap(), "what is packed is what is there");
+    assert_eq!(
+        files,
+        render(&job_source("wasm_cpi"), &manifest).unwrap(),
+        "the packed job must be that of the repository"
+    );
     for (path, text) in files.as_object().unwrap() {
         let to = root.join("jobs/wasm_cpi").join(path);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
@@ -196,16 +201,16 @@ fn a_cpi_made_of_it_lives_a_vms_life_with_nothing_in_its_environment_but_a_path(
     ] {
         assert_eq!(ask(method, arguments), Value::Null, "{method}");
     }
-    assert!(root.join("data/wasm_cpi/cache").is_dir(), "prepared by the first call");
+    assert!(root.join("data/wasm_cpi/cache").is_dir(), "the first call must prepare the guest");
 }
 
 #[test]
-fn the_directory_is_one_that_bosh_can_make_a_release_of() {
+fn bosh_can_create_a_release_from_the_directory() {
     release();
     let directory = dist::root().join("release");
     assert_eq!(yaml(&directory.join("config/final.yml"))["name"], "wasm-cpi");
-    assert!(directory.join("src").is_dir(), "the CLI asks for it, though there is nothing in it");
-    // `bosh` deletes blobs that are not listed, and fetches those with an `object_id`.
+    assert!(directory.join("src").is_dir(), "the CLI requires this directory, although it is empty");
+    // `bosh` deletes blobs that are not listed, and downloads those with an `object_id`.
     let index = yaml(&directory.join("config/blobs.yml"));
     for (path, blob) in index.as_object().unwrap() {
         let file = directory.join("blobs").join(path);
@@ -224,5 +229,5 @@ fn the_directory_is_one_that_bosh_can_make_a_release_of() {
         .current_dir(dist::root())
         .args(["status", "--porcelain", "--", "release/blobs", "release/config/blobs.yml"])
         .output();
-    assert!(ignored.is_ok_and(|output| output.stdout.is_empty()), "what is built is not part of the repository");
+    assert!(ignored.is_ok_and(|output| output.stdout.is_empty()), "git must ignore the files that are built");
 }

@@ -1,4 +1,4 @@
-//! The auth of a grant: the host adds it, and only there.
+//! The auth of a grant: the host adds it, and only to requests of that grant.
 
 use serde_json::{Value, json};
 use tests::Job;
@@ -15,7 +15,7 @@ fn with_auth(server: &Server, auth: Value) -> Job {
 }
 
 #[test]
-fn each_kind_of_auth_arrives_as_its_standard_says() {
+fn each_kind_of_auth_arrives_in_its_standard_form() {
     for (auth, name, value) in [
         (
             json!({"basic": {"user": "${user}", "password": "${auth.password}"}}),
@@ -49,7 +49,7 @@ fn each_kind_of_auth_arrives_as_its_standard_says() {
 }
 
 #[test]
-fn a_server_that_echoes_the_credential_is_not_heard() {
+fn a_response_that_contains_the_credential_is_withheld() {
     let server = Server::start(|seen| Answer::ok(seen.header("authorization").unwrap_or_default()));
     for auth in
         [json!({"bearer": "${auth.password}"}), json!({"basic": {"user": "${user}", "password": "${auth.password}"}})]
@@ -61,7 +61,7 @@ fn a_server_that_echoes_the_credential_is_not_heard() {
 }
 
 #[test]
-fn a_property_that_is_not_set_or_cannot_be_sent_is_named() {
+fn the_error_names_a_property_that_is_missing_or_cannot_be_sent() {
     let server = Server::answering(Answer::ok(""));
     let missing = with_auth(&server, json!({"bearer": "${auth.nothing}"})).script(json!([])).run();
     missing.fails(tests::CPI_ERROR, &["policy.json", "`http[0].auth.bearer`", "`auth.nothing`"]);

@@ -1,5 +1,5 @@
-//! Values of responses that become seals before the guest sees them, and those
-//! that it never sees.
+//! Values of responses that are replaced by seals before the guest sees them, and values
+//! that are removed.
 
 use serde_json::{Value, json};
 use tests::cloud::{answered, failed, get, outcomes, post, with_policy};
@@ -17,7 +17,7 @@ fn capture(place: &str) -> Value {
 }
 
 #[test]
-fn a_captured_value_is_a_seal_that_travels_in_its_slot() {
+fn a_captured_value_becomes_a_seal_that_can_be_sent_in_its_slot() {
     for (place, answer, seen) in [
         (
             "json:/access/token",
@@ -55,7 +55,7 @@ fn a_captured_value_is_a_seal_that_travels_in_its_slot() {
 }
 
 #[test]
-fn a_captured_value_that_comes_again_is_a_leak() {
+fn a_captured_value_in_a_later_response_is_a_leak() {
     let server = Server::start(|_| Answer::json(200, &json!({"token": TOKEN})));
     let job = job(&server, json!({"captures": capture("json:/token")}));
     let outcomes = outcomes(
@@ -68,7 +68,7 @@ fn a_captured_value_that_comes_again_is_a_leak() {
 }
 
 #[test]
-fn a_value_that_cannot_be_told_apart_withholds_the_response() {
+fn a_response_whose_value_cannot_be_captured_is_withheld() {
     for (answer, withheld) in [
         (
             Answer::new(200, format!("{{\"token\":\"{TOKEN}\",\"token\":\"{TOKEN}\"}}"))
@@ -95,7 +95,7 @@ fn a_value_that_cannot_be_told_apart_withholds_the_response() {
 }
 
 #[test]
-fn credentials_that_nobody_captures_are_dropped() {
+fn credentials_that_are_not_captured_are_removed() {
     let server = Server::start(|seen| match seen.target() {
         "/headers" => ["Set-Cookie", "X-Subject-Token", "X-Auth-Token", "Authorization", "Proxy-Authenticate"]
             .iter()
@@ -132,7 +132,7 @@ fn credentials_that_nobody_captures_are_dropped() {
 }
 
 #[test]
-fn a_slot_takes_only_what_exists() {
+fn a_slot_accepts_only_captures_and_properties_that_exist() {
     let server = Server::answering(Answer::ok(""));
     let slots = json!([{"method": "GET", "path": "/use", "place": "header:X-Token", "takes": ["token"]}]);
     let response = job(&server, json!({"slots": slots})).script(json!([])).run();
@@ -140,7 +140,7 @@ fn a_slot_takes_only_what_exists() {
         CPI_ERROR,
         &["`http[0].slots[0].takes`", "names `token`, which is neither a capture nor a property that is set"],
     );
-    // A property that is not the captured one does not fit either.
+    // The slot does not accept another property either.
     let captured = job(&server, json!({"slots": slots, "captures": capture("json:/token")}));
     let outcome = outcomes(
         &captured,
@@ -154,7 +154,7 @@ fn a_slot_takes_only_what_exists() {
 }
 
 #[test]
-fn a_response_that_grows_by_what_is_taken_out_stays_within_its_limit() {
+fn the_size_limit_applies_to_a_response_that_grows_when_values_are_removed() {
     let many = format!("{{\"user_data\": [{}0]}}", "1,".repeat(400_000));
     let server = Server::answering(Answer::new(200, many));
     let job = job(&server, json!({})).limits(json!({"http_response_mib": 1}));

@@ -1,5 +1,5 @@
-//! A secret goes only to an origin from its own layer: a cpi-config that names
-//! another cloud gets none of the job's credentials sent there.
+//! A secret is sent only to an origin of its own layer: if a cpi-config names another
+//! cloud, the credentials of the job are not sent there.
 
 use serde_json::{Value, json};
 use tests::cloud::{answered, get, post, with_policy};
@@ -22,15 +22,15 @@ fn call<'a>(job: &'a Job, script: &Value) -> Call<'a> {
     job.call("has_vm", json!([probe::cid(script)]))
 }
 
-/// The context chose the origin, and the policy is refused for it.
+/// Checks that the policy is refused because the context chose the origin.
 #[track_caller]
-fn refused(response: &Response, key: &str) {
+fn check_refused(response: &Response, key: &str) {
     response.fails(CPI_ERROR, &["policy.json", key, "context"]);
     assert!(!response.json.to_string().contains(SECRET));
 }
 
 #[test]
-fn auth_of_the_job_does_not_go_to_an_origin_of_the_context() {
+fn auth_of_the_job_is_not_sent_to_an_origin_of_the_context() {
     let (trusted, evil) = (Server::answering(Answer::ok("")), Server::answering(Answer::ok("")));
     for (auth, key) in [
         (json!({"bearer": "${password}"}), "`http[0].auth.bearer`"),
@@ -40,8 +40,8 @@ fn auth_of_the_job_does_not_go_to_an_origin_of_the_context() {
         let job = job(json!({"http": [templated(json!({"auth": auth}))]}), &trusted.origin());
         let script = |server: &Server| json!([get(&server.url("/"))]);
         answered(&probe::outcomes_in(call(&job, &script(&trusted)).run().message())[0], 200);
-        refused(&call(&job, &script(&evil)).context("cloud_url", json!(evil.origin())).run(), key);
-        // The context's own secret may go there, and to the job's origin as well.
+        check_refused(&call(&job, &script(&evil)).context("cloud_url", json!(evil.origin())).run(), key);
+        // A secret of the context may be sent there, and to the origin of the job as well.
         let both = call(&job, &script(&evil))
             .context("cloud_url", json!(evil.origin()))
             .context("password", json!("theirs, of the context"));
@@ -63,7 +63,7 @@ fn slots_do_not_send_the_jobs_secrets_to_an_origin_of_the_context() {
     let job = job(json!({"http": [templated(json!({"slots": slots}))]}), "http://127.0.0.1:1");
     let script = json!([post(&evil.url("/vms"), &json!({"password": "{{props.password}}"}))]);
     let there = || call(&job, &script).context("cloud_url", json!(evil.origin()));
-    refused(&there().run(), "`http[0].slots[0].takes`");
+    check_refused(&there().run(), "`http[0].slots[0].takes`");
     let response =
         there().context("password", json!("theirs, of the context")).context("key", json!("theirs as well")).run();
     answered(&probe::outcomes_in(response.message())[0], 200);
@@ -80,16 +80,16 @@ fn logins_send_neither_credentials_nor_tokens_of_the_job_to_an_origin_of_the_con
     };
     let by_login = json!({"auth": {"login": "main"}});
     let policy = |logins: Value| json!({"logins": logins, "http": [templated(by_login.clone())]});
-    // The login's own origin.
+    // The context chooses the origin of the login.
     let fixed = with(api.grant("api"), json!({"auth": {"login": "main"}, "plain_http": true}));
     let job_a = job(json!({"logins": login("${cloud_url}"), "http": [fixed]}), &identity.origin());
     let script = json!([get(&api.url("/"))]);
-    refused(&call(&job_a, &script).context("cloud_url", json!(identity.origin())).run(), "`logins.main.body");
-    // The origin that gets the token.
+    check_refused(&call(&job_a, &script).context("cloud_url", json!(identity.origin())).run(), "`logins.main.body");
+    // The context chooses the origin that gets the token.
     let job_b = job(policy(login(&identity.origin())), "http://127.0.0.1:1");
-    refused(&call(&job_b, &script).context("cloud_url", json!(api.origin())).run(), "`http[0].auth.login`");
+    check_refused(&call(&job_b, &script).context("cloud_url", json!(api.origin())).run(), "`http[0].auth.login`");
     assert_eq!((identity.connections(), api.connections()), (0, 0));
-    // All of it from the context.
+    // The origin and the credentials are from the context.
     let all = call(&job_b, &script)
         .context("cloud_url", json!(api.origin()))
         .context("password", json!("theirs, of the context"));
@@ -98,12 +98,12 @@ fn logins_send_neither_credentials_nor_tokens_of_the_job_to_an_origin_of_the_con
 }
 
 #[test]
-fn a_client_certificate_of_the_job_is_not_shown_to_an_origin_of_the_context() {
+fn a_client_certificate_of_the_job_is_not_presented_to_an_origin_of_the_context() {
     let secure =
         |keys: Value| with(json!({"id": "api", "to": "${cloud_url}", "methods": ["GET"], "paths": ["/**"]}), keys);
     for client in [json!({"cert": "${password}", "key": "${key}"}), json!({"cert": "own.pem", "key": "own.key"})] {
         let job = job(json!({"http": [secure(json!({"tls": {"client": client}}))]}), "https://127.0.0.1:1");
-        refused(
+        check_refused(
             &call(&job, &json!([])).context("cloud_url", json!("https://127.0.0.1:2")).run(),
             "`http[0].tls.client",
         );
@@ -111,14 +111,14 @@ fn a_client_certificate_of_the_job_is_not_shown_to_an_origin_of_the_context() {
 }
 
 #[test]
-fn a_label_from_the_context_makes_the_origin_the_contexts() {
+fn an_origin_with_a_label_from_the_context_is_an_origin_of_the_context() {
     let server = Server::answering(Answer::ok(""));
     let origin = format!("http://api.${{region}}.cloud.localhost:{}", server.port());
     let by_region = with(grant("api", &origin), json!({"auth": {"bearer": "${password}"}, "plain_http": true}));
     let job = with_policy(json!({"http": [by_region]})).properties(json!({"region": "one", "password": SECRET}));
     let to = |region: &str| json!([get(&format!("http://api.{region}.cloud.localhost:{}/", server.port()))]);
     answered(&probe::outcomes_in(call(&job, &to("one")).run().message())[0], 200);
-    refused(&call(&job, &to("two")).context("region", json!("two")).run(), "`http[0].auth.bearer`");
+    check_refused(&call(&job, &to("two")).context("region", json!("two")).run(), "`http[0].auth.bearer`");
     for region in ["a.b", "x:1", "evil.test/", "u@evil", "", "*", "a b", "-"] {
         let response =
             call(&job, &to("one")).context("region", json!(region)).context("password", json!("of the context")).run();
@@ -128,8 +128,8 @@ fn a_label_from_the_context_makes_the_origin_the_contexts() {
 }
 
 #[test]
-fn an_origin_from_a_property_is_held_to_the_same_rules() {
-    for (url, said) in [
+fn an_origin_from_a_property_is_checked_by_the_same_rules() {
+    for (url, expected) in [
         ("http://cloud.test", "in the clear"),
         ("https://*.cloud.test", "`http[0].to`"),
         ("https://u:p@cloud.test", "`http[0].to`"),
@@ -139,10 +139,10 @@ fn an_origin_from_a_property_is_held_to_the_same_rules() {
         let by_property = json!({"id": "api", "to": "${cloud_url}", "methods": ["GET"], "paths": ["/**"], "auth": {"bearer": "${password}"}});
         let job = job(json!({"http": [by_property]}), url);
         let response = call(&job, &json!([])).run();
-        response.fails(CPI_ERROR, &["policy.json", "`http[0].to`", said]);
+        response.fails(CPI_ERROR, &["policy.json", "`http[0].to`", expected]);
         assert!(!response.json.to_string().contains("u:p@"), "{}", response.json);
     }
-    // Of a URL, as catalogs and cpi-configs have them, paths are below its own.
+    // The paths of a grant are relative to the path of the URL, as catalogs and cpi-configs have it.
     let server = Server::answering(Answer::ok(""));
     let job = job(json!({"http": [templated(json!({}))]}), &server.url("/v3/?x"));
     answered(&probe::outcomes_in(call(&job, &json!([get(&server.url("/v3/other"))])).run().message())[0], 200);

@@ -1,16 +1,16 @@
-//! Logins that the host does by itself: a token service of this process and an
-//! API that takes its tokens.
+//! Logins that the host performs: the tests run a token service and an API that accepts
+//! its tokens.
 
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tests::cloud::{answered, call, denied, failed, get, outcomes, post, with_policy};
-use tests::servers::{Answer, Seen, Server, with};
+use tests::servers::{Answer, ReceivedRequest, Server, with};
 use tests::{CPI_ERROR, Job, probe};
 
 const PASSWORD: &str = "correct horse battery staple";
 
-/// Gives out tokens `token-number-1`, `-2` and so on, in header and body.
+/// A token service that returns `token-number-1`, `-2` and so on, in a header and in the body.
 fn identity(lifetime: Value) -> Server {
     let count = Arc::new(AtomicUsize::new(0));
     Server::start(move |_| {
@@ -20,9 +20,9 @@ fn identity(lifetime: Value) -> Server {
     })
 }
 
-/// Takes the tokens that end like this, and says 401 to all others.
+/// An API that accepts the tokens with these endings, and answers 401 to all others.
 fn api(header: &'static str, good: &'static [&'static str]) -> Server {
-    Server::start(move |seen: &Seen| {
+    Server::start(move |seen: &ReceivedRequest| {
         let known = seen.header(header).is_some_and(|token| good.iter().any(|good| token.ends_with(good)));
         if known { Answer::ok("in") } else { Answer::new(401, "who?") }
     })
@@ -44,7 +44,7 @@ fn job(api: &Server, login: Value) -> Job {
 }
 
 #[test]
-fn a_login_is_done_once_and_its_token_goes_where_the_grant_says() {
+fn a_login_happens_once_and_its_token_is_sent_as_the_policy_says() {
     let shapes = [
         (json!({}), "x-auth-token", "token-number-1"),
         (
@@ -90,7 +90,7 @@ fn a_login_is_done_once_and_its_token_goes_where_the_grant_says() {
 }
 
 #[test]
-fn a_token_that_ends_is_replaced_before_it_does() {
+fn a_token_is_replaced_before_it_expires() {
     for (lifetime, expires, logins) in [
         (json!(3600), json!({"in_seconds": "json:/access/expires"}), 1),
         (json!(0), json!({"in_seconds": "json:/access/expires"}), 3),
@@ -108,7 +108,7 @@ fn a_token_that_ends_is_replaced_before_it_does() {
 }
 
 #[test]
-fn a_401_logs_in_once_more_and_the_next_one_is_the_guests() {
+fn a_401_causes_one_new_login_and_a_second_401_is_returned_to_the_guest() {
     let (identity_a, api_a) = (identity(Value::Null), api("x-auth-token", &["-2"]));
     let script = |api: &Server| json!([post(&api.url("/vms"), &json!({"name": "vm-1"})), get(&api.url("/vms"))]);
     for outcome in outcomes(&job(&api_a, login(&identity_a, json!({}))), &script(&api_a)) {
@@ -127,7 +127,7 @@ fn a_401_logs_in_once_more_and_the_next_one_is_the_guests() {
 }
 
 #[test]
-fn a_session_shows_what_the_operator_lets_it() {
+fn a_session_shows_only_what_the_policy_allows() {
     let (identity, api) = (identity(Value::Null), api("x-auth-token", &["-1"]));
     let show = json!({"catalog": "json:/catalog", "user": "json:/access/user", "nothing": "json:/nothing"});
     let script = json!([{"op": "session", "name": "main"}, {"op": "session", "name": "other"}, get(&api.url("/")), {"op": "session", "name": "main"}]);
@@ -144,7 +144,7 @@ fn a_session_shows_what_the_operator_lets_it() {
 #[test]
 fn a_session_never_shows_the_token() {
     let (identity, api) = (identity(Value::Null), api("x-auth-token", &[]));
-    // By the policy's own words, it would.
+    // The policy itself would show the token.
     for (token, shown) in [
         ("json:/access/token", "json:/access"),
         ("json:/access/token", "body"),
@@ -154,7 +154,7 @@ fn a_session_never_shows_the_token() {
             job(&api, login(&identity, json!({"token": token, "show": {"all": shown}}))).script(json!([])).run();
         response.fails(CPI_ERROR, &["`logins.main.show.all`", "would show the token to the guest"]);
     }
-    // By what the server answered, it would.
+    // The response of the server would show the token.
     let job = job(&api, login(&identity, json!({"show": {"access": "json:/access"}})));
     let outcome = outcomes(&job, &json!([{"op": "session", "name": "main"}])).remove(0);
     assert_eq!(outcome["error"]["reason"], "leak", "{outcome}");
@@ -162,7 +162,7 @@ fn a_session_never_shows_the_token() {
 }
 
 #[test]
-fn a_login_that_fails_says_so_and_nothing_of_the_guests_is_sent() {
+fn a_failed_login_is_reported_and_the_request_of_the_guest_is_not_sent() {
     let cases = [
         (
             Answer::new(401, "no"),
@@ -178,24 +178,24 @@ fn a_login_that_fails_says_so_and_nothing_of_the_guests_is_sent() {
         (Answer::bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), "truncated", "login `main`"),
         (Answer::stall(""), "timeout", "failed (timeout); the log says"),
     ];
-    for (answer, kind, said) in cases {
+    for (answer, kind, expected) in cases {
         let (identity, api) = (Server::answering(answer), api("x-auth-token", &[]));
         let job = job(&api, login(&identity, json!({}))).limits(json!({"first_byte_seconds": 1, "connect_seconds": 1}));
         let response = call(&job, &json!([get(&api.url("/")), {"op": "session", "name": "main"}]));
         let outcomes = probe::outcomes_in(response.message());
-        failed(&outcomes[0], kind, false, &["login `main`", said]);
+        failed(&outcomes[0], kind, false, &["login `main`", expected]);
         assert_eq!(outcomes[1]["error"]["kind"], kind, "{}", outcomes[1]);
         assert_eq!(api.connections(), 0);
-        // The operator hears where it goes if it failed there, and the guest never does.
-        let place = identity.origin();
-        assert!(!outcomes[0].to_string().contains(&place), "{}", outcomes[0]);
-        assert!(said.contains("token") || response.stderr.contains(&place), "{}", response.stderr);
+        // The log names the origin of the login if it failed there; the guest never learns it.
+        let login_origin = identity.origin();
+        assert!(!outcomes[0].to_string().contains(&login_origin), "{}", outcomes[0]);
+        assert!(expected.contains("token") || response.stderr.contains(&login_origin), "{}", response.stderr);
         assert!(!response.json.to_string().contains("battery"));
     }
     let api = api("x-auth-token", &[]);
-    let gone = json!({"to": "http://127.0.0.1:1"});
+    let unreachable = json!({"to": "http://127.0.0.1:1"});
     failed(
-        &outcomes(&job(&api, login(&api, gone)), &json!([get(&api.url("/"))]))[0],
+        &outcomes(&job(&api, login(&api, unreachable)), &json!([get(&api.url("/"))]))[0],
         "connect",
         false,
         &["login `main`"],
@@ -209,7 +209,7 @@ fn a_login_that_fails_says_so_and_nothing_of_the_guests_is_sent() {
 }
 
 #[test]
-fn an_api_that_echoes_the_token_is_not_heard() {
+fn a_response_that_contains_the_token_is_withheld() {
     let identity = identity(Value::Null);
     let api = Server::start(|seen| Answer::ok(seen.header("x-auth-token").unwrap_or_default()));
     let outcome = outcomes(&job(&api, login(&identity, json!({}))), &json!([get(&api.url("/"))])).remove(0);

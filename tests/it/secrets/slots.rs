@@ -1,11 +1,11 @@
-//! Slots: where a seal becomes its secret, and nowhere else.
+//! Slots: the only places of a request where a seal is replaced by its secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::{Value, json};
 use tests::cloud::{answered, create_vm, denied, job, outcomes, post, vm_outcomes, with_policy};
 use tests::response::CANARY;
-use tests::servers::{Answer, Seen, Server, with};
+use tests::servers::{Answer, ReceivedRequest, Server, with};
 use tests::{CLOUD_ERROR, Job};
 
 const PASSWORD: &str = "pa$$ <&\"word";
@@ -16,8 +16,8 @@ fn slotted(server: &Server, place: &str, takes: Value) -> Job {
     job(json!([grant])).properties(json!({"password": PASSWORD, "other": "another secret"}))
 }
 
-/// Agent settings as the server got them.
-fn sent(server: &Server, place: &str, encodings: Value, request: Value) -> Seen {
+/// Sends agent settings in a slot and returns the request that the server received.
+fn send_settings(server: &Server, place: &str, encodings: Value, request: Value) -> ReceivedRequest {
     let job = slotted(server, place, json!(["agent"]));
     let script = json!([{"op": "agent.bootstrap", "vm_name": "vm-1", "encodings": encodings}, with(json!({"op": "http", "method": "POST", "url": server.url("/vms")}), request)]);
     let response = create_vm(&job, &script).run();
@@ -25,6 +25,7 @@ fn sent(server: &Server, place: &str, encodings: Value, request: Value) -> Seen 
     server.requests().pop().unwrap()
 }
 
+/// Parses the settings and checks that they are complete.
 #[track_caller]
 fn settings(text: &str) -> Value {
     let settings: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -35,7 +36,7 @@ fn settings(text: &str) -> Value {
 }
 
 #[test]
-fn agent_settings_arrive_in_every_encoding_that_is_asked_for() {
+fn agent_settings_arrive_in_the_requested_encoding() {
     let server = Server::answering(Answer::ok(""));
     let decoded = |text: &str, encoding: &str| match encoding {
         "json-string" => serde_json::from_str::<String>(text).unwrap(),
@@ -53,7 +54,7 @@ fn agent_settings_arrive_in_every_encoding_that_is_asked_for() {
         &["base64", "base64url"],
     ] {
         let request = json!({"headers": {"Content-Type": "application/json"}, "body": {"server": {"name": "vm-1", "user_data": "{{0.ok}}", "n": 1.50}}});
-        let seen = sent(&server, "json:/server/user_data", json!(encodings), request);
+        let seen = send_settings(&server, "json:/server/user_data", json!(encodings), request);
         let body = seen.json();
         assert_eq!((&body["server"]["name"], &body["server"]["n"]), (&json!("vm-1"), &json!(1.5)));
         let text = body["server"]["user_data"].as_str().unwrap().to_owned();
@@ -63,11 +64,11 @@ fn agent_settings_arrive_in_every_encoding_that_is_asked_for() {
 }
 
 #[test]
-fn agent_settings_arrive_in_every_kind_of_place() {
+fn agent_settings_can_be_sent_in_every_kind_of_place() {
     let server = Server::answering(Answer::ok(""));
     let typed = |kind: &str, body: &str| json!({"headers": {"Content-Type": kind}, "body": body});
 
-    let seen = sent(
+    let seen = send_settings(
         &server,
         "form:UserData",
         json!([]),
@@ -78,7 +79,7 @@ fn agent_settings_arrive_in_every_kind_of_place() {
     let plain = percent_decoded(fields[1].1);
     settings(&plain);
 
-    let seen = sent(
+    let seen = send_settings(
         &server,
         "xml:UserData",
         json!([]),
@@ -91,15 +92,15 @@ fn agent_settings_arrive_in_every_kind_of_place() {
     settings(&unescaped.iter().fold(data.to_owned(), |text, (entity, plain)| text.replace(entity, plain)));
 
     let parts = "--XX\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nvm-1\r\n--XX\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{{0.ok}}\r\n--XX--\r\n";
-    let seen = sent(&server, "part:data", json!([]), typed("multipart/form-data; boundary=XX", parts));
+    let seen = send_settings(&server, "part:data", json!([]), typed("multipart/form-data; boundary=XX", parts));
     let boundary = seen.header("content-type").unwrap().split_once("boundary=").unwrap().1.trim_matches('"').to_owned();
     let found: Vec<&str> = seen.text().split(&format!("--{boundary}")).collect();
     assert_eq!(found.len(), 4, "{}", seen.text());
     settings(found[2].split_once("\r\n\r\n").unwrap().1.trim_end_matches("\r\n"));
 
-    let seen = sent(&server, "body", json!([]), typed("text/plain", "{{0.ok}}"));
+    let seen = send_settings(&server, "body", json!([]), typed("text/plain", "{{0.ok}}"));
     settings(seen.text());
-    let seen = sent(
+    let seen = send_settings(
         &server,
         "header:X-User-Data",
         json!(["base64"]),
@@ -125,7 +126,7 @@ fn percent_decoded(text: &str) -> String {
 }
 
 #[test]
-fn a_property_arrives_in_a_slot_that_takes_it_encoded_for_its_place() {
+fn a_property_arrives_in_its_slot_with_the_encoding_of_the_place() {
     let server = Server::answering(Answer::ok(""));
     let run = |place: &str, request: Value| {
         let job = slotted(&server, place, json!(["password"]));
@@ -148,7 +149,7 @@ fn a_property_arrives_in_a_slot_that_takes_it_encoded_for_its_place() {
 }
 
 #[test]
-fn a_seal_anywhere_else_is_refused_unsent() {
+fn a_request_with_a_seal_outside_of_its_slot_is_not_sent() {
     let server = Server::answering(Answer::ok(""));
     let url = server.url("/vms");
     let job = slotted(&server, "json:/data", json!(["password"]));
@@ -206,8 +207,8 @@ fn a_seal_anywhere_else_is_refused_unsent() {
         ("half", with_body(json!({"x": "{{props.password|second}}"})), "was changed by splitting"),
         ("a text within JSON", with_body(json!({"data": "{{props.password|json}}"})), "`json:/data`"),
         ("twice in one key", raw(r#"{"data":"{{props.password}}","data":"x"}"#), "cannot be used"),
-        ("in what is no JSON", raw(r#"{"data":"{{props.password}}""#), "cannot be used"),
-        ("in what says it is something else", typed("text/plain", r#"{"data":"{{props.password}}"}"#), ""),
+        ("in a body that is not JSON", raw(r#"{"data":"{{props.password}}""#), "cannot be used"),
+        ("in JSON with another content type", typed("text/plain", r#"{"data":"{{props.password}}"}"#), ""),
         ("in a form", typed("application/x-www-form-urlencoded", "data={{props.password}}"), "`form:data`"),
         (
             "in a part",
@@ -230,15 +231,15 @@ fn a_seal_anywhere_else_is_refused_unsent() {
         ),
     ];
     let script: Vec<Value> = cases.iter().map(|(_, request, _)| request.clone()).collect();
-    for ((name, _, said), outcome) in cases.iter().zip(outcomes(&job, &json!(script))) {
+    for ((name, _, expected), outcome) in cases.iter().zip(outcomes(&job, &json!(script))) {
         assert_eq!(outcome["error"]["reason"], "slot", "{name}: {outcome}");
-        denied(&outcome, "slot", &["was not sent: the sealed value", said]);
+        denied(&outcome, "slot", &["was not sent: the sealed value", expected]);
     }
     assert_eq!(server.connections(), 0);
 }
 
 #[test]
-fn agent_settings_go_into_no_slot_that_is_not_for_them_and_not_in_pieces() {
+fn agent_settings_are_refused_in_other_slots_and_if_the_guest_changed_them() {
     let server = Server::answering(Answer::ok(""));
     let url = server.url("/vms");
     let run = |takes: Value, body: Value| {
@@ -258,13 +259,13 @@ fn agent_settings_go_into_no_slot_that_is_not_for_them_and_not_in_pieces() {
 }
 
 #[test]
-fn a_vm_whose_settings_were_never_sent_is_no_success() {
+fn create_vm_fails_if_the_agent_settings_were_never_sent() {
     let server = Server::start(|seen| if seen.target() == "/vms" { Answer::new(403, "no") } else { Answer::ok("") });
     let job = slotted(&server, "json:/data", json!(["agent"]));
     let bootstrap = json!({"op": "agent.bootstrap"});
     let send = post(&server.url("/vms"), &json!({"data": "{{0.ok}}"}));
     let done = json!({"op": "result", "json": "vm-1"});
-    for (script, said) in [
+    for (script, expected) in [
         (json!([done]), "without calling `agent.bootstrap`"),
         (json!([bootstrap, done]), "without sending the user-data of `agent.bootstrap`"),
         (json!([bootstrap, send, done]), "without sending the user-data of `agent.bootstrap`"),
@@ -272,9 +273,9 @@ fn a_vm_whose_settings_were_never_sent_is_no_success() {
     ] {
         create_vm(&job, &script)
             .run()
-            .fails(CLOUD_ERROR, &["guest: create_vm made `vm-1` ", said, "a bug in the guest"]);
+            .fails(CLOUD_ERROR, &["guest: create_vm made `vm-1` ", expected, "a bug in the guest"]);
     }
-    // Where the policy has no slot for it, there is nowhere to send it.
+    // A policy without a slot for the settings does not require that they are sent.
     let without = with_policy(json!({"http": [server.grant("api")]}));
     assert_eq!(create_vm(&without, &json!([bootstrap, done])).run().result()[0], "vm-1");
 }

@@ -1,4 +1,4 @@
-//! Secrets in responses, and what becomes of those that a guest learned.
+//! Secrets in responses, and secrets that a guest has learned nevertheless.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
@@ -77,12 +77,12 @@ fn a_response_that_holds_a_secret_in_any_encoding_is_withheld() {
 }
 
 #[test]
-fn what_is_exposed_or_short_is_no_leak() {
+fn exposed_and_short_values_in_a_response_are_not_leaks() {
     let server = Server::answering(Answer::ok("region-of-this-cloud 4711-0815"));
     let job = tests::cloud::with_policy(json!({"http": [server.grant("api")], "expose": ["region"]}))
         .properties(json!({"region": "region-of-this-cloud", "pin": "4711-0815"}));
     let outcome = outcomes(&job, &json!([get(&server.url("/"))])).remove(0);
-    // The short one is redacted in what the call answers.
+    // The short secret is redacted in the response of the call.
     assert_eq!(answered(&outcome, 200)["body"], "region-of-this-cloud <redacted>");
 }
 
@@ -101,32 +101,33 @@ fn the_second_leak_ends_the_call() {
     );
     assert!(response.stderr.contains("cleaned up"), "{}", response.stderr);
     assert_eq!(server.requests().len(), 2);
-    // Even a guest that goes on as if nothing had happened.
-    let heedless = json!([get(&server.url("/1")), get(&server.url("/2")), {"op": "result", "json": true}]);
-    call(&job, &heedless).fails(CLOUD_ERROR, &["policy: 2 answers held secrets"]);
+    // The call also fails if the guest ignores the leaks.
+    let ignoring = json!([get(&server.url("/1")), get(&server.url("/2")), {"op": "result", "json": true}]);
+    call(&job, &ignoring).fails(CLOUD_ERROR, &["policy: 2 answers held secrets"]);
 }
 
-/// The server tells the secret backwards, which no tripwire sees; the guest
-/// turns it around and tries to pass it on in every way it has.
+/// The server sends the secret reversed, which is not detected. The guest reverses it again and
+/// tries to write it to every output that it has.
 #[test]
-fn what_a_guest_learned_comes_out_nowhere() {
+fn a_secret_that_a_guest_learned_appears_in_no_output() {
     let backwards: String = SECRET.chars().rev().collect();
     let (server, job) = echoing(Answer::json(200, &json!({"p": backwards})));
     let learn = json!({"op": "http", "url": server.url("/"), "keep": 100});
     let forms = ["", "|base64", "|base64url", "|hex", "|percent", "|json", "|hex|upper"];
     let learned = |form: &str| format!("it is {{{{0.ok.body.p|reverse{form}}}}}, really");
-    let clean = |response: &Response| {
+    let check_clean = |response: &Response| {
         let text = format!("{} {}", response.json, response.stderr);
         let hex = hex(SECRET);
         for secret in ["s3cr3t", "of+the", "czNjcjN0", &hex[..20], &hex.to_uppercase()[..20]] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     };
-    let said = |op: &str, key: &str| forms.map(|form| json!({"op": op, key: learned(form)}));
-    let script = [vec![learn.clone()], said("log", "message").to_vec(), said("print", "text").to_vec()].concat();
-    let told = call(&job, &json!(script));
-    clean(&told);
-    assert_eq!(told.stderr.matches("<redacted>").count(), 2 * forms.len(), "{}", told.stderr);
+    let operations = |op: &str, key: &str| forms.map(|form| json!({"op": op, key: learned(form)}));
+    let script =
+        [vec![learn.clone()], operations("log", "message").to_vec(), operations("print", "text").to_vec()].concat();
+    let logged = call(&job, &json!(script));
+    check_clean(&logged);
+    assert_eq!(logged.stderr.matches("<redacted>").count(), 2 * forms.len(), "{}", logged.stderr);
     for form in forms {
         for end in [
             json!({"op": "error", "kind": "cloud", "message": learned(form)}),
@@ -134,15 +135,15 @@ fn what_a_guest_learned_comes_out_nowhere() {
             json!({"op": "panic", "message": learned(form)}),
         ] {
             let response = job.script(json!([learn, end])).run();
-            clean(&response);
+            check_clean(&response);
             assert!(response.json.to_string().contains("<redacted>"), "{}", response.json);
         }
-        // A result is passed on as it is, or not at all.
+        // A result is either returned unchanged or withheld.
         let response = job.script(json!([learn, {"op": "result", "json": learned(form)}])).run();
-        clean(&response);
+        check_clean(&response);
         response.fails(
             CLOUD_ERROR,
-            &["the result was withheld, as it holds the value of `auth.password`", "list it under `expose`"],
+            &["the result was withheld, because it holds the value of `auth.password`", "list it under `expose`"],
         );
     }
     for network in [
@@ -152,7 +153,7 @@ fn what_a_guest_learned_comes_out_nowhere() {
     ] {
         let vm = json!({"op": "result", "json": {"vm": "vm-1", "networks": [network]}});
         let response = tests::cloud::create_vm(&job, &json!([learn, vm])).run();
-        clean(&response);
+        check_clean(&response);
         response.fails(CLOUD_ERROR, &["the result was withheld"]);
     }
 }

@@ -1,7 +1,7 @@
 """A Cinder volume driver: each volume and snapshot is a sparse file in one directory.
 
-Cinder's own drivers want LVM, a storage system or NFS. Nothing is exported: the
-fake hypervisor takes any connection. Images must be raw.
+Cinder's own drivers need LVM, a storage system or NFS. Nothing is exported, because the
+fake hypervisor accepts any connection. Images must be raw.
 """
 
 import os
@@ -12,7 +12,7 @@ from cinder.volume import configuration, driver
 from oslo_config import cfg
 
 CAPACITY_GB = 10000
-OPTIONS = [cfg.StrOpt("wasm_cpi_lab_dir", help="Where the files are.")]
+OPTIONS = [cfg.StrOpt("wasm_cpi_lab_dir", help="The directory of the volume files.")]
 cfg.CONF.register_opts(OPTIONS, group=configuration.SHARED_CONF_GROUP)
 
 
@@ -43,8 +43,8 @@ class FileDriver(driver.VolumeDriver):
     def get_driver_options():
         return OPTIONS
 
-    def path(self, thing):
-        return os.path.join(self.configuration.wasm_cpi_lab_dir, thing.name)
+    def path(self, volume_or_snapshot):
+        return os.path.join(self.configuration.wasm_cpi_lab_dir, volume_or_snapshot.name)
 
     def do_setup(self, context):
         os.makedirs(self.configuration.wasm_cpi_lab_dir, exist_ok=True)
@@ -76,7 +76,7 @@ class FileDriver(driver.VolumeDriver):
         resize(self.path(volume), new_size)
 
     def retype(self, context, volume, new_type, diff, host):
-        return True  # All types are the same files.
+        return True  # All volume types use the same kind of file.
 
     def create_snapshot(self, snapshot):
         copy(self.path(snapshot.volume), self.path(snapshot))

@@ -1,6 +1,6 @@
-"""A Neutron ML2 mechanism driver that binds every port on every host. No packets flow.
+"""A Neutron ML2 mechanism driver that binds every port on every host and transports no packets.
 
-Neutron's own drivers want an agent on each host that builds real networks.
+Neutron's own drivers need an agent on each host that builds real networks.
 """
 
 from neutron_lib import constants
@@ -13,7 +13,7 @@ DETAILS = {
 }
 
 
-class BindsEverything(api.MechanismDriver):
+class BindAllDriver(api.MechanismDriver):
     connectivity = portbindings.CONNECTIVITY_L2
 
     def initialize(self):

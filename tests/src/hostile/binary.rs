@@ -1,7 +1,7 @@
-//! Modules and components byte by byte, for what would be too large as text or
-//! is nothing that text could say.
+//! Encodes modules and components byte by byte, where the text format would be too
+//! large or cannot express the content.
 
-/// A number as WebAssembly writes it: LEB128.
+/// Encodes a number as unsigned LEB128.
 pub fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
@@ -16,12 +16,12 @@ pub fn section(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[kind], leb(content.len()).as_slice(), content].concat()
 }
 
-/// The same element as often, after its count.
+/// Encodes a vector that repeats one element `count` times.
 pub fn vector(count: usize, element: &[u8]) -> Vec<u8> {
     [leb(count), element.repeat(count)].concat()
 }
 
-/// A core module of these sections, as the section of a component.
+/// Encodes a core module with these sections as a section of a component.
 pub fn module(sections: &[u8]) -> Vec<u8> {
     section(1, &[b"\0asm\x01\0\0\0", sections].concat())
 }

@@ -1,5 +1,5 @@
-//! Looks at what is in a cloud, simulated or real, as its tenant or its admin:
-//! to show that nothing is left behind, and to set limits.
+//! An API client for a simulated or real cloud, as its tenant or its admin. Tests use
+//! it to check that nothing is left behind, and to set quotas.
 
 use super::message::{Request, Response};
 use super::service::Service;
@@ -15,40 +15,40 @@ use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// For one answer, and for what is being deleted to be gone.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The timeout of one response, and of deletions in progress.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Somebody who is logged in.
+/// A client with a session.
 pub struct Api {
     cloud: Value,
     login: Value,
     session: RefCell<(String, String)>,
 }
 
-/// What a tenant has, one line each, sorted: a kind, an id, and what is worth telling.
+/// The resources of a tenant, sorted, one line each: kind, id, and details.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents(pub Vec<String>);
 
 impl Contents {
-    /// What is here and was not there.
-    pub fn beyond(&self, before: &Contents) -> Vec<String> {
+    /// Returns the lines that `before` does not contain.
+    pub fn added_since(&self, before: &Contents) -> Vec<String> {
         self.0.iter().filter(|line| !before.0.contains(line)).cloned().collect()
     }
 
-    /// How many lines are of a kind (`server`, `port`, …).
+    /// Returns the number of resources of a kind (`server`, `port`, …).
     pub fn count(&self, kind: &str) -> usize {
         self.0.iter().filter(|line| line.split(' ').next() == Some(kind)).count()
     }
 }
 
 impl Api {
-    /// The tenant of a `cloud.json` or `Gateway::cloud`.
+    /// Logs in as the tenant of a `cloud.json` or `Gateway::cloud`.
     #[track_caller]
     pub fn tenant(cloud: &Value) -> Api {
         Api::new(cloud, cloud)
     }
 
-    /// Its admin.
+    /// Logs in as the admin of the cloud.
     #[track_caller]
     pub fn admin(cloud: &Value) -> Api {
         Api::new(cloud, &cloud["admin"])
@@ -71,25 +71,28 @@ impl Api {
     #[track_caller]
     fn log_in(&self) {
         let answer = self.exchange(Service::Identity, "POST", "/auth/tokens", &[], Some(&self.login));
-        let answer = answer.unwrap_or_else(|error| panic!("no login: {error}"));
+        let answer = answer.unwrap_or_else(|error| panic!("the login failed: {error}"));
         let text = String::from_utf8_lossy(&answer.body);
-        let token = answer.header("x-subject-token").unwrap_or_else(|| panic!("no token: {} {text}", answer.status));
+        let token = answer
+            .header("x-subject-token")
+            .unwrap_or_else(|| panic!("the login returned no token: {} {text}", answer.status));
         let project = answer.value()["token"]["project"]["id"].as_str().unwrap_or_default().to_owned();
         *self.session.borrow_mut() = (token.to_owned(), project);
     }
 
-    /// The id of its project.
+    /// Returns the id of the session's project.
     pub fn project(&self) -> String {
         self.session.borrow().1.clone()
     }
 
-    /// Any request; the path is relative to the service's prefix (`/servers`).
+    /// Sends a request; the path is relative to the service's prefix (`/servers`).
     #[track_caller]
     pub fn request(&self, service: Service, method: &str, path: &str, body: Option<&Value>) -> Response {
         self.request_with(service, method, path, &[], body)
     }
 
-    /// The same with more headers, or others: a microversion for example.
+    /// Sends a request with headers that add to the default ones or replace them, for
+    /// example a microversion.
     #[track_caller]
     pub fn request_with(
         &self,
@@ -99,16 +102,16 @@ impl Api {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Response {
-        let ask = || self.exchange(service, method, path, headers, body);
-        let mut answer = ask().unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let send = || self.exchange(service, method, path, headers, body);
+        let mut answer = send().unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         if answer.status == 401 {
             self.log_in();
-            answer = ask().unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+            answer = send().unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         }
         answer
     }
 
-    /// What a list holds.
+    /// Returns the items of a list.
     #[track_caller]
     pub fn list(&self, service: Service, path: &str, key: &str) -> Vec<Value> {
         let answer = self.request(service, "GET", path, None);
@@ -144,30 +147,31 @@ impl Api {
         self.list(Service::Volume, "/snapshots/detail", "snapshots")
     }
 
-    /// Its own; public ones of others are not its to clean up.
+    /// Returns the project's own images, without public images of other projects.
     pub fn images(&self) -> Vec<Value> {
         self.list(Service::Image, &format!("/images?owner={}", self.project()), "images")
     }
 
-    /// All of it, once nothing is being deleted any more.
+    /// Waits until no deletion is in progress and returns all resources.
     #[track_caller]
     pub fn contents(&self) -> Contents {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let (servers, volumes, snapshots) = (self.servers(), self.volumes(), self.snapshots());
-            let going = servers
+            let deleting = servers
                 .iter()
                 .any(|server| server["OS-EXT-STS:task_state"] == "deleting" || server["status"] == "DELETED")
                 || volumes.iter().chain(&snapshots).any(|thing| thing["status"] == "deleting");
-            if !going {
-                return self.told(&[("server", servers), ("volume", volumes), ("snapshot", snapshots)]);
+            if !deleting {
+                return self.describe(&[("server", servers), ("volume", volumes), ("snapshot", snapshots)]);
             }
-            assert!(Instant::now() < until, "deletes without end: {servers:?} {volumes:?} {snapshots:?}");
+            assert!(Instant::now() < until, "deletions did not end: {servers:?} {volumes:?} {snapshots:?}");
             std::thread::sleep(Duration::from_millis(200));
         }
     }
 
-    /// Of all pools of load balancers, where there are any.
+    /// Returns the members of all load balancer pools; none if the cloud has no load
+    /// balancer service.
     pub fn members(&self) -> Vec<Value> {
         if Service::LoadBalancer.url(&self.cloud).is_none() {
             return Vec::new();
@@ -178,7 +182,7 @@ impl Api {
         ids.flat_map(|id| self.list(Service::LoadBalancer, &path(id), "members")).collect()
     }
 
-    fn told(&self, known: &[(&str, Vec<Value>)]) -> Contents {
+    fn describe(&self, known: &[(&str, Vec<Value>)]) -> Contents {
         let more = [
             ("port", self.ports()),
             ("network", self.networks()),
@@ -190,13 +194,13 @@ impl Api {
         let mut lines = Vec::new();
         for (kind, things) in known.iter().chain(&more) {
             for thing in things {
-                let told = ["name", "status", "device_owner", "device_id", "port_id"].map(|key| match *kind {
-                    // An address comes back from where it was in any state.
+                let details = ["name", "status", "device_owner", "device_id", "port_id"].map(|key| match *kind {
+                    // A released address may be in any state.
                     "floating" if key == "status" => "",
                     _ => thing[key].as_str().unwrap_or_default(),
                 });
                 lines.push(
-                    format!("{kind} {} {}", thing["id"].as_str().unwrap_or_default(), told.join(" "))
+                    format!("{kind} {} {}", thing["id"].as_str().unwrap_or_default(), details.join(" "))
                         .trim_end()
                         .to_owned(),
                 );
@@ -206,14 +210,15 @@ impl Api {
         Contents(lines)
     }
 
-    /// What is there now and was not then.
+    /// Returns the resources that `before` does not contain.
     #[track_caller]
     pub fn left_behind(&self, before: &Contents) -> Vec<String> {
-        self.contents().beyond(before)
+        self.contents().added_since(before)
     }
 
-    /// As admin: a limit of a project; -1 is none. Names are the services' own
-    /// (`instances`, `cores`, `ram`; `volumes`, `gigabytes`, `snapshots`; `port`, `floatingip`).
+    /// Sets a quota of a project, as admin; -1 means no limit. The names are those of the
+    /// services (`instances`, `cores`, `ram`; `volumes`, `gigabytes`, `snapshots`; `port`,
+    /// `floatingip`).
     #[track_caller]
     pub fn set_quota(&self, service: Service, project: &str, name: &str, limit: i64) {
         let (path, key) = match service {
@@ -224,7 +229,7 @@ impl Api {
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     }
 
-    /// What the metadata service gives a server's agent.
+    /// Returns the user data that the metadata service returns to a server's agent.
     #[track_caller]
     pub fn user_data(&self, server: &str) -> Option<Vec<u8>> {
         let secret = self.cloud["metadata_proxy_shared_secret"].as_str().unwrap_or_default();
@@ -250,8 +255,8 @@ impl Api {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Result<Response, Box<dyn Error>> {
-        let url = service.url(&self.cloud).ok_or("no such service")?;
-        let (scheme, rest) = url.split_once("://").ok_or("no URL")?;
+        let url = service.url(&self.cloud).ok_or("the cloud does not have this service")?;
+        let (scheme, rest) = url.split_once("://").ok_or("the service has no valid URL")?;
         let (host, base) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let prefix = match service {
             Service::Image => "/v2",
@@ -269,7 +274,7 @@ impl Api {
         all.retain(|(name, value)| !value.is_empty() && !given(name));
         all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let mut base = base.trim_end_matches('/').to_owned();
-        // Cinder's paths have a project, and it has to be the one that asks.
+        // Cinder's paths contain a project, which must be that of the session.
         if let Some((before, _)) =
             base.rsplit_once('/').filter(|_| service == Service::Volume && !self.project().is_empty())
         {
@@ -279,17 +284,22 @@ impl Api {
         let request = Request::new(method, &target, all);
         let address: SocketAddr = host.parse()?;
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         if scheme == "http" {
-            return ask(stream, &request, host, &body);
+            return send(stream, &request, host, &body);
         }
-        let authority = self.cloud["ca"].as_str().ok_or("no authority")?;
+        let authority = self.cloud["ca"].as_str().ok_or("cloud.json has no `ca`")?;
         let name = ServerName::IpAddress(address.ip().into());
-        ask(StreamOwned::new(ClientConnection::new(client::trusting(authority)?, name)?, stream), &request, host, &body)
+        send(
+            StreamOwned::new(ClientConnection::new(client::tls_config(authority)?, name)?, stream),
+            &request,
+            host,
+            &body,
+        )
     }
 }
 
-fn ask(mut stream: impl Read + Write, request: &Request, host: &str, body: &str) -> Result<Response, Box<dyn Error>> {
+fn send(mut stream: impl Read + Write, request: &Request, host: &str, body: &str) -> Result<Response, Box<dyn Error>> {
     wire::write_request(&mut stream, request, host, &mut body.as_bytes())?;
     Ok(wire::read_response(&mut BufReader::new(stream), &request.method)?)
 }

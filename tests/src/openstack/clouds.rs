@@ -1,61 +1,63 @@
-//! One test, every cloud: the simulator always, real services if there are any.
+//! Runs a test on every cloud: always on the simulator, and on real services if they
+//! are available.
 //!
-//! Who counts what is there wants to be alone: a test has a tenant of the real
-//! cloud to itself as long as it runs, and waits where none is free. It leaves the
-//! tenant as it found it.
+//! Tests count the resources of a tenant, so each test uses a tenant of the real cloud
+//! alone and waits until one is free. A test must leave the tenant as it found it.
 
 use super::gateway::Gateway;
+use super::real_cloud::RealCloud;
 use super::simulator::Simulator;
-use super::upstream::Real;
 use crate::skip;
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Those that are somebody's now.
-static TAKEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+/// The numbers of the tenants in use.
+static IN_USE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+/// Notified when a tenant becomes free.
 static RETURNED: Condvar = Condvar::new();
 
-/// A tenant of the real cloud, until this is dropped.
+/// A tenant of the real cloud, reserved until this is dropped.
 pub struct Tenant {
     number: usize,
-    real: Real,
+    real: RealCloud,
 }
 
 impl Tenant {
-    /// The first that is free. None, which is reported as a skip, if no cloud is named.
+    /// Waits for a free tenant and reserves it. Returns `None` and reports a skip if no
+    /// real cloud is configured.
     #[track_caller]
     pub fn take() -> Option<Tenant> {
-        let Some(real) = Real::from_environment() else {
+        let Some(real) = RealCloud::from_environment() else {
             skip("openstack", "the same test on real services: no cloud is named");
             return None;
         };
         let tenants = real.tenants();
-        assert!(!tenants.is_empty(), "the real cloud is of an older kind: it names no tenants for tests");
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!tenants.is_empty(), "the cloud.json of the real cloud is outdated: it lists no tenants for tests");
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let free = tenants.iter().enumerate().find(|(number, _)| !taken.contains(number));
+            let free = tenants.iter().enumerate().find(|(number, _)| !in_use.contains(number));
             if let Some((number, real)) = free {
-                taken.insert(number);
+                in_use.insert(number);
                 return Some(Tenant { number, real: real.clone() });
             }
-            taken = RETURNED.wait(taken).unwrap_or_else(PoisonError::into_inner);
+            in_use = RETURNED.wait(in_use).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// The services as this tenant sees them.
-    pub fn cloud(&self) -> Real {
+    /// Returns the cloud with this tenant's credentials and resources.
+    pub fn cloud(&self) -> RealCloud {
         self.real.clone()
     }
 }
 
 impl Drop for Tenant {
     fn drop(&mut self) {
-        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        IN_USE.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
         RETURNED.notify_one();
     }
 }
 
-/// Runs it on each, behind a gateway of its own.
+/// Runs the test on each cloud, behind its own gateway.
 #[track_caller]
 pub fn on_each_cloud(run: impl Fn(&str, &Gateway)) {
     run("simulator", &Gateway::start(Simulator::new()));
@@ -64,7 +66,8 @@ pub fn on_each_cloud(run: impl Fn(&str, &Gateway)) {
     }
 }
 
-/// The same with TLS and an authority of its own.
+/// Runs the test on each cloud, behind its own gateway with TLS and its own
+/// certificate authority.
 #[track_caller]
 pub fn on_each_secure_cloud(run: impl Fn(&str, &Gateway)) {
     run("simulator", &Gateway::secure(Simulator::new()));

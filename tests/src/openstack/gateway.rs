@@ -1,14 +1,15 @@
-//! The front of a cloud on loopback: one port per service, plain or with TLS.
+//! A gateway in front of a cloud, on loopback: one port per service, with or without
+//! TLS.
 //!
-//! It hands every request to the backend and every answer back, with its own
-//! origins for the backend's, so that clients stay on this side. It remembers
-//! what passed, of bodies other than JSON only length and digest, and it does
-//! to requests what the injected faults say.
+//! It passes every request to the backend and every answer back. In answers it
+//! replaces the backend's origins by its own, so that clients send all requests to
+//! the gateway. It records the requests (of bodies other than JSON only length and
+//! digest) and applies the injected faults.
 
-use super::faults::{Fault, Hits, Planned, Rule};
+use super::faults::{Fault, Hits, PlannedFault, Rule};
 use super::message::{Request, Response};
-use super::recording::{Counted, Recorded};
-use super::rewrite::rewritten;
+use super::origins::rewrite_origins;
+use super::records::{RecordedRequest, RecordingBody};
 use super::service::{Backend, Service};
 use super::wire::{self, Body};
 use crate::servers::{Authority, Validity};
@@ -20,31 +21,32 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For a client that says nothing, and for one that is kept waiting on purpose.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// A body that nobody wanted is read to its end, up to here.
-const SKIPPED: u64 = 64 << 20;
+/// The timeout for idle clients, and the duration of injected stalls.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// The maximum length of an unread body that is discarded to keep the connection.
+const MAX_DISCARDED: u64 = 64 << 20;
 
-/// Serves until this process ends; clones are the same gateway.
+/// A gateway that serves until this process ends. Clones are the same gateway.
 #[derive(Clone)]
 pub struct Gateway(Arc<Shared>);
 
 struct Shared {
     backend: Box<dyn Backend>,
-    /// The backend's origins and our own.
+    /// Pairs of the backend's and the gateway's origins.
     origins: Vec<(String, String)>,
     cloud: Value,
-    faults: Mutex<Vec<Planned>>,
-    records: Mutex<Vec<Recorded>>,
+    faults: Mutex<Vec<PlannedFault>>,
+    records: Mutex<Vec<RecordedRequest>>,
 }
 
 impl Gateway {
-    /// In front of a cloud, with plain HTTP.
+    /// Starts a gateway with plain HTTP.
     pub fn start(backend: impl Backend + 'static) -> Gateway {
         Gateway::serve(Box::new(backend), None)
     }
 
-    /// With TLS, by an authority of its own: its certificate is `ca` in `cloud`.
+    /// Starts a gateway with TLS and its own certificate authority, whose certificate
+    /// is `ca` in `cloud`.
     pub fn secure(backend: impl Backend + 'static) -> Gateway {
         let authority = Authority::new();
         Gateway::serve(Box::new(backend), Some(&authority))
@@ -56,12 +58,14 @@ impl Gateway {
         let (mut origins, mut listeners) = (Vec::new(), Vec::new());
         for service in Service::ALL {
             let Some(origin) = service.origin(&own) else { continue };
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("no port: {error}"));
-            let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
+            let listener =
+                TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("cannot bind a port: {error}"));
+            let address =
+                listener.local_addr().unwrap_or_else(|error| panic!("cannot read the local address: {error}"));
             origins.push((origin, format!("{scheme}://{address}")));
             listeners.push((service, listener));
         }
-        let mut cloud: Value = serde_json::from_str(&rewritten(&own.to_string(), &origins)).unwrap_or_default();
+        let mut cloud: Value = serde_json::from_str(&rewrite_origins(&own.to_string(), &origins)).unwrap_or_default();
         let config = authority.map(|authority| {
             cloud["ca"] = json!(authority.pem());
             authority.issue(&["127.0.0.1", "localhost"], Validity::Now).server(None)
@@ -75,29 +79,31 @@ impl Gateway {
         gateway
     }
 
-    /// What the cloud says of itself, under this gateway's origins.
+    /// Returns the description of the cloud with this gateway's origins.
     pub fn cloud(&self) -> Value {
         self.0.cloud.clone()
     }
 
-    /// From now on this goes wrong; of several faults that are meant, the first does.
+    /// Injects a fault from now on. If several faults match a request, the first
+    /// applies.
     pub fn inject(&self, rule: Rule, fault: Fault) -> Hits {
-        let (planned, hits) = Planned::new(rule, fault);
+        let (planned, hits) = PlannedFault::new(rule, fault);
         lock(&self.0.faults).push(planned);
         hits
     }
 
-    /// Nothing goes wrong any more.
+    /// Removes all injected faults.
     pub fn clear_faults(&self) {
         lock(&self.0.faults).clear();
     }
 
-    /// All that was asked since the start or the last `forget`, in the order of the answers.
-    pub fn records(&self) -> Vec<Recorded> {
+    /// Returns the requests since the start or the last `clear_records`, in the order of
+    /// their answers.
+    pub fn records(&self) -> Vec<RecordedRequest> {
         lock(&self.0.records).clone()
     }
 
-    pub fn forget(&self) {
+    pub fn clear_records(&self) {
         lock(&self.0.records).clear();
     }
 }
@@ -107,23 +113,23 @@ impl Shared {
         for stream in listener.incoming().flatten() {
             let (shared, config) = (Arc::clone(self), config.cloned());
             std::thread::spawn(move || {
-                let _ = stream.set_read_timeout(Some(PATIENCE));
-                let _ = stream.set_write_timeout(Some(PATIENCE));
+                let _ = stream.set_read_timeout(Some(TIMEOUT));
+                let _ = stream.set_write_timeout(Some(TIMEOUT));
                 let _ = stream.set_nodelay(true);
                 let Ok(raw) = stream.try_clone() else { return };
                 match config {
-                    None => shared.converse(service, &raw, stream),
+                    None => shared.serve_connection(service, &raw, stream),
                     Some(config) => {
                         let Ok(connection) = ServerConnection::new(config) else { return };
-                        shared.converse(service, &raw, StreamOwned::new(connection, stream));
+                        shared.serve_connection(service, &raw, StreamOwned::new(connection, stream));
                     }
                 }
             });
         }
     }
 
-    /// Request after request, until either side has enough.
-    fn converse(&self, service: Service, raw: &TcpStream, stream: impl Read + Write) {
+    /// Handles the requests of a connection until either side closes it.
+    fn serve_connection(&self, service: Service, raw: &TcpStream, stream: impl Read + Write) {
         let mut stream = BufReader::new(stream);
         while let Some(request) = wire::read_request(&mut stream) {
             if request.header("expect").is_some()
@@ -131,25 +137,26 @@ impl Shared {
             {
                 return;
             }
-            let struck = lock(&self.faults).iter().find_map(|planned| planned.strike(service, &request));
+            let active = lock(&self.faults).iter().find_map(|planned| planned.activate(service, &request));
             let framing = wire::framing_of(&request);
-            let mut body = Counted::new(Body::new(&mut stream, framing), &request);
-            struck.iter().for_each(|struck| struck.count(false));
-            let answer = self.answer(service, &request, &mut body, struck.as_ref().map(|struck| &struck.fault));
-            struck.iter().for_each(|struck| struck.count(true));
-            let skipped = io::copy(&mut Read::take(&mut body, SKIPPED), &mut io::sink());
+            let mut body = RecordingBody::new(Body::new(&mut stream, framing), &request);
+            active.iter().for_each(|active| active.count(false));
+            let answer = self.answer(service, &request, &mut body, active.as_ref().map(|active| &active.fault));
+            active.iter().for_each(|active| active.count(true));
+            let skipped = io::copy(&mut Read::take(&mut body, MAX_DISCARDED), &mut io::sink());
             let whole = skipped.is_ok() && body.inner().is_done();
             let status = answer.as_ref().ok().map(|answer| answer.status);
-            lock(&self.records).push(body.recorded(service, &request, status, struck.is_some()));
-            let keep = whole && !request.header("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
-            match (struck.map(|struck| struck.fault), answer) {
+            lock(&self.records).push(body.into_record(service, &request, status, active.is_some()));
+            let keep_alive =
+                whole && !request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+            match (active.map(|active| active.fault), answer) {
                 (Some(Fault::StallBefore | Fault::StallAfter), _) => return stall(raw),
                 (Some(Fault::ResetBefore | Fault::ResetAfter), _) | (_, Err(_)) => {
                     let _ = set_socket_linger(raw, Some(Duration::ZERO));
                     return;
                 }
                 (_, Ok(answer)) => {
-                    if wire::write_response(stream.get_mut(), &answer, keep).is_err() || !keep {
+                    if wire::write_response(stream.get_mut(), &answer, keep_alive).is_err() || !keep_alive {
                         return;
                     }
                 }
@@ -157,7 +164,7 @@ impl Shared {
         }
     }
 
-    /// The answer that there is to give, if any.
+    /// Returns the answer to a request, or an error if the client gets none.
     fn answer(
         &self,
         service: Service,
@@ -172,7 +179,7 @@ impl Shared {
             Some(Fault::ResetAfter | Fault::StallAfter | Fault::Body(_)) | None => {}
         }
         let mut answer = match self.backend.answer(service, request, body) {
-            // A client that breaks off has nobody to blame.
+            // If the client disconnects, the service is not at fault.
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 let body = format!("the gateway cannot reach the service: {error}\n").into_bytes();
                 Response { body, ..Response::new(502) }.with("Content-Type", "text/plain")
@@ -183,20 +190,20 @@ impl Shared {
             answer.body.clone_from(body);
         }
         for (_, value) in &mut answer.headers {
-            *value = rewritten(value, &self.origins);
+            *value = rewrite_origins(value, &self.origins);
         }
         if let Ok(text) = std::str::from_utf8(&answer.body)
             && service != Service::Metadata
         {
-            answer.body = rewritten(text, &self.origins).into_bytes();
+            answer.body = rewrite_origins(text, &self.origins).into_bytes();
         }
         Ok(answer)
     }
 }
 
-/// Says nothing until the client goes.
+/// Sends nothing until the client disconnects.
 fn stall(mut raw: &TcpStream) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let mut ignored = [0; 1024];
     while Instant::now() < until && raw.read(&mut ignored).is_ok_and(|count| count > 0) {}
 }

@@ -17,7 +17,7 @@ pub(super) fn answer(simulator: &Simulator, request: &Request, parts: &[&str], b
             let state = simulator.lock();
             let session = state.tokens.get(token).filter(|session| session.expires > SystemTime::now());
             let session = session.ok_or_else(|| missing(&format!("Could not find token: {token}.")))?;
-            Ok(Response::json(200, &described(&state, session, &["password"])).with("X-Subject-Token", token))
+            Ok(Response::json(200, &token_description(&state, session, &["password"])).with("X-Subject-Token", token))
         }
         ("DELETE", ["auth", "tokens"]) => {
             simulator.session(request)?;
@@ -39,7 +39,7 @@ fn log_in(state: &mut State, body: &Value) -> Answer {
     let identity = &body["auth"]["identity"];
     let Some(method) = identity["methods"][0].as_str() else {
         let message = "Expecting to find auth in request body. The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.";
-        return Err(said(400, "Bad Request", message));
+        return Err(keystone_error(400, "Bad Request", message));
     };
     let session = match method {
         "password" => by_password(state, &identity["password"]["user"], &body["auth"]["scope"]["project"]),
@@ -50,7 +50,7 @@ fn log_in(state: &mut State, body: &Value) -> Answer {
     let session = session.ok_or_else(|| unauthorized().with("WWW-Authenticate", &realm))?;
     let token = format!("gAAAAAB{}{}-_{}", state.hex(), state.hex(), state.hex());
     state.tokens.insert(token.clone(), session.clone());
-    let mut description = described(state, &session, &[method]);
+    let mut description = token_description(state, &session, &[method]);
     if method == "application_credential" {
         let credential = state.credentials.iter().find(|credential| credential.user == session.user);
         description["token"]["application_credential"] = json!({
@@ -71,8 +71,8 @@ fn by_password(state: &State, wanted: &Value, scope: &Value) -> Option<Session> 
         let id = scope["id"].as_str() == Some(project.id.as_str());
         id || (scope["name"].as_str() == Some(project.name.as_str()) && is_default(&scope["domain"]))
     })?;
-    // A user has a role in one project alone, and the admin in all.
-    (right && (user.admin || user.project == project.id)).then(|| session(state, &user.id, &project.id, user.admin))
+    // A user has a role in one project, the admin in all.
+    (right && (user.admin || user.project == project.id)).then(|| new_session(state, &user.id, &project.id, user.admin))
 }
 
 fn by_credential(state: &State, wanted: &Value) -> Option<Session> {
@@ -84,10 +84,10 @@ fn by_credential(state: &State, wanted: &Value) -> Option<Session> {
     })?;
     let user = state.users.iter().find(|user| user.id == credential.user)?;
     let right = wanted["secret"].as_str() == Some(credential.secret.as_str());
-    right.then(|| session(state, &user.id, &user.project, false))
+    right.then(|| new_session(state, &user.id, &user.project, false))
 }
 
-fn session(state: &State, user: &str, project: &str, admin: bool) -> Session {
+fn new_session(state: &State, user: &str, project: &str, admin: bool) -> Session {
     let expires = SystemTime::now() + state.token_lifetime;
     Session { user: user.to_owned(), project: project.to_owned(), admin, expires }
 }
@@ -96,7 +96,7 @@ fn is_default(domain: &Value) -> bool {
     domain["name"].as_str() == Some("Default") || domain["id"].as_str() == Some("default")
 }
 
-fn described(state: &State, session: &Session, methods: &[&str]) -> Value {
+fn token_description(state: &State, session: &Session, methods: &[&str]) -> Value {
     let user = state.users.iter().find(|user| user.id == session.user).map_or("", |user| user.name.as_str());
     let project = state.projects.iter().find(|project| project.id == session.project);
     let domain = json!({"id": "default", "name": "Default"});
@@ -106,7 +106,7 @@ fn described(state: &State, session: &Session, methods: &[&str]) -> Value {
         "methods": methods,
         "user": {"domain": domain, "id": session.user, "name": user, "password_expires_at": null},
         "audit_ids": [&seed::digest(&session.user)[..22]],
-        "expires_at": clock::written(session.expires) + ".000000Z",
+        "expires_at": clock::format_time(session.expires) + ".000000Z",
         "issued_at": clock::now() + ".000000Z",
         "project": {"domain": domain, "id": session.project, "name": project.map_or("", |project| &project.name)},
         "is_domain": false,
@@ -115,7 +115,7 @@ fn described(state: &State, session: &Session, methods: &[&str]) -> Value {
     }})
 }
 
-/// Every service thrice, as operators have it.
+/// Returns the catalog, with three endpoints per service as in real clouds.
 fn catalog(project: &str) -> Value {
     let services = [
         ("identity", "keystone", format!("{}/v3", seed::IDENTITY)),
@@ -139,9 +139,9 @@ fn catalog(project: &str) -> Value {
 }
 
 fn missing(message: &str) -> Response {
-    said(404, "Not Found", message)
+    keystone_error(404, "Not Found", message)
 }
 
-fn said(status: u16, title: &str, message: &str) -> Response {
+fn keystone_error(status: u16, title: &str, message: &str) -> Response {
     Response::json(status, &json!({"error": {"code": status, "message": message, "title": title}}))
 }

@@ -1,15 +1,15 @@
-//! Glance: images and their attributes. Their bytes are `image_data`'s.
+//! Glance: images and their attributes. `image_data` handles their bytes.
 
 use super::clock;
-use super::message::{Answer, Request, Response, nowhere, page};
+use super::message::{Answer, Request, Response, error_page, not_found};
 use super::simulator::Call;
 use super::state::{Session, State};
-use super::table::{Item, matches};
+use super::table::{Item, matches_query};
 use serde_json::{Value, json};
 
 pub(super) use super::image_data::{is_upload, upload};
 
-/// Attributes that no client sets.
+/// The attributes that clients cannot set.
 const READ_ONLY: [&str; 13] = [
     "status",
     "checksum",
@@ -36,7 +36,7 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
         ("DELETE", ["images", id]) => delete(state, call, id),
         ("PUT", ["images", id, "tags", tag]) => tag_with(state, call, id, tag, true),
         ("DELETE", ["images", id, "tags", tag]) => tag_with(state, call, id, tag, false),
-        _ => Err(nowhere(call.request)),
+        _ => Err(not_found(call.request)),
     }
 }
 
@@ -45,21 +45,22 @@ pub(super) fn missing(request: &Request, id: &str) -> Response {
         "DELETE" => format!("Failed to find image {id} to delete"),
         _ => format!("No image found with ID {id}"),
     };
-    page(request, 404, "Not Found", &message)
+    error_page(request, 404, "Not Found", &message)
 }
 
-/// Glance says it in its own way.
+/// Returns Glance's answer to a request without a valid token, which differs from the
+/// other services' answer.
 pub(super) fn unauthorized(request: &Request) -> Response {
     let message = "This server could not verify that you are authorized to access the document you requested. Either you supplied the wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials required.";
     let realm = format!("Keystone uri=\"{}/v3\"", super::seed::IDENTITY);
-    page(request, 401, "Unauthorized", message).with("WWW-Authenticate", &realm)
+    error_page(request, 401, "Unauthorized", message).with("WWW-Authenticate", &realm)
 }
 
-/// A body of a kind that is not taken.
+/// Returns the answer to a body with an unsupported media type.
 pub(super) fn unsupported(request: &Request) -> Response {
     let kind = request.header("content-type").unwrap_or_default();
     let message = format!("The request media type {kind} is not supported by this server.");
-    page(request, 415, "Unsupported Media Type", &message)
+    error_page(request, 415, "Unsupported Media Type", &message)
 }
 
 pub(super) fn find<'a>(state: &'a State, session: &Session, request: &Request, id: &str) -> Result<&'a Item, Response> {
@@ -68,26 +69,26 @@ pub(super) fn find<'a>(state: &'a State, session: &Session, request: &Request, i
     state.images.get(id).filter(shown).ok_or_else(|| missing(request, id))
 }
 
-/// One that this project may change.
-fn own<'a>(state: &'a mut State, call: &Call, id: &str, action: &str) -> Result<&'a mut Item, Response> {
+/// Returns an image that this project may change.
+fn find_own<'a>(state: &'a mut State, call: &Call, id: &str, action: &str) -> Result<&'a mut Item, Response> {
     let session = &call.session;
     find(state, session, call.request, id)?;
     let message = format!("You are not authorized to complete {action} action.");
     let image = state.images.get_mut(id).filter(|image| session.sees(&image.project));
-    image.ok_or_else(|| page(call.request, 403, "Forbidden", &message))
+    image.ok_or_else(|| error_page(call.request, 403, "Forbidden", &message))
 }
 
 fn create(state: &mut State, call: &Call) -> Answer {
-    let asked = call.body.as_object().ok_or_else(|| bad(call.request, "Body expected in request."))?;
-    if let Some(key) = asked.keys().find(|key| READ_ONLY.contains(&key.as_str())) {
-        return Err(page(call.request, 403, "Forbidden", &format!("Attribute '{key}' is read-only.")));
+    let requested = call.body.as_object().ok_or_else(|| bad_request(call.request, "Body expected in request."))?;
+    if let Some(key) = requested.keys().find(|key| READ_ONLY.contains(&key.as_str())) {
+        return Err(error_page(call.request, 403, "Forbidden", &format!("Attribute '{key}' is read-only.")));
     }
-    let visibility = asked.get("visibility").and_then(Value::as_str).unwrap_or("shared");
+    let visibility = requested.get("visibility").and_then(Value::as_str).unwrap_or("shared");
     if !["public", "private", "shared", "community"].contains(&visibility) {
         let message = format!(
             "Provided object does not match schema 'image': '{visibility}' is not one of ['community', 'public', 'private', 'shared']  Failed validating 'enum' in schema['properties']['visibility']"
         );
-        return Err(bad(call.request, &message));
+        return Err(bad_request(call.request, &message));
     }
     may_publish(call, visibility)?;
     let text = |(key, value): &(&String, &Value)| {
@@ -95,15 +96,15 @@ fn create(state: &mut State, call: &Call) -> Answer {
             && !value.is_string()
             && !value.is_null()
     };
-    if let Some((key, value)) = asked.iter().find(text) {
+    if let Some((key, value)) = requested.iter().find(text) {
         let message = format!(
             "Provided object does not match schema 'image': {value} is not of type 'string'  Failed validating 'type' in schema['additionalProperties']:     {{'type': 'string'}}  On instance['{key}']:     {value}"
         );
-        return Err(bad(call.request, &message));
+        return Err(bad_request(call.request, &message));
     }
-    let id = asked.get("id").and_then(Value::as_str).map_or_else(|| state.uuid(), str::to_owned);
+    let id = requested.get("id").and_then(Value::as_str).map_or_else(|| state.uuid(), str::to_owned);
     if state.images.get(&id).is_some() {
-        return Err(page(call.request, 409, "Conflict", &format!("Image ID {id} already exists!")));
+        return Err(error_page(call.request, 409, "Conflict", &format!("Image ID {id} already exists!")));
     }
     let now = clock::now() + "Z";
     let mut view = json!({
@@ -114,7 +115,7 @@ fn create(state: &mut State, call: &Call) -> Answer {
         "file": format!("/v2/images/{id}/file"), "schema": "/v2/schemas/image",
     });
     if let Some(view) = view.as_object_mut() {
-        view.extend(asked.clone());
+        view.extend(requested.clone());
     }
     state.images.add(Item::new(&id, &call.session.project, view.clone()));
     let place = format!("{}/v2/images/{id}", super::seed::IMAGE);
@@ -124,7 +125,7 @@ fn create(state: &mut State, call: &Call) -> Answer {
 fn may_publish(call: &Call, visibility: &str) -> Result<(), Response> {
     if visibility == "public" && !call.session.admin {
         let message = "You are not authorized to complete publicize_image action.";
-        return Err(page(call.request, 403, "Forbidden", message));
+        return Err(error_page(call.request, 403, "Forbidden", message));
     }
     Ok(())
 }
@@ -136,16 +137,16 @@ fn list(state: &State, call: &Call) -> Response {
         |view: &Value| tags.iter().all(|tag| view["tags"].as_array().is_some_and(|all| all.contains(&json!(tag))));
     let shown = |image: &&Item| {
         let mine = image.project == session.project || image.text("visibility") == "public";
-        mine || (request.asked("visibility") == Some("community") && image.text("visibility") == "community")
+        mine || (request.query_value("visibility") == Some("community") && image.text("visibility") == "community")
     };
-    // What no image has by itself is a property, and an image without it does not match.
+    // A filter by an unknown name refers to a custom property; images without it do not match.
     let has = |view: &Value| {
         let names = request.query.iter().map(|(name, _)| name).filter(|name| !NOT_FILTERS.contains(&name.as_str()));
         names.into_iter().all(|name| view.get(name).is_some())
     };
     let images = state.images.iter().filter(shown).map(|image| &image.view);
     let mut images: Vec<&Value> =
-        images.filter(|view| has(view) && matches(request, view, &NOT_FILTERS) && tagged(view)).collect();
+        images.filter(|view| has(view) && matches_query(request, view, &NOT_FILTERS) && tagged(view)).collect();
     images.reverse();
     let first = request.target.split_once("/v2").map_or("", |(_, path)| path);
     let first = format!("/v2{first}");
@@ -157,22 +158,23 @@ fn patch(state: &mut State, call: &Call, id: &str) -> Answer {
     if !kind.starts_with("application/openstack-images-v2.") {
         return Err(unsupported(call.request));
     }
-    let operations = call.body.as_array().ok_or_else(|| bad(call.request, "Request body must be a JSON array"))?;
+    let operations =
+        call.body.as_array().ok_or_else(|| bad_request(call.request, "Request body must be a JSON array"))?;
     for operation in operations {
         if operation["path"] == "/visibility" {
             may_publish(call, operation["value"].as_str().unwrap_or_default())?;
         }
     }
-    let image = own(state, call, id, "modify_image")?;
+    let image = find_own(state, call, id, "modify_image")?;
     for operation in operations {
         let key = operation["path"].as_str().unwrap_or_default().trim_start_matches('/').replace("~1", "/");
         if READ_ONLY.contains(&key.as_str()) {
-            return Err(page(call.request, 403, "Forbidden", &format!("Attribute '{key}' is read-only.")));
+            return Err(error_page(call.request, 403, "Forbidden", &format!("Attribute '{key}' is read-only.")));
         }
         match (operation["op"].as_str(), image.view.as_object_mut()) {
             (Some("add" | "replace"), Some(view)) => drop(view.insert(key, operation["value"].clone())),
             (Some("remove"), Some(view)) => drop(view.shift_remove(&key)),
-            _ => return Err(bad(call.request, "Operations must be JSON objects.")),
+            _ => return Err(bad_request(call.request, "Operations must be JSON objects.")),
         }
     }
     image.view["updated_at"] = json!(clock::now() + "Z");
@@ -180,17 +182,17 @@ fn patch(state: &mut State, call: &Call, id: &str) -> Answer {
 }
 
 fn delete(state: &mut State, call: &Call, id: &str) -> Answer {
-    let image = own(state, call, id, "delete_image")?;
+    let image = find_own(state, call, id, "delete_image")?;
     if image.view["protected"] == true {
         let message = format!("Image {id} is protected and cannot be deleted.");
-        return Err(page(call.request, 403, "Forbidden", &message));
+        return Err(error_page(call.request, 403, "Forbidden", &message));
     }
     state.images.remove(id);
     Ok(Response::new(204))
 }
 
 fn tag_with(state: &mut State, call: &Call, id: &str, tag: &str, wanted: bool) -> Answer {
-    let image = own(state, call, id, "modify_image")?;
+    let image = find_own(state, call, id, "modify_image")?;
     if let Some(tags) = image.view["tags"].as_array_mut() {
         tags.retain(|known| known != tag);
         if wanted {
@@ -200,6 +202,6 @@ fn tag_with(state: &mut State, call: &Call, id: &str, tag: &str, wanted: bool) -
     Ok(Response::new(204))
 }
 
-fn bad(request: &Request, message: &str) -> Response {
-    page(request, 400, "Bad Request", message)
+fn bad_request(request: &Request, message: &str) -> Response {
+    error_page(request, 400, "Bad Request", message)
 }

@@ -1,8 +1,8 @@
-//! The bytes of images: counted and digested as they come, and kept nowhere.
+//! Uploads of image data: the bytes are counted and hashed, but not stored.
 
 use super::clock;
 use super::image::{find, missing, unsupported};
-use super::message::{Answer, Request, Response, page};
+use super::message::{Answer, Request, Response, error_page};
 use super::simulator::Simulator;
 use super::state::Session;
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ pub(super) fn is_upload(request: &Request, parts: &[&str]) -> bool {
     request.method == "PUT" && matches!(parts, ["images", _, "file"])
 }
 
-/// Others are served while the bytes come. If they end too early, the image
-/// waits for an upload as before.
+/// Handles an upload. Other requests are served while it runs. If it ends early, the
+/// image waits for an upload again.
 pub(super) fn upload(
     simulator: &Simulator,
     session: &Session,
@@ -25,15 +25,15 @@ pub(super) fn upload(
     if request.header("content-type") != Some("application/octet-stream") {
         return Err(unsupported(request));
     }
-    begin(simulator, session, request, id)?;
-    let counted = count(body);
+    start_upload(simulator, session, request, id)?;
+    let counted = count_and_hash(body);
     let mut state = simulator.lock();
     let Some(image) = state.images.get_mut(id) else {
-        return Err(page(request, 410, "Gone", &format!("Image {id} was deleted during the upload")));
+        return Err(error_page(request, 410, "Gone", &format!("Image {id} was deleted during the upload")));
     };
     let Some((size, digest)) = counted else {
         image.view["status"] = json!("queued");
-        return Err(page(request, 400, "Bad Request", "The upload ended before it was complete"));
+        return Err(error_page(request, 400, "Bad Request", "The upload ended before it was complete"));
     };
     let raw = image.view["disk_format"] == "raw";
     let view: [(&str, Value); 8] = [
@@ -52,16 +52,16 @@ pub(super) fn upload(
     Ok(Response::new(204))
 }
 
-fn begin(simulator: &Simulator, session: &Session, request: &Request, id: &str) -> Result<(), Response> {
+fn start_upload(simulator: &Simulator, session: &Session, request: &Request, id: &str) -> Result<(), Response> {
     let mut state = simulator.lock();
     find(&state, session, request, id)?;
     let image = state.images.get_mut(id).ok_or_else(|| missing(request, id))?;
     if !session.sees(&image.project) {
         let message = "You are not authorized to complete upload_image action.";
-        return Err(page(request, 403, "Forbidden", message));
+        return Err(error_page(request, 403, "Forbidden", message));
     }
     if image.view["disk_format"].is_null() || image.view["container_format"].is_null() {
-        return Err(page(
+        return Err(error_page(
             request,
             400,
             "Bad Request",
@@ -71,14 +71,14 @@ fn begin(simulator: &Simulator, session: &Session, request: &Request, id: &str) 
     let status = image.text("status");
     if status != "queued" {
         let message = format!("Image status transition from {status} to saving is not allowed");
-        return Err(page(request, 409, "Conflict", &message));
+        return Err(error_page(request, 409, "Conflict", &message));
     }
     image.view["status"] = json!("saving");
     Ok(())
 }
 
-/// Length and SHA-512; None if the bytes break off.
-fn count(body: &mut dyn Read) -> Option<(u64, String)> {
+/// Returns length and SHA-512 of the body; `None` if it is incomplete.
+fn count_and_hash(body: &mut dyn Read) -> Option<(u64, String)> {
     let (mut digest, mut size, mut chunk) = (Sha512::new(), 0, vec![0; 64 * 1024]);
     loop {
         match body.read(&mut chunk) {

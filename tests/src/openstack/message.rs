@@ -1,4 +1,4 @@
-//! Requests and responses as the simulator sees them: no sockets, no framing.
+//! Requests and responses without sockets and framing, as the simulator handles them.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// Decoded, in their order.
+    /// Decoded names and values, in their order.
     pub query: Vec<(String, String)>,
     pub headers: Vec<(String, String)>,
-    /// Path and query as they came.
+    /// Path and query as received.
     pub target: String,
 }
 
@@ -20,7 +20,7 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// Both ways a handler can end are answers.
+/// The result of a handler: both variants are answers, `Err` an error response.
 pub(super) type Answer = Result<Response, Response>;
 
 impl Request {
@@ -28,17 +28,18 @@ impl Request {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(name), decoded(value))
+            (percent_decode(name), percent_decode(value))
         };
         let query = query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect();
-        Request { method: method.to_owned(), path: decoded(path), query, headers, target: target.to_owned() }
+        Request { method: method.to_owned(), path: percent_decode(path), query, headers, target: target.to_owned() }
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn asked(&self, name: &str) -> Option<&str> {
+    /// Returns the first value of a query parameter.
+    pub(super) fn query_value(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
@@ -53,6 +54,7 @@ impl Response {
             .with("Content-Type", "application/json")
     }
 
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Response {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -63,13 +65,14 @@ impl Response {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The body, if it is JSON; null otherwise.
+    /// Returns the body if it is JSON, and null otherwise.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// What Nova and Cinder say when they will not: one key that names the kind.
+/// Returns an error response of Nova or Cinder: an object whose only key is the kind
+/// of the error.
 pub(super) fn fault(status: u16, message: &str) -> Response {
     let kind = match status {
         400 => "badRequest",
@@ -87,13 +90,14 @@ pub(super) fn fault(status: u16, message: &str) -> Response {
     Response::json(status, &json!({kind: {"code": status, "message": message}}))
 }
 
-/// The same from Neutron.
-pub(super) fn refusal(status: u16, kind: &str, message: &str) -> Response {
+/// Returns an error response of Neutron.
+pub(super) fn neutron_error(status: u16, kind: &str, message: &str) -> Response {
     Response::json(status, &json!({"NeutronError": {"type": kind, "message": message, "detail": ""}}))
 }
 
-/// What is said where no JSON is: plain text, unless something else is wanted.
-pub(super) fn page(request: &Request, status: u16, title: &str, message: &str) -> Response {
+/// Returns an error response of a service's web framework: plain text, unless the
+/// client accepts HTML or JSON.
+pub(super) fn error_page(request: &Request, status: u16, title: &str, message: &str) -> Response {
     let accepts = |kind: &str| request.header("accept").is_some_and(|accept| accept.contains(kind));
     let text = |body: String, kind: &str| {
         Response { body: body.into_bytes(), ..Response::new(status) }.with("Content-Type", kind)
@@ -112,9 +116,9 @@ pub(super) fn page(request: &Request, status: u16, title: &str, message: &str) -
     text(format!("{status} {title}\n\n{message}\n\n   "), "text/plain; charset=UTF-8")
 }
 
-/// No such path at all.
-pub(super) fn nowhere(request: &Request) -> Response {
-    page(request, 404, "Not Found", "The resource could not be found.")
+/// Returns the answer to an unknown path.
+pub(super) fn not_found(request: &Request) -> Response {
+    error_page(request, 404, "Not Found", "The resource could not be found.")
 }
 
 pub(super) fn unauthorized() -> Response {
@@ -122,7 +126,7 @@ pub(super) fn unauthorized() -> Response {
     Response::json(401, &json!({"error": {"code": 401, "title": "Unauthorized", "message": message}}))
 }
 
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;

@@ -1,15 +1,15 @@
-//! Neutron: networks, subnets, security groups, quotas. Ports and floating
-//! addresses are next door.
+//! Neutron: networks, security groups and quotas. Subnets, subnet pools, ports and
+//! floating IPs have their own modules.
 
-use super::message::{Answer, Response, refusal};
+use super::message::{Answer, Response, neutron_error};
 use super::simulator::Call;
 use super::state::{Session, State};
-use super::table::{Item, matches, only, stranger};
-use super::{clock, floating, pools, ports, subnets};
+use super::table::{Item, matches_query, select_keys, unknown_key};
+use super::{clock, floating_ips, ports, subnet_pools, subnets};
 use serde_json::{Value, json};
 
 const NOT_FILTERS: [&str; 6] = ["fields", "limit", "marker", "sort_key", "sort_dir", "page_reverse"];
-/// Of a network that a tenant asks for.
+/// The keys of a request to create a network.
 const KEYS: [&str; 8] =
     ["name", "admin_state_up", "description", "port_security_enabled", "mtu", "tenant_id", "project_id", "shared"];
 pub(super) const QUOTAS: [&str; 5] = ["network", "subnet", "port", "floatingip", "security_group"];
@@ -18,40 +18,40 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Answer {
     match call.route() {
         (_, ["networks", ..]) => networks(state, call),
         (_, ["subnets", ..]) => subnets::answer(state, call),
-        (_, ["subnetpools", ..]) => pools::answer(state, call),
+        (_, ["subnetpools", ..]) => subnet_pools::answer(state, call),
         (_, ["ports", ..]) => ports::answer(state, call),
-        (_, ["floatingips", ..]) => floating::answer(state, call),
+        (_, ["floatingips", ..]) => floating_ips::answer(state, call),
         (_, ["security-groups", ..]) => security_groups(state, call),
         (_, ["quotas", project, ..]) => quotas(state, call, project),
-        _ => Err(nowhere(call)),
+        _ => Err(not_found(call)),
     }
 }
 
-pub(super) fn nowhere(_: &Call) -> Response {
-    refusal(404, "HTTPNotFound", "The resource could not be found.")
+pub(super) fn not_found(_: &Call) -> Response {
+    neutron_error(404, "HTTPNotFound", "The resource could not be found.")
 }
 
-/// Those that the query is about, with the fields that it wants.
-pub(super) fn listed<'a>(call: &Call, items: impl Iterator<Item = &'a Item>) -> Vec<Value> {
-    let found = items.map(|item| &item.view).filter(|view| matches(call.request, view, &NOT_FILTERS));
-    found.map(|view| selected(call, view)).collect()
+/// Returns the items that match the query, with the requested fields.
+pub(super) fn list_matching<'a>(call: &Call, items: impl Iterator<Item = &'a Item>) -> Vec<Value> {
+    let found = items.map(|item| &item.view).filter(|view| matches_query(call.request, view, &NOT_FILTERS));
+    found.map(|view| select_fields(call, view)).collect()
 }
 
-/// Only what `fields` names, if it names something.
-pub(super) fn selected(call: &Call, view: &Value) -> Value {
+/// Returns the fields that the query parameter `fields` lists; all if it is absent.
+pub(super) fn select_fields(call: &Call, view: &Value) -> Value {
     let fields: Vec<&str> =
         call.request.query.iter().filter(|(name, _)| name == "fields").map(|(_, field)| field.as_str()).collect();
-    if fields.is_empty() { view.clone() } else { only(view, &fields) }
+    if fields.is_empty() { view.clone() } else { select_keys(view, &fields) }
 }
 
-pub(super) fn unknown(key: &str) -> Response {
-    refusal(400, "HTTPBadRequest", &format!("Unrecognized attribute(s) '{key}'"))
+pub(super) fn unrecognized_attribute(key: &str) -> Response {
+    neutron_error(400, "HTTPBadRequest", &format!("Unrecognized attribute(s) '{key}'"))
 }
 
-/// More of these would be too many.
+/// Rejects another resource if the project has reached its quota.
 pub(super) fn check_quota(state: &State, project: &str, name: &'static str, count: usize) -> Result<(), Response> {
     if state.quota(project, name).is_some_and(|limit| count as u64 >= limit) {
-        return Err(refusal(409, "OverQuota", &format!("Quota exceeded for resources: ['{name}'].")));
+        return Err(neutron_error(409, "OverQuota", &format!("Quota exceeded for resources: ['{name}'].")));
     }
     Ok(())
 }
@@ -61,28 +61,28 @@ pub(super) fn sees(session: &Session, network: &Item) -> bool {
 }
 
 fn networks(state: &mut State, call: &Call) -> Answer {
-    let missing = |id: &str| refusal(404, "NetworkNotFound", &format!("Network {id} could not be found."));
+    let missing = |id: &str| neutron_error(404, "NetworkNotFound", &format!("Network {id} could not be found."));
     match call.route() {
         ("GET", ["networks"]) => {
             let seen = state.networks.iter().filter(|network| sees(&call.session, network));
-            Ok(Response::json(200, &json!({"networks": listed(call, seen)})))
+            Ok(Response::json(200, &json!({"networks": list_matching(call, seen)})))
         }
         ("GET", ["networks", id]) => {
             let network = state.networks.get(id).filter(|network| sees(&call.session, network));
             let network = network.ok_or_else(|| missing(id))?;
-            Ok(Response::json(200, &json!({"network": selected(call, &network.view)})))
+            Ok(Response::json(200, &json!({"network": select_fields(call, &network.view)})))
         }
         ("POST", ["networks"]) => {
-            let asked = &call.body["network"];
-            if !asked.is_object() {
-                return Err(refusal(400, "HTTPBadRequest", "Resource body required"));
+            let requested = &call.body["network"];
+            if !requested.is_object() {
+                return Err(neutron_error(400, "HTTPBadRequest", "Resource body required"));
             }
-            if let Some(key) = stranger(asked, &KEYS) {
-                return Err(unknown(key));
+            if let Some(key) = unknown_key(requested, &KEYS) {
+                return Err(unrecognized_attribute(key));
             }
             let project = &call.session.project;
             check_quota(state, project, "network", state.networks.of(project).count())?;
-            let id = add_network(state, project, asked["name"].as_str().unwrap_or_default(), json!({}));
+            let id = add_network(state, project, requested["name"].as_str().unwrap_or_default(), json!({}));
             Ok(Response::json(201, &json!({"network": state.networks.get(&id).map(|network| &network.view)})))
         }
         ("DELETE", ["networks", id]) => {
@@ -95,7 +95,7 @@ fn networks(state: &mut State, call: &Call) -> Answer {
                     "Unable to complete operation on network {id}. There are one or more ports still in use on the network, id for these ports is: {}.",
                     used.join(",")
                 );
-                return Err(refusal(409, "NetworkInUse", &message));
+                return Err(neutron_error(409, "NetworkInUse", &message));
             }
             state.networks.remove(id);
             let gone: Vec<String> = state
@@ -109,7 +109,7 @@ fn networks(state: &mut State, call: &Call) -> Answer {
             }
             Ok(Response::new(204))
         }
-        _ => Err(nowhere(call)),
+        _ => Err(not_found(call)),
     }
 }
 
@@ -129,11 +129,12 @@ pub(super) fn add_network(state: &mut State, project: &str, name: &str, more: Va
     id
 }
 
-pub(super) fn add_subnet(state: &mut State, project: &str, asked: &Value) -> String {
-    subnets::add(state, project, asked).unwrap_or_default()
+pub(super) fn add_subnet(state: &mut State, project: &str, requested: &Value) -> String {
+    subnets::add(state, project, requested).unwrap_or_default()
 }
 
-/// Joins a subnet (of a project and network) to an outer one.
+/// Connects a subnet (`[project, network, subnet]`) to an external one
+/// (`[network, subnet]`).
 pub(super) fn add_router(state: &mut State, inside: [&str; 3], outside: [&str; 2]) {
     let [project, network, subnet] = inside;
     let router = state.uuid();
@@ -158,35 +159,40 @@ pub(super) fn add_router(state: &mut State, inside: [&str; 3], outside: [&str; 2
 
 fn security_groups(state: &mut State, call: &Call) -> Answer {
     let project = &call.session.project;
-    let missing = |id: &str| refusal(404, "SecurityGroupNotFound", &format!("Security group {id} does not exist"));
+    let missing =
+        |id: &str| neutron_error(404, "SecurityGroupNotFound", &format!("Security group {id} does not exist"));
     match call.route() {
         ("GET", ["security-groups"]) => {
-            let seen = state.security.iter().filter(|group| call.session.sees(&group.project));
-            Ok(Response::json(200, &json!({"security_groups": listed(call, seen)})))
+            let seen = state.security_groups.iter().filter(|group| call.session.sees(&group.project));
+            Ok(Response::json(200, &json!({"security_groups": list_matching(call, seen)})))
         }
         ("GET", ["security-groups", id]) => {
-            let group = state.security.get(id).filter(|group| call.session.sees(&group.project));
+            let group = state.security_groups.get(id).filter(|group| call.session.sees(&group.project));
             let group = group.ok_or_else(|| missing(id))?;
             Ok(Response::json(200, &json!({"security_group": group.view})))
         }
         ("POST", ["security-groups"]) => {
-            let asked = &call.body["security_group"];
-            check_quota(state, project, "security_group", state.security.of(project).count())?;
-            let text = |key: &str| asked[key].as_str().unwrap_or_default();
+            let requested = &call.body["security_group"];
+            check_quota(state, project, "security_group", state.security_groups.of(project).count())?;
+            let text = |key: &str| requested[key].as_str().unwrap_or_default();
             let id = add_security_group(state, project, text("name"), text("description"));
-            Ok(Response::json(201, &json!({"security_group": state.security.get(&id).map(|group| &group.view)})))
+            Ok(Response::json(201, &json!({"security_group": state.security_groups.get(&id).map(|group| &group.view)})))
         }
         ("DELETE", ["security-groups", id]) => {
-            state.security.get(id).filter(|group| call.session.sees(&group.project)).ok_or_else(|| missing(id))?;
+            state
+                .security_groups
+                .get(id)
+                .filter(|group| call.session.sees(&group.project))
+                .ok_or_else(|| missing(id))?;
             let wanted = json!(id);
             let holds = |port: &Item| port.view["security_groups"].as_array().is_some_and(|all| all.contains(&wanted));
             if state.ports.iter().any(holds) {
-                return Err(refusal(409, "SecurityGroupInUse", &format!("Security Group {id} in use.")));
+                return Err(neutron_error(409, "SecurityGroupInUse", &format!("Security Group {id} in use.")));
             }
-            state.security.remove(id);
+            state.security_groups.remove(id);
             Ok(Response::new(204))
         }
-        _ => Err(nowhere(call)),
+        _ => Err(not_found(call)),
     }
 }
 
@@ -197,24 +203,24 @@ pub(super) fn add_security_group(state: &mut State, project: &str, name: &str, d
         "security_group_rules": [], "tags": [], "created_at": now, "updated_at": now, "revision_number": 1,
         "project_id": project,
     });
-    state.security.add(Item::new(&id, project, view));
+    state.security_groups.add(Item::new(&id, project, view));
     id
 }
 
-/// The id of a group that is named by id or name.
+/// Returns the id of the group with this id or name.
 pub(super) fn security_group(state: &State, project: &str, named: &str) -> Option<String> {
-    let mut groups = state.security.of(project);
+    let mut groups = state.security_groups.of(project);
     groups.find(|group| group.id == named || group.text("name") == named).map(|group| group.id.clone())
 }
 
-/// How many a project has.
-fn held(state: &State, project: &str, name: &str) -> usize {
+/// Returns how many resources of this kind a project has.
+fn count_resources(state: &State, project: &str, name: &str) -> usize {
     let table = match name {
         "network" => &state.networks,
         "subnet" => &state.subnets,
         "port" => &state.ports,
-        "floatingip" => &state.floating,
-        _ => &state.security,
+        "floatingip" => &state.floating_ips,
+        _ => &state.security_groups,
     };
     table.of(project).count()
 }
@@ -222,14 +228,14 @@ fn held(state: &State, project: &str, name: &str) -> usize {
 fn quotas(state: &mut State, call: &Call, project: &str) -> Answer {
     if call.request.method == "PUT" {
         let message = "rule:update_quota is disallowed by policy";
-        call.admin(|| refusal(403, "PolicyNotAuthorized", message))?;
+        call.check_admin(|| neutron_error(403, "PolicyNotAuthorized", message))?;
         for name in QUOTAS {
             if let Some(limit) = call.body["quota"][name].as_i64() {
-                let used = i64::try_from(held(state, project, name)).unwrap_or(i64::MAX);
+                let used = i64::try_from(count_resources(state, project, name)).unwrap_or(i64::MAX);
                 if limit >= 0 && limit < used {
                     let message =
                         format!("Quota limit {limit} for {name} must be greater than or equal to already used {used}");
-                    return Err(refusal(400, "HTTPBadRequest", &message));
+                    return Err(neutron_error(400, "HTTPBadRequest", &message));
                 }
                 state.quotas.insert((project.to_owned(), name), limit);
             }

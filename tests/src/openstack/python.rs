@@ -1,8 +1,9 @@
-//! Values as the services' messages show them: as Python writes them.
+//! Messages of the services' validation, which show values in Python's notation.
 
 use super::message::{Response, fault};
 use serde_json::Value;
 
+/// Formats a value as Python's `repr` does.
 pub(super) fn repr(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -18,23 +19,24 @@ pub(super) fn repr(value: &Value) -> String {
     }
 }
 
-/// What a schema says of a value that does not fit it.
-pub(super) fn invalid(field: &str, value: &Value, why: &str) -> Response {
+/// Returns the error for a value that does not match the schema.
+pub(super) fn invalid_input(field: &str, value: &Value, why: &str) -> Response {
     let shown = value.as_str().map_or_else(|| repr(value), str::to_owned);
     fault(400, &format!("Invalid input for field/attribute {field}. Value: {shown}. {why}"))
 }
 
-/// The same of a value that says itself what is wrong: `'x' is not a 'uuid'`.
-pub(super) fn unfit(field: &str, value: &Value, why: &str) -> Response {
-    invalid(field, value, &format!("{} {why}", repr(value)))
+/// Returns the error for a value, with a reason that starts with the value:
+/// `'x' is not a 'uuid'`.
+pub(super) fn invalid_value(field: &str, value: &Value, why: &str) -> Response {
+    invalid_input(field, value, &format!("{} {why}", repr(value)))
 }
 
-pub(super) fn unexpected(field: &str, value: &Value, key: &str) -> Response {
-    invalid(field, value, &format!("Additional properties are not allowed ('{key}' was unexpected)"))
+pub(super) fn unexpected_property(field: &str, value: &Value, key: &str) -> Response {
+    invalid_input(field, value, &format!("Additional properties are not allowed ('{key}' was unexpected)"))
 }
 
-pub(super) fn required(field: &str, value: &Value, key: &str) -> Response {
-    invalid(field, value, &format!("'{key}' is a required property"))
+pub(super) fn missing_property(field: &str, value: &Value, key: &str) -> Response {
+    invalid_input(field, value, &format!("'{key}' is a required property"))
 }
 
 pub(super) fn is_uuid(text: &str) -> bool {
@@ -48,7 +50,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_look_like_pythons() {
+    fn values_are_formatted_as_in_python() {
         let value = json!({"a": [1, true, null, "x"], "b": {}});
         assert_eq!(repr(&value), "{'a': [1, True, None, 'x'], 'b': {}}");
     }

@@ -1,4 +1,4 @@
-//! What is in a new simulated cloud: the same as in the real one of the tests.
+//! The initial content of a simulated cloud: the same as in the real cloud of the tests.
 
 use super::clock;
 use super::network;
@@ -6,7 +6,7 @@ use super::state::{Credential, Project, State, User};
 use super::table::Item;
 use serde_json::{Value, json};
 
-/// Origins as the simulator knows them. A gateway writes its own over them.
+/// The simulator's origins. A gateway replaces them by its own.
 pub(super) const IDENTITY: &str = "http://identity.sim";
 pub(super) const IMAGE: &str = "http://image.sim";
 pub(super) const COMPUTE: &str = "http://compute.sim";
@@ -18,7 +18,7 @@ pub(super) const METADATA: &str = "http://metadata.sim";
 pub(super) const REGION: &str = "RegionOne";
 pub(super) const ZONE: &str = "nova";
 pub(super) const SHARED_SECRET: &str = "metadata-secret";
-/// Cinder's own, used where none is named.
+/// Cinder's default volume type.
 pub(super) const DEFAULT_TYPE: &str = "__DEFAULT__";
 
 const VOLUME_TYPE: &str = "standard";
@@ -28,12 +28,12 @@ const ADMIN_PASSWORD: &str = "admin-password";
 const FLAVORS: [(&str, u64, u64, u64, u64); 3] =
     [("m1.tiny", 512, 1, 1, 0), ("m1.small", 2048, 1, 10, 10), ("m1.medium", 4096, 2, 20, 20)];
 
-/// 32 digits that are always the same for the same text.
+/// Returns 32 hex digits that depend only on the text.
 pub(super) fn digest(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// Fills it, and says what is there.
+/// Fills the cloud and returns its description.
 pub(super) fn fill(state: &mut State) -> Value {
     let (bosh, admin) = (project(state, "bosh", PASSWORD, false), project(state, "admin", ADMIN_PASSWORD, true));
     let user = state.users[0].id.clone();
@@ -58,7 +58,7 @@ pub(super) fn fill(state: &mut State) -> Value {
             "id": id, "name": name, "is_public": true, "description": description,
             "extra_specs": {}, "os-volume-type-access:is_public": true,
         });
-        state.types.add(Item::new(&id, "", view));
+        state.volume_types.add(Item::new(&id, "", view));
     }
     let key = json!({"name": "bosh", "public_key": "ssh-rsa AAAA bosh", "fingerprint": "00:11:22", "type": "ssh"});
     state.keypairs.add(Item {
@@ -77,7 +77,7 @@ pub(super) fn fill(state: &mut State) -> Value {
     let subnet = json!({"network_id": inside, "cidr": "10.0.0.0/24", "allocation_pools": pool});
     let subnet = network::add_subnet(state, &bosh, &subnet);
     network::add_router(state, [&bosh, &inside, &subnet], [&external, &outside]);
-    let floating = super::floating::add(state, &bosh, &external);
+    let floating = super::floating_ips::add(state, &bosh, &external);
     json!({
         "auth_url": format!("{IDENTITY}/v3"), "region": REGION, "username": "bosh", "api_key": PASSWORD,
         "domain": "Default", "project": "bosh",
@@ -106,7 +106,7 @@ fn project(state: &mut State, name: &str, password: &str, admin: bool) -> String
     id
 }
 
-/// With RAM, CPUs, disk and ephemeral disk.
+/// Adds a flavor; `sizes` are RAM, CPUs, disk and ephemeral disk.
 pub(super) fn add_flavor(state: &mut State, id: &str, name: &str, sizes: [u64; 4]) {
     let [ram, vcpus, disk, ephemeral] = sizes;
     let view = json!({

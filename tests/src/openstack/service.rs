@@ -1,4 +1,4 @@
-//! The services of a cloud, and what stands behind a gateway.
+//! The services of a cloud, and the backend of a gateway.
 
 use super::message::{Request, Response};
 use serde_json::Value;
@@ -11,17 +11,17 @@ pub enum Service {
     Compute,
     Network,
     Volume,
-    /// The real cloud has none.
+    /// Not available in the real cloud.
     LoadBalancer,
     Metadata,
 }
 
-/// A cloud: the simulator, or real services somewhere.
+/// A cloud: the simulator, or real services.
 pub trait Backend: Send + Sync {
-    /// Answers one request, whose body is read no further than the answer needs.
+    /// Answers one request. Reads no more of the body than the answer needs.
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response>;
 
-    /// What the cloud says of itself, its URLs under its own origins.
+    /// Returns the description of the cloud (`cloud.json`), with its own origins.
     fn cloud(&self) -> Value;
 }
 
@@ -36,7 +36,7 @@ impl Service {
         Service::Metadata,
     ];
 
-    /// The URL of this service in a `cloud.json`.
+    /// Returns the URL of this service in a `cloud.json`.
     pub(super) fn url(self, cloud: &Value) -> Option<&str> {
         match self {
             Service::Identity => cloud["auth_url"].as_str(),
@@ -49,19 +49,19 @@ impl Service {
         }
     }
 
-    /// Scheme, host and port of that URL.
+    /// Returns scheme, host and port of that URL.
     pub(super) fn origin(self, cloud: &Value) -> Option<String> {
         let url = self.url(cloud)?;
         let (scheme, rest) = url.split_once("://")?;
         Some(format!("{scheme}://{}", rest.split('/').next()?))
     }
 
-    /// A path without what all paths of this service begin with: `/servers`
-    /// rather than `/v2.1/servers`.
+    /// Removes the prefix that all paths of this service have: `/v2.1/servers` becomes
+    /// `/servers`.
     pub fn relative(self, path: &str) -> String {
         let skipped = match self {
             Service::Identity | Service::Image | Service::Network | Service::LoadBalancer => 1,
-            // Old clients put the project behind the version, and Cinder's catalog does.
+            // Old clients and Cinder's catalog put the project after the version.
             Service::Compute | Service::Volume => {
                 let second = path.split('/').nth(2).unwrap_or_default();
                 if second.len() == 32 && second.bytes().all(|byte| byte.is_ascii_hexdigit()) { 2 } else { 1 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_from_what_all_of_a_service_begin_with() {
+    fn the_prefix_of_a_service_is_removed_from_paths() {
         let project = "0123456789abcdef0123456789abcdef";
         for (service, path, relative) in [
             (Service::Identity, "/v3/auth/tokens", "/auth/tokens"),

@@ -1,33 +1,33 @@
-//! The simulated cloud: a function from requests to responses over its state.
+//! The simulated cloud: answers requests from its state.
 //!
-//! One lock holds all of it, but for the time that an image's bytes take: who
-//! uploads one, keeps nobody waiting.
+//! One lock protects the whole state. It is not held while an image is uploaded, so
+//! that an upload does not block other requests.
 
-use super::message::{Answer, Request, Response, nowhere, unauthorized};
+use super::message::{Answer, Request, Response, not_found, unauthorized};
 use super::service::{Backend, Service};
 use super::state::{Session, State};
-use super::{compute, identity, image, loadbalancing, metadata, network, seed, versions, volume};
+use super::{compute, identity, image, load_balancers, metadata_service, network, seed, versions, volume};
 use serde_json::Value;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Bodies that are no image are shorter in all services.
+/// The maximum length of a body that is not image data.
 const MAX_BODY: u64 = 1 << 20;
 
-/// A cloud in memory; clones are the same cloud.
+/// A cloud in memory. Clones are the same cloud.
 #[derive(Clone)]
 pub struct Simulator {
     state: Arc<Mutex<State>>,
     cloud: Arc<Value>,
 }
 
-/// A request with its JSON and whose it is.
+/// A request with its session and its JSON body.
 pub(super) struct Call<'a> {
     pub(super) request: &'a Request,
     pub(super) session: Session,
     pub(super) body: Value,
-    /// The path behind the service's prefix, cut at its slashes.
+    /// The parts of the path after the service's prefix.
     pub(super) parts: Vec<&'a str>,
 }
 
@@ -38,14 +38,15 @@ impl Default for Simulator {
 }
 
 impl Simulator {
-    /// With what the real one of the tests has, too: flavors, networks, users.
+    /// Creates a cloud with the same content as the real cloud of the tests: flavors,
+    /// networks, users.
     pub fn new() -> Simulator {
         let mut state = State::new();
         let cloud = seed::fill(&mut state);
         Simulator { state: Arc::new(Mutex::new(state)), cloud: Arc::new(cloud) }
     }
 
-    /// A cloud whose tenant has another password than that of all others.
+    /// Creates a cloud whose tenant has this password instead of the default.
     pub fn with_password(password: &str) -> Simulator {
         let mut state = State::new();
         let mut cloud = seed::fill(&mut state);
@@ -55,22 +56,24 @@ impl Simulator {
         Simulator { state: Arc::new(Mutex::new(state)), cloud: Arc::new(cloud) }
     }
 
-    /// How many reads see a change under way before one sees it done. One at first.
-    pub fn set_reads(&self, reads: usize) {
+    /// Sets how many reads see a change in progress before it completes. The default is
+    /// one.
+    pub fn set_reads_before_change(&self, reads: usize) {
         self.lock().reads = reads;
     }
 
-    /// Of tokens from now on.
+    /// Sets the lifetime of tokens issued from now on.
     pub fn set_token_lifetime(&self, lifetime: Duration) {
         self.lock().token_lifetime = lifetime;
     }
 
-    /// As Nova does it where servers are reclaimed after a time, which here never comes.
-    pub fn keep_deleted_servers(&self) {
-        self.lock().keeps_servers = true;
+    /// Keeps deleted servers as soft-deleted, like a Nova that reclaims them after a
+    /// time. Here they are never reclaimed.
+    pub fn enable_soft_delete(&self) {
+        self.lock().soft_delete = true;
     }
 
-    /// No token of before is good for anything.
+    /// Revokes all tokens.
     pub fn revoke_tokens(&self) {
         self.lock().tokens.clear();
     }
@@ -79,7 +82,7 @@ impl Simulator {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose token it is, as long as it is good.
+    /// Returns the session of the request's token, or the answer to an invalid token.
     pub(super) fn session(&self, request: &Request) -> Result<Session, Response> {
         let refused = || unauthorized().with("WWW-Authenticate", &format!("Keystone uri=\"{}/v3\"", seed::IDENTITY));
         let token = request.header("x-auth-token").ok_or_else(refused)?;
@@ -95,7 +98,7 @@ impl Simulator {
         let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty()).collect();
         match service {
             Service::Identity => return identity::answer(self, request, &parts, &json(body)?),
-            Service::Metadata => return metadata::answer(self, request),
+            Service::Metadata => return metadata_service::answer(self, request),
             Service::Image if image::is_upload(request, &parts) => {
                 let session = self.session(request).map_err(|_| image::unauthorized(request))?;
                 return image::upload(self, &session, request, parts[1], body);
@@ -115,8 +118,8 @@ impl Simulator {
             Service::Compute => compute::answer(state, &call),
             Service::Network => network::answer(state, &call),
             Service::Volume => volume::answer(state, &call),
-            Service::LoadBalancer => loadbalancing::answer(state, &call),
-            Service::Identity | Service::Metadata => Err(nowhere(request)),
+            Service::LoadBalancer => load_balancers::answer(state, &call),
+            Service::Identity | Service::Metadata => Err(not_found(request)),
         }
     }
 }
@@ -135,18 +138,18 @@ impl Backend for Simulator {
 }
 
 impl Call<'_> {
-    /// Method and path, to match on.
+    /// Returns method and path parts, for a `match`.
     pub(super) fn route(&self) -> (&str, &[&str]) {
         (&self.request.method, &self.parts)
     }
 
-    /// Admins alone may do this.
-    pub(super) fn admin(&self, refusal: impl FnOnce() -> Response) -> Result<(), Response> {
+    /// Rejects the request unless an admin sent it.
+    pub(super) fn check_admin(&self, refusal: impl FnOnce() -> Response) -> Result<(), Response> {
         if self.session.admin { Ok(()) } else { Err(refusal()) }
     }
 }
 
-/// The body; null if there is none.
+/// Parses the body; an empty body is null.
 fn json(body: &mut dyn Read) -> Result<Value, Response> {
     let mut bytes = Vec::new();
     let read = body.take(MAX_BODY).read_to_end(&mut bytes);

@@ -1,15 +1,15 @@
 //! Cinder's snapshots.
 
-use super::message::{Answer, Response, fault, nowhere};
-use super::python::unexpected;
+use super::message::{Answer, Response, fault, not_found};
+use super::python::unexpected_property;
 use super::simulator::Call;
 use super::state::{Effect, State};
-use super::table::{Item, matches, only, stranger};
-use super::volume::{check_size, over};
+use super::table::{Item, matches_query, select_keys, unknown_key};
+use super::volume::{check_size, over_limit};
 use super::{clock, volume, volume_actions};
 use serde_json::{Value, json};
 
-/// From here on a volume's server need not be overruled.
+/// The microversion from which volumes in use need no `force`.
 const IN_USE: u32 = 66;
 const NOT_FILTERS: [&str; 4] = ["limit", "marker", "sort", "all_tenants"];
 
@@ -19,7 +19,7 @@ pub(super) fn answer(state: &mut State, call: &Call, version: u32) -> Answer {
         ("GET", ["snapshots"]) => Ok(list(state, call, false)),
         ("GET", ["snapshots", "detail"]) => Ok(list(state, call, true)),
         ("GET", ["snapshots", id]) => {
-            state.read([*id]);
+            state.count_read([*id]);
             Ok(Response::json(200, &json!({"snapshot": find(state, call, id)?.view})))
         }
         ("DELETE", ["snapshots", id]) => {
@@ -29,16 +29,18 @@ pub(super) fn answer(state: &mut State, call: &Call, version: u32) -> Answer {
                 return Err(fault(400, message));
             }
             state.snapshots.set(id, "status", json!("deleting"));
-            state.later(&[id], Effect::SnapshotGone { snapshot: (*id).to_owned() });
+            state.schedule(&[id], Effect::SnapshotDeleted { snapshot: (*id).to_owned() });
             Ok(Response::new(202))
         }
         (method, ["snapshots", id, "metadata"]) => {
             find(state, call, id)?;
             let snapshot = state.snapshots.get_mut(id).map(|snapshot| &mut snapshot.view["metadata"]);
-            snapshot
-                .map_or_else(|| Err(nowhere(call.request)), |metadata| volume_actions::write(call, method, metadata))
+            snapshot.map_or_else(
+                || Err(not_found(call.request)),
+                |metadata| volume_actions::update_metadata(call, method, metadata),
+            )
         }
-        _ => Err(nowhere(call.request)),
+        _ => Err(not_found(call.request)),
     }
 }
 
@@ -48,13 +50,15 @@ fn find<'a>(state: &'a State, call: &Call, id: &str) -> Result<&'a Item, Respons
 }
 
 fn create(state: &mut State, call: &Call, version: u32) -> Answer {
-    let asked = &call.body["snapshot"];
-    if let Some(key) = stranger(asked, &["name", "display_name", "description", "volume_id", "force", "metadata"]) {
-        return Err(unexpected("snapshot", asked, key));
+    let requested = &call.body["snapshot"];
+    if let Some(key) =
+        unknown_key(requested, &["name", "display_name", "description", "volume_id", "force", "metadata"])
+    {
+        return Err(unexpected_property("snapshot", requested, key));
     }
-    let id = asked["volume_id"].as_str().unwrap_or_default().to_owned();
+    let id = requested["volume_id"].as_str().unwrap_or_default().to_owned();
     let volume = volume::find(state, call, &id)?;
-    let force = super::creating::truthy(&asked["force"]);
+    let force = super::server_create::is_truthy(&requested["force"]);
     let allowed: &[&str] = if force || version >= IN_USE { &["available", "in-use"] } else { &["available"] };
     let (status, size, project) = (volume.text("status"), volume.number("size"), volume.project.clone());
     if !allowed.contains(&status) {
@@ -68,31 +72,34 @@ fn create(state: &mut State, call: &Call, version: u32) -> Answer {
     if let Some(limit) =
         state.quota(&project, "snapshots").filter(|limit| state.snapshots.of(&project).count() as u64 >= *limit)
     {
-        return Err(over(&format!("SnapshotLimitExceeded: Maximum number of snapshots allowed ({limit}) exceeded")));
+        return Err(over_limit(&format!(
+            "SnapshotLimitExceeded: Maximum number of snapshots allowed ({limit}) exceeded"
+        )));
     }
     let snapshot = state.uuid();
     let mut view = json!({
         "id": snapshot, "created_at": clock::now() + ".000000", "updated_at": null,
-        "name": asked.get("name"), "description": asked.get("description"), "volume_id": id, "status": "creating",
-        "size": size, "metadata": asked.get("metadata").filter(|map| map.is_object()).unwrap_or(&json!({})),
+        "name": requested.get("name"), "description": requested.get("description"), "volume_id": id, "status": "creating",
+        "size": size, "metadata": requested.get("metadata").filter(|map| map.is_object()).unwrap_or(&json!({})),
     });
     let answer = view.clone();
     view["os-extended-snapshot-attributes:progress"] = json!("0%");
     view["os-extended-snapshot-attributes:project_id"] = json!(project);
     state.snapshots.add(Item::new(&snapshot, &project, view));
-    state.later(&[&snapshot], Effect::SnapshotReady { snapshot: snapshot.clone() });
+    state.schedule(&[&snapshot], Effect::SnapshotReady { snapshot: snapshot.clone() });
     Ok(Response::json(202, &json!({"snapshot": answer})))
 }
 
 fn list(state: &mut State, call: &Call, detail: bool) -> Response {
-    let all = call.session.admin && call.request.asked("all_tenants").is_some();
+    let all = call.session.admin && call.request.query_value("all_tenants").is_some();
     let mine = |snapshot: &&Item| all || snapshot.project == call.session.project;
     let ids: Vec<String> = state.snapshots.iter().filter(mine).map(|snapshot| snapshot.id.clone()).collect();
-    state.read(ids.iter().map(String::as_str));
+    state.count_read(ids.iter().map(String::as_str));
     let views = state.snapshots.iter().filter(mine).map(|snapshot| &snapshot.view);
-    let views = views.filter(|view| matches(call.request, view, &NOT_FILTERS));
+    let views = views.filter(|view| matches_query(call.request, view, &NOT_FILTERS));
     let short = ["id", "created_at", "updated_at", "name", "description", "volume_id", "status", "size", "metadata"];
-    let mut views: Vec<Value> = views.map(|view| if detail { view.clone() } else { only(view, &short) }).collect();
+    let mut views: Vec<Value> =
+        views.map(|view| if detail { view.clone() } else { select_keys(view, &short) }).collect();
     views.reverse();
     Response::json(200, &json!({"snapshots": views}))
 }

@@ -1,20 +1,20 @@
-//! All that a simulated cloud holds, and how it changes by itself.
+//! The state of a simulated cloud, and its asynchronous changes.
 //!
-//! Nothing here waits: what takes time in a real cloud takes a number of reads
-//! of a thing that it is about. So a client that polls sees every state, a
-//! test takes no longer than it must, and what nobody looks at stays as it is.
+//! The simulator uses no timers. A change that takes time in a real cloud completes
+//! after a number of reads of the changed resources. So a client that polls sees every
+//! state, tests do not wait, and resources that are not read do not change.
 
 use super::table::Table;
-use super::{blockdevices, building, clock, servers, volume_actions};
+use super::{block_devices, clock, server_build, servers, volume_actions};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 pub(super) struct State {
-    /// Reads that see a change under way before one sees it done.
+    /// The number of reads that see a change in progress before it completes.
     pub(super) reads: usize,
     pub(super) token_lifetime: Duration,
-    /// Deleted servers are kept, in case of second thoughts.
-    pub(super) keeps_servers: bool,
+    /// Keeps deleted servers as soft-deleted.
+    pub(super) soft_delete: bool,
     pub(super) users: Vec<User>,
     pub(super) projects: Vec<Project>,
     pub(super) credentials: Vec<Credential>,
@@ -23,19 +23,19 @@ pub(super) struct State {
     pub(super) flavors: Table,
     pub(super) servers: Table,
     pub(super) keypairs: Table,
-    pub(super) groups: Table,
+    pub(super) server_groups: Table,
     pub(super) networks: Table,
     pub(super) subnets: Table,
-    pub(super) pools: Table,
+    pub(super) subnet_pools: Table,
     pub(super) ports: Table,
-    pub(super) floating: Table,
-    pub(super) security: Table,
+    pub(super) floating_ips: Table,
+    pub(super) security_groups: Table,
     pub(super) volumes: Table,
     pub(super) snapshots: Table,
-    pub(super) types: Table,
+    pub(super) volume_types: Table,
     /// Load balancers, pools and members.
-    pub(super) balancing: Table,
-    /// By project and name of the resource; -1 is no limit.
+    pub(super) load_balancing: Table,
+    /// Limits by project and name of the resource; -1 means no limit.
     pub(super) quotas: HashMap<(String, &'static str), i64>,
     pending: Vec<Pending>,
     ids: u64,
@@ -63,7 +63,7 @@ pub(super) struct Credential {
     pub(super) user: String,
 }
 
-/// Who a token stands for.
+/// The user and project of a token.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) user: String,
@@ -73,28 +73,28 @@ pub(super) struct Session {
 }
 
 struct Pending {
-    /// A read of any of these counts.
+    /// The resources whose reads count.
     subjects: Vec<String>,
     left: usize,
     effect: Effect,
 }
 
-/// What happens by itself in the end.
+/// A change that completes asynchronously.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    Built {
+    ServerBuilt {
         server: String,
     },
-    /// A reboot, start or stop is through.
-    Turned {
+    /// A reboot, start or stop is complete.
+    StatusChanged {
         server: String,
         status: &'static str,
     },
-    ServerGone {
+    ServerDeleted {
         server: String,
     },
-    /// Nothing tells of it any more.
-    ServerForgotten {
+    /// The server is no longer listed.
+    ServerRecordRemoved {
         server: String,
     },
     Attached {
@@ -108,7 +108,7 @@ pub(super) enum Effect {
     VolumeReady {
         volume: String,
     },
-    VolumeGone {
+    VolumeDeleted {
         volume: String,
     },
     Extended {
@@ -125,15 +125,15 @@ pub(super) enum Effect {
     MemberReady {
         member: String,
     },
-    MemberGone {
+    MemberDeleted {
         member: String,
     },
-    SnapshotGone {
+    SnapshotDeleted {
         snapshot: String,
     },
 }
 
-/// Name, and limit of a project that nobody set one for.
+/// The default limits of a project.
 pub(super) const QUOTAS: [(&str, i64); 16] = [
     ("instances", 200),
     ("cores", 400),
@@ -159,7 +159,7 @@ impl State {
         State {
             reads: 1,
             token_lifetime: Duration::from_secs(86_400),
-            keeps_servers: false,
+            soft_delete: false,
             users: Vec::new(),
             projects: Vec::new(),
             credentials: Vec::new(),
@@ -168,71 +168,71 @@ impl State {
             flavors: Table::default(),
             servers: Table::default(),
             keypairs: Table::default(),
-            groups: Table::default(),
+            server_groups: Table::default(),
             networks: Table::default(),
             subnets: Table::default(),
-            pools: Table::default(),
+            subnet_pools: Table::default(),
             ports: Table::default(),
-            floating: Table::default(),
-            security: Table::default(),
+            floating_ips: Table::default(),
+            security_groups: Table::default(),
             volumes: Table::default(),
             snapshots: Table::default(),
-            types: Table::default(),
-            balancing: Table::default(),
+            volume_types: Table::default(),
+            load_balancing: Table::default(),
             quotas: HashMap::new(),
             pending: Vec::new(),
             ids: 0,
-            // Two clouds in one process share no ids.
+            // The ids of two clouds must differ, even in one process.
             seed: format!("{}.{}", std::process::id(), since.as_nanos()),
         }
     }
 
-    /// 32 hexadecimal digits that were nobody's before.
+    /// Returns 32 hexadecimal digits that were not used before.
     pub(super) fn hex(&mut self) -> String {
         self.ids += 1;
         blake3::hash(format!("{}.{}", self.seed, self.ids).as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// The same as a UUID of version 4.
+    /// Returns a new UUID of version 4.
     pub(super) fn uuid(&mut self) -> String {
         let hex = self.hex();
         format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
     }
 
-    /// The limit; None where there is none.
+    /// Returns the limit; `None` if the resource is unlimited.
     pub(super) fn quota(&self, project: &str, name: &'static str) -> Option<u64> {
         let known = self.quotas.get(&(project.to_owned(), name)).copied();
         let limit = known.or_else(|| QUOTAS.iter().find(|(known, _)| *known == name).map(|(_, limit)| *limit));
         limit.and_then(|limit| u64::try_from(limit).ok())
     }
 
-    /// Lets something happen once these were read often enough.
-    pub(super) fn later(&mut self, subjects: &[&str], effect: Effect) {
+    /// Schedules a change that completes after enough reads of these resources.
+    pub(super) fn schedule(&mut self, subjects: &[&str], effect: Effect) {
         let subjects = subjects.iter().map(|id| (*id).to_owned()).collect();
         self.pending.push(Pending { subjects, left: self.reads, effect });
     }
 
-    /// Lets something happen at the next read.
-    pub(super) fn next(&mut self, subject: &str, effect: Effect) {
+    /// Schedules a change that completes at the next read of this resource.
+    pub(super) fn schedule_at_next_read(&mut self, subject: &str, effect: Effect) {
         self.pending.push(Pending { subjects: vec![subject.to_owned()], left: 0, effect });
     }
 
-    /// What was to happen to this no longer will.
-    pub(super) fn forget(&mut self, id: &str) {
+    /// Cancels the scheduled changes of this resource.
+    pub(super) fn cancel_pending(&mut self, id: &str) {
         self.pending.retain(|pending| !pending.subjects.iter().any(|subject| subject == id));
     }
 
-    /// Somebody looks at these: what is due happens first.
-    pub(super) fn read<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
+    /// Counts a read of these resources and first completes the changes that are due.
+    pub(super) fn count_read<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
         let ids: Vec<&str> = ids.into_iter().collect();
         let mut due = Vec::new();
         self.pending.retain_mut(|pending| {
-            let meant = pending.subjects.iter().any(|subject| ids.contains(&subject.as_str()));
-            if meant && pending.left == 0 {
+            let counts = pending.subjects.iter().any(|subject| ids.contains(&subject.as_str()));
+            if counts && pending.left == 0 {
                 due.push(pending.effect.clone());
                 return false;
             }
-            pending.left -= usize::from(meant);
+            pending.left -= usize::from(counts);
             true
         });
         for effect in due {
@@ -242,30 +242,30 @@ impl State {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Built { server } => building::finish(self, &server),
-            Effect::Turned { server, status } => servers::turn(self, &server, status),
-            Effect::ServerGone { server } => building::tear_down(self, &server),
-            Effect::ServerForgotten { server } => drop(self.servers.remove(&server)),
-            Effect::Attached { server, volume } => blockdevices::attached(self, &server, &volume),
-            Effect::Detached { server, volume } => blockdevices::detached(self, &server, &volume),
-            Effect::VolumeReady { volume } => volume_actions::settle(self, &volume),
-            Effect::VolumeGone { volume } => drop(self.volumes.remove(&volume)),
-            Effect::Extended { volume, size } => volume_actions::extended(self, &volume, size),
-            Effect::Retyped { volume, kind } => volume_actions::retyped(self, &volume, &kind),
+            Effect::ServerBuilt { server } => server_build::finish(self, &server),
+            Effect::StatusChanged { server, status } => servers::set_status(self, &server, status),
+            Effect::ServerDeleted { server } => server_build::tear_down(self, &server),
+            Effect::ServerRecordRemoved { server } => drop(self.servers.remove(&server)),
+            Effect::Attached { server, volume } => block_devices::finish_attach(self, &server, &volume),
+            Effect::Detached { server, volume } => block_devices::finish_detach(self, &server, &volume),
+            Effect::VolumeReady { volume } => volume_actions::finish_change(self, &volume),
+            Effect::VolumeDeleted { volume } => drop(self.volumes.remove(&volume)),
+            Effect::Extended { volume, size } => volume_actions::finish_extend(self, &volume, size),
+            Effect::Retyped { volume, kind } => volume_actions::finish_retype(self, &volume, &kind),
             Effect::SnapshotReady { snapshot } => {
                 self.snapshots.set(&snapshot, "status", "available".into());
                 self.snapshots.set(&snapshot, "updated_at", (clock::now() + ".000000").into());
                 self.snapshots.set(&snapshot, "os-extended-snapshot-attributes:progress", "100%".into());
             }
-            Effect::MemberReady { member } => self.balancing.set(&member, "provisioning_status", "ACTIVE".into()),
-            Effect::MemberGone { member } => drop(self.balancing.remove(&member)),
-            Effect::SnapshotGone { snapshot } => drop(self.snapshots.remove(&snapshot)),
+            Effect::MemberReady { member } => self.load_balancing.set(&member, "provisioning_status", "ACTIVE".into()),
+            Effect::MemberDeleted { member } => drop(self.load_balancing.remove(&member)),
+            Effect::SnapshotDeleted { snapshot } => drop(self.snapshots.remove(&snapshot)),
         }
     }
 }
 
 impl Session {
-    /// Whether a thing of that project is this one's business.
+    /// Returns true if the session can access resources of this project.
     pub(super) fn sees(&self, project: &str) -> bool {
         self.admin || self.project == project
     }

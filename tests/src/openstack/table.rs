@@ -1,9 +1,9 @@
-//! Things of one kind, each with its project.
+//! Tables of resources of one kind, each owned by a project.
 
 use super::message::Request;
 use serde_json::{Map, Value, json};
 
-/// `view` is what the API shows; `hidden` what only the cloud knows.
+/// A resource. `view` is what the API shows, `hidden` the internal data.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) id: String,
@@ -42,7 +42,7 @@ impl Table {
         self.0.iter_mut()
     }
 
-    /// Those of one project.
+    /// Returns the items of one project.
     pub(super) fn of<'a>(&'a self, project: &'a str) -> impl Iterator<Item = &'a Item> {
         self.0.iter().filter(move |item| item.project == project)
     }
@@ -60,6 +60,7 @@ impl Table {
         Some(self.0.remove(at))
     }
 
+    /// Sets a key of an item's view; ignores unknown ids.
     pub(super) fn set(&mut self, id: &str, key: &str, value: Value) {
         if let Some(item) = self.get_mut(id) {
             item.view[key] = value;
@@ -67,18 +68,18 @@ impl Table {
     }
 }
 
-/// Whether all queried attributes that a thing has are as queried; one asked
-/// for twice may be either.
-pub(super) fn matches(request: &Request, view: &Value, not_filters: &[&str]) -> bool {
+/// Returns true if the attributes of a view match the query. Attributes that the view
+/// does not have are ignored; one that is queried twice may have either value.
+pub(super) fn matches_query(request: &Request, view: &Value, not_filters: &[&str]) -> bool {
     let names = request.query.iter().map(|(name, _)| name.as_str()).filter(|name| !not_filters.contains(name));
     names.into_iter().filter(|name| view.get(name).is_some()).all(|name| {
         let mut wanted = request.query.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
-        wanted.any(|wanted| shown(&view[name]).eq_ignore_ascii_case(wanted))
+        wanted.any(|wanted| query_text(&view[name]).eq_ignore_ascii_case(wanted))
     })
 }
 
-/// A value as a query would write it.
-fn shown(value: &Value) -> String {
+/// Formats a value as in a query.
+fn query_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -86,14 +87,14 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// These keys of an object alone.
-pub(super) fn only(view: &Value, keys: &[&str]) -> Value {
+/// Returns an object with only these keys.
+pub(super) fn select_keys(view: &Value, keys: &[&str]) -> Value {
     let pairs = keys.iter().filter_map(|key| Some(((*key).to_owned(), view.get(key)?.clone())));
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
-/// The first key that is not among these.
-pub(super) fn stranger<'a>(object: &'a Value, known: &[&str]) -> Option<&'a str> {
+/// Returns the first key that is not in `known`.
+pub(super) fn unknown_key<'a>(object: &'a Value, known: &[&str]) -> Option<&'a str> {
     let keys = object.as_object()?.keys();
     keys.map(String::as_str).find(|key| !known.contains(key))
 }

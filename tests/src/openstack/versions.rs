@@ -1,15 +1,15 @@
-//! What the services say of their versions, and how Nova and Cinder choose one.
+//! The version documents of the services, and the microversions of Nova and Cinder.
 
 use super::message::{Request, Response, fault};
 use super::seed;
 use super::service::Service;
 use serde_json::{Value, json};
 
-/// Minor versions of Nova's 2.x and Cinder's 3.x.
+/// The lowest and highest minor versions of Nova's 2.x and Cinder's 3.x.
 const NOVA: (u32, u32) = (1, 100);
 const CINDER: (u32, u32) = (0, 71);
 
-/// The documents at the roots, which want no token.
+/// Returns the document at a service's root, which needs no token.
 pub(super) fn answer(service: Service, request: &Request) -> Option<Response> {
     if request.method != "GET" {
         return None;
@@ -81,18 +81,24 @@ fn cinder() -> Value {
     })
 }
 
-/// The minor version that a request of Nova asks for.
-pub(super) fn of_compute(request: &Request) -> Result<u32, Response> {
+/// Returns the minor version that a request to Nova asks for.
+pub(super) fn requested_compute_version(request: &Request) -> Result<u32, Response> {
     let old = request.header("x-openstack-nova-api-version");
-    chosen(request, "compute", 2, NOVA, old)
+    requested_version(request, "compute", 2, NOVA, old)
 }
 
-/// The same of Cinder.
-pub(super) fn of_volume(request: &Request) -> Result<u32, Response> {
-    chosen(request, "volume", 3, CINDER, None)
+/// Returns the minor version that a request to Cinder asks for.
+pub(super) fn requested_volume_version(request: &Request) -> Result<u32, Response> {
+    requested_version(request, "volume", 3, CINDER, None)
 }
 
-fn chosen(request: &Request, name: &str, major: u32, range: (u32, u32), old: Option<&str>) -> Result<u32, Response> {
+fn requested_version(
+    request: &Request,
+    name: &str,
+    major: u32,
+    range: (u32, u32),
+    old: Option<&str>,
+) -> Result<u32, Response> {
     let listed = request.header("openstack-api-version").unwrap_or_default();
     let mut pairs = listed.split(',').filter_map(|pair| pair.trim().split_once(' '));
     let wanted = pairs.find(|(service, _)| *service == name).map(|(_, version)| version.trim()).or(old);

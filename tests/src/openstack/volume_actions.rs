@@ -1,21 +1,21 @@
-//! What is done to Cinder's volumes: they grow, are written on, and go.
+//! Requests to existing volumes of Cinder: updates, actions, metadata and deletion.
 
-use super::message::{Answer, Response, fault, nowhere};
+use super::message::{Answer, Response, fault, not_found};
 use super::simulator::Call;
 use super::state::{Effect, State};
-use super::volume::{changed, check_size, find};
-use super::{clock, tagging};
+use super::volume::{check_size, find, view_without_owner};
+use super::{clock, server_metadata};
 use serde_json::{Value, json};
 
-/// What names of metadata have beside letters and digits.
-pub(super) const KEYS: &str = "-_:. /";
-/// From here on a volume may grow while a server has it.
+/// The characters that keys of metadata may contain besides letters and digits.
+pub(super) const METADATA_KEY_CHARACTERS: &str = "-_:. /";
+/// The microversion from which a volume in use can be extended.
 const EXTEND_IN_USE: u32 = 42;
 
 pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
     match call.route() {
         ("GET", ["volumes", _]) => {
-            state.read([id]);
+            state.count_read([id]);
             Ok(Response::json(200, &json!({"volume": find(state, call, id)?.view})))
         }
         ("PUT", ["volumes", _]) => {
@@ -25,23 +25,23 @@ pub(super) fn answer(state: &mut State, call: &Call, version: u32, id: &str) -> 
                     state.volumes.set(id, key, value.clone());
                 }
             }
-            Ok(Response::json(200, &json!({"volume": changed(find(state, call, id)?)})))
+            Ok(Response::json(200, &json!({"volume": view_without_owner(find(state, call, id)?)})))
         }
         ("DELETE", ["volumes", _]) => delete(state, call, id),
-        ("POST", ["volumes", _, "action"]) => act(state, call, version, id),
+        ("POST", ["volumes", _, "action"]) => run_action(state, call, version, id),
         (method, ["volumes", _, "metadata"]) => {
             find(state, call, id)?;
             let volume = state.volumes.get_mut(id).map(|volume| &mut volume.view["metadata"]);
-            volume.map_or_else(|| Err(nowhere(call.request)), |metadata| write(call, method, metadata))
+            volume.map_or_else(|| Err(not_found(call.request)), |metadata| update_metadata(call, method, metadata))
         }
-        _ => Err(nowhere(call.request)),
+        _ => Err(not_found(call.request)),
     }
 }
 
-/// Metadata of volumes and snapshots: POST adds, PUT replaces.
-pub(super) fn write(call: &Call, method: &str, metadata: &mut Value) -> Answer {
+/// Answers a request about metadata of a volume or snapshot: POST adds, PUT replaces.
+pub(super) fn update_metadata(call: &Call, method: &str, metadata: &mut Value) -> Answer {
     if method != "GET" {
-        let new = tagging::checked_with(&call.body["metadata"], KEYS)?;
+        let new = server_metadata::check_metadata_with(&call.body["metadata"], METADATA_KEY_CHARACTERS)?;
         let mut all = metadata.as_object().cloned().unwrap_or_default();
         if method == "PUT" {
             all.clear();
@@ -61,11 +61,11 @@ fn delete(state: &mut State, call: &Call, id: &str) -> Answer {
         return Err(fault(400, message));
     }
     state.volumes.set(id, "status", json!("deleting"));
-    state.later(&[id], Effect::VolumeGone { volume: id.to_owned() });
+    state.schedule(&[id], Effect::VolumeDeleted { volume: id.to_owned() });
     Ok(Response::new(202))
 }
 
-fn act(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
+fn run_action(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
     let volume = find(state, call, id)?;
     let (status, size, project) = (volume.text("status").to_owned(), volume.number("size"), volume.project.clone());
     let action = call.body.as_object().and_then(|body| body.keys().next()).map(String::as_str);
@@ -88,11 +88,11 @@ fn act(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
             }
             check_size(state, &project, [new - size, new])?;
             state.volumes.set(id, "status", json!("extending"));
-            state.later(&[id], Effect::Extended { volume: id.to_owned(), size: new });
+            state.schedule(&[id], Effect::Extended { volume: id.to_owned(), size: new });
         }
         Some("os-retype") => {
             let kind = call.body["os-retype"]["new_type"].as_str().unwrap_or_default();
-            let known = state.types.iter().find(|known| known.id == kind || known.text("name") == kind);
+            let known = state.volume_types.iter().find(|known| known.id == kind || known.text("name") == kind);
             let message = format!("Volume type with name {kind} could not be found.");
             let kind = known.ok_or_else(|| fault(404, &message))?.text("name").to_owned();
             if !["available", "in-use"].contains(&status.as_str()) {
@@ -100,10 +100,10 @@ fn act(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
                 return Err(fault(400, message));
             }
             state.volumes.set(id, "status", json!("retyping"));
-            state.later(&[id], Effect::Retyped { volume: id.to_owned(), kind });
+            state.schedule(&[id], Effect::Retyped { volume: id.to_owned(), kind });
         }
         Some("os-set_bootable") => {
-            let bootable = super::creating::truthy(&call.body["os-set_bootable"]["bootable"]);
+            let bootable = super::server_create::is_truthy(&call.body["os-set_bootable"]["bootable"]);
             state.volumes.set(id, "bootable", json!(bootable.to_string()));
             return Ok(Response::new(200));
         }
@@ -118,23 +118,23 @@ fn act(state: &mut State, call: &Call, version: u32, id: &str) -> Answer {
     Ok(Response::new(202))
 }
 
-/// Nothing more is done to it: free, or as its server has it.
-pub(super) fn settle(state: &mut State, id: &str) {
+/// Completes a change: the volume is available, or in use if it is attached.
+pub(super) fn finish_change(state: &mut State, id: &str) {
     let Some(volume) = state.volumes.get_mut(id) else { return };
-    let held = volume.view["attachments"].as_array().is_some_and(|all| !all.is_empty());
-    volume.view["status"] = json!(if held { "in-use" } else { "available" });
+    let attached = volume.view["attachments"].as_array().is_some_and(|all| !all.is_empty());
+    volume.view["status"] = json!(if attached { "in-use" } else { "available" });
     volume.view["updated_at"] = json!(clock::now() + ".000000");
     if volume.view.get("volume_image_metadata").is_some() {
         volume.view["bootable"] = json!("true");
     }
 }
 
-pub(super) fn extended(state: &mut State, id: &str, size: u64) {
+pub(super) fn finish_extend(state: &mut State, id: &str, size: u64) {
     state.volumes.set(id, "size", json!(size));
-    settle(state, id);
+    finish_change(state, id);
 }
 
-pub(super) fn retyped(state: &mut State, id: &str, kind: &str) {
+pub(super) fn finish_retype(state: &mut State, id: &str, kind: &str) {
     state.volumes.set(id, "volume_type", json!(kind));
-    settle(state, id);
+    finish_change(state, id);
 }

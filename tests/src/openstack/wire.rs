@@ -1,36 +1,37 @@
-//! HTTP/1.1 on a stream, both ways, with bodies that are never held whole.
+//! Reads and writes HTTP/1.1 messages; request bodies are streamed.
 
 use super::message::{Request, Response};
 use std::io::{self, BufRead, Read, Write};
 
 const MAX_LINE: u64 = 64 << 10;
 const MAX_HEADERS: usize = 200;
-/// Of answers that a gateway passes on: no service says more at once.
+/// The maximum length of a response body that a gateway forwards.
 const MAX_ANSWER: u64 = 64 << 20;
 
-/// How the end of a body is found.
+/// How the length of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),
     Chunked,
-    /// It ends with the connection.
+    /// The body ends when the connection is closed.
     Close,
 }
 
-/// A body as it comes. One that breaks off is an error, not an end.
+/// A reader for a body. An incomplete body is an error.
 pub(super) struct Body<R> {
     reader: R,
     framing: Framing,
-    /// What is left of the body or of its chunk.
+    /// The unread bytes of the body or of the current chunk.
     left: u64,
     done: bool,
 }
 
-/// None if the client went, or speaks no HTTP.
+/// Reads the head of a request. Returns `None` if the client disconnected or does not
+/// speak HTTP.
 pub(super) fn read_request(reader: &mut impl BufRead) -> Option<Request> {
     let line = line(reader).ok().filter(|line| !line.is_empty())?;
-    let mut words = line.split(' ');
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut parts = line.split(' ');
+    let (method, target) = (parts.next()?.to_owned(), parts.next()?.to_owned());
     Some(Request::new(&method, &target, headers(reader).ok()?))
 }
 
@@ -38,21 +39,21 @@ pub(super) fn framing_of(request: &Request) -> Framing {
     framing(&request.headers).unwrap_or(Framing::Length(0))
 }
 
-pub(super) fn write_response(writer: &mut impl Write, response: &Response, keep: bool) -> io::Result<()> {
+pub(super) fn write_response(writer: &mut impl Write, response: &Response, keep_alive: bool) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} It is\r\n", response.status);
     for (name, value) in &response.headers {
         head += &format!("{name}: {value}\r\n");
     }
-    // 204 has no body, and says nothing of its length.
+    // A 204 response has no body and no length.
     if response.status != 204 {
         head += &format!("Content-Length: {}\r\n", response.body.len());
     }
-    head += if keep { "\r\n" } else { "Connection: close\r\n\r\n" };
+    head += if keep_alive { "\r\n" } else { "Connection: close\r\n\r\n" };
     writer.write_all(&[head.as_bytes(), &response.body].concat())?;
     writer.flush()
 }
 
-/// The request to another server, its body passed on as it comes.
+/// Forwards a request to another server and streams its body.
 pub(super) fn write_request(
     writer: &mut impl Write,
     request: &Request,
@@ -116,7 +117,7 @@ impl<R: BufRead> Body<R> {
         Body { reader, framing, left, done: framing == Framing::Length(0) }
     }
 
-    /// Whether all of it was read.
+    /// Returns true if the whole body was read.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
@@ -124,8 +125,8 @@ impl<R: BufRead> Body<R> {
     fn next_chunk(&mut self) -> io::Result<()> {
         let size = line(&mut self.reader)?;
         let digits = size.split(';').next().unwrap_or_default().trim();
-        self.left =
-            u64::from_str_radix(digits, 16).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no chunk"))?;
+        self.left = u64::from_str_radix(digits, 16)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the chunk has no size"))?;
         if self.left == 0 {
             headers(&mut self.reader)?;
             self.done = true;
@@ -163,7 +164,7 @@ impl<R: BufRead> Read for Body<R> {
     }
 }
 
-/// None if the headers announce no body.
+/// Returns `None` if the headers announce no body.
 fn framing(headers: &[(String, String)]) -> Option<Framing> {
     let header =
         |name: &str| headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_end_where_they_say() {
+    fn a_body_ends_where_its_framing_says() {
         for (bytes, body, rest) in [
             ("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET", Some(""), "GET"),
             ("PUT /a HTTP/1.1\r\ncontent-length: 3\r\n\r\nabcdef", Some("abc"), "def"),
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_on_keeps_its_framing_and_loses_the_hop() {
+    fn a_forwarded_request_keeps_its_framing_and_drops_hop_headers() {
         let headers = [("Host", "a"), ("Transfer-Encoding", "chunked"), ("X-Auth-Token", "t")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let mut written = Vec::new();

@@ -1,18 +1,18 @@
-//! What a server says, well-behaved or not.
+//! The answer of a server, correct or not.
 
-use super::{PATIENCE, Wire};
+use super::{Stream, TIMEOUT};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
 #[derive(Clone)]
 pub enum Answer {
-    /// With the length of its body.
+    /// A complete response with `Content-Length`.
     Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
-    /// These bytes, then the end of the connection.
+    /// These bytes; then the server closes the connection.
     Bytes(Vec<u8>),
-    /// These bytes, and then nothing more on an open connection.
+    /// These bytes; then the connection stays open without further data.
     Stall(Vec<u8>),
-    /// The first bytes, then the second over and over until the client goes.
+    /// The first bytes, then the second ones repeatedly until the client disconnects.
     Flood(Vec<u8>, Vec<u8>),
     /// One byte at a time, with a pause after each.
     Drip(Vec<u8>, Duration),
@@ -51,8 +51,8 @@ impl Answer {
         self
     }
 
-    /// Whether a client still listens is not the server's to say.
-    pub fn write(self, stream: &mut impl Wire) {
+    /// Writes the answer. Ignores errors, because clients may disconnect at any time.
+    pub fn write(self, stream: &mut impl Stream) {
         let _ = match self {
             Answer::Whole { status, headers, body } => {
                 let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -61,7 +61,7 @@ impl Answer {
             }
             Answer::Bytes(bytes) => stream.write_all(&bytes),
             Answer::Stall(bytes) => stream.write_all(&bytes).and_then(|()| stream.flush()).map(|()| {
-                // Ends with the client, or by the read timeout.
+                // Returns when the client disconnects or the read timeout ends.
                 let _ = stream.read(&mut [0]);
             }),
             Answer::Flood(head, rest) => flood(stream, &head, &rest),
@@ -71,16 +71,16 @@ impl Answer {
     }
 }
 
-fn flood(stream: &mut impl Wire, head: &[u8], rest: &[u8]) -> std::io::Result<()> {
+fn flood(stream: &mut impl Stream, head: &[u8], rest: &[u8]) -> std::io::Result<()> {
     stream.write_all(head)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {
         stream.write_all(rest)?;
     }
     Ok(())
 }
 
-fn drip(stream: &mut impl Wire, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
+fn drip(stream: &mut impl Stream, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
     for byte in bytes {
         stream.write_all(&[*byte])?;
         stream.flush()?;

@@ -1,29 +1,29 @@
-//! A request as it came.
+//! A request as a server received it.
 
 use serde_json::Value;
 use std::io::Read;
 
-/// Of longer bodies only length and digest are kept.
-const KEPT: usize = 4 << 20;
+/// Of longer bodies only the start is stored, with the length and digest of the whole.
+const MAX_BODY: usize = 4 << 20;
 const MAX_HEAD: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// The request line.
     pub line: String,
-    /// As they came, in their order.
+    /// In the order in which they were received.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     pub length: u64,
     /// BLAKE3 of the body.
     pub digest: String,
-    /// Head and body, every byte.
+    /// The head and the stored part of the body, byte for byte.
     pub raw: Vec<u8>,
 }
 
-impl Seen {
-    /// None if the client went before its request was complete.
-    pub fn read(stream: &mut (impl Read + ?Sized)) -> Option<Seen> {
+impl ReceivedRequest {
+    /// Reads a request. Returns `None` if the client disconnects before it is complete.
+    pub fn read(stream: &mut (impl Read + ?Sized)) -> Option<ReceivedRequest> {
         read(stream)
     }
 
@@ -31,7 +31,7 @@ impl Seen {
         self.line.split(' ').next().unwrap_or_default()
     }
 
-    /// Path and query.
+    /// Returns path and query.
     pub fn target(&self) -> &str {
         self.line.split(' ').nth(1).unwrap_or_default()
     }
@@ -50,8 +50,8 @@ impl Seen {
     }
 }
 
-/// None if the client went before its request was complete.
-pub(super) fn read(stream: &mut (impl Read + ?Sized)) -> Option<Seen> {
+/// Reads a request. Returns `None` if the client disconnects before it is complete.
+pub(super) fn read(stream: &mut (impl Read + ?Sized)) -> Option<ReceivedRequest> {
     let mut raw = Vec::new();
     let mut byte = [0];
     while !raw.ends_with(b"\r\n\r\n") {
@@ -65,20 +65,20 @@ pub(super) fn read(stream: &mut (impl Read + ?Sized)) -> Option<Seen> {
     let line = lines.next()?.to_owned();
     let pair = |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
     let headers = lines.filter_map(pair).collect();
-    let mut seen = Seen { line, headers, body: Vec::new(), length: 0, digest: String::new(), raw };
-    let announced: u64 = seen.header("content-length").map_or(Some(0), |length| length.parse().ok())?;
+    let mut request = ReceivedRequest { line, headers, body: Vec::new(), length: 0, digest: String::new(), raw };
+    let announced: u64 = request.header("content-length").map_or(Some(0), |length| length.parse().ok())?;
     let mut digest = blake3::Hasher::new();
     let mut chunk = vec![0; 256 * 1024];
-    while seen.length < announced {
-        let most = usize::try_from(announced - seen.length).unwrap_or(usize::MAX).min(chunk.len());
+    while request.length < announced {
+        let most = usize::try_from(announced - request.length).unwrap_or(usize::MAX).min(chunk.len());
         let count = stream.read(&mut chunk[..most]).ok().filter(|count| *count > 0)?;
         digest.update(&chunk[..count]);
-        if seen.body.len() < KEPT {
-            seen.body.extend_from_slice(&chunk[..count]);
+        if request.body.len() < MAX_BODY {
+            request.body.extend_from_slice(&chunk[..count]);
         }
-        seen.length += count as u64;
+        request.length += count as u64;
     }
-    seen.digest = digest.finalize().to_string();
-    seen.raw.extend_from_slice(&seen.body);
-    Some(seen)
+    request.digest = digest.finalize().to_string();
+    request.raw.extend_from_slice(&request.body);
+    Some(request)
 }

@@ -1,4 +1,4 @@
-//! Certificates, right and wrong, and servers that show them.
+//! Valid and invalid certificates, and servers that present them.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -12,6 +12,7 @@ use rustls::{RootCertStore, ServerConfig};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,14 +22,16 @@ pub enum Validity {
     NotYet,
 }
 
-/// What no client should take.
+/// A reason for which a client must reject a certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Oddity {
-    /// The name stands where names stood twenty years ago.
+pub enum Defect {
+    /// The host name is only in the common name, which clients no longer accept.
     CommonName,
+    /// The certificate is for client authentication.
     ForClients,
-    /// Signed with the key of a certificate that is itself all right, and no authority's.
-    ByNoAuthority,
+    /// The certificate is signed with the key of a valid certificate that is not an
+    /// authority's.
+    SignedByNonAuthority,
 }
 
 /// A certificate and its key, both PEM.
@@ -48,21 +51,21 @@ impl Default for Authority {
 
 impl Authority {
     pub fn new() -> Authority {
-        // Of two with one name, a client would blame the signature.
+        // With two authorities of the same name, clients would report a wrong signature.
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut params = params(&[]);
         params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, key());
-        Authority(issuer.unwrap_or_else(|error| panic!("no authority: {error}")))
+        Authority(issuer.unwrap_or_else(|error| panic!("cannot create the authority: {error}")))
     }
 
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// For these names or addresses.
+    /// Issues a certificate for these names or addresses.
     pub fn issue(&self, names: &[&str], validity: Validity) -> Identity {
         let (key, mut params) = (key(), params(names));
         (params.not_before, params.not_after) = match validity {
@@ -73,19 +76,19 @@ impl Authority {
         self.sign(params, &key)
     }
 
-    /// For these names and for now, and odd otherwise.
-    pub fn issue_odd(&self, names: &[&str], oddity: Oddity) -> Identity {
+    /// Issues a certificate for these names that is valid now but has this defect.
+    pub fn issue_defective(&self, names: &[&str], defect: Defect) -> Identity {
         let (key, mut params) = (key(), params(names));
-        match oddity {
-            Oddity::CommonName => {
+        match defect {
+            Defect::CommonName => {
                 let name = names.first().copied().unwrap_or_default();
                 params.subject_alt_names.clear();
                 params.distinguished_name.push(DnType::CommonName, name);
             }
-            Oddity::ForClients => params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
-            Oddity::ByNoAuthority => {
+            Defect::ForClients => params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
+            Defect::SignedByNonAuthority => {
                 let issuer = CertifiedIssuer::signed_by(self::params(names), self::key(), &self.0);
-                let issuer = Authority(issuer.unwrap_or_else(|error| panic!("no certificate: {error}")));
+                let issuer = Authority(issuer.unwrap_or_else(|error| panic!("cannot create the certificate: {error}")));
                 let signed = issuer.sign(params, &key);
                 return Identity { certificate: signed.certificate.clone() + &issuer.pem(), ..signed };
             }
@@ -94,7 +97,8 @@ impl Authority {
     }
 
     fn sign(&self, params: CertificateParams, key: &KeyPair) -> Identity {
-        let certificate = params.signed_by(key, &self.0).unwrap_or_else(|error| panic!("no certificate: {error}"));
+        let certificate =
+            params.signed_by(key, &self.0).unwrap_or_else(|error| panic!("cannot create the certificate: {error}"));
         Identity::new(certificate.pem(), key)
     }
 }
@@ -105,16 +109,18 @@ impl Identity {
         Identity { certificate, key: key.serialize_pem(), pin }
     }
 
-    /// Vouched for by nobody else.
+    /// Returns a self-signed certificate for these names.
     pub fn self_signed(names: &[&str]) -> Identity {
         let key = key();
-        let certificate = params(names).self_signed(&key).unwrap_or_else(|error| panic!("no certificate: {error}"));
+        let certificate =
+            params(names).self_signed(&key).unwrap_or_else(|error| panic!("cannot create the certificate: {error}"));
         Identity::new(certificate.pem(), &key)
     }
 
-    /// A server that shows it, and wants a certificate of `clients` if there are any.
+    /// Returns the configuration of a server that presents this certificate. If
+    /// `clients` is given, clients must present a certificate of that authority.
     pub fn server(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
-        self.build(clients).unwrap_or_else(|error| panic!("no TLS server: {error}"))
+        self.build(clients).unwrap_or_else(|error| panic!("cannot configure the TLS server: {error}"))
     }
 
     fn build(&self, clients: Option<&Authority>) -> Result<Arc<ServerConfig>, Box<dyn std::error::Error>> {
@@ -137,10 +143,10 @@ impl Identity {
 }
 
 fn key() -> KeyPair {
-    KeyPair::generate().unwrap_or_else(|error| panic!("no key: {error}"))
+    KeyPair::generate().unwrap_or_else(|error| panic!("cannot generate a key: {error}"))
 }
 
 fn params(names: &[&str]) -> CertificateParams {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    CertificateParams::new(names).unwrap_or_else(|error| panic!("no certificate: {error}"))
+    CertificateParams::new(names).unwrap_or_else(|error| panic!("cannot create the certificate: {error}"))
 }

@@ -1,12 +1,12 @@
 use super::*;
 
 fn parsed(line: &str) -> Result<Task, String> {
-    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    parse(&words)
+    let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    parse(&arguments)
 }
 
 #[test]
-fn every_form_is_understood() {
+fn every_command_and_option_is_parsed() {
     let job =
         |guest: Option<&str>| Task::Job(Job { out: "out".into(), guest: guest.map(PathBuf::from), ..Job::default() });
     let full = Job {
@@ -30,14 +30,15 @@ fn every_form_is_understood() {
         ("setup", Task::Setup),
         ("build", Task::Build),
         ("demo", Task::Demo),
+        ("messages", Task::Messages),
         ("tidy", Task::Tidy),
         ("job out", job(None)),
         ("job out --guest g.wasm", job(Some("g.wasm"))),
         ("job --guest g.wasm out", job(Some("g.wasm"))),
         ("job out --guest g.wasm --policy p.json --properties {} --allow-local --no-build", Task::Job(full)),
         (
-            "attack --holes scheme",
-            Task::Attack(Attack { holes: true, filters: vec!["scheme".to_owned()], ..Attack::default() }),
+            "attack --mutants scheme",
+            Task::Attack(Attack { mutants: true, filters: vec!["scheme".to_owned()], ..Attack::default() }),
         ),
         ("attack --minutes 5", Task::Attack(Attack { minutes: Some(5), ..Attack::default() })),
         ("cloud up openstack", Task::Cloud { direction: Direction::Up, cloud: Cloud::Openstack }),
@@ -69,10 +70,11 @@ fn every_form_is_understood() {
 }
 
 #[test]
-fn a_mistake_is_named() {
+fn an_error_names_the_wrong_argument() {
     for (line, named) in [
         ("tset", "tset"),
         ("build --fast", "--fast"),
+        ("messages all", "`all`"),
         ("job", "OUT"),
         ("job a b", "`b`"),
         ("job a --gest x", "--gest"),
@@ -98,8 +100,8 @@ fn a_mistake_is_named() {
         ("guest", "DIR"),
         ("guest --fast", "--fast"),
         ("guest a b", "`b`"),
-        ("attack --hole", "--hole"),
-        ("attack --holes --minutes 5", "--minutes"),
+        ("attack --mutant", "--mutant"),
+        ("attack --mutants --minutes 5", "--minutes"),
         ("test policy", "policy"),
         ("test --quick --only it", "--only"),
         ("test --without openstack --quick", "--quick"),

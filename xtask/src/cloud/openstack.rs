@@ -1,10 +1,10 @@
 //! Real OpenStack on the loopback interface: Keystone, Glance, Placement, Nova,
 //! Neutron and Cinder, with a database and a message bus of their own.
 //!
-//! Upstream's code in the versions of `tests/openstack/requirements.lock`. What is
-//! not real: Nova's fake hypervisor starts nothing, and two small drivers in
-//! `tests/openstack/plugins` stand in for networks and storage. State and secrets are
-//! new with each cloud; the Python environment and the empty schemas are kept.
+//! The services are upstream's code, in the versions of `tests/openstack/requirements.lock`.
+//! Three parts are not real: Nova's fake hypervisor starts nothing, and two small drivers
+//! in `tests/openstack/plugins` replace networks and storage. Each start creates new state
+//! and new secrets; the Python environment and the empty database schemas are reused.
 
 mod bus;
 mod database;
@@ -16,7 +16,7 @@ mod settings;
 pub(crate) use guard::Guard;
 
 use super::processes::Processes;
-use super::step::{say, step};
+use super::step::{report, step};
 use crate::files;
 use crate::repo::Repo;
 use anyhow::{Context, Result, bail};
@@ -28,12 +28,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// In what outlives a cloud: what it was made for.
+/// The file in a reused directory that names the versions and the place it was made for.
 const STAMP: &str = "made-for";
 
-/// Where everything is.
+/// The directories and processes of the cloud.
 struct Lab {
-    /// What the repository says about the cloud.
+    /// Versions, settings, scripts and drivers, which are part of the repository.
     data: PathBuf,
     home: PathBuf,
     state: PathBuf,
@@ -41,9 +41,9 @@ struct Lab {
     processes: Processes,
 }
 
-/// Starts it, unless it is up and well; returns the path of `cloud.json`.
+/// Starts the cloud, unless it is up and healthy; returns the path of `cloud.json`.
 pub(crate) fn up(repo: &Repo) -> Result<PathBuf> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let lab = Lab::new(repo)?;
     let lock = lab.lock()?;
     let cloud = lab.home.join("cloud.json");
@@ -51,51 +51,51 @@ pub(crate) fn up(repo: &Repo) -> Result<PathBuf> {
     if cloud.exists() {
         match lab.check(&digest) {
             Ok(()) => {
-                say(begun, "it is up already, and well");
+                report(start, "the cloud is already up");
                 return Ok(cloud);
             }
-            Err(why) => say(begun, &format!("the cloud that is up is started anew: {why:#}")),
+            Err(why) => report(start, &format!("the running cloud is restarted: {why:#}")),
         }
     }
     lab.clean()?;
-    step("Debian's packages", || packages::debian(&lab))?;
-    step("Python's packages", || packages::python(&lab))?;
+    step("install Debian packages", || packages::debian(&lab))?;
+    step("install Python packages", || packages::python(&lab))?;
     let guard = Guard::new(repo, Some(&lock))?;
     let started = lab.start(&cloud, &digest);
     if started.is_err() {
-        // The logs stay, for a look.
+        // The logs are not removed, so that the failure can be examined.
         lab.processes.stop()?;
     }
     guard.dismiss()?;
     started?;
-    say(begun, "in all");
+    report(start, "total");
     Ok(cloud)
 }
 
-/// Whether it is up and well.
+/// Returns true if the cloud is up and healthy.
 pub(crate) fn is_up(repo: &Repo) -> Result<bool> {
     let lab = Lab::new(repo)?;
     let _lock = lab.lock()?;
     Ok(lab.home.join(super::FILE).exists() && lab.check(&lab.digest()?).is_ok())
 }
 
-/// Has it taken down when this process ends, unless the guard is dismissed before.
+/// Returns a guard that stops the cloud when this process ends, unless it is dismissed first.
 pub(crate) fn guard(repo: &Repo) -> Result<Guard> {
     Guard::new(repo, None)
 }
 
-/// Ends it and removes all but what makes the next start fast.
+/// Stops the cloud and removes its state, except what makes the next start fast.
 pub(crate) fn down(repo: &Repo) -> Result<()> {
     let lab = Lab::new(repo)?;
     let _lock = lab.lock()?;
-    step("stopped and removed", || lab.clean())
+    step("stop the cloud and remove its state", || lab.clean())
 }
 
 impl Lab {
     fn new(repo: &Repo) -> Result<Lab> {
-        // The owner of our own entry in /proc is who we are: std has no other way to ask.
+        // The owner of /proc/self is the user of this process; std has no function for that.
         if fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
-            bail!("OpenStack's services run as root here: run this as root");
+            bail!("the services of OpenStack need root, and this process is not root; run the command as root");
         }
         let data = repo.root.join("tests/openstack");
         let home = super::home(repo, "openstack");
@@ -106,13 +106,13 @@ impl Lab {
         Ok(Lab { data, state: home.join("state"), venv, home, processes })
     }
 
-    /// One at a time; a second waits.
+    /// Locks the cloud against other processes; waits until the lock is free.
     fn lock(&self) -> Result<File> {
         let file = File::create(self.home.join("lock"))?;
         if env::var_os(guard::LOCKED).is_some() {
             return Ok(file);
         }
-        file.lock().context("the lock cannot be taken")?;
+        file.lock().with_context(|| format!("{} cannot be locked", self.home.join("lock").display()))?;
         Ok(file)
     }
 
@@ -129,23 +129,27 @@ impl Lab {
         files::write(&self.state.join("digest"), digest, 0o600)?;
         let mut bus = bus::start(self, &settings)?;
         database::start(self, &settings)?;
-        step("keystone", || services::start_keystone(self, &settings))?;
-        step("message bus", || bus::wait(&mut bus, &settings))?;
-        step("placement, neutron, glance, cinder, nova", || services::start_others(self, &settings))?;
-        let text =
-            step("a compute host, flavors, networks, a user's credentials", || services::resources(self, &settings))?;
+        step("start keystone", || services::start_keystone(self, &settings))?;
+        step("wait for the message bus", || bus::wait(&mut bus, &settings))?;
+        step("start placement, neutron, glance, cinder, nova", || services::start_others(self, &settings))?;
+        let text = step("wait for a compute host; create flavors, networks and users", || {
+            services::create_resources(self, &settings)
+        })?;
         services::check(self, settings.ports)?;
         files::write(cloud, &text, 0o600)
     }
 
+    /// Returns an error if the running cloud is outdated or not healthy.
     fn check(&self, digest: &str) -> Result<()> {
-        let made_from = fs::read_to_string(self.state.join("digest")).unwrap_or_default();
-        if made_from != digest {
-            bail!("tests/openstack has changed since");
+        let digest_at_start = fs::read_to_string(self.state.join("digest")).unwrap_or_default();
+        if digest_at_start != digest {
+            bail!("tests/openstack has changed since the cloud was started");
         }
-        services::check(self, Ports::read(&self.state.join("ports")).context("its ports are not known")?)
+        let ports = self.state.join("ports");
+        services::check(self, Ports::read(&ports).with_context(|| format!("{} holds no ports", ports.display()))?)
     }
 
+    /// Stops all processes and removes the state of the cloud.
     fn clean(&self) -> Result<()> {
         self.processes.stop()?;
         for name in ["cloud.json", "state", "log", "pids"] {
@@ -161,7 +165,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Of everything that the cloud is made from.
+    /// Returns the digest of all files in the repository that the cloud is made from.
     fn digest(&self) -> Result<String> {
         let mut hash = Sha256::new();
         let mut directories = vec![self.data.clone()];
@@ -183,19 +187,20 @@ impl Lab {
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Whether that directory was made here, with the versions that are wanted now.
+    /// Returns true if the directory was made in this place and with the current versions.
     fn is_current(&self, directory: &Path) -> Result<bool> {
-        let wanted = self.wanted()?;
-        Ok(fs::read_to_string(directory.join(STAMP)).is_ok_and(|made_for| made_for == wanted))
+        let current = self.stamp_text()?;
+        Ok(fs::read_to_string(directory.join(STAMP)).is_ok_and(|made_for| made_for == current))
     }
 
-    /// Says so.
+    /// Marks the directory as made in this place and with the current versions.
     fn stamp(&self, directory: &Path) -> Result<()> {
-        files::write(&directory.join(STAMP), &self.wanted()?, 0o644)
+        files::write(&directory.join(STAMP), &self.stamp_text()?, 0o644)
     }
 
-    /// The place counts, too: programs of an environment that was moved are those of the old one.
-    fn wanted(&self) -> Result<String> {
+    /// The stamp names the place, because the programs of a Python environment that was moved
+    /// still refer to the old place.
+    fn stamp_text(&self) -> Result<String> {
         let lock = self.data.join("requirements.lock");
         let lock = fs::read_to_string(&lock).with_context(|| format!("{} cannot be read", lock.display()))?;
         Ok(format!("{}\n{lock}", self.home.display()))
@@ -215,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_serves_only_here_and_only_these_versions() {
+    fn a_directory_is_current_only_in_its_place_and_with_its_versions() {
         let dir = tempfile::tempdir().unwrap();
         let mut lab = lab(dir.path());
         fs::create_dir(&lab.venv).unwrap();
-        assert!(!lab.is_current(&lab.venv).unwrap(), "made half");
+        assert!(!lab.is_current(&lab.venv).unwrap(), "no stamp: the directory is not complete");
         lab.stamp(&lab.venv).unwrap();
         assert!(lab.is_current(&lab.venv).unwrap());
         lab.home = dir.path().join("elsewhere");
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_any_file_that_the_cloud_is_made_from_is_noticed() {
+    fn the_digest_changes_with_every_file_except_the_readme() {
         let dir = tempfile::tempdir().unwrap();
         let lab = lab(dir.path());
         let mut seen = vec![lab.digest().unwrap()];
@@ -245,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_the_next_start_fast_is_kept_and_all_else_removed() {
+    fn cleaning_keeps_only_what_makes_the_next_start_fast() {
         let dir = tempfile::tempdir().unwrap();
         let lab = lab(dir.path());
-        for kept_or_not in ["venv", "schemas", "rabbitmq", "state/etc", "log", "pids"] {
-            fs::create_dir_all(lab.home.join(kept_or_not)).unwrap();
+        for directory in ["venv", "schemas", "rabbitmq", "state/etc", "log", "pids"] {
+            fs::create_dir_all(lab.home.join(directory)).unwrap();
         }
         fs::write(lab.home.join("cloud.json"), "{}").unwrap();
         for _ in ["once", "again"] {

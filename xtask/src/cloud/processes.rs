@@ -1,9 +1,9 @@
-//! The processes of one cloud: started with a clean environment, found and ended.
+//! The processes of one cloud: starts them with a clean environment, finds and kills them.
 //!
-//! Every one of them, and whatever it starts in turn, carries the cloud's directory
-//! in a variable of its environment. That is how they are found again, also after a
-//! crash: a number in a file could belong to somebody else by now. Nothing here asks
-//! them to end in order, because their state is thrown away with them.
+//! Each of them, and every process that it starts, has the cloud's directory in a variable
+//! of its environment. The processes are found by this variable, also after a crash: a
+//! process ID from a file could belong to an unrelated process by then. They are killed
+//! without a graceful shutdown, because their state is deleted as well.
 
 use crate::command;
 use anyhow::{Context, Result, bail};
@@ -17,12 +17,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The variable that marks the processes of a cloud.
 const MARK: &str = "WASM_CPI_CLOUD";
 
-/// How much of a log an error shows.
+/// How many lines of a log an error shows.
 const TAIL: usize = 25;
 
-/// How often a wait looks.
+/// The time between two looks at a condition.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Processes {
@@ -30,30 +31,30 @@ pub(super) struct Processes {
     path: String,
 }
 
-/// One that runs in the background.
-pub(super) struct Started {
+/// A process in the background.
+pub(super) struct BackgroundProcess {
     child: Child,
     log: PathBuf,
 }
 
 impl Processes {
-    /// `path` goes before the directories of the system in the programs' PATH.
+    /// The directories of `path` precede those of the system in the PATH of all programs.
     pub(super) fn new(home: &Path, path: &[&Path]) -> Processes {
-        let own = path.iter().map(|directory| format!("{}:", directory.display())).collect::<String>();
-        let path = format!("{own}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        let first = path.iter().map(|directory| format!("{}:", directory.display())).collect::<String>();
+        let path = format!("{first}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         Processes { home: home.to_path_buf(), path }
     }
 
     pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env_clear().env(MARK, &self.home).env("PATH", &self.path).env("LANG", "C.UTF-8");
-        // Programs that change their title would write it over their environment.
+        // Without SPT_NOENV, programs that set their process title overwrite their environment with it.
         command.env("SPT_NOENV", "1").env("HOME", self.home.join("state")).current_dir(&self.home);
         command
     }
 
-    /// Starts it in a process group of its own, so that a Ctrl-C at the terminal is not for it.
-    pub(super) fn start(&self, name: &str, command: &mut Command) -> Result<Started> {
+    /// Starts the command in its own process group, so that Ctrl-C at the terminal does not reach it.
+    pub(super) fn start(&self, name: &str, command: &mut Command) -> Result<BackgroundProcess> {
         let log = self.log(name)?;
         let child = command
             .process_group(0)
@@ -64,30 +65,30 @@ impl Processes {
             .with_context(|| format!("{name} could not be started"))?;
         fs::create_dir_all(self.home.join("pids"))?;
         fs::write(self.pid_file(name), child.id().to_string())?;
-        Ok(Started { child, log: log.0 })
+        Ok(BackgroundProcess { child, log: log.0 })
     }
 
-    /// Runs it to its end; what it said is shown if it fails.
+    /// Runs the command to its end; the error shows the end of its log.
     pub(super) fn run(&self, name: &str, command: &mut Command) -> Result<()> {
         let (path, log) = self.log(name)?;
         let status = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).status();
-        judge(name, status, &path)
+        check_status(name, status, &path)
     }
 
-    /// The same with a text on its stdin; returns what it wrote to stdout.
-    pub(super) fn ask(&self, name: &str, command: &mut Command, text: &str) -> Result<String> {
+    /// Runs the command with a text on its stdin; returns its stdout.
+    pub(super) fn run_with_input(&self, name: &str, command: &mut Command, text: &str) -> Result<String> {
         let (path, log) = self.log(name)?;
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = child.with_context(|| format!("{name} could not be started"))?;
-        let mut answer = String::new();
+        let mut output = String::new();
         if let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) {
-            // One that ends without reading is judged by its status. A text is short, so that this cannot block.
+            // If the process ends without reading, its exit status decides. The text is short, so this cannot block.
             drop(stdin.write_all(text.as_bytes()));
             drop(stdin);
-            stdout.read_to_string(&mut answer)?;
+            stdout.read_to_string(&mut output)?;
         }
-        judge(name, child.wait(), &path)?;
-        Ok(answer)
+        check_status(name, child.wait(), &path)?;
+        Ok(output)
     }
 
     pub(super) fn end_of_log(&self, name: &str) -> String {
@@ -98,7 +99,7 @@ impl Processes {
         self.home.join("log").join(format!("{name}.log"))
     }
 
-    /// The log of that name, to be added to.
+    /// Opens the log of that name for appending.
     fn log(&self, name: &str) -> Result<(PathBuf, File)> {
         fs::create_dir_all(self.home.join("log"))?;
         let path = self.log_file(name);
@@ -116,7 +117,7 @@ impl Processes {
         self.home.join("pids").join(name)
     }
 
-    /// Ends everything that belongs to the cloud; says how many there were.
+    /// Kills all processes of the cloud; returns how many there were.
     pub(super) fn stop(&self) -> Result<usize> {
         let found = marked(&self.home)?.len();
         for _ in 0..100 {
@@ -124,22 +125,23 @@ impl Processes {
             if pids.is_empty() {
                 return Ok(found);
             }
-            // Some may be gone by now: what counts is who is left.
+            // `kill` fails if a process has already ended; the next look decides.
             let mut kill = command::new("sh");
             kill.args(["-c", "kill -9 \"$@\"", "sh"]).args(pids.iter().map(u32::to_string));
             kill.stderr(Stdio::null()).status().context("`sh` could not be started")?;
             thread::sleep(PAUSE);
         }
-        bail!("these processes do not end: {:?}", marked(&self.home)?)
+        bail!("these processes still run after they were killed: {:?}", marked(&self.home)?)
     }
 }
 
-impl Started {
+impl BackgroundProcess {
+    /// Waits until `ready` returns true; the error shows the end of the process's log.
     pub(super) fn wait(&mut self, name: &str, seconds: u64, mut ready: impl FnMut() -> bool) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         while !ready() {
             if let Some(status) = self.child.try_wait()? {
-                bail!("{name} ended ({status}); {}", tail(&self.log));
+                bail!("{name} ended before it was ready ({status}); {}", tail(&self.log));
             }
             if Instant::now() > deadline {
                 bail!("{name} is not ready after {seconds} s; {}", tail(&self.log));
@@ -149,12 +151,12 @@ impl Started {
         Ok(())
     }
 
-    /// For one that was told to end.
+    /// Waits for the end of a process that was asked to end.
     pub(super) fn wait_for_end(&mut self, name: &str, seconds: u64) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         while self.child.try_wait()?.is_none() {
             if Instant::now() > deadline {
-                bail!("{name} has not ended after {seconds} s");
+                bail!("{name} has not ended after {seconds} s; {}", tail(&self.log));
             }
             thread::sleep(PAUSE);
         }
@@ -162,7 +164,7 @@ impl Started {
     }
 }
 
-fn judge(name: &str, status: std::io::Result<ExitStatus>, log: &Path) -> Result<()> {
+fn check_status(name: &str, status: std::io::Result<ExitStatus>, log: &Path) -> Result<()> {
     let status = status.with_context(|| format!("{name} could not be started"))?;
     if !status.success() {
         bail!("{name} failed ({status}); {}", tail(log));
@@ -170,22 +172,22 @@ fn judge(name: &str, status: std::io::Result<ExitStatus>, log: &Path) -> Result<
     Ok(())
 }
 
-/// Whether something takes connections there.
+/// Returns true if the port accepts connections.
 pub(super) fn listens(port: u16) -> bool {
     connect(port).is_some()
 }
 
-/// Whether something there answers HTTP, whatever the answer.
-pub(super) fn answers(port: u16) -> bool {
-    let ask = || {
+/// Returns true if the port answers HTTP, with any status.
+pub(super) fn answers_http(port: u16) -> bool {
+    let request = || {
         let mut stream = connect(port)?;
         stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
         stream.write_all(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").ok()?;
-        let mut begin = [0; 5];
-        stream.read_exact(&mut begin).ok()?;
-        (begin == *b"HTTP/").then_some(())
+        let mut start = [0; 5];
+        stream.read_exact(&mut start).ok()?;
+        (start == *b"HTTP/").then_some(())
     };
-    ask().is_some()
+    request().is_some()
 }
 
 fn connect(port: u16) -> Option<TcpStream> {
@@ -193,7 +195,7 @@ fn connect(port: u16) -> Option<TcpStream> {
     TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()
 }
 
-/// The processes that carry the mark of this directory.
+/// Returns the processes that carry the mark of this directory.
 fn marked(home: &Path) -> Result<Vec<u32>> {
     let entries = fs::read_dir("/proc").context("/proc cannot be read")?;
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -206,7 +208,7 @@ fn is_marked(pid: u32, home: &Path) -> bool {
     environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
 }
 
-/// Where a log is, and its last lines.
+/// Returns the path and the last lines of a log, for an error.
 fn tail(log: &Path) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().collect();
@@ -219,14 +221,14 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    fn sleeper(processes: &Processes) -> Started {
-        // With a child that has left the group, as daemons do.
+    fn sleeper(processes: &Processes) -> BackgroundProcess {
+        // It has a child that leaves the process group, as daemons do.
         let script = "setsid sleep 1000 & exec sleep 1000";
         processes.start("sleeper", processes.command("sh").args(["-c", script])).unwrap()
     }
 
     #[test]
-    fn everything_that_was_started_is_found_and_ended_and_nothing_else() {
+    fn stopping_kills_all_processes_of_one_cloud_and_no_others() {
         let (mine, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (mine, other) = (Processes::new(mine.path(), &[]), Processes::new(other.path(), &[]));
         let (_one, _two) = (sleeper(&mine), sleeper(&other));
@@ -236,7 +238,7 @@ mod tests {
             thread::sleep(PAUSE);
         }
         assert!(all() >= 4);
-        // More, if one is just about to become another.
+        // There may be more: a process that was forked and has not called exec yet counts, too.
         assert!(mine.stop().unwrap() >= 2);
         assert!(!mine.is_running("sleeper") && other.is_running("sleeper"));
         assert!(mine.stop().unwrap() == 0 && other.stop().unwrap() >= 2);
@@ -246,11 +248,11 @@ mod tests {
     fn the_environment_of_the_user_is_not_passed_on() {
         let dir = tempfile::tempdir().unwrap();
         let processes = Processes::new(dir.path(), &[Path::new("/own")]);
-        let seen = processes.ask("env", processes.command("env").arg("-u").arg("_"), "").unwrap();
-        let mut names: Vec<&str> = seen.lines().filter_map(|line| line.split('=').next()).collect();
+        let printed = processes.run_with_input("env", processes.command("env").arg("-u").arg("_"), "").unwrap();
+        let mut names: Vec<&str> = printed.lines().filter_map(|line| line.split('=').next()).collect();
         names.sort_unstable();
         assert_eq!(names, ["HOME", "LANG", "PATH", "SPT_NOENV", MARK]);
-        assert!(seen.contains("PATH=/own:/usr/"), "{seen}");
+        assert!(printed.contains("PATH=/own:/usr/"), "{printed}");
     }
 
     #[test]
@@ -269,15 +271,15 @@ mod tests {
     }
 
     #[test]
-    fn a_text_goes_in_and_an_answer_comes_out() {
+    fn a_command_reads_the_text_on_stdin_and_its_stdout_is_returned() {
         let dir = tempfile::tempdir().unwrap();
         let processes = Processes::new(dir.path(), &[]);
-        assert_eq!(processes.ask("it", &mut processes.command("cat"), "abc").unwrap(), "abc");
-        assert!(processes.ask("it", &mut processes.command("false"), "abc").is_err());
+        assert_eq!(processes.run_with_input("it", &mut processes.command("cat"), "abc").unwrap(), "abc");
+        assert!(processes.run_with_input("it", &mut processes.command("false"), "abc").is_err());
     }
 
     #[test]
-    fn a_port_answers_only_if_http_comes_back() {
+    fn only_a_port_that_speaks_http_counts_as_answering() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let serve = |answer: &'static [u8]| {
@@ -286,11 +288,11 @@ mod tests {
         };
         for (answer, good) in [(&b"HTTP/1.1 300 Multiple Choices\r\n\r\n"[..], true), (b"SSH-2.0-x\r\n", false)] {
             let server = serve(answer);
-            assert_eq!(answers(port), good);
+            assert_eq!(answers_http(port), good);
             server.join().unwrap();
         }
         assert!(listens(port));
-        // Nobody's; one that was just closed may still be open in a process that another test starts.
-        assert!(!listens(1) && !answers(1));
+        // Port 1 is unused. A port that was just closed may still be open in a process that another test starts.
+        assert!(!listens(1) && !answers_http(1));
     }
 }

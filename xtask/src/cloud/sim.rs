@@ -1,4 +1,4 @@
-//! The simulator as a server of its own: the program `cloud` of the tests crate.
+//! The simulator, as the program `cloud` of the tests crate, in a process in the background.
 
 use super::processes::Processes;
 use super::step::step;
@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::fs;
 use std::path::PathBuf;
 
-/// Starts it anew; returns the path of `cloud.json`.
+/// Stops the simulator if it runs, and starts it; returns the path of `cloud.json`.
 pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
     stop(repo)?;
     let program = step("build the simulator", || build(repo))?;
@@ -29,15 +29,15 @@ pub(super) fn up(repo: &Repo) -> Result<PathBuf> {
     Ok(cloud)
 }
 
-/// Returns the program's path.
+/// Builds the simulator and returns the path of the program.
 pub(crate) fn build(repo: &Repo) -> Result<PathBuf> {
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--quiet", "--package", "tests", "--bin", "cloud"]))?;
-    Ok(repo.root.join("target").join(&repo.triple).join("release/cloud"))
+    Ok(repo.built("cloud"))
 }
 
 pub(super) fn down(repo: &Repo) -> Result<()> {
-    step("stopped and removed", || stop(repo))
+    step("stop the simulator and remove its state", || stop(repo))
 }
 
 fn stop(repo: &Repo) -> Result<()> {

@@ -1,21 +1,22 @@
-//! This program in the compiler's place: cargo calls it as `xtask RUSTC ARGS…`
-//! for crates of the workspace, and it adds what makes code tell its coverage.
+//! The compiler wrapper of the fuzzer's build: cargo calls this program as
+//! `xtask RUSTC ARGS…` for crates of the workspace, and it adds the flags that make
+//! code report its coverage.
 //!
-//! Done this way, and not by flags for the whole build, so that dependencies
-//! are those of the shipped programs, compiled once.
+//! Flags for the whole build would also change the dependencies, which would then be
+//! compiled a second time.
 
 use anyhow::{Context, Result};
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Set for the `cargo` that builds the fuzzer.
-const WRAPS: &str = "WASM_CPI_FUZZ_COMPILER";
+/// The variable that is set for the `cargo` that builds the fuzzer.
+const VARIABLE: &str = "WASM_CPI_FUZZ_COMPILER";
 
-/// The crates whose paths the fuzzer is to find.
-const WATCHED: [&str; 2] = ["wasm_cpi", "wasm_cpi_policy"];
+/// The crates whose coverage guides the fuzzer.
+const INSTRUMENTED: [&str; 2] = ["wasm_cpi", "wasm_cpi_policy"];
 
-/// What cargo-fuzz sets, too: counters on edges, and callbacks at comparisons.
+/// The flags that cargo-fuzz sets, too: counters on edges, and callbacks at comparisons.
 const COVERAGE: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -24,33 +25,34 @@ const COVERAGE: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// In the watched crates and in what watches them.
+/// The flags of the instrumented crates and of the fuzz targets.
 const CHECKS: [&str; 2] = ["-Cdebug-assertions=on", "-Coverflow-checks=on"];
 
-/// Has `cargo` call this program in place of the compiler.
+/// Makes `cargo` call this program instead of the compiler.
 pub(super) fn wrap(cargo: &mut Command) -> Result<()> {
-    let own: PathBuf = env::current_exe().context("this program does not know where it lies")?;
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", own).env(WRAPS, "1");
+    let own: PathBuf = env::current_exe().context("the path of this program cannot be read")?;
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", own).env(VARIABLE, "1");
     Ok(())
 }
 
-/// Whether it was called so.
-pub(crate) fn is_called() -> bool {
-    env::var_os(WRAPS).is_some()
+/// Returns true if cargo called this program instead of the compiler.
+pub(crate) fn is_wrapper_call() -> bool {
+    env::var_os(VARIABLE).is_some()
 }
 
-/// The compiler's own exit code, and no word more than it said.
-pub(crate) fn run(words: &[String]) -> ExitCode {
-    let Some((compiler, given)) = words.split_first() else { return ExitCode::FAILURE };
-    let status = Command::new(compiler).args(given).args(added(given)).status();
+/// Runs the compiler and returns its exit code. Prints nothing, because cargo reads the output.
+pub(crate) fn run(arguments: &[String]) -> ExitCode {
+    let Some((compiler, given)) = arguments.split_first() else { return ExitCode::FAILURE };
+    let status = Command::new(compiler).args(given).args(extra_flags(given)).status();
     let code = status.ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
     code.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-fn added(given: &[String]) -> Vec<&'static str> {
-    let name = given.iter().position(|word| word == "--crate-name").and_then(|at| given.get(at + 1));
+/// Returns the flags to add for the crate that is compiled.
+fn extra_flags(given: &[String]) -> Vec<&'static str> {
+    let name = given.iter().position(|argument| argument == "--crate-name").and_then(|at| given.get(at + 1));
     match name.map(String::as_str) {
-        Some(name) if WATCHED.contains(&name) => [&COVERAGE[..], &CHECKS[..]].concat(),
+        Some(name) if INSTRUMENTED.contains(&name) => [&COVERAGE[..], &CHECKS[..]].concat(),
         Some("fuzz") => CHECKS.to_vec(),
         _ => Vec::new(),
     }
@@ -61,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_watched_tells_its_coverage() {
-        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    fn only_the_runtimes_crates_are_instrumented() {
+        let arguments = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (line, coverage, checks) in [
             ("--crate-name wasm_cpi --edition=2024 runtime/src/lib.rs", true, true),
             ("--crate-name wasm_cpi_policy --edition=2024 runtime/policy/src/lib.rs", true, true),
@@ -71,9 +73,9 @@ mod tests {
             ("-vV", false, false),
             ("--crate-name", false, false),
         ] {
-            let added = added(&words(line));
-            assert_eq!(added.contains(&COVERAGE[0]), coverage, "{line}");
-            assert_eq!(added.contains(&CHECKS[0]), checks, "{line}");
+            let flags = extra_flags(&arguments(line));
+            assert_eq!(flags.contains(&COVERAGE[0]), coverage, "{line}");
+            assert_eq!(flags.contains(&CHECKS[0]), checks, "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! libFuzzer: its sources found, compiled once, and kept under `target/fuzz`.
+//! libFuzzer: finds its sources, and compiles them once into `target/fuzz`.
 
 use crate::command;
 use crate::files;
@@ -9,14 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Pins the crate that has the sources.
+/// The manifest that pins the crate with the sources.
 const MANIFEST: &str = "tests/fuzz/engine/Cargo.toml";
 
-/// Works in dynamically linked programs only.
+/// This file works only in dynamically linked programs.
 const LEFT_OUT: &str = "FuzzerInterceptors.cpp";
 
-/// A file of arguments for the compiler: what to link, and how.
-pub(super) fn linking(repo: &Repo) -> Result<PathBuf> {
+/// Compiles libFuzzer if needed; returns the path of a file with link arguments for the compiler.
+pub(super) fn link_arguments(repo: &Repo) -> Result<PathBuf> {
     let mut sources = sources(repo)?;
     sources.push(repo.root.join("tests/fuzz/engine/compare.cpp"));
     let directory = repo.root.join("target/fuzz/engine");
@@ -26,7 +26,7 @@ pub(super) fn linking(repo: &Repo) -> Result<PathBuf> {
     let stale: Vec<&(PathBuf, PathBuf)> = pairs.iter().filter(|(object, source)| !is_newer(object, source)).collect();
     if !stale.is_empty() {
         let compiler = compiler()?;
-        eprintln!("    compiling libFuzzer once: {} files with {compiler}", stale.len());
+        eprintln!("    compiling {} files of libFuzzer with {compiler}; later runs reuse them", stale.len());
         let share = stale.len().div_ceil(super::cores());
         thread::scope(|scope| {
             let compile = |pairs: &[&(PathBuf, PathBuf)]| pairs.iter().try_for_each(|pair| compile(&compiler, pair));
@@ -42,7 +42,7 @@ pub(super) fn linking(repo: &Repo) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The C++ files of the crate, by its place in cargo's own store.
+/// Returns the C++ files of the crate, in the directory where cargo unpacked it.
 fn sources(repo: &Repo) -> Result<Vec<PathBuf>> {
     let mut metadata = command::new("cargo");
     metadata.current_dir(&repo.root).args(["metadata", "--format-version=1", "--locked", "--manifest-path", MANIFEST]);
@@ -51,9 +51,10 @@ fn sources(repo: &Repo) -> Result<Vec<PathBuf>> {
     let manifest = packages
         .filter(|package| package["name"] == "libfuzzer-sys")
         .find_map(|package| package["manifest_path"].as_str());
-    let manifest = Path::new(manifest.context("cargo does not know where libfuzzer-sys lies")?);
+    let manifest = Path::new(manifest.with_context(|| format!("{MANIFEST} does not depend on libfuzzer-sys"))?);
     let directory = manifest.with_file_name("libfuzzer");
-    let entries = fs::read_dir(&directory).with_context(|| format!("{} has no sources", directory.display()))?;
+    let entries = fs::read_dir(&directory);
+    let entries = entries.with_context(|| format!("the sources in {} cannot be read", directory.display()))?;
     let mut sources = Vec::new();
     for entry in entries {
         let path = entry?.path();
@@ -79,17 +80,17 @@ fn compiler() -> Result<String> {
     match ["c++", "g++", "clang++"].iter().find(|name| works(name)) {
         Some(name) => Ok((*name).to_owned()),
         None => bail!(
-            "libFuzzer is C++, and there is no compiler for it; run one of these, then try again:\n  \
+            "libFuzzer needs a C++ compiler, and none of c++, g++ and clang++ was found; run one of these, then try again:\n  \
              sudo apt-get install g++    (on Debian)\n  sudo dnf install gcc-c++    (on Fedora)"
         ),
     }
 }
 
 fn compile(compiler: &str, (object, source): &(PathBuf, PathBuf)) -> Result<()> {
-    // Renamed into place: half an object file would be newer than its source, too.
-    let half = object.with_extension("new");
+    // Renamed when complete: an incomplete object file would be newer than its source, too.
+    let incomplete = object.with_extension("new");
     let mut compile = command::new(compiler);
-    compile.args(["-std=c++17", "-O2", "-fno-omit-frame-pointer", "-w", "-c", "-o"]).arg(&half).arg(source);
+    compile.args(["-std=c++17", "-O2", "-fno-omit-frame-pointer", "-w", "-c", "-o"]).arg(&incomplete).arg(source);
     command::read(&mut compile)?;
-    fs::rename(&half, object).with_context(|| format!("{} could not be renamed", half.display()))
+    fs::rename(&incomplete, object).with_context(|| format!("{} cannot be renamed", incomplete.display()))
 }

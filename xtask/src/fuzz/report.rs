@@ -1,23 +1,23 @@
-//! What libFuzzer wrote, as far as it matters: how much it ran and found, and
-//! what it crashed on. Pure.
+//! Reads the output of libFuzzer: how much it ran and found, and the input of a crash.
+//! Does no IO.
 
-/// One target's run.
+/// The run of one target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) target: String,
     pub(crate) runs: u64,
-    /// Edges of the runtime's code that were reached.
+    /// How many edges of the runtime's code were reached.
     pub(crate) edges: u64,
-    /// The same, told apart by how often, and by what was compared.
+    /// libFuzzer's features: edges with how often they were reached, and values that were compared.
     pub(crate) features: u64,
     pub(crate) crash: Option<Crash>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Crash {
-    /// The first lines of the panic, or what libFuzzer calls it.
-    pub(crate) what: String,
-    /// The file with the input; none if it was not even started.
+    /// The first lines of the panic, or libFuzzer's error.
+    pub(crate) description: String,
+    /// The file with the input; `None` if the target did not start.
     pub(crate) input: Option<String>,
 }
 
@@ -43,21 +43,21 @@ impl Row {
 
 impl Crash {
     fn read(output: &str) -> Crash {
-        let said = |mark: &str| output.lines().position(|line| line.contains(mark));
-        // A panic says more than the signal that it ends in.
-        let what = match (said("panicked at"), said("ERROR: libFuzzer")) {
+        let find = |text: &str| output.lines().position(|line| line.contains(text));
+        // A panic's message is more useful than the signal that follows it.
+        let description = match (find("panicked at"), find("ERROR: libFuzzer")) {
             (Some(at), _) => output.lines().skip(at).take(4).collect::<Vec<_>>().join("\n"),
             (None, Some(at)) => output.lines().nth(at).unwrap_or_default().to_owned(),
-            (None, None) => output.lines().last().unwrap_or("it said nothing").to_owned(),
+            (None, None) => output.lines().last().unwrap_or("it wrote nothing to stderr").to_owned(),
         };
         let input = output.lines().find_map(|line| line.split_once("Test unit written to ").map(|(_, path)| path));
-        Crash { what, input: input.map(str::to_owned) }
+        Crash { description, input: input.map(str::to_owned) }
     }
 }
 
-/// The number behind a mark.
-fn after(line: &str, mark: &str) -> u64 {
-    let digits = line.split_once(mark).map(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
+/// Returns the number that follows `text`, or 0.
+fn after(line: &str, text: &str) -> u64 {
+    let digits = line.split_once(text).map(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
     digits.flatten().and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_to_its_end_is_counted() {
+    fn the_figures_of_a_complete_run_are_read() {
         let output = "INFO: Seed: 1\n#2\tINITED cov: 5 ft: 6 corp: 1/1b\n#812\tDONE   cov: 93 ft: 255 corp: 92/2177b\n\
                       Done 812 runs in 9 second(s)\nstat::number_of_executed_units: 812\n";
         let row = Row::read("json", output, true);
@@ -75,20 +75,23 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_told_with_its_input() {
+    fn a_crash_has_a_description_and_an_input() {
         let output = "#7\tNEW    cov: 9 ft: 9\nthread 'a' panicked at src/x.rs:1:1:\nleft is not right\n\
                       ==1== ERROR: libFuzzer: deadly signal\nartifact_prefix='c-'; Test unit written to c-crash-1\n";
         let row = Row::read("json", output, false);
         let crash = row.crash.unwrap();
         assert_eq!((row.runs, crash.input.as_deref()), (7, Some("c-crash-1")));
-        assert!(crash.what.starts_with("thread 'a' panicked at src/x.rs:1:1:\nleft is not right"), "{}", crash.what);
+        let start = "thread 'a' panicked at src/x.rs:1:1:\nleft is not right";
+        assert!(crash.description.starts_with(start), "{crash:?}");
     }
 
     #[test]
-    fn what_never_began_is_a_crash_without_input() {
-        for (output, what) in [("", "it said nothing"), ("a\n==1== ERROR: libFuzzer: timeout after 60\n", "timeout")] {
+    fn a_target_that_did_not_start_is_a_crash_without_input() {
+        for (output, description) in
+            [("", "it wrote nothing"), ("a\n==1== ERROR: libFuzzer: timeout after 60\n", "timeout")]
+        {
             let crash = Row::read("json", output, false).crash.unwrap();
-            assert!(crash.what.contains(what) && crash.input.is_none(), "{crash:?}");
+            assert!(crash.description.contains(description) && crash.input.is_none(), "{crash:?}");
         }
     }
 }

@@ -1,36 +1,36 @@
-//! The manifest of a job: what an operator would set, for the release's templates
-//! to make its files of.
+//! The manifest of a job: the properties that an operator would set, from which the
+//! release's templates make the job's files.
 //!
-//! Nothing here names a path of the machine that lays the job out.
+//! It contains no path of the machine on which the job is laid out.
 
-use super::Given;
+use super::JobInputs;
 use serde_json::{Map, Value, json};
 
-/// A preset's name beside the guest, in its package.
+/// The file name of the preset in the guest's package.
 pub(super) const PRESET: &str = "openstack.json";
 
-/// The section `guest`, in a manifest and in the configuration alike.
+/// The section `guest`, which is the same in a manifest and in the configuration.
 pub(super) fn guest(file: &str, sha256: &str) -> Value {
     json!({ "package": "guest", "file": file, "sha256": sha256 })
 }
 
-/// The job's properties. Its policy grants nothing, unless one is given.
-pub(super) fn properties(guest: &Value, given: &Given) -> Value {
+/// The job's properties. Without a policy in `inputs`, the policy grants nothing.
+pub(super) fn properties(guest: &Value, inputs: &JobInputs) -> Value {
     json!({
         "guest": guest,
-        "properties": given.properties.clone().unwrap_or_else(|| json!({})),
+        "properties": inputs.properties.clone().unwrap_or_else(|| json!({})),
         "agent": { "mbus": "nats://127.0.0.1:4222" },
-        "policy": given.policy.clone().unwrap_or_else(|| json!({ "http": [] })),
-        "allow_local": given.allow_local,
+        "policy": inputs.policy.clone().unwrap_or_else(|| json!({ "http": [] })),
+        "allow_local": inputs.allow_local,
     })
 }
 
-/// What the guest's own preset grants, on this machine alone.
+/// A policy with the guest's own preset, limited to this machine.
 pub(super) fn cloud_policy() -> Value {
     json!({ "presets": [{ "package": "guest", "file": PRESET, "addresses": ["127.0.0.0/8"], "plain_http": true }] })
 }
 
-/// What an operator would set for the cloud of this `cloud.json`.
+/// The properties that an operator would set for the cloud that `cloud.json` describes.
 pub(super) fn cloud_properties(cloud: &Value) -> Value {
     let mut properties = Map::new();
     for key in ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"] {
@@ -39,7 +39,7 @@ pub(super) fn cloud_properties(cloud: &Value) -> Value {
     properties.insert("default_key_name".to_owned(), cloud["key_name"].clone());
     properties.insert("default_security_groups".to_owned(), json!([cloud["security_group"]]));
     properties.insert("default_volume_type".to_owned(), cloud["volume_type"].clone());
-    // It is near, and pretends: nothing takes long.
+    // The cloud is local and simulated or has a fake hypervisor, so all changes are quick.
     properties.insert("wait_resource_poll_interval".to_owned(), json!(1));
     properties.into()
 }

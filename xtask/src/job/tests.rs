@@ -5,24 +5,25 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Stands in for the binaries: says how it was called.
+/// Replaces the programs: prints its own path and arguments.
 const ECHO: &str = "#!/bin/sh\necho \"$0 $*\"\n";
 
-struct Laid {
+struct TestJob {
     dir: TempDir,
     out: PathBuf,
 }
 
-impl Laid {
-    fn new() -> Laid {
+impl TestJob {
+    fn new() -> TestJob {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("dist")).unwrap();
         for program in [HOT, TOOL] {
             files::write(&dir.path().join("dist").join(program), ECHO, 0o755).unwrap();
         }
-        fs::write(dir.path().join("dist/probe.wasm"), "wasm").unwrap();
-        fs::write(dir.path().join("dist/openstack.wasm"), "more wasm").unwrap();
-        let job = Laid { out: dir.path().join("some where/job"), dir };
+        for guest in GUESTS {
+            fs::write(dir.path().join(format!("dist/{guest}.wasm")), "wasm").unwrap();
+        }
+        let job = TestJob { out: dir.path().join("some where/job"), dir };
         job.lay_out().unwrap();
         job
     }
@@ -32,16 +33,16 @@ impl Laid {
     }
 
     fn lay_out_with(&self, job: Job) -> Result<()> {
-        let given = Given::by_files(&job)?;
-        self.lay_out_given(job, &given)
+        let inputs = JobInputs::from_files(&job)?;
+        self.lay_out_with_inputs(job, &inputs)
     }
 
-    fn lay_out_given(&self, job: Job, given: &Given) -> Result<()> {
+    fn lay_out_with_inputs(&self, job: Job, inputs: &JobInputs) -> Result<()> {
         let repo = Repo::find().unwrap();
-        write(&repo, &self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job }, given)
+        write(&repo, &self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job }, inputs)
     }
 
-    /// A repository in which no cloud is up.
+    /// Returns a repository in which no cloud is up.
     fn repo(&self) -> Repo {
         let root = self.dir.path().join("repo");
         fs::create_dir_all(root.join("guests/openstack")).unwrap();
@@ -54,18 +55,18 @@ impl Laid {
     }
 }
 
-/// The configuration that a program started as `script` is given, as a canonical path.
-fn config_given_to(mut command: Command) -> PathBuf {
+/// Returns the configuration that the script passes to the program, as a canonical path.
+fn config_passed_by(mut command: Command) -> PathBuf {
     let output = command.env_clear().output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let (_, words) = said.trim().split_once(" --config ").unwrap_or_else(|| panic!("{said}{output:?}"));
-    let (config, _) = words.split_once(" --packages ").unwrap_or_else(|| panic!("{said}"));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let (_, arguments) = stdout.trim().split_once(" --config ").unwrap_or_else(|| panic!("{stdout}{output:?}"));
+    let (config, _) = arguments.split_once(" --packages ").unwrap_or_else(|| panic!("{stdout}"));
     fs::canonicalize(command.get_current_dir().unwrap_or(Path::new("/")).join(config)).unwrap()
 }
 
 #[test]
 fn the_script_finds_its_config_from_anywhere_with_an_empty_environment() {
-    let job = Laid::new();
+    let job = TestJob::new();
     let config = fs::canonicalize(job.out.join("config/cpi.json")).unwrap();
     let linked_job = job.dir.path().join("linked-job");
     symlink(&job.out, &linked_job).unwrap();
@@ -75,28 +76,28 @@ fn the_script_finds_its_config_from_anywhere_with_an_empty_environment() {
     for script in [job.out.join("bin/cpi"), linked_job.join("bin/cpi"), linked_script] {
         let mut command = Command::new(&script);
         command.current_dir("/");
-        assert_eq!(config_given_to(command), config, "{}", script.display());
+        assert_eq!(config_passed_by(command), config, "{}", script.display());
     }
-    let mut beside = Command::new("/bin/sh");
-    beside.arg("cpi").current_dir(job.out.join("bin"));
-    assert_eq!(config_given_to(beside), config);
+    let mut relative = Command::new("/bin/sh");
+    relative.arg("cpi").current_dir(job.out.join("bin"));
+    assert_eq!(config_passed_by(relative), config);
 }
 
 #[test]
 fn the_config_pins_the_guest_by_package_and_digest() {
-    let job = Laid::new();
+    let job = TestJob::new();
     let config = job.read("config/cpi.json");
     assert_eq!((&config["guest"]["package"], &config["guest"]["file"]), (&json!("guest"), &json!("probe.wasm")));
     assert_eq!(config["guest"]["sha256"], "336154bf67f765f8f75d16a0accee61b5ee5f6a75b2a2905703df913bd550f3e");
     assert_eq!(job.read("config/policy.json"), json!({"version": 1, "http": []}));
     assert!(job.out.join("packages/guest/probe.wasm").is_file());
-    // What an agent runs before a job would look for its directories in the wrong place.
+    // The pre-start script would use directories that only an Agent creates.
     assert!(!job.out.join("bin/pre-start").exists());
 }
 
 #[test]
-fn modes_are_those_that_the_runtime_demands() {
-    let job = Laid::new();
+fn files_have_the_modes_that_the_runtime_requires() {
+    let job = TestJob::new();
     for (path, mode) in [
         ("bin/cpi", 0o755),
         ("config", 0o755),
@@ -113,8 +114,8 @@ fn modes_are_those_that_the_runtime_demands() {
 }
 
 #[test]
-fn a_job_that_exists_keeps_its_operators_words_and_gets_the_new_pin() {
-    let job = Laid::new();
+fn a_job_that_exists_keeps_its_configuration_and_gets_the_new_pin() {
+    let job = TestJob::new();
     let old = job.read("config/cpi.json");
     let mut edited = old.clone();
     edited["properties"]["region"] = json!("here");
@@ -131,26 +132,26 @@ fn a_job_that_exists_keeps_its_operators_words_and_gets_the_new_pin() {
 
 #[test]
 fn a_broken_config_is_not_overwritten() {
-    let job = Laid::new();
+    let job = TestJob::new();
     for text in ["{", "[]"] {
         fs::write(job.out.join("config/cpi.json"), text).unwrap();
         let error = job.lay_out().unwrap_err().to_string();
-        assert!(error.contains("cpi.json") && error.contains("mend or remove it"), "{error}");
+        assert!(error.contains("cpi.json") && error.contains("fix or delete it"), "{error}");
         assert_eq!(fs::read_to_string(job.out.join("config/cpi.json")).unwrap(), text);
     }
 }
 
 #[test]
-fn a_guest_that_is_not_there_is_named() {
-    let job = Laid::new();
+fn the_error_about_a_missing_guest_names_it() {
+    let job = TestJob::new();
     let absent = Some(job.dir.path().join("absent.wasm"));
     let error = job.lay_out_with(Job { guest: absent, ..Job::default() }).unwrap_err().to_string();
     assert!(error.contains("absent.wasm"), "{error}");
 }
 
 #[test]
-fn policy_and_properties_that_are_given_replace_those_that_are_there() {
-    let job = Laid::new();
+fn given_policy_and_properties_replace_the_existing_ones() {
+    let job = TestJob::new();
     let policy = job.dir.path().join("given.json");
     fs::write(&policy, r#"{"expose":["endpoint"]}"#).unwrap();
     let file = job.dir.path().join("properties.json");
@@ -165,12 +166,12 @@ fn policy_and_properties_that_are_given_replace_those_that_are_there() {
         assert_eq!(job.read("config/policy.json"), json!({"version": 1, "expose": ["endpoint"]}));
     }
     job.lay_out().unwrap();
-    assert_eq!(job.read(CONFIG)["properties"], json!({"endpoint": "https://b.example"}), "kept");
+    assert_eq!(job.read(CONFIG)["properties"], json!({"endpoint": "https://b.example"}), "they do not change");
 }
 
 #[test]
-fn policy_and_properties_that_are_no_object_are_refused_unquoted_and_nothing_is_written() {
-    let job = Laid::new();
+fn policy_and_properties_that_are_not_objects_are_rejected_without_quoting_or_writing_them() {
+    let job = TestJob::new();
     let file = job.dir.path().join("list.json");
     fs::write(&file, r#"["hunter2"]"#).unwrap();
     let given = Job { policy: Some(file.clone()), allow_local: true, ..Job::default() };
@@ -185,8 +186,8 @@ fn policy_and_properties_that_are_no_object_are_refused_unquoted_and_nothing_is_
 }
 
 #[test]
-fn a_guest_of_the_repository_is_meant_by_its_name() {
-    let job = Laid::new();
+fn a_guest_of_the_repository_is_found_by_its_name() {
+    let job = TestJob::new();
     for name in GUESTS {
         job.lay_out_with(Job { guest: Some(name.into()), ..Job::default() }).unwrap();
         assert_eq!(job.read(CONFIG)["guest"]["file"], format!("{name}.wasm"));
@@ -194,8 +195,8 @@ fn a_guest_of_the_repository_is_meant_by_its_name() {
 }
 
 #[test]
-fn a_job_for_a_cloud_is_told_how_to_reach_it_and_nothing_about_its_admin() {
-    let job = Laid::new();
+fn a_job_for_a_cloud_has_its_endpoints_and_not_its_admin_credentials() {
+    let job = TestJob::new();
     let repo = job.repo();
     let home = repo.root.join("target/cloud/sim");
     fs::create_dir_all(&home).unwrap();
@@ -207,7 +208,7 @@ fn a_job_for_a_cloud_is_told_how_to_reach_it_and_nothing_about_its_admin() {
     fs::write(home.join("cloud.json"), cloud.to_string()).unwrap();
     let wanted = || Job { guest: Some("openstack".into()), cloud: Some(Cloud::Sim), ..Job::default() };
 
-    job.lay_out_given(wanted(), &Given::new(&repo, &wanted()).unwrap()).unwrap();
+    job.lay_out_with_inputs(wanted(), &JobInputs::new(&repo, &wanted()).unwrap()).unwrap();
     let config = job.read(CONFIG);
     assert_eq!(config["guest"]["file"], "openstack.wasm");
     assert_eq!((&config["allow_local"], &config["properties"]["api_key"]), (&json!(true), &json!("k")));
@@ -225,13 +226,13 @@ fn a_job_for_a_cloud_is_told_how_to_reach_it_and_nothing_about_its_admin() {
 }
 
 #[test]
-fn a_cloud_that_is_not_up_is_told_how_to_start() {
-    let job = Laid::new();
+fn the_error_about_a_cloud_that_is_not_up_shows_how_to_start_it() {
+    let job = TestJob::new();
     for (cloud, command) in
         [(Cloud::Sim, "cargo xtask cloud up sim"), (Cloud::Openstack, "cargo xtask cloud up openstack")]
     {
         let wanted = Job { cloud: Some(cloud), ..Job::default() };
-        let error = Given::new(&job.repo(), &wanted).err().unwrap().to_string();
+        let error = JobInputs::new(&job.repo(), &wanted).err().unwrap().to_string();
         assert!(error.contains(command), "{error}");
     }
 }

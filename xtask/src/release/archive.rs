@@ -1,5 +1,5 @@
-//! Archives whose bytes follow from their content alone: names in order, no
-//! times, nobody's files. Digests and fingerprints as the `bosh` CLI has them.
+//! Archives whose bytes depend only on their content: sorted names, no times, no owners.
+//! Digests and fingerprints as the `bosh` CLI computes them.
 
 use crate::command;
 use crate::files::sha256;
@@ -7,33 +7,33 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// All of `directory`, as a gzipped tar.
+/// Packs the content of `directory` into a gzipped tar archive.
 pub(super) fn pack(directory: &Path, to: &Path) -> Result<()> {
     let mut tar = command::new("tar");
     tar.args(["--sort=name", "--format=ustar", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]);
-    // Whatever the umask was when they were written, files are there to be read.
+    // The modes must not depend on the umask with which the files were written.
     tar.arg("--mode=u=rwX,go=rX");
-    // gzip writes names and times, unless it is told not to; the environment has nothing to add.
+    // -n: gzip writes no name and no time. The variables could add options.
     tar.arg("--use-compress-program=gzip -n -6").env_remove("GZIP").env_remove("TAR_OPTIONS");
     command::read(tar.arg("-cf").arg(to).arg("-C").arg(directory).arg(".")).map(drop)
 }
 
-/// As release.MF and manifests have it.
+/// Returns the digest of a file in the form that `release.MF` and manifests use.
 pub(super) fn digest(file: &Path) -> Result<String> {
     let bytes = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     Ok(format!("sha256:{}", sha256(&bytes)))
 }
 
-/// One file that a fingerprint is about.
-pub(super) struct Print<'a> {
+/// A file that a fingerprint covers.
+pub(super) struct FingerprintedFile<'a> {
     pub(super) path: &'a str,
     pub(super) content: &'a [u8],
-    /// What is run by name alone has no mode in it.
+    /// `None` if the fingerprint does not cover the mode, as for a `packaging` script.
     pub(super) executable: Option<bool>,
 }
 
-/// What the CLI gives a job or a package of these files.
-pub(super) fn fingerprint(files: &mut [Print<'_>]) -> String {
+/// Returns the fingerprint that the CLI computes for a job or a package of these files.
+pub(super) fn fingerprint(files: &mut [FingerprintedFile<'_>]) -> String {
     files.sort_by_key(|file| file.path);
     let mut text = "v2".to_owned();
     for file in files {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_content_makes_the_same_bytes_however_and_in_whatever_order_it_was_written() {
+    fn the_bytes_do_not_depend_on_order_umask_or_time_of_writing() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let packed = |names: [&str; 3], umask: u32| {
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_knows_paths_contents_and_modes() {
-        let print = |path, content, executable| fingerprint(&mut [Print { path, content, executable }]);
+    fn a_fingerprint_covers_paths_contents_and_modes() {
+        let of_file = |path, content, executable| fingerprint(&mut [FingerprintedFile { path, content, executable }]);
         let all = [
-            print("a", b"x", Some(false)),
-            print("a", b"x", Some(true)),
-            print("a", b"x", None),
-            print("a", b"y", None),
-            print("b", b"x", None),
+            of_file("a", b"x", Some(false)),
+            of_file("a", b"x", Some(true)),
+            of_file("a", b"x", None),
+            of_file("a", b"y", None),
+            of_file("b", b"x", None),
         ];
         let different: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(different.len(), all.len());

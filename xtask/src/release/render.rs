@@ -1,7 +1,7 @@
-//! Templates of the release's jobs, rendered by `render.rb` with Ruby's own ERB,
-//! as a Director or the CLI does it.
+//! Renders the templates of the release's jobs with `render.rb`, which uses Ruby's ERB as
+//! a Director and the CLI do.
 //!
-//! Properties hold secrets: they go in by stdin, and no error here quotes them.
+//! Properties contain secrets: they are passed on stdin, and no error quotes them.
 
 use crate::command;
 use crate::repo::Repo;
@@ -12,12 +12,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Ruby, where it is missing.
+/// Installs Ruby if it is missing.
 pub(crate) fn setup() -> Result<()> {
     setup::tools(&[("ruby", "ruby")])
 }
 
-/// What became of a job: its files by their paths in it.
+/// The rendered files of a job, by their paths in the job.
 pub(crate) struct Rendered(Value);
 
 impl Rendered {
@@ -26,7 +26,7 @@ impl Rendered {
     }
 }
 
-/// The job in this directory, for a manifest with these properties.
+/// Renders the job in this directory for a manifest with these properties.
 pub(crate) fn job(repo: &Repo, directory: &Path, properties: &Value) -> Result<Rendered> {
     let mut ruby = command::new("ruby");
     ruby.arg(repo.root.join("xtask/render.rb")).arg(directory);
@@ -35,14 +35,15 @@ pub(crate) fn job(repo: &Repo, directory: &Path, properties: &Value) -> Result<R
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .context("ruby could not be started; on Debian: apt-get install ruby")?;
+        .context("ruby could not be started; install it, on Debian with `sudo apt-get install ruby`")?;
     let mut stdin = child.stdin.take().context("ruby has no stdin")?;
-    // Where it ends early, what it says about that is told below.
+    // If ruby ends early, the error below contains its stderr.
     drop(stdin.write_all(properties.to_string().as_bytes()));
     drop(stdin);
-    let output = child.wait_with_output().context("ruby's output could not be read")?;
+    let output = child.wait_with_output().context("the output of ruby could not be read")?;
     if !output.status.success() {
-        bail!("{} cannot be rendered: {}", directory.display(), String::from_utf8_lossy(&output.stderr).trim());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("the templates of {} cannot be rendered: {}", directory.display(), errors.trim());
     }
-    serde_json::from_slice(&output.stdout).map(Rendered).context("render.rb wrote no JSON")
+    serde_json::from_slice(&output.stdout).map(Rendered).context("stdout of render.rb is not JSON")
 }

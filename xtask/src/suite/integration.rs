@@ -1,5 +1,5 @@
-//! The integration tests, against the shipped programs on every cloud, or against
-//! others on the simulator alone.
+//! Runs the integration tests: with the shipped programs on every cloud, or with other
+//! programs on the simulator only.
 
 use super::run_tests;
 use crate::build;
@@ -13,19 +13,19 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
-/// Names the `cloud.json` of the real cloud for the tests.
+/// The variable that names the `cloud.json` of the real cloud for the tests.
 const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
 
-/// How many tests run at a time.
+/// The variable that sets how many tests run at the same time.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// What the tests run beside our programs, by the package that has it.
+/// Other programs that the tests run, each with its Debian package.
 const TOOLS: [(&str, &str); 1] = [("valgrind", "valgrind")];
 
-/// What the tests are run against.
+/// The programs and the cloud that are tested.
 pub(super) struct Against<'a> {
     pub(super) dist: &'a Path,
-    /// The `cloud.json` of real services; the simulator is always there.
+    /// The `cloud.json` of the real services. Tests always run on the simulator as well.
     pub(super) openstack: Option<&'a Path>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Against<'a> {
 pub(super) fn run(repo: &Repo, against: &Against<'_>, reports: &Reports, rest: &[String]) -> Result<()> {
     let mut cargo = repo.cargo_static("test");
     cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
-    cargo.env(build::DIST, against.dist).env(build::HOLES, repo.holes());
+    cargo.env(build::DIST, against.dist).env(build::MUTANTS, repo.mutants());
     match against.openstack {
         Some(cloud) => cargo.env(OPENSTACK, cloud),
         None => cargo.env_remove(OPENSTACK),
@@ -45,12 +45,12 @@ pub(super) fn run(repo: &Repo, against: &Against<'_>, reports: &Reports, rest: &
     run_tests(&mut cargo, rest)
 }
 
-/// Tests of programs wait more than they compute.
+/// Two threads per core: these tests wait most of the time.
 fn threads() -> usize {
     2 * thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The steps of the full suite, once the tools and the real cloud are there.
+/// Runs the steps of the full suite, once the tools are installed and the real cloud is up.
 pub(super) fn steps(
     repo: &Repo,
     steps: &mut Steps,
@@ -58,26 +58,26 @@ pub(super) fn steps(
     reports: &Reports,
     surroundings: ScopedJoinHandle<'_, Result<Surroundings>>,
 ) {
-    // Without them the tests that need them say so.
-    steps.check("build the programs with holes", || build::holes(repo));
+    // If this fails, the other tests run; those that need these programs fail.
+    steps.check("build the programs for mutation tests", || build::mutants(repo));
     let (tools, cloud) = joined(surroundings).unwrap_or_else(|error| (Err(error), None));
-    steps.check("what was left of installing tools", || tools);
-    // Where it cannot start, that is a failure, and the simulator is tested alone.
-    let cloud = cloud.and_then(|cloud| steps.need("real OpenStack", || cloud).ok());
+    steps.check("wait for the installation of tools", || tools);
+    // If it cannot start, this step fails, and the tests run on the simulator only.
+    let cloud = cloud.and_then(|cloud| steps.need("start the real OpenStack", || cloud).ok());
     steps.check("integration tests", || {
         let file = cloud.as_ref().map(|cloud| cloud.file.as_path());
         run(repo, &Against { dist: &repo.dist(), openstack: file }, reports, rest)
     });
     if let Some(guard) = cloud.and_then(|cloud| cloud.guard) {
-        steps.check("end of the real OpenStack", || {
+        steps.check("stop the real OpenStack", || {
             openstack::down(repo)?;
             guard.dismiss()
         });
     }
 }
 
-/// What integration tests find beside our programs: tools, installed; and the real
-/// cloud, started, if it is wanted.
+/// Prepares what integration tests need besides our programs: installs tools, and starts the
+/// real cloud if it is wanted.
 pub(super) fn surroundings(repo: &Repo, with_openstack: bool) -> Result<Surroundings> {
     let tools = render::setup().and_then(|()| setup::tools(&TOOLS));
     let cloud = with_openstack.then(|| real_openstack(repo));
@@ -88,7 +88,7 @@ pub(super) type Surroundings = (Result<()>, Option<Result<RealCloud>>);
 
 pub(super) struct RealCloud {
     file: PathBuf,
-    /// Of one that ends with us, however we end; one that was up before stays up.
+    /// Stops the cloud when this process ends. `None` if the cloud was up before: then it stays up.
     guard: Option<Guard>,
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask test --quick`: what an engineer runs between two edits, in less
-//! than five minutes once everything is built. It lists what it leaves out.
+//! `cargo xtask test --quick`: the tests that an engineer runs between two edits. They take
+//! less than five minutes once everything is built. The last lines list what is left out.
 
 use super::integration::{self, Against};
 use super::{finish, format_and_tidy, unit_tests, with_last_lines};
@@ -10,10 +10,10 @@ use crate::skips::Reports;
 use crate::steps::Steps;
 use anyhow::Result;
 
-/// Integration tests that need more than programs that are quick to build, and what.
+/// Integration tests that cannot use the programs of `--quick`, with the reason.
 const LEFT_OUT: [(&str, &str); 4] = [
     ("author::", "it lays out a job with the shipped programs"),
-    ("hardening::attempts::", "it runs the programs with holes"),
+    ("hardening::native_code::", "it runs the programs for mutation tests"),
     ("release::tarball::", "it packs the shipped programs"),
     ("startup::", "it counts the instructions of the optimised program"),
 ];
@@ -42,7 +42,7 @@ fn steps(repo: &Repo, rest: &[String]) -> Result<()> {
     built.and(finish(repo, steps, &reports, true))
 }
 
-/// What the summary ends with.
+/// Returns the last lines of the summary.
 fn lines() -> String {
     let tests = LEFT_OUT.iter().map(|(test, why)| format!("NOT RUN: integration tests {test} ({why})\n"));
     tests.collect::<String>() + NOT_RUN

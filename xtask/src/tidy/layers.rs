@@ -1,40 +1,35 @@
-//! The layers of the runtime: a module uses modules of lower layers only.
+//! The layers of the runtime: a module uses only modules of lower layers.
 //!
-//! ARCHITECTURE.md lists them in a code block named `layers`, one line per layer
-//! from bottom to top. Modules of one line do not use each other. The list is
-//! compared with the files, so that it cannot become outdated.
+//! ARCHITECTURE.md lists the layers in a code block named `layers`, one line per layer
+//! from bottom to top. Modules of one line do not use each other. The list is compared
+//! with the files, so that it cannot become outdated.
 
-use super::source;
+use crate::source;
+use crate::tree::{File, is_test};
 use std::collections::BTreeSet;
 
-/// Holds the list.
+/// The file with the list.
 pub(super) const LIST: &str = "ARCHITECTURE.md";
 
-/// Holds the modules.
+/// The directory of the modules.
 const SOURCES: &str = "runtime/src/";
 
-/// They declare the modules and use all of them.
+/// The files that declare the modules; they may use all of them.
 const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
-
-/// One file of the repository.
-pub(super) struct File {
-    pub(super) path: String,
-    pub(super) text: String,
-}
 
 struct Layers(Vec<Vec<String>>);
 
-/// What is wrong with the list, and every use of a module that is not below.
+/// Returns the errors in the list, and every use of a module that is not in a lower layer.
 pub(super) fn problems(files: &[File]) -> Vec<String> {
     let list = files.iter().find(|file| file.path == LIST).and_then(|file| Layers::parse(&file.text));
     let Some(layers) = list else {
-        return vec![format!("{LIST}: has no code block named `layers`")];
+        return vec![format!("{LIST}: has no code block named `layers`; add one that lists all modules")];
     };
-    let mut problems = layers.compared(files.iter().filter_map(|file| module(&file.path)).collect());
+    let mut problems = layers.list_problems(files.iter().filter_map(|file| module(&file.path)).collect());
     for file in files {
         let Some(module) = module(&file.path).filter(|_| !is_test(&file.path)) else { continue };
-        for (line, used) in used(&source::code(&file.text)) {
-            if let Some(why) = layers.refusal(module, &used) {
+        for (line, used) in used_modules(&source::code(&file.text)) {
+            if let Some(why) = layers.problem(module, &used) {
                 problems.push(format!("{}:{line}: {why}", file.path));
             }
         }
@@ -42,17 +37,13 @@ pub(super) fn problems(files: &[File]) -> Vec<String> {
     problems
 }
 
-/// The top-level module that a file of the runtime belongs to.
+/// Returns the top-level module that a file of the runtime belongs to.
 fn module(path: &str) -> Option<&str> {
     let path = path.strip_prefix(SOURCES).filter(|path| !ROOTS.contains(path))?;
     match path.split_once('/') {
         Some((directory, _)) => Some(directory),
         None => path.strip_suffix(".rs"),
     }
-}
-
-fn is_test(path: &str) -> bool {
-    path.ends_with("/tests.rs") || path.contains("/tests/")
 }
 
 impl Layers {
@@ -67,8 +58,8 @@ impl Layers {
         self.0.iter().position(|layer| layer.iter().any(|name| name == module))
     }
 
-    /// Modules that the list lacks, has twice, or has without a file.
-    fn compared(&self, modules: BTreeSet<&str>) -> Vec<String> {
+    /// Returns the modules that the list lacks, lists twice, or lists without a file.
+    fn list_problems(&self, modules: BTreeSet<&str>) -> Vec<String> {
         let mut problems = Vec::new();
         let mut listed = BTreeSet::new();
         for name in self.0.iter().flatten() {
@@ -83,12 +74,12 @@ impl Layers {
         problems
     }
 
-    /// Why one module may not use the other.
-    fn refusal(&self, module: &str, used: &str) -> Option<String> {
+    /// Returns why `module` may not use `used`.
+    fn problem(&self, module: &str, used: &str) -> Option<String> {
         if module == used {
             return None;
         }
-        // A module that is not listed is reported once, by `compared`.
+        // A module that is not listed is reported once, by `list_problems`.
         let own = self.position(module)?;
         match self.position(used) {
             None => Some(format!("`crate::{used}` is not a module of the layers in {LIST}")),
@@ -99,8 +90,8 @@ impl Layers {
     }
 }
 
-/// The first name of every path that begins with `crate::`, with its line.
-fn used(code: &str) -> Vec<(usize, String)> {
+/// Returns the first name of every path that starts with `crate::`, with its line number.
+fn used_modules(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, start) in code.match_indices("crate::") {
         if code[..at].ends_with(is_part_of_a_name) {
@@ -113,7 +104,7 @@ fn used(code: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The name that the text begins with; of a list in braces, that of each entry.
+/// Returns the name at the start of the text; for a list in braces, the first name of each entry.
 fn first_names(text: &str) -> Vec<String> {
     let Some(list) = text.strip_prefix('{') else {
         return vec![text.chars().take_while(|c| is_part_of_a_name(*c)).collect()];

@@ -1,43 +1,45 @@
-//! The rules of `tidy`, each about one file's path and text. Pure.
+//! The rules of `tidy` for one file. Does no IO.
 
-/// Longer Rust files are to be split.
+/// The most lines of a Rust file.
 const MAX_LINES: usize = 500;
 
-/// Where no cloud may be named: clouds are the guests' business.
+/// The directories in which no cloud may be named: only guests know clouds.
 const CLOUD_FREE: [&str; 2] = ["runtime/", "wit/"];
 
-/// Clouds and their parts that are part of no other word.
+/// Names of clouds and their services that do not occur inside other words.
 const CLOUDS: [&str; 9] =
     ["openstack", "keystone", "neutron", "amazon", "azure", "google", "vsphere", "vmware", "alicloud"];
 
-/// Those that hide in innocent words (laws, innovation): found as words, also inside identifiers.
+/// Names that occur inside other words (laws, innovation): only whole words count, also inside identifiers.
 const SHORT_CLOUDS: [&str; 8] = ["nova", "cinder", "glance", "aws", "ec2", "gcp", "warden", "lxd"];
 
-/// Prefixes of headers that carry credentials: the runtime refuses them by name.
+/// Prefixes of headers with credentials. They are allowed, because the runtime rejects these headers by name.
 const ALLOWED: [&str; 2] = ["x-goog", "x-amz"];
 
-/// Top directories that say on which machine or by whom a file was written.
-const MACHINE: [&str; 3] = ["home", "root", "work"];
+/// Top directories whose paths exist only on the machine on which a file was written.
+const MACHINE_DIRECTORIES: [&str; 3] = ["home", "root", "work"];
 
+/// Returns the violations in one file.
 pub(super) fn problems(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let lines = text.lines().count();
     if path.ends_with(".rs") && lines > MAX_LINES {
-        found.push(format!("{path}: {lines} lines; split what is over {MAX_LINES}"));
+        found.push(format!("{path}: has {lines} lines, and the limit is {MAX_LINES}; split the file"));
     }
     let cloud_free = CLOUD_FREE.iter().any(|directory| path.starts_with(directory));
     for (index, line) in text.lines().enumerate() {
         let place = format!("{path}:{}", index + 1);
         if cloud_free && let Some(word) = cloud(line) {
-            found.push(format!("{place}: names a cloud (`{word}`); that belongs into a guest"));
+            found.push(format!("{place}: names a cloud (`{word}`); only guests may do that"));
         }
         if let Some(top) = machine_path(line) {
-            found.push(format!("{place}: a path of one machine (`/{top}/…`)"));
+            found.push(format!("{place}: contains a path of one machine (`/{top}/…`); remove it"));
         }
     }
     found
 }
 
+/// Returns the first name of a cloud in the line.
 fn cloud(line: &str) -> Option<&'static str> {
     let mut line = line.to_owned();
     for literal in ALLOWED {
@@ -48,7 +50,7 @@ fn cloud(line: &str) -> Option<&'static str> {
     long.or_else(|| SHORT_CLOUDS.into_iter().find(|cloud| words.iter().any(|word| word == cloud)))
 }
 
-/// Splits at everything that is no letter or digit, and at the humps of camel case.
+/// Splits at every character that is not a letter or digit, and at the capitals of camel case.
 fn words(line: &str) -> Vec<String> {
     let letters: Vec<char> = line.chars().collect();
     let mut words = vec![String::new()];
@@ -71,9 +73,9 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The top directory of an absolute path in this line, if it is a machine's own.
+/// Returns the top directory of an absolute path in this line, if it is one of `MACHINE_DIRECTORIES`.
 fn machine_path(line: &str) -> Option<&'static str> {
-    MACHINE.into_iter().find(|top| {
+    MACHINE_DIRECTORIES.into_iter().find(|top| {
         let path = format!("/{top}/");
         line.match_indices(&path).any(|(at, _)| {
             // In the middle of a longer path or URL it is not a top directory.
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rust_files_end_at_500_lines_and_others_do_not() {
+    fn rust_files_have_at_most_500_lines_and_other_files_have_no_limit() {
         let long = "\n".repeat(501);
         assert_eq!(problems("a.rs", &"\n".repeat(500)).len(), 0);
         assert_eq!(problems("a.rs", &long).len(), 1);
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn paths_of_one_machine_are_found() {
-        for top in MACHINE {
+        for top in MACHINE_DIRECTORIES {
             for line in
                 [format!("/{top}/a"), format!("see \"/{top}/.b\""), format!("x=/{top}/c d"), format!("`/{top}/x`")]
             {
@@ -137,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_longer_paths_and_urls_are_not() {
-        for top in MACHINE {
+    fn parts_of_longer_paths_and_urls_are_not_paths_of_one_machine() {
+        for top in MACHINE_DIRECTORIES {
             for line in [
                 format!("https://example.org/{top}/a"),
                 format!("a/{top}/b"),

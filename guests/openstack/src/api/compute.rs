@@ -1,5 +1,5 @@
-//! Nova. Everything here is asked at its first microversion, 2.1, whose answers
-//! no cloud has changed since.
+//! Nova. All requests here use its first microversion, 2.1, whose answers are the
+//! same in every cloud.
 
 use std::collections::BTreeMap;
 
@@ -38,33 +38,35 @@ struct Fault {
 }
 
 impl Server {
-    /// What the cloud says went wrong with it.
+    /// Returns the cloud's reason why the server failed.
     pub(crate) fn fault(&self) -> &str {
         let text = self.fault.as_ref().map_or("", |fault| fault.message.trim());
-        if text.is_empty() { "the cloud gives no reason" } else { text }
+        if text.is_empty() { "the cloud gave no reason" } else { text }
     }
 
-    /// For BOSH: one that is only kept in case of second thoughts counts as gone.
+    /// Returns true if the server does not exist for BOSH. A soft-deleted server
+    /// does not, although the cloud could still restore it.
     pub(crate) fn is_gone(&self) -> bool {
-        self.is_deleted() || self.is_kept()
+        self.is_deleted() || self.is_soft_deleted()
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
         self.status == "DELETED"
     }
 
-    /// Its ports, disks and quota stay taken until the cloud reclaims it.
-    pub(crate) fn is_kept(&self) -> bool {
+    /// Returns true if the cloud keeps the deleted server for a while. Its ports,
+    /// disks and quota stay in use until the cloud reclaims it.
+    pub(crate) fn is_soft_deleted(&self) -> bool {
         self.status == "SOFT_DELETED"
     }
 
-    /// Whether a delete may have begun with it: then its ports can be gone from
-    /// it, and it still be there.
-    pub(crate) fn may_have_lost_something(&self) -> bool {
+    /// Returns true if an earlier delete may have started: then Nova may have
+    /// detached ports from the server although it still exists.
+    pub(crate) fn may_be_partly_deleted(&self) -> bool {
         self.is_gone() || self.status == "ERROR" || self.task.is_some()
     }
 
-    /// Its image is in a volume then, and Nova shows none.
+    /// Returns true if the server boots from a volume. Nova shows no image then.
     pub(crate) fn boots_from_volume(&self) -> bool {
         self.image.get("id").is_none()
     }
@@ -83,16 +85,16 @@ pub(crate) struct Flavor {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) vcpus: u64,
-    /// MiB.
+    /// In MiB.
     pub(crate) ram: u64,
-    /// GiB, as is `ephemeral`.
+    /// In GiB, as is `ephemeral`.
     #[serde(default)]
     pub(crate) disk: u64,
     #[serde(default, rename = "OS-FLV-EXT-DATA:ephemeral")]
     pub(crate) ephemeral: u64,
     #[serde(default, rename = "OS-FLV-DISABLED:disabled")]
     pub(crate) disabled: bool,
-    /// MiB, and an empty string for none.
+    /// In MiB, or an empty string if there is none.
     #[serde(default)]
     swap: Value,
 }
@@ -143,14 +145,15 @@ impl Compute {
         Ok(self.0.find::<One>(&format!("/servers/{}", segment(id)))?.map(|one| one.server))
     }
 
-    /// The server of that name, which is unique and no pattern.
+    /// Returns the server with this name, which must be unique and free of the
+    /// characters of a pattern.
     pub(crate) fn server_named(&self, name: &str) -> Result<Option<Server>, Error> {
         let list = http::get(self.0.url("/servers/detail")).query("name", &format!("^{name}$"));
         let found: Many = self.0.read(list)?;
         Ok(found.servers.into_iter().find(|server| server.name == name))
     }
 
-    /// Its answer holds little more than the id.
+    /// Creates a server. The answer has little more than the ID.
     pub(crate) fn create_server(&self, body: &Value) -> Result<Server, Error> {
         Ok(self.0.post::<One>("/servers", body)?.server)
     }
@@ -159,19 +162,20 @@ impl Compute {
         self.0.delete(&format!("/servers/{}", segment(id)))
     }
 
-    /// Also one that is kept. Nova takes any value; the policy wants this one.
-    pub(crate) fn delete_for_good(&self, id: &str) -> Result<(), Error> {
-        self.0.act(&format!("/servers/{}/action", segment(id)), &json!({"forceDelete": "now"}))
+    /// Deletes a server at once, also a soft-deleted one. Nova accepts any value;
+    /// the policy grants only this one.
+    pub(crate) fn force_delete(&self, id: &str) -> Result<(), Error> {
+        self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"forceDelete": "now"}))
     }
 
     /// `kind` is `SOFT` or `HARD`.
     pub(crate) fn reboot(&self, id: &str, kind: &str) -> Result<(), Error> {
-        self.0.act(&format!("/servers/{}/action", segment(id)), &json!({"reboot": {"type": kind}}))
+        self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"reboot": {"type": kind}}))
     }
 
-    /// Adds to the metadata that is there.
+    /// Adds metadata and keeps the existing one.
     pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
-        self.0.repeat(&format!("/servers/{}/metadata", segment(id)), &json!({"metadata": metadata}))
+        self.0.post_repeatable(&format!("/servers/{}/metadata", segment(id)), &json!({"metadata": metadata}))
     }
 
     pub(crate) fn rename(&self, id: &str, name: &str) -> Result<(), Error> {
@@ -185,14 +189,14 @@ impl Compute {
 
     pub(crate) fn attach(&self, server: &str, volume: &str, device: &str) -> Result<(), Error> {
         let path = format!("/servers/{}/os-volume_attachments", segment(server));
-        self.0.act(&path, &json!({"volumeAttachment": {"volumeId": volume, "device": device}}))
+        self.0.post_action(&path, &json!({"volumeAttachment": {"volumeId": volume, "device": device}}))
     }
 
     pub(crate) fn detach(&self, server: &str, volume: &str) -> Result<bool, Error> {
         self.0.delete(&format!("/servers/{}/os-volume_attachments/{}", segment(server), segment(volume)))
     }
 
-    /// All of them, however many pages that takes.
+    /// Returns all flavors, from all pages.
     pub(crate) fn flavors(&self) -> Result<Vec<Flavor>, Error> {
         let mut all: Vec<Flavor> = vec![];
         loop {

@@ -1,5 +1,5 @@
-//! Nova's server groups. They are the one thing that needs a newer microversion
-//! than the first, so Nova is asked which it has, and only here.
+//! Nova's server groups. Only they need a newer microversion than the first one,
+//! so only this module asks Nova which versions it has.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,9 +11,10 @@ use super::version::{self, Document, Version};
 
 pub(crate) const GROUP_POLICY: &str = "soft-anti-affinity";
 
-/// From the first that knows that policy, to the one that made a single policy of the list.
-const KNOWN: (Version, Version) = (Version(2, 15), ONE_POLICY);
-const ONE_POLICY: Version = Version(2, 64);
+/// From the first version that has the policy to the version that replaced the list of policies
+/// by a single policy.
+const SUPPORTED: (Version, Version) = (Version(2, 15), SINGLE_POLICY);
+const SINGLE_POLICY: Version = Version(2, 64);
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ServerGroup {
@@ -25,7 +26,8 @@ pub(crate) struct ServerGroup {
 }
 
 impl ServerGroup {
-    pub(crate) fn spreads(&self) -> bool {
+    /// Returns true if the group places its servers on different hosts.
+    pub(crate) fn has_anti_affinity(&self) -> bool {
         self.policies.iter().chain(&self.policy).any(|policy| policy == GROUP_POLICY)
     }
 }
@@ -40,7 +42,7 @@ struct One {
     server_group: ServerGroup,
 }
 
-/// Server groups as this Nova has them.
+/// The server groups, at the version that this Nova has.
 pub(crate) struct Groups<'c> {
     compute: &'c Compute,
     version: Version,
@@ -49,13 +51,13 @@ pub(crate) struct Groups<'c> {
 impl Compute {
     pub(crate) fn groups(&self) -> Result<Groups<'_>, CpiError> {
         let root = self.0.send(http::get(self.0.url("/")))?;
-        // A URL with a project in it has no document; then Nova refuses what it does not know.
+        // A URL with a project in it has no version document. Then Nova rejects what it does not support.
         let document = if root.status < 500 { root.json::<Document>().ok() } else { Some(root.ok()?.json()?) };
         let version = match document {
-            Some(document) => version::best(&document, KNOWN).map_err(CpiError::cloud)?,
-            None => KNOWN.0,
+            Some(document) => version::newest_common(&document, SUPPORTED).map_err(CpiError::cloud)?,
+            None => SUPPORTED.0,
         };
-        log::debug(format_args!("server groups by version {version} of the compute API"));
+        log::debug(format_args!("using version {version} of the compute API for server groups"));
         Ok(Groups { compute: self, version })
     }
 }
@@ -65,8 +67,8 @@ impl Groups<'_> {
         request.header("openstack-api-version", format!("compute {}", self.version))
     }
 
-    /// The first that fits. A page that has none is followed by the next; an
-    /// empty one is the last, and so is one that comes again.
+    /// Returns the first group that fits. Reads further pages until one is empty or
+    /// repeats the page before.
     pub(crate) fn find(&self, fits: impl Fn(&ServerGroup) -> bool) -> Result<Option<ServerGroup>, Error> {
         let (mut before, mut first): (usize, Option<String>) = (0, None);
         loop {
@@ -88,7 +90,7 @@ impl Groups<'_> {
     }
 
     pub(crate) fn create(&self, name: &str) -> Result<ServerGroup, Error> {
-        let group: Value = if self.version >= ONE_POLICY {
+        let group: Value = if self.version >= SINGLE_POLICY {
             json!({"name": name, "policy": GROUP_POLICY})
         } else {
             json!({"name": name, "policies": [GROUP_POLICY]})

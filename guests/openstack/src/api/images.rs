@@ -8,7 +8,7 @@ use wasm_cpi_sdk::http::{self, Error, ImagePart, segment};
 
 use super::Service;
 
-/// More than any upload takes; the call's own time cuts it.
+/// Longer than any upload takes. The time of the call limits it.
 const UPLOAD_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) struct Images(pub(crate) Service);
@@ -29,8 +29,9 @@ impl Images {
         self.0.post("/v2/images", body)
     }
 
-    /// Sends one file of the stemcell's archive, which the host streams. Again
-    /// only where Glance did not even look at it: all else is the caller's decision.
+    /// Sends one file of the stemcell's archive, which the host streams. It is
+    /// retried only if Glance did not process it; the caller decides on all other
+    /// failures.
     pub(crate) fn upload(&self, id: &str, member: &str) -> Result<(), Error> {
         let put = http::put(self.0.url(&format!("/v2/images/{}/file", segment(id))))
             .image(ImagePart::Member(member.to_owned()))

@@ -1,4 +1,4 @@
-//! Octavia: members of pools, and nothing else of load balancers.
+//! Octavia. Only the members of pools are used.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl LoadBalancing {
         Ok(found.into_iter().filter(|pool| pool.name.as_deref() == Some(name)).collect())
     }
 
-    /// The member of that address and port: a pool has no two of them.
+    /// Returns the member with this address and port. A pool has at most one.
     pub(crate) fn member_at(&self, pool: &str, address: &str, port: u16) -> Result<Option<Member>, Error> {
         let list = http::get(self.0.url(&format!("/v2.0/lbaas/pools/{}/members", segment(pool))))
             .query("address", address)

@@ -81,7 +81,7 @@ struct Groups {
     links: Vec<Link>,
 }
 
-/// To another page.
+/// A link to another page.
 #[derive(Deserialize)]
 struct Link {
     rel: String,
@@ -123,13 +123,14 @@ impl Networking {
         Ok(self.0.read::<Ports>(list)?.ports)
     }
 
-    /// Checked here as well: what is listed is deleted by some callers.
+    /// Returns the ports of a server. The result is checked again, as some callers
+    /// delete what is listed.
     pub(crate) fn ports_of(&self, server: &str) -> Result<Vec<Port>, Error> {
         let listed = self.ports(&[("device_id", server)])?;
         Ok(listed.into_iter().filter(|port| !server.is_empty() && port.device_id == server).collect())
     }
 
-    /// The same for the name.
+    /// Returns the ports with this name, and checks the result likewise.
     pub(crate) fn ports_named(&self, name: &str) -> Result<Vec<Port>, Error> {
         Ok(self.ports(&[("name", name)])?.into_iter().filter(|port| port.name == name).collect())
     }
@@ -143,7 +144,7 @@ impl Networking {
         self.0.delete(&format!("/v2.0/ports/{}", segment(id)))
     }
 
-    /// All of them, however many pages that takes.
+    /// Returns all security groups, from all pages.
     pub(crate) fn security_groups(&self) -> Result<Vec<SecurityGroup>, Error> {
         let mut all: Vec<SecurityGroup> = vec![];
         loop {
@@ -166,7 +167,7 @@ impl Networking {
         Ok(self.0.read::<FloatingIps>(list)?.floatingips)
     }
 
-    /// Takes it from where it was.
+    /// Moves a floating IP to a port, or to none.
     pub(crate) fn associate(&self, floating_ip: &str, port: Option<&str>) -> Result<(), Error> {
         self.0.put(&format!("/v2.0/floatingips/{}", segment(floating_ip)), &json!({"floatingip": {"port_id": port}}))
     }

@@ -1,60 +1,65 @@
-//! One service of the cloud: its URL, and requests to it. Ids come from
-//! outside: callers build paths of `http::segment`s.
+//! One service of the cloud: its URL, and requests to it. IDs come from the
+//! Director, so callers encode them with `http::segment`.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use wasm_cpi_sdk::http::{self, Denial, Error, Request, Response};
 
-use super::with;
+use super::with_detail;
 use crate::session::Kind;
 
-/// How often a request that may be repeated is repeated: pauses of 1 to 8
-/// seconds, or what the cloud asks for.
+/// The number of retries of a request that is safe to repeat, with pauses of 1 to
+/// 8 seconds, or as long as the cloud asks for.
 const RETRIES: u32 = 4;
 
 pub(crate) struct Service {
     kind: Kind,
     url: String,
-    /// Whether the operator's property says the same as the catalog.
-    is_set: bool,
+    /// True if the operator's property has the URL of the catalog.
+    matches_property: bool,
 }
 
 impl Service {
-    /// `set` is what the property for this service says.
-    pub(crate) fn new(kind: Kind, url: &str, set: Option<&str>) -> Self {
-        let is_set = set.is_some_and(|set| set.trim_end_matches('/') == url);
-        Self { kind, url: url.to_owned(), is_set }
+    /// `property` is the operator's URL for this service.
+    pub(crate) fn new(kind: Kind, url: &str, property: Option<&str>) -> Self {
+        let matches_property = property.is_some_and(|property| property.trim_end_matches('/') == url);
+        Self { kind, url: url.to_owned(), matches_property }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
-    /// Sends it, with retries where that is safe. A denial names the property
-    /// that lets the request through, if it is that property's doing.
+    /// Sends a request, with retries where that is safe. The error of a denial
+    /// names the property to set, if the property is the reason.
     pub(super) fn send(&self, request: Request) -> Result<Response, Error> {
-        // Glance would send a page where something is wrong.
+        // Without this header, Glance answers errors with HTML.
         let sent = request.header("accept", "application/json").retries(RETRIES).send();
         sent.map_err(|error| match error.denial() {
-            Some(Denial::Undeclared | Denial::Scheme | Denial::Host | Denial::Port | Denial::Path) if !self.is_set => {
+            Some(Denial::Undeclared | Denial::Scheme | Denial::Host | Denial::Port | Denial::Path)
+                if !self.matches_property =>
+            {
                 let (name, url) = (self.kind.name(), &self.url);
-                with(error, &format!("set the property `endpoints.{name}` to `{url}`, as in the catalog"))
+                with_detail(error, &format!("set the property `endpoints.{name}` to `{url}`, the URL in the catalog"))
             }
             _ => error,
         })
     }
 
-    /// `None` if the service says that there is no such thing. A proxy that
-    /// knows no such page says nothing about things.
-    fn found(&self, response: Response) -> Result<Option<Response>, Error> {
-        let own_words = response.json::<Map<String, Value>>().is_ok();
+    /// Returns `None` if the service answers that the object does not exist. A 404
+    /// that is not JSON comes from a proxy, which does not know.
+    fn unless_missing(&self, response: Response) -> Result<Option<Response>, Error> {
+        let is_json = response.json::<Map<String, Value>>().is_ok();
         match response.ok() {
             Ok(response) => Ok(Some(response)),
-            Err(error) if error.is_not_found() && own_words => Ok(None),
+            Err(error) if error.is_not_found() && is_json => Ok(None),
             Err(error) if error.is_not_found() => {
                 let (name, url) = (self.kind.name(), &self.url);
-                Err(with(error, &format!("that is no answer of the {name} service: is `{url}` its URL?")))
+                Err(with_detail(
+                    error,
+                    &format!("the answer is not from the {name} service; check that `{url}` is its URL"),
+                ))
             }
             Err(error) => Err(error),
         }
@@ -64,25 +69,25 @@ impl Service {
         self.send(request)?.ok()?.json()
     }
 
-    /// `None` for what is not there.
+    /// Reads an object, or returns `None` if it does not exist.
     pub(super) fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Error> {
-        if names_nothing(path) {
+        if has_impossible_id(path) {
             return Ok(None);
         }
-        self.found(self.send(http::get(self.url(path)))?)?.map(|response| response.json()).transpose()
+        self.unless_missing(self.send(http::get(self.url(path)))?)?.map(|response| response.json()).transpose()
     }
 
     pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         self.read(http::post(self.url(path)).json(body))
     }
 
-    /// A POST whose answer says nothing.
-    pub(super) fn act(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
+    /// Sends a POST whose answer holds no result.
+    pub(super) fn post_action(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
         self.send(http::post(self.url(path)).json(body))?.ok().map(drop)
     }
 
-    /// The same for a POST that may happen twice.
-    pub(super) fn repeat(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
+    /// Sends a POST that has the same effect if it is sent twice.
+    pub(super) fn post_repeatable(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
         self.send(http::post(self.url(path)).repeatable().json(body))?.ok().map(drop)
     }
 
@@ -90,18 +95,18 @@ impl Service {
         self.send(http::put(self.url(path)).json(body))?.ok().map(drop)
     }
 
-    /// Whether it was there.
+    /// Deletes an object. Returns true if it existed.
     pub(super) fn delete(&self, path: &str) -> Result<bool, Error> {
-        if names_nothing(path) {
+        if has_impossible_id(path) {
             return Ok(false);
         }
-        Ok(self.found(self.send(http::delete(self.url(path)))?)?.is_some())
+        Ok(self.unless_missing(self.send(http::delete(self.url(path)))?)?.is_some())
     }
 }
 
-/// An id from outside that would make another path of it, or that the host
-/// refuses to send: nothing is called so.
-fn names_nothing(path: &str) -> bool {
+/// Returns true if an ID from the Director would change the path, or if the host
+/// refuses to send it. No object has such an ID.
+fn has_impossible_id(path: &str) -> bool {
     let slash = |part: &str| ["%2F", "%5C"].iter().any(|code| part.to_ascii_uppercase().contains(code));
     path.split('/').skip(1).any(|part| matches!(part, "" | "." | "..") || slash(part))
 }
@@ -112,8 +117,8 @@ mod tests {
     use wasm_cpi_sdk::http::segment;
 
     #[test]
-    fn ids_that_would_be_other_paths_name_nothing() {
-        for (id, nothing) in [
+    fn ids_that_would_change_the_path_are_impossible() {
+        for (id, impossible) in [
             ("", true),
             (".", true),
             ("..", true),
@@ -122,7 +127,7 @@ mod tests {
             ("a b?c", false),
             ("a-1", false),
         ] {
-            assert_eq!(names_nothing(&format!("/servers/{}", segment(id))), nothing, "{id}");
+            assert_eq!(has_impossible_id(&format!("/servers/{}", segment(id))), impossible, "{id}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Microversions: the best that a service and this guest both know.
+//! Microversions: finds the newest version that a service and this guest support.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// Major and minor, ordered as numbers: 2.9 is before 2.15.
+/// Major and minor version, ordered as numbers: 2.9 is before 2.15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(pub(crate) u32, pub(crate) u32);
 
@@ -21,13 +21,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// What a service says at its root.
+/// The document at the root of a service.
 #[derive(Debug, Deserialize)]
 pub(super) struct Document {
     version: Range,
 }
 
-/// Empty texts where it knows no microversions.
+/// The versions of a service. They are empty if it has no microversions.
 #[derive(Debug, Deserialize)]
 struct Range {
     #[serde(default)]
@@ -36,15 +36,20 @@ struct Range {
     version: String,
 }
 
-/// The newest within `known` that the service has, or a sentence on why none is.
-pub(super) fn best(document: &Document, known: (Version, Version)) -> Result<Version, String> {
+/// Returns the newest version in the range `supported` that the service has, or
+/// the reason why there is none.
+pub(super) fn newest_common(document: &Document, supported: (Version, Version)) -> Result<Version, String> {
     let Range { min_version, version } = &document.version;
     let (Some(first), Some(last)) = (Version::parse(min_version), Version::parse(version)) else {
-        return Err(format!("it has no microversions, and {} is needed", known.0));
+        return Err(format!("the service has no microversions, but {} is needed", supported.0));
     };
-    match last.min(known.1) {
-        best if best < known.0 => Err(format!("its newest version is {last}, and {} is needed", known.0)),
-        best if best < first => Err(format!("its oldest version is {first}, and {} is the newest known", known.1)),
+    match last.min(supported.1) {
+        best if best < supported.0 => {
+            Err(format!("the newest version of the service is {last}, but {} is needed", supported.0))
+        }
+        best if best < first => {
+            Err(format!("the oldest version of the service is {first}, but {} is the newest supported", supported.1))
+        }
         best => Ok(best),
     }
 }
@@ -54,27 +59,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_of_both_is_chosen_and_none_is_told() {
-        let known = (Version(2, 15), Version(2, 64));
+    fn the_newest_common_version_is_chosen_or_the_reason_returned() {
+        let supported = (Version(2, 15), Version(2, 64));
         for (first, last, best) in [
             ("2.1", "2.100", Ok("2.64")),
             ("2.1", "2.64", Ok("2.64")),
             ("2.1", "2.38", Ok("2.38")),
             ("2.1", "2.15", Ok("2.15")),
-            ("2.1", "2.9", Err("its newest version is 2.9, and 2.15 is needed")),
-            ("2.70", "2.100", Err("its oldest version is 2.70, and 2.64 is the newest known")),
-            ("", "", Err("it has no microversions, and 2.15 is needed")),
-            ("2.1", "new", Err("it has no microversions, and 2.15 is needed")),
+            ("2.1", "2.9", Err("the newest version of the service is 2.9, but 2.15 is needed")),
+            ("2.70", "2.100", Err("the oldest version of the service is 2.70, but 2.64 is the newest supported")),
+            ("", "", Err("the service has no microversions, but 2.15 is needed")),
+            ("2.1", "new", Err("the service has no microversions, but 2.15 is needed")),
         ] {
             let range = Range { min_version: first.to_owned(), version: last.to_owned() };
-            let found = super::best(&Document { version: range }, known).map(|version| version.to_string());
+            let found = newest_common(&Document { version: range }, supported).map(|version| version.to_string());
             assert_eq!(found.as_deref().map_err(String::as_str), best, "{first} to {last}");
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_a_version_or_none(text in r"[0-9.\-a]{0,12}") {
+        fn every_parsed_version_is_written_as_it_was_read(text in r"[0-9.\-a]{0,12}") {
             if let Some(version) = Version::parse(&text) {
                 assert_eq!(Version::parse(&version.to_string()), Some(version));
             }

@@ -16,7 +16,7 @@ pub(crate) struct Volume {
     #[serde(default)]
     pub(crate) name: Option<String>,
     pub(crate) status: String,
-    /// GiB.
+    /// In GiB.
     #[serde(default)]
     pub(crate) size: u64,
     pub(crate) volume_type: Option<String>,
@@ -90,19 +90,18 @@ impl Volumes {
     }
 
     pub(crate) fn extend(&self, id: &str, size: u64) -> Result<(), Error> {
-        self.0.act(&format!("/volumes/{}/action", segment(id)), &json!({"os-extend": {"new_size": size}}))
+        self.0.post_action(&format!("/volumes/{}/action", segment(id)), &json!({"os-extend": {"new_size": size}}))
     }
 
-    /// Only where the data can stay where it is: a migration is more than a
-    /// change of a disk's type.
+    /// Changes the type of a volume without a migration of its data.
     pub(crate) fn retype(&self, id: &str, to: &str) -> Result<(), Error> {
         let body = json!({"os-retype": {"new_type": to, "migration_policy": "never"}});
-        self.0.act(&format!("/volumes/{}/action", segment(id)), &body)
+        self.0.post_action(&format!("/volumes/{}/action", segment(id)), &body)
     }
 
-    /// Adds to the metadata that is there.
+    /// Adds metadata and keeps the existing one.
     pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
-        self.0.repeat(&format!("/volumes/{}/metadata", segment(id)), &json!({"metadata": metadata}))
+        self.0.post_repeatable(&format!("/volumes/{}/metadata", segment(id)), &json!({"metadata": metadata}))
     }
 
     pub(crate) fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, Error> {

@@ -1,5 +1,5 @@
-//! `resize_disk` and `update_disk`. Where Cinder cannot do it in place, the
-//! answer is not-supported, and the Director copies the disk instead.
+//! `resize_disk` and `update_disk`. If Cinder cannot change the disk in place, the
+//! error is not-supported, and the Director copies the disk instead.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use wasm_cpi_sdk::{Cid, Error, Json, http, log};
 
 use super::create::DiskProperties;
 use super::{get, gib, wait};
-use crate::api::{Volume, insist};
+use crate::api::{Volume, request_change};
 use crate::session::Session;
 
 pub(crate) fn resize(session: &Session, disk: &str, size_mib: u64) -> Result<(), Error> {
@@ -26,11 +26,11 @@ pub(crate) fn update(
     let size = gib(size_mib);
     let new_type = properties.volume_type(session).filter(|kind| Some(kind) != volume.volume_type.as_ref());
     if size < volume.size {
-        return Err(shrink(&volume, size));
+        return Err(cannot_shrink(&volume, size));
     }
     if (size > volume.size || new_type.is_some()) && volume.status != "available" {
         return Err(Error::not_supported(format!(
-            "disk `{disk}` is {}; only a detached one can change",
+            "disk `{disk}` cannot be changed: expected status `available`, found `{}`",
             volume.status
         )));
     }
@@ -44,43 +44,49 @@ pub(crate) fn update(
 fn grow(session: &Session, volume: &Volume, size: u64) -> Result<(), Error> {
     let disk = volume.id.as_str();
     if size == volume.size {
-        log::info(format_args!("disk {disk} has {size} GiB already"));
+        log::info(format_args!("disk {disk} already has {size} GiB"));
         return Ok(());
     }
     if size < volume.size {
-        return Err(shrink(volume, size));
+        return Err(cannot_shrink(volume, size));
     }
     if !volume.attachments.is_empty() {
         let count = volume.attachments.len();
-        return Err(Error::cloud(format!("disk `{disk}` cannot be resized: it still has {count} attachment(s)")));
+        return Err(Error::cloud(format!(
+            "disk `{disk}` cannot be resized: it has {count} attachment(s); detach it first"
+        )));
     }
     let volumes = session.volumes()?;
     let done = |volume: &Volume| volume.size == size || volume.status == "extending";
-    ask(session, disk, || volumes.extend(disk, size), done)?;
+    request(session, disk, || volumes.extend(disk, size), done)?;
     let grown = wait::until(session, disk, "available")?;
     if grown.size != size {
-        return Err(Error::cloud(format!("disk `{disk}` has {} GiB after it was resized to {size} GiB", grown.size)));
+        return Err(Error::cloud(format!(
+            "disk `{disk}` was not resized: expected {size} GiB, found {} GiB",
+            grown.size
+        )));
     }
     Ok(())
 }
 
-/// In place, or not at all: Cinder puts the old type back where it cannot.
+/// Changes the type of a volume in place. Cinder restores the old type if it cannot.
 fn retype(session: &Session, disk: &str, kind: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
     let done = |volume: &Volume| volume.volume_type.as_deref() == Some(kind) || volume.status == "retyping";
-    let cannot = |why: &str| Error::not_supported(format!("disk `{disk}` cannot become of type `{kind}`: {why}"));
-    // What the cloud refuses it does not support; what fails may work another time.
+    let cannot =
+        |why: &str| Error::not_supported(format!("the type of disk `{disk}` cannot be changed to `{kind}`: {why}"));
+    // The cloud does not support what it rejects; what fails may work later.
     let refused = Cell::new(false);
     let send = || {
         let by_cloud = |error: &http::Error| error.status().is_some_and(|status| (400..500).contains(&status));
         volumes.retype(disk, kind).inspect_err(|error| refused.set(by_cloud(error)))
     };
-    ask(session, disk, send, done).map_err(|error| if refused.get() { cannot(&error.message) } else { error })?;
+    request(session, disk, send, done).map_err(|error| if refused.get() { cannot(&error.message) } else { error })?;
     let volume = wait::until(session, disk, "available")?;
-    if volume.volume_type.as_deref() == Some(kind) { Ok(()) } else { Err(cannot("its backend refused")) }
+    if volume.volume_type.as_deref() == Some(kind) { Ok(()) } else { Err(cannot("the storage backend refused")) }
 }
 
-fn ask(
+fn request(
     session: &Session,
     disk: &str,
     send: impl Fn() -> Result<(), http::Error>,
@@ -88,9 +94,9 @@ fn ask(
 ) -> Result<(), Error> {
     let volumes = session.volumes()?;
     let changes = || Ok(volumes.volume(disk)?.is_some_and(|volume| done(&volume)));
-    Ok(insist("the disk changes", send, changes)?)
+    Ok(request_change("the disk is changing", send, changes)?)
 }
 
-fn shrink(volume: &Volume, size: u64) -> Error {
+fn cannot_shrink(volume: &Volume, size: u64) -> Error {
     Error::not_supported(format!("disk `{}` cannot shrink from {} GiB to {size} GiB", volume.id, volume.size))
 }

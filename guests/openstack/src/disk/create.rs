@@ -1,11 +1,11 @@
-//! `create_disk`: a volume near the VM that will most likely get it.
+//! `create_disk`: creates a volume in the zone of the VM that will probably get it.
 
 use serde::Deserialize;
 use serde_json::json;
 use wasm_cpi_sdk::{Cid, Error, Json, log};
 
 use super::{delete, gib, wait};
-use crate::api::once;
+use crate::api::create_once;
 use crate::session::Session;
 use crate::{names, vm};
 
@@ -17,7 +17,7 @@ pub(super) struct DiskProperties {
 }
 
 impl DiskProperties {
-    /// The volume type, if the cloud is not to choose.
+    /// Returns the volume type, or `None` if the cloud chooses it.
     pub(super) fn volume_type(&self, session: &Session) -> Option<String> {
         let of_disk = self.kind.as_ref().filter(|name| !name.is_empty());
         of_disk.or(session.properties.default_volume_type.as_ref().filter(|name| !name.is_empty())).cloned()
@@ -32,7 +32,7 @@ pub(crate) fn create(
 ) -> Result<Cid, Error> {
     let properties: DiskProperties = cloud_properties.parse()?;
     if size_mib < 1024 {
-        return Err(Error::cpi(format!("a disk of {size_mib} MiB is too small; the least is 1024 MiB")));
+        return Err(Error::cpi(format!("a disk of {size_mib} MiB is too small; the smallest size is 1024 MiB")));
     }
     let name = names::unique("volume");
     let mut body = json!({"name": name, "description": "", "size": gib(size_mib)});
@@ -44,14 +44,18 @@ pub(crate) fn create(
     }
     let volumes = session.volumes()?;
     let post = || volumes.create(&body);
-    let volume = once(&format!("disk {name}"), post, || volumes.volume_named(&name)).map_err(no_room)?;
+    let volume =
+        create_once(&format!("disk {name}"), post, || volumes.volume_named(&name)).map_err(quota_as_no_disk_space)?;
     match wait::until(session, &volume.id, "available") {
         Ok(_) => Ok(volume.id),
         Err(error) => {
-            // Nobody knows of the disk yet, so nobody would delete it.
+            // The Director does not know the disk yet, so it would never delete it.
             if let Err(left) = delete::undo(session, &volume.id) {
-                log::error(format_args!("disk {} is left behind: {left}", volume.id));
-                return Err(Error::cloud(format!("{error}; and deleting it failed: {left}")));
+                log::error(format_args!("disk {} is left in the cloud: {left}", volume.id));
+                return Err(Error::cloud(format!(
+                    "creating a disk: {error}; disk `{}` is left in the cloud, as deleting it failed: {left}",
+                    volume.id
+                )));
             }
             Err(error.context("creating a disk"))
         }
@@ -60,15 +64,15 @@ pub(crate) fn create(
 
 fn zone(session: &Session, vm: Option<&str>) -> Result<Option<String>, Error> {
     match vm {
-        Some(vm) if !session.properties.zones_are_apart() => {
+        Some(vm) if !session.properties.ignores_zones() => {
             Ok(vm::find(session, vm)?.and_then(|server| server.zone().map(str::to_owned)))
         }
         _ => Ok(None),
     }
 }
 
-/// Cinder answers 413 where volumes or gigabytes of the project are used up.
-fn no_room(error: wasm_cpi_sdk::http::Error) -> Error {
+/// Cinder answers 413 if the project's quota of volumes or gigabytes is used up.
+fn quota_as_no_disk_space(error: wasm_cpi_sdk::http::Error) -> Error {
     match error.status() {
         Some(413) => Error::no_disk_space(error.to_string()),
         _ => Error::from(error),

@@ -9,13 +9,14 @@ pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
     get(session, disk)?;
     let volume = wait::until_settled(session, disk)?;
     if volume.status == "in-use" {
-        let servers: Vec<&str> = volume.attachments.iter().filter_map(|place| place.server_id.as_deref()).collect();
+        let servers: Vec<&str> =
+            volume.attachments.iter().filter_map(|attachment| attachment.server_id.as_deref()).collect();
         return Err(Error::cloud(format!("disk `{disk}` is attached to `{}`; detach it first", servers.join(", "))));
     }
     remove(session, disk)
 }
 
-/// Deletes a volume that nobody knows of yet, once Cinder lets it.
+/// Deletes a volume that the Director does not know yet, as soon as Cinder allows it.
 pub(super) fn undo(session: &Session, disk: &str) -> Result<(), Error> {
     wait::until_settled(session, disk)?;
     remove(session, disk)

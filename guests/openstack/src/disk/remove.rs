@@ -1,27 +1,28 @@
-//! Deletes volumes and snapshots, which go slowly, until they are gone for
-//! certain.
+//! Deletes volumes and snapshots, and waits until they do not exist any more.
 
 use wasm_cpi_sdk::{Error, http};
 
-use crate::api::patiently;
+use crate::api::retry_while_busy;
 use crate::session::Session;
 
-/// `status` is `None` for one that is gone.
+/// Deletes an object. `status` returns `None` when it does not exist any more.
 pub(super) fn remove(
     session: &Session,
     what: &str,
     delete: impl Fn() -> Result<bool, http::Error>,
     status: impl Fn() -> Result<Option<String>, http::Error>,
 ) -> Result<(), Error> {
-    if let Err(error) = patiently(delete)
-        // What was asked for twice is refused the second time while it goes on.
+    if let Err(error) = retry_while_busy(delete)
+        // Cinder rejects a second request while the first one is in progress.
         && status()?.is_some_and(|status| status != "deleting")
     {
         return Err(error.context(format_args!("deleting {what}")));
     }
-    session.certainly(&format!("{what} to be gone"), || match status()?.as_deref() {
+    session.wait_until_certain(&format!("{what} to be deleted"), || match status()?.as_deref() {
         None => Ok(Some(())),
-        Some("error_deleting") => Err(Error::cloud(format!("{what} cannot be deleted: its state is `error_deleting`"))),
+        Some("error_deleting") => {
+            Err(Error::cloud(format!("{what} cannot be deleted: its status is `error_deleting`")))
+        }
         Some(_) => Ok(None),
     })
 }

@@ -1,12 +1,12 @@
-//! Waiting for volumes.
+//! Waits for volumes.
 
 use wasm_cpi_sdk::Error;
 
 use crate::api::Volume;
 use crate::session::Session;
 
-/// What a volume passes through: it becomes something else by itself.
-const PASSING: [&str; 10] = [
+/// States that a volume leaves by itself.
+const TRANSITIONAL: [&str; 10] = [
     "creating",
     "reserved",
     "downloading",
@@ -19,21 +19,20 @@ const PASSING: [&str; 10] = [
     "uploading",
 ];
 
-pub(super) fn is_passing(volume: &Volume) -> bool {
-    PASSING.contains(&volume.status.as_str())
+pub(super) fn is_changing(volume: &Volume) -> bool {
+    TRANSITIONAL.contains(&volume.status.as_str())
 }
 
-/// Waits while the volume passes from one state to another, and answers what it
-/// became.
+/// Waits until the volume leaves all transitional states, and returns it.
 pub(super) fn until_settled(session: &Session, disk: &str) -> Result<Volume, Error> {
     let volumes = session.volumes()?;
-    session.certainly(&format!("disk `{disk}` to settle"), || {
+    session.wait_until_certain(&format!("disk `{disk}` to leave its transitional state"), || {
         let volume = volumes.volume(disk)?.ok_or_else(|| Error::disk_not_found(disk))?;
-        Ok((!is_passing(&volume)).then_some(volume))
+        Ok((!is_changing(&volume)).then_some(volume))
     })
 }
 
-/// Waits until the volume has gone from all states in between to `wanted`.
+/// Waits until the status of the volume is `wanted`.
 pub(super) fn until(session: &Session, disk: &str, wanted: &str) -> Result<Volume, Error> {
     let volumes = session.volumes()?;
     session.poll().until(&format!("disk `{disk}` to be {wanted}"), || {
@@ -41,7 +40,7 @@ pub(super) fn until(session: &Session, disk: &str, wanted: &str) -> Result<Volum
         match volume.status.as_str() {
             status if status == wanted => Ok(Some(volume)),
             status if status.starts_with("error") => {
-                Err(Error::cloud(format!("disk `{disk}` is in state `{status}` instead of `{wanted}`")))
+                Err(Error::cloud(format!("disk `{disk}` failed: expected status `{wanted}`, found `{status}`")))
             }
             _ => Ok(None),
         }

@@ -1,17 +1,16 @@
-//! Every property of bosh-openstack-cpi's job specs (the Go and the Ruby job),
-//! and what becomes of it here. The table in README.md and the tests are held
-//! against this list, so that none is forgotten.
+//! Every property of bosh-openstack-cpi's job specs (the Go and the Ruby job), and
+//! how this guest treats it. Tests compare the table in README.md with this list.
 
-/// What becomes of a property.
+/// How this guest treats a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Treatment {
-    /// Means the same, under its name without the prefix `openstack.`.
+    /// It has the same meaning, and its name without the prefix `openstack.`.
     Same,
-    /// The same but for values that are refused with a remedy.
+    /// It has the same meaning, but some values are rejected with a remedy.
     Partly,
-    /// Is set elsewhere: in cpi.json, which is the runtime's.
+    /// It is set in cpi.json, which the runtime reads.
     Moved,
-    /// Has no use any more, and is refused or ignored as README.md says.
+    /// It is not used any more, and is rejected or ignored as README.md says.
     Refused,
 }
 

@@ -1,6 +1,7 @@
-//! A cloud in memory: just enough of Nova, Glance, Neutron and Cinder for one
-//! call at a time. States change when they are read, as polling sees them. A
-//! fault meets the nth request that fits it, before or after it was carried out.
+//! A cloud in memory: the parts of Nova, Glance, Neutron, Cinder and Octavia that the
+//! CPI uses. The status of an object changes when it is read, as for a client that
+//! polls. A fault replaces the answer to the nth request that matches it, before or
+//! after the request is processed.
 
 mod services;
 
@@ -18,44 +19,44 @@ pub(super) const FLOATING_IP: &str = "172.24.4.9";
 
 pub(super) type Shared = Rc<RefCell<Cloud>>;
 
-/// Kinds of things, by id: `servers`, `ports`, `volumes` and so on.
+/// Objects by kind (`servers`, `ports`, `volumes` and so on) and ID.
 type Things = BTreeMap<String, BTreeMap<String, Value>>;
 
 #[derive(Clone)]
 pub(super) enum Fault {
-    /// Instead of being carried out.
+    /// The request is not processed.
     Before(Answer),
-    /// After it was.
+    /// The request is processed.
     After(Answer),
 }
 
 pub(super) struct Cloud {
     things: Things,
-    /// Method, end of the path (without query), how many to let through before.
+    /// The method, the path without its query, how many requests to process before, and the fault.
     faults: Vec<(String, String, usize, Fault)>,
-    /// What servers become instead of active, with the fault's text.
+    /// If it is set, new servers and volumes fail, and servers have this fault.
     pub(super) broken: Option<String>,
-    /// Nova forgets to delete what servers booted from.
+    /// Nova does not delete the boot volumes of servers.
     pub(super) keeps_boot_volumes: bool,
-    /// Deleted servers are kept until they are deleted for good.
+    /// Deleted servers are soft-deleted until they are force-deleted.
     pub(super) soft_deletes: bool,
-    /// Images are being saved for a while after their upload.
+    /// Images have the status `saving` for a while after their upload.
     pub(super) slow_images: bool,
-    /// The load balancer has something else to do.
+    /// The load balancer answers 409 to the next change.
     pub(super) busy: bool,
-    /// Every page of a list is the first one.
+    /// Every page of a list is the first page.
     pub(super) same_page: bool,
     /// The newest version of Nova's API.
     pub(super) newest: &'static str,
-    /// How often a thing has to be looked at before its state moves on.
+    /// How often an object has to be read before its status changes.
     pub(super) slow: u64,
     next: usize,
     /// Every request as `METHOD path`.
     pub(super) seen: Vec<String>,
 }
 
-/// What the login shows.
-pub(super) fn shown() -> Value {
+/// The part of the login's response that the guest sees.
+pub(super) fn login_response() -> Value {
     let entry = |kind: &str, url: &str| {
         let endpoint = |interface: &str| json!({"interface": interface, "region": "R", "region_id": "R", "url": url});
         json!({"type": kind, "endpoints": [endpoint("public"), endpoint("internal")]})
@@ -119,7 +120,7 @@ impl Cloud {
         self.things.get(kind).map(|things| things.values().cloned().collect()).unwrap_or_default()
     }
 
-    /// The only one of its kind.
+    /// Returns the only object of its kind.
     pub(super) fn only(&self, kind: &str) -> Value {
         let all = self.all(kind);
         assert_eq!(all.len(), 1, "{kind}: {all:?}");
@@ -134,12 +135,12 @@ impl Cloud {
         self.faults.push((method.to_owned(), path.to_owned(), after, fault));
     }
 
-    /// No fault is left.
-    pub(super) fn mend(&mut self) {
+    /// Removes all faults.
+    pub(super) fn clear_faults(&mut self) {
         self.faults.clear();
     }
 
-    /// Everything that a failed call must not leave.
+    /// Returns all objects that a failed call must not leave.
     pub(super) fn left(&self) -> Vec<String> {
         let mut left: Vec<String> = ["servers", "ports", "volumes", "snapshots", "networks", "subnets", "members"]
             .iter()
@@ -152,7 +153,7 @@ impl Cloud {
         left
     }
 
-    pub(super) fn asked(&self, line: &str) -> usize {
+    pub(super) fn count_requests(&self, line: &str) -> usize {
         self.seen.iter().filter(|seen| seen.contains(line)).count()
     }
 
@@ -179,10 +180,10 @@ impl Cloud {
         if let Some(Fault::Before(answer)) = fault {
             return answer;
         }
-        let carried_out = self.carry_out(&request.method, path, query, &body);
+        let processed = self.process(&request.method, path, query, &body);
         match fault {
             Some(Fault::After(answer)) => answer,
-            _ => carried_out,
+            _ => processed,
         }
     }
 

@@ -1,10 +1,10 @@
-//! Disks and snapshots when nothing fails, and when it is the request's fault.
+//! Disks and snapshots: success, and errors in the request.
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::AgentEvent;
-use wasm_cpi_sdk::{Cpi, DiskHint, ErrorKind, Json};
+use wasm_cpi_sdk::{Cpi, DiskHint, ErrorKind, Json, RetryAdvice};
 
-use super::{cpi, properties, start, with};
+use super::{cpi, properties, properties_with, start};
 
 fn server(more: Value) -> Value {
     let mut server = json!({"name": "vm-x", "status": "ACTIVE", "metadata": {}, "flavor": {"id": "flavor-m1.small"},
@@ -25,14 +25,14 @@ fn volume(more: Value) -> Value {
 }
 
 #[test]
-fn a_disk_has_the_size_type_and_zone_that_fit() {
+fn a_disk_has_the_requested_size_type_and_zone() {
     for (properties, disk, vm, zone, kind) in [
         (json!({}), json!({}), Some("s"), json!("zone-1"), Value::Null),
         (json!({"default_volume_type": "ssd"}), json!({}), None, Value::Null, json!("ssd")),
         (json!({"default_volume_type": "ssd"}), json!({"type": "hdd"}), Some("gone"), Value::Null, json!("hdd")),
         (json!({"ignore_server_availability_zone": true}), json!({}), Some("s"), Value::Null, Value::Null),
     ] {
-        let (_host, cloud) = start(with(properties));
+        let (_host, cloud) = start(properties_with(properties));
         cloud.borrow_mut().put("servers", "s", server(json!({})));
         let id = cpi().create_disk(1025, Json::from(disk), vm.map(str::to_owned)).unwrap();
         let volume = cloud.borrow().get("volumes", &id);
@@ -46,14 +46,14 @@ fn a_disk_has_the_size_type_and_zone_that_fit() {
 }
 
 #[test]
-fn a_disk_is_attached_where_a_device_is_free_and_the_agent_is_told() {
+fn a_disk_gets_the_next_free_device_and_the_agent_settings_have_it() {
     for (flavor, config_drive, taken, device) in [
         ("m1.tiny", json!(null), vec![], "/dev/sdb"),
         ("m1.small", json!(null), vec![], "/dev/sdc"),
         ("m1.small", json!("disk"), vec![], "/dev/sdd"),
         ("m1.small", json!("cdrom"), vec!["/dev/vdc", "/dev/sdd"], "/dev/sde"),
     ] {
-        let (host, cloud) = start(with(json!({"config_drive": config_drive})));
+        let (host, cloud) = start(properties_with(json!({"config_drive": config_drive})));
         let flavor = json!({"flavor": {"id": format!("flavor-{flavor}")}, "metadata": {"registry_key": "vm-first"}});
         cloud.borrow_mut().put("servers", "s", server(flavor));
         for (index, device) in taken.iter().enumerate() {
@@ -63,29 +63,29 @@ fn a_disk_is_attached_where_a_device_is_free_and_the_agent_is_told() {
         cloud.borrow_mut().put("volumes", "d", volume(json!({})));
         let hint = cpi().attach_disk("s".into(), "d".into()).unwrap();
         assert_eq!(hint, DiskHint::Text(device.into()));
-        let told = AgentEvent::Attached { registry_key: "vm-first".into(), disk: "d".into(), hint };
-        assert_eq!(host.agent_events(), [told]);
-        // Again is the same.
+        let expected = AgentEvent::Attached { registry_key: "vm-first".into(), disk: "d".into(), hint };
+        assert_eq!(host.agent_events(), [expected]);
+        // A second call returns the same hint and sends no request.
         assert_eq!(cpi().attach_disk("s".into(), "d".into()).unwrap(), DiskHint::Text(device.into()));
-        assert_eq!(cloud.borrow().asked("POST servers/s/os-volume_attachments"), 1);
+        assert_eq!(cloud.borrow().count_requests("POST servers/s/os-volume_attachments"), 1);
     }
 }
 
 #[test]
-fn a_disk_that_is_elsewhere_or_broken_is_not_attached() {
+fn a_disk_that_is_attached_elsewhere_or_failed_is_not_attached() {
     let elsewhere = json!({"status": "in-use", "attachments": [{"server_id": "other", "device": "/dev/vdb"}]});
-    for (volume_state, part) in [(elsewhere, "attached to `other`"), (json!({"status": "error"}), "it is error")] {
+    for (volume_state, part) in [(elsewhere, "attached to `other`"), (json!({"status": "error"}), "found `error`")] {
         let (_host, cloud) = start(properties());
         cloud.borrow_mut().put("servers", "s", server(json!({})));
         cloud.borrow_mut().put("volumes", "d", volume(volume_state));
         let error = cpi().attach_disk("s".into(), "d".into()).unwrap_err();
         assert!(error.message.contains(part), "{error}");
-        assert_eq!(cloud.borrow().asked("POST"), 0);
+        assert_eq!(cloud.borrow().count_requests("POST"), 0);
     }
 }
 
 #[test]
-fn a_disk_that_is_just_being_detached_is_waited_for() {
+fn attach_disk_waits_for_a_disk_that_is_being_detached() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("servers", "s", server(json!({})));
     cloud.borrow_mut().put("volumes", "d", volume(json!({"status": "detaching"})));
@@ -93,7 +93,7 @@ fn a_disk_that_is_just_being_detached_is_waited_for() {
 }
 
 #[test]
-fn detaching_ends_detached_whatever_was_before() {
+fn detach_disk_succeeds_for_attached_detached_and_missing_disks() {
     let attached = json!({"status": "in-use", "attachments": [{"server_id": "s", "device": "/dev/vdb"}]});
     for before in [Some(attached), Some(json!({})), None] {
         let (host, cloud) = start(properties());
@@ -102,15 +102,15 @@ fn detaching_ends_detached_whatever_was_before() {
             cloud.borrow_mut().put("volumes", "d", volume(before));
         }
         cpi().detach_disk("s".into(), "d".into()).unwrap();
-        let told = AgentEvent::Detached { registry_key: "vm-x".into(), disk: "d".into() };
-        assert_eq!(host.agent_events(), [told]);
+        let expected = AgentEvent::Detached { registry_key: "vm-x".into(), disk: "d".into() };
+        assert_eq!(host.agent_events(), [expected]);
         let left = cloud.borrow().get("volumes", "d");
         assert!(left.is_null() || left["status"] == "available", "{left}");
     }
 }
 
 #[test]
-fn what_is_gone_is_disk_not_found_and_a_gone_snapshot_is_deleted() {
+fn a_missing_disk_is_disk_not_found_and_deleting_a_missing_snapshot_succeeds() {
     let (_host, _cloud) = start(properties());
     for disk in ["gone", "", ".."] {
         let disk = || disk.to_owned();
@@ -122,14 +122,14 @@ fn what_is_gone_is_disk_not_found_and_a_gone_snapshot_is_deleted() {
             cpi().set_disk_metadata(disk(), vec![]).unwrap_err(),
             cpi().snapshot_disk(disk(), vec![]).unwrap_err(),
         ] {
-            assert_eq!(error.kind, ErrorKind::DiskNotFound(false));
+            assert_eq!(error.kind, ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: false }));
         }
     }
     assert_eq!(cpi().delete_snapshot("gone".into()), Ok(()));
 }
 
 #[test]
-fn a_disk_is_deleted_unless_it_is_attached() {
+fn an_attached_disk_is_not_deleted() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("volumes", "d", volume(json!({"status": "detaching"})));
     cpi().delete_disk("d".into()).unwrap();
@@ -142,7 +142,7 @@ fn a_disk_is_deleted_unless_it_is_attached() {
 }
 
 #[test]
-fn a_disk_grows_in_place_or_the_director_copies_it() {
+fn update_disk_changes_the_disk_in_place_or_is_not_supported() {
     let attached = json!({"status": "in-use", "attachments": [{"server_id": "s", "device": "/dev/vdb"}]});
     for (state, size, kind, expected) in [
         (json!({}), 2048, None, Ok((2, "t"))),
@@ -169,7 +169,7 @@ fn a_disk_grows_in_place_or_the_director_copies_it() {
 }
 
 #[test]
-fn resizing_is_for_detached_disks_that_grow() {
+fn resize_disk_accepts_only_a_larger_size_for_a_detached_disk() {
     let attached = json!({"status": "in-use", "attachments": [{"server_id": "s", "device": "/dev/vdb"}]});
     for (state, size, expected) in [
         (json!({}), 4096, Ok(4)),
@@ -188,7 +188,7 @@ fn resizing_is_for_detached_disks_that_grow() {
 }
 
 #[test]
-fn a_snapshot_tells_where_it_is_from() {
+fn a_snapshot_has_a_description_and_metadata_of_its_disk() {
     let (_host, cloud) = start(properties());
     let attached = json!({"status": "in-use", "attachments": [{"server_id": "s", "device": "/dev/vdc"}]});
     cloud.borrow_mut().put("volumes", "d", volume(attached));
@@ -213,7 +213,7 @@ fn a_snapshot_tells_where_it_is_from() {
 }
 
 #[test]
-fn metadata_of_disks_becomes_tags() {
+fn set_disk_metadata_adds_tags() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("volumes", "d", volume(json!({"metadata": {"old": "1"}})));
     cpi().set_disk_metadata("d".into(), vec![("deployment".into(), "cf".into())]).unwrap();

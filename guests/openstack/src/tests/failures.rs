@@ -1,6 +1,6 @@
-//! What happens when the cloud fails: every request of a method, with every
-//! kind of failure. A method ends well or with the error of its table, and in
-//! both cases nothing is left that nobody knows of.
+//! Failures of the cloud: every request of a method fails in every way. A method
+//! succeeds or returns the expected error, and in both cases no unknown object is
+//! left in the cloud.
 
 mod disks;
 mod networks;
@@ -10,13 +10,13 @@ mod vms;
 use serde_json::json;
 use wasm_cpi_sdk::fake::{Answer, Fake};
 use wasm_cpi_sdk::http::{Denial, ErrorKind as HttpErrorKind};
-use wasm_cpi_sdk::{Cpi, Error, ErrorKind, Json};
+use wasm_cpi_sdk::{Cpi, Error, ErrorKind, Json, RetryAdvice};
 
 use super::cloud::{Fault, Shared};
 use super::{cpi, manual, properties, request, small, start, start_with, vip};
 
-/// One failure: its name, how it meets a request, and how often in a row; five
-/// are one more than the retries.
+/// Returns all failures: name, fault, and how often it occurs in a row. Five is one
+/// more than the number of retries.
 pub(super) fn failures() -> Vec<(&'static str, Fault, usize)> {
     let reset = || Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
     let error = |status| Answer::json(status, json!({"computeFault": {"message": "it failed"}}));
@@ -36,7 +36,7 @@ pub(super) fn failures() -> Vec<(&'static str, Fault, usize)> {
     ]
 }
 
-/// The requests of a method that succeeds, each with its number among equals.
+/// Returns all requests, each with its number among equal requests.
 pub(super) fn requests(cloud: &Shared) -> Vec<(String, String, usize)> {
     let seen: Vec<String> = cloud.borrow().seen.iter().map(|line| pattern(line)).collect();
     let count = |at: usize| seen[..at].iter().filter(|line| **line == seen[at]).count();
@@ -48,7 +48,7 @@ pub(super) fn requests(cloud: &Shared) -> Vec<(String, String, usize)> {
     all
 }
 
-/// `GET servers/servers-3` as `GET servers/*`.
+/// Turns `GET servers/servers-3` into `GET servers/*`.
 fn pattern(line: &str) -> String {
     let fixed = ["detail", "action", "metadata", "file", "os-volume_attachments", "tags", "members"];
     let (method, path) = line.split_once(' ').unwrap();
@@ -58,7 +58,7 @@ fn pattern(line: &str) -> String {
     format!("{method} {}", parts.iter().enumerate().map(part).collect::<Vec<_>>().join("/"))
 }
 
-/// From the nth request on, `times` in a row.
+/// Adds a fault to the nth request and the following ones, `times` in all.
 pub(super) fn fail(cloud: &Shared, method: &str, path: &str, nth: usize, fault: &Fault, times: usize) {
     for after in std::iter::once(nth).chain(std::iter::repeat_n(0, times - 1)) {
         cloud.borrow_mut().fault(method, path, after, fault.clone());
@@ -66,7 +66,7 @@ pub(super) fn fail(cloud: &Shared, method: &str, path: &str, nth: usize, fault: 
 }
 
 /// Runs `call` with each failure in each of its requests. `prepare` sets up the
-/// cloud, and `check` judges what came of it.
+/// cloud, and `check` checks the outcome.
 fn matrix(
     fake: fn(Fake) -> Fake,
     prepare: fn(&Shared),
@@ -90,7 +90,7 @@ fn matrix(
 }
 
 #[test]
-fn a_call_that_ends_takes_back_what_it_began() {
+fn an_ending_call_undoes_what_it_created() {
     for (name, call) in [
         (
             "create_vm",
@@ -109,7 +109,7 @@ fn a_call_that_ends_takes_back_what_it_began() {
             cloud.borrow_mut().slow = 3;
             let error = call().unwrap_err();
             if name == "create_vm" {
-                assert_eq!(error.kind, ErrorKind::VmCreationFailed(false), "{error}");
+                assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: false }), "{error}");
             }
             assert!(error.message.contains("SIGTERM"), "{error}");
             let cloud = cloud.borrow();
@@ -133,7 +133,7 @@ fn server_and_disk(cloud: &Shared) {
 }
 
 #[test]
-fn the_rest_is_certain_or_an_error() {
+fn other_methods_succeed_despite_transient_failures() {
     for call in [
         (|| cpi().delete_disk("d".into())) as fn() -> Result<(), Error>,
         || cpi().resize_disk("d".into(), 4096),
@@ -153,10 +153,10 @@ fn the_rest_is_certain_or_an_error() {
                 server_and_disk(&cloud);
                 fail(&cloud, &method, &path, number, &fault, times);
                 let outcome = call();
-                // What passes is no reason to fail where asking twice is harmless.
-                let passes =
+                // These failures are retried, as repeating the request is harmless.
+                let transient =
                     ["500 once", "503 after", "429", "connect", "reset before", "reset after", "timeout after"];
-                if passes.contains(&name) {
+                if transient.contains(&name) {
                     assert_eq!(outcome, Ok(()), "{method} {path}, {name}");
                 }
             }

@@ -1,4 +1,4 @@
-//! `delete_vm` that did not come to its end, and the next one.
+//! An interrupted `delete_vm`, and the next one.
 
 use serde_json::json;
 use wasm_cpi_sdk::fake::{AgentEvent, Answer};
@@ -7,7 +7,7 @@ use wasm_cpi_sdk::{Cpi, ErrorKind};
 use super::cloud::{Fault, Shared};
 use super::{cpi, manual, properties, request, small, start, vip};
 
-/// More often than any call tries.
+/// Refuses a request more often than any call retries it.
 fn refuse(cloud: &Shared, method: &str, path: &str, status: u16) {
     for _ in 0..50 {
         cloud.borrow_mut().fault(method, path, 0, Fault::Before(Answer::text(status, "not now")));
@@ -23,9 +23,9 @@ fn a_second_delete_finds_the_port_that_the_first_one_left() {
     assert_eq!(error.kind, ErrorKind::Cloud);
     assert!(error.message.contains("deleting port"), "{error}");
     assert_eq!((cloud.borrow().all("servers").len(), cloud.borrow().all("ports").len()), (0, 1));
-    // The server is gone, and so is what its Agent would ask the registry for.
+    // The server does not exist any more, and its settings are deleted.
     assert!(matches!(host.agent_events().last(), Some(AgentEvent::Deleted { .. })));
-    cloud.borrow_mut().mend();
+    cloud.borrow_mut().clear_faults();
     assert_eq!(cpi().delete_vm(vm).unwrap_err().kind, ErrorKind::VmNotFound);
     assert_eq!(cloud.borrow().left(), Vec::<String>::new());
 }
@@ -40,13 +40,13 @@ fn a_second_delete_finds_the_boot_volume_that_the_first_one_left() {
     let error = cpi().delete_vm(vm.clone()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Cloud, "{error}");
     assert_eq!((cloud.borrow().all("ports").len(), cloud.borrow().all("volumes").len()), (0, 1));
-    cloud.borrow_mut().mend();
+    cloud.borrow_mut().clear_faults();
     assert_eq!(cpi().delete_vm(vm).unwrap_err().kind, ErrorKind::VmNotFound);
     assert_eq!(cloud.borrow().left(), Vec::<String>::new());
 }
 
 #[test]
-fn a_second_delete_of_a_server_that_is_still_going_finds_its_port() {
+fn a_second_delete_of_a_server_that_is_being_deleted_finds_its_port() {
     let (_host, cloud) = start(properties());
     let server = json!({"name": "vm-x", "status": "ACTIVE", "image": {"id": "i"}, "OS-EXT-STS:task_state": "deleting"});
     cloud.borrow_mut().put("servers", "s", server);
@@ -56,7 +56,7 @@ fn a_second_delete_of_a_server_that_is_still_going_finds_its_port() {
 }
 
 #[test]
-fn what_another_server_has_by_now_stays() {
+fn ports_and_volumes_of_another_server_stay() {
     let (_host, cloud) = start(properties());
     let volume = |server: &str, name: &str| {
         json!({"status": "available", "name": name, "bootable": "true", "metadata": {"deleted-with": "s"},
@@ -73,7 +73,7 @@ fn what_another_server_has_by_now_stays() {
 }
 
 #[test]
-fn a_cloud_without_tags_of_ports_still_deletes() {
+fn delete_vm_succeeds_if_the_cloud_does_not_support_port_tags() {
     for status in [403, 404] {
         let (_host, cloud) = start(properties());
         let vm = cpi().create_vm(request(small(), vec![manual()])).unwrap().vm;
@@ -84,26 +84,29 @@ fn a_cloud_without_tags_of_ports_still_deletes() {
 }
 
 #[test]
-fn a_mark_that_fails_deletes_nothing_yet() {
+fn nothing_is_deleted_if_marking_fails() {
     let (_host, cloud) = start(properties());
     let vm = cpi().create_vm(request(small(), vec![manual()])).unwrap().vm;
     refuse(&cloud, "PUT", "ports/*/tags/*", 503);
     assert_eq!(cpi().delete_vm(vm.clone()).unwrap_err().kind, ErrorKind::Cloud);
     assert_eq!((cloud.borrow().all("servers").len(), cloud.borrow().all("ports").len()), (1, 1));
-    cloud.borrow_mut().mend();
+    cloud.borrow_mut().clear_faults();
     cpi().delete_vm(vm).unwrap();
     assert_eq!(cloud.borrow().left(), Vec::<String>::new());
 }
 
 #[test]
-fn members_of_pools_that_the_old_cpi_made_are_named() {
+fn the_log_names_pool_members_of_the_old_cpi() {
     let (host, cloud) = start(properties());
     let metadata = json!({"lbaas_pool_1": "pool-1/member-1", "lbaas_pool_2": "odd", "job": "web"});
     let server = json!({"name": "vm-x", "status": "ACTIVE", "metadata": metadata, "image": {"id": "i"}});
     cloud.borrow_mut().put("servers", "s", server);
     cpi().delete_vm("s".into()).unwrap();
     let said = format!("{:?}", host.logs());
-    for part in ["stays member member-1 of load balancer pool pool-1", "lbaas_pool_2 names no member: `odd`"] {
+    for part in [
+        "stays member member-1 of load balancer pool pool-1",
+        "expected <pool>/<member> in metadata lbaas_pool_2, found `odd`",
+    ] {
         assert!(said.contains(part), "{said}");
     }
 }

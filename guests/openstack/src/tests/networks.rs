@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wasm_cpi_sdk::{Cpi, ErrorKind, Json, NetworkSpec};
 
 use super::cloud::Fault;
-use super::{cpi, properties, start, with};
+use super::{cpi, properties, properties_with, start};
 use wasm_cpi_sdk::fake::Answer;
 
 fn spec(range: Option<&str>, netmask_bits: Option<u32>, cloud_properties: Value) -> NetworkSpec {
@@ -34,9 +34,9 @@ fn a_network_has_a_subnet_with_addresses_for_neutron() {
 }
 
 #[test]
-fn a_range_that_neutron_chooses_has_addresses_for_neutron_before_it_takes_any() {
+fn dhcp_starts_after_neutron_has_its_addresses_of_a_chosen_range() {
     for dhcp in [true, false] {
-        let (_host, cloud) = start(with(json!({"use_dhcp": dhcp})));
+        let (_host, cloud) = start(properties_with(json!({"use_dhcp": dhcp})));
         let created = cpi().create_network(spec(None, Some(26), json!({"subnetpool_id": "pool"}))).unwrap();
         assert_eq!((created.range.as_str(), created.gateway.as_str()), ("10.8.0.0/26", "10.8.0.1"));
         assert_eq!(created.reserved, ["10.8.0.60", "10.8.0.61", "10.8.0.62"]);
@@ -51,9 +51,9 @@ fn subnet() -> Answer {
 }
 
 #[test]
-fn a_network_without_a_subnet_does_not_stay() {
+fn a_network_whose_subnet_fails_is_deleted() {
     for (spec, part) in [
-        (spec(None, None, json!({})), "set the subnet's range"),
+        (spec(None, None, json!({})), "the subnet has no range; set its range"),
         (spec(Some("nonsense"), None, json!({})), "expected one like 10.0.0.0/24"),
         (spec(Some("10.9.0.0/24"), None, json!({})), "overlaps"),
         (spec(Some("10.9.0.0/30"), None, json!({})), "has no room for DHCP"),
@@ -68,7 +68,7 @@ fn a_network_without_a_subnet_does_not_stay() {
 }
 
 #[test]
-fn a_busy_network_is_deleted_when_it_no_longer_is() {
+fn delete_network_waits_while_the_network_is_busy() {
     let (host, cloud) = start(properties());
     cloud.borrow_mut().put("networks", "n", json!({}));
     for _ in 0..2 {

@@ -1,5 +1,4 @@
-//! The presets grant what the needs declare, and nothing else; they differ only
-//! in how they log in.
+//! The presets grant exactly what the needs declare. They differ only in the login.
 
 use serde_json::Value;
 
@@ -11,7 +10,7 @@ const PRESETS: [(&str, &str); 3] = [
     ("policy-application-credential.json", include_str!("../../policy-application-credential.json")),
 ];
 
-/// Beside one of the others, for those who need it.
+/// The preset for pools of load balancers, used together with one of the others.
 const POOLS: &str = include_str!("../../policy-loadbalancer.json");
 
 fn parsed(text: &str) -> Value {
@@ -35,7 +34,7 @@ fn presets_differ_only_in_the_body_of_the_login() {
 }
 
 #[test]
-fn presets_grant_what_is_needed_and_no_more() {
+fn presets_grant_exactly_what_the_needs_declare() {
     let needs = parsed(NEEDS);
     for (name, text) in PRESETS {
         let policy = parsed(text);
@@ -66,7 +65,7 @@ fn the_preset_for_pools_grants_nothing_else() {
 }
 
 #[test]
-fn the_agents_settings_go_into_new_servers_only() {
+fn only_the_request_for_a_new_server_has_a_slot_for_the_agents_settings() {
     for (name, text) in PRESETS {
         let slots: Vec<Value> =
             parsed(text)["http"].as_array().unwrap().iter().filter_map(|grant| grant.get("slots").cloned()).collect();
@@ -81,20 +80,19 @@ fn the_agents_settings_go_into_new_servers_only() {
 }
 
 #[test]
-fn no_secret_is_exposed_and_everything_else_is() {
+fn every_property_except_secrets_is_exposed() {
     use crate::properties::SPEC;
     let needs = parsed(NEEDS);
     let exposed: Vec<&str> = needs["expose"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     for name in SPEC.iter().filter_map(|(name, _)| name.strip_prefix("openstack.")) {
-        // Of these options only the two that are taken: others may be secrets.
+        // Only two of the connection options are exposed: others may be secrets.
         let secret = ["api_key", "application_credential_secret", "connection_options"].contains(&name);
         assert_eq!(exposed.contains(&name), !secret, "{name}");
     }
     assert!(["ca_cert", "ssl_verify_peer"].iter().all(|one| exposed.contains(&&*format!("connection_options.{one}"))));
 }
 
-/// Every request that any test of this crate makes is one that the needs have:
-/// the paths here are those of `api`, and a new one has to be added to both.
+/// Compares the paths in the sources of `api` with those in the needs.
 #[test]
 fn every_path_of_the_api_is_declared() {
     let sources = [

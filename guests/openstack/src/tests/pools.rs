@@ -1,4 +1,4 @@
-//! Members of load balancers' pools.
+//! Members of pools of load balancers.
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::Answer;
@@ -7,10 +7,10 @@ use wasm_cpi_sdk::{Cpi, Error, ErrorKind};
 
 use super::cloud::{Fault, Shared};
 use super::failures::{fail, failures, requests};
-use super::{cpi, manual, properties, request, start, with};
+use super::{cpi, manual, properties, properties_with, request, start};
 
 fn set_up() -> Value {
-    with(json!({"endpoints": {"loadbalancer": "https://octavia.test"}}))
+    properties_with(json!({"endpoints": {"loadbalancer": "https://octavia.test"}}))
 }
 
 fn pooled() -> Value {
@@ -29,16 +29,16 @@ fn create() -> Result<String, Error> {
 }
 
 #[test]
-fn a_vm_is_in_its_pools_until_it_is_deleted() {
+fn a_vm_is_a_member_of_its_pools_until_it_is_deleted() {
     let (_host, cloud) = start(set_up());
     with_pools(&cloud);
     let vm = create().unwrap();
     let members = cloud.borrow().all("members");
-    let told = |member: &Value| {
+    let attributes = |member: &Value| {
         ["address", "protocol_port", "monitor_port", "provisioning_status"].map(|key| member[key].clone())
     };
-    assert_eq!(told(&members[0]), [json!("10.0.0.5"), json!(80), Value::Null, json!("ACTIVE")]);
-    assert_eq!(told(&members[1]), [json!("10.0.0.5"), json!(8080), json!(8081), json!("ACTIVE")]);
+    assert_eq!(attributes(&members[0]), [json!("10.0.0.5"), json!(80), Value::Null, json!("ACTIVE")]);
+    assert_eq!(attributes(&members[1]), [json!("10.0.0.5"), json!(8080), json!(8081), json!("ACTIVE")]);
     let metadata = cloud.borrow().only("servers")["metadata"].clone();
     for (key, pool, member) in [("lbaas_pool_1", "pool-1", &members[0]), ("lbaas_pool_2", "pool-2", &members[1])] {
         assert_eq!(metadata[key], format!("{pool}/{}", member["id"].as_str().unwrap()));
@@ -49,7 +49,7 @@ fn a_vm_is_in_its_pools_until_it_is_deleted() {
 }
 
 #[test]
-fn a_busy_load_balancer_is_waited_for_and_a_member_that_is_there_is_taken() {
+fn create_vm_waits_for_a_busy_load_balancer_and_uses_an_existing_member() {
     let (_host, cloud) = start(set_up());
     with_pools(&cloud);
     cloud.borrow_mut().put("members", "old", json!({"address": "10.0.0.5", "protocol_port": 80}));
@@ -60,7 +60,7 @@ fn a_busy_load_balancer_is_waited_for_and_a_member_that_is_there_is_taken() {
 }
 
 #[test]
-fn a_vm_in_pools_is_made_and_deleted_or_leaves_nothing_that_nobody_knows() {
+fn failures_of_pools_leave_no_unknown_member() {
     for delete in [false, true] {
         let prepared = || {
             let (host, cloud) = start(set_up());
@@ -82,11 +82,11 @@ fn a_vm_in_pools_is_made_and_deleted_or_leaves_nothing_that_nobody_knows() {
                 match call(&vm) {
                     Ok(()) if delete => assert!(cloud.borrow().left().is_empty(), "{case}"),
                     Ok(()) => assert_eq!(cloud.borrow().all("members").len(), 2, "{case}"),
-                    // The metadata of the server still says which members there are.
+                    // The metadata of the server still names its members.
                     Err(error) if delete => {
                         assert_eq!(error.kind, ErrorKind::Cloud, "{case}: {error}");
                         assert_eq!(cloud.borrow().all("servers").len(), 1, "{case}: {error}");
-                        cloud.borrow_mut().mend();
+                        cloud.borrow_mut().clear_faults();
                         call(&vm).unwrap();
                         assert!(cloud.borrow().left().is_empty(), "{case}: {error}");
                     }
@@ -98,7 +98,7 @@ fn a_vm_in_pools_is_made_and_deleted_or_leaves_nothing_that_nobody_knows() {
 }
 
 #[test]
-fn a_member_whose_fate_is_not_known_is_told() {
+fn the_error_says_that_a_member_may_exist() {
     let (_host, cloud) = start(set_up());
     with_pools(&cloud);
     let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
@@ -108,18 +108,18 @@ fn a_member_whose_fate_is_not_known_is_told() {
     }
     let error = create().unwrap_err();
     assert!(matches!(error.kind, ErrorKind::VmCreationFailed(_)), "{error:?}");
-    assert!(error.message.contains("it is not certain that it is no member"), "{error}");
+    assert!(error.message.contains("the address may still be a member"), "{error}");
 }
 
 #[test]
-fn pools_that_cannot_be_joined_are_named_before_anything_is_made() {
+fn wrong_pools_are_rejected_before_anything_is_created() {
     let pools = |pools: Value| json!({"instance_type": "m1.small", "loadbalancer_pools": pools});
     for (properties, cloud_properties, said) in [
         (set_up(), pools(json!([{"port": 80}])), "cloud_properties.loadbalancer_pools[0].name: is missing"),
         (set_up(), pools(json!([{"name": "web"}])), "cloud_properties.loadbalancer_pools[0].port: is missing"),
         (set_up(), pools(json!([{"name": "web", "port": "http"}])), "cloud_properties.loadbalancer_pools[0].port"),
-        (set_up(), pools(json!([{"name": "none", "port": 80}])), "there is no pool `none`"),
-        (set_up(), pools(json!([{"name": "twice", "port": 80}])), "several pools are called `twice`"),
+        (set_up(), pools(json!([{"name": "none", "port": 80}])), "pool `none` was not found"),
+        (set_up(), pools(json!([{"name": "twice", "port": 80}])), "several pools have the name `twice`"),
         (properties(), pooled(), "needs the property endpoints.loadbalancer"),
     ] {
         let (_host, cloud) = start(properties);

@@ -1,10 +1,10 @@
-//! Every property of the job spec: in README.md's table, and as it says there.
+//! Every property of the job spec is in README.md's table, and behaves as it says.
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::Fake;
 use wasm_cpi_sdk::{Cpi, ErrorKind};
 
-use super::{properties, with};
+use super::{properties, properties_with};
 use crate::OpenStack;
 use crate::properties::{SPEC, Treatment};
 
@@ -15,7 +15,7 @@ fn opened(properties: Value) -> Result<(), wasm_cpi_sdk::Error> {
     OpenStack::open().map(drop)
 }
 
-/// The rows of tables as their cells.
+/// Returns the cells of all rows of tables.
 fn rows() -> Vec<Vec<&'static str>> {
     let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim).collect();
     README.lines().filter(|line| line.starts_with("| `")).map(cells).collect()
@@ -27,13 +27,13 @@ fn the_table_has_every_property_of_the_job_spec() {
     for (name, treatment) in SPEC {
         let row = rows.iter().find(|row| row[0].split(", ").any(|cell| covers(cell.trim_matches('`'), name)));
         let row = row.unwrap_or_else(|| panic!("README.md's table lacks {name}"));
-        let word = match treatment {
+        let expected = match treatment {
             Treatment::Same => "same",
             Treatment::Partly => "same, but",
             Treatment::Moved => "in cpi.json",
             Treatment::Refused => "refused",
         };
-        assert!(row[1] == word, "{name}: README.md says `{}`, and it is `{word}`", row[1]);
+        assert!(row[1] == expected, "{name}: README.md says `{}`, but `{expected}` is expected", row[1]);
         assert!(row.len() == 3 && (treatment == Treatment::Same || !row[2].is_empty()), "{name}: no remedy");
     }
 }
@@ -44,7 +44,7 @@ fn covers(cell: &str, name: &str) -> bool {
 }
 
 #[test]
-fn each_name_is_there_once() {
+fn every_property_is_listed_once() {
     let mut names: Vec<&str> = SPEC.iter().map(|(name, _)| *name).collect();
     names.sort_unstable();
     names.dedup();
@@ -52,7 +52,7 @@ fn each_name_is_there_once() {
 }
 
 #[test]
-fn properties_that_mean_the_same_are_taken() {
+fn supported_values_of_properties_are_accepted() {
     let values = [
         ("region", json!("R")),
         ("endpoint_type", json!("internalURL")),
@@ -80,27 +80,27 @@ fn properties_that_mean_the_same_are_taken() {
         ("something_else", json!("is ignored")),
     ];
     for (name, value) in values {
-        assert_eq!(opened(with(json!({name: value}))), Ok(()), "{name}");
+        assert_eq!(opened(properties_with(json!({name: value}))), Ok(()), "{name}");
     }
     let credential = json!({"auth_url": "https://k/v3", "application_credential_id": "i",
         "application_credential_secret": "<seal>"});
     assert_eq!(opened(credential), Ok(()));
     let domains = json!({"domain": null, "user_domain_name": "d", "project": null, "project_id": "p"});
-    assert_eq!(opened(with(domains)), Ok(()));
+    assert_eq!(opened(properties_with(domains)), Ok(()));
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_a_remedy() {
+fn unsupported_values_of_properties_are_rejected_with_a_remedy() {
     for (more, message) in [
         (json!({"auth_url": null}), "properties.auth_url: is missing; set it to Keystone's URL"),
         (
             json!({"auth_url": "http://k:5000/v2.0"}),
-            "not a Keystone v3 URL, and Keystone v2 is gone; let it end in /v3",
+            "not a Keystone v3 URL, and Keystone v2 is not supported; use the URL that ends in /v3",
         ),
-        (json!({"auth_url": "http://k:5000"}), "let it end in /v3"),
+        (json!({"auth_url": "http://k:5000"}), "use the URL that ends in /v3"),
         (
             json!({"project": null, "tenant": "t"}),
-            "properties.tenant: is for Keystone v2, which is gone; set `project`",
+            "properties.tenant: is for Keystone v2, which is not supported; set `project`",
         ),
         (json!({"project": null}), "properties.project: is missing"),
         (json!({"domain": null}), "properties.domain: is missing; set it, or `user_domain_name`"),
@@ -115,18 +115,24 @@ fn what_cannot_work_is_refused_with_a_remedy() {
         ),
         (
             json!({"connection_options": {"ssl_verify_peer": false}}),
-            "properties.connection_options.ssl_verify_peer: certificates are always verified; remove it, and give the \
-             cloud's CA as PEM in connection_options.ca_cert",
+            "properties.connection_options.ssl_verify_peer: certificates are always verified; remove it, and set \
+             connection_options.ca_cert to the cloud's CA in PEM",
         ),
-        (json!({"connection_options": {"ssl_ca_file": "/ca"}}), "give the CA as PEM in connection_options.ca_cert"),
+        (json!({"connection_options": {"ssl_ca_file": "/ca"}}), "set connection_options.ca_cert to the CA in PEM"),
         (json!({"connection_options": {"read_timeout": 360}}), "timeouts are `limits` of cpi.json"),
-        (json!({"use_nova_networking": true}), "properties.use_nova_networking: Nova's own networks are gone"),
+        (
+            json!({"use_nova_networking": true}),
+            "properties.use_nova_networking: OpenStack does not have Nova networks any more",
+        ),
         (json!({"endpoint_type": "otherURL"}), "use publicURL, internalURL or adminURL"),
-        (json!({"config_drive": "floppy"}), "properties.config_drive: `floppy` is not known; use cdrom or disk"),
+        (
+            json!({"config_drive": "floppy"}),
+            "properties.config_drive: `floppy` is not a config drive; use cdrom or disk",
+        ),
         (json!({"state_timeout": "long"}), "properties.state_timeout: invalid type: string \"long\", expected u64"),
         (json!({"default_security_groups": "g"}), "properties.default_security_groups: invalid type: string"),
     ] {
-        let error = opened(with(more)).unwrap_err();
+        let error = opened(properties_with(more)).unwrap_err();
         assert!(error.message.contains(message), "{error}");
         assert_eq!(error.kind, ErrorKind::Cpi);
     }

@@ -1,13 +1,14 @@
-//! The catalog: which endpoint is used, and what a missing one is told.
+//! The login and the catalog: which endpoint is used, and the error for a missing one.
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::{Answer, Fake};
 use wasm_cpi_sdk::http::{Denial, ErrorKind as HttpErrorKind};
 use wasm_cpi_sdk::{Cpi, ErrorKind};
 
-use super::{cpi, properties, with};
+use super::{cpi, properties, properties_with};
 
-/// Compute in these regions, under `https://<region>-<interface>.test/v2.1`.
+/// Returns a catalog with compute in these regions, at
+/// `https://<region>-<interface>.test/v2.1`.
 fn catalog(regions: &[&str]) -> Value {
     let endpoint = |region: &str, interface: &str| json!({"region_id": region, "interface": interface, "url": format!("https://{region}-{interface}.test/v2.1/")});
     let all: Vec<Value> =
@@ -26,13 +27,13 @@ fn region_and_interface_choose_the_endpoint() {
         (&["a"], json!({"endpoint_type": "internalURL"}), Ok("a-internal")),
         (&["a"], json!({"endpoint_type": "admin", "region": ""}), Ok("a-admin")),
         (&["a", "b"], json!({"region": "b"}), Ok("b-public")),
-        (&["a", "b"], json!({}), Err("several regions (a, b): set the property `region`")),
+        (&["a", "b"], json!({}), Err("several regions (a, b); set the property `region`")),
         (&["a", "b"], json!({"region": "c"}), Err("no region `c`")),
-        (&[], json!({}), Err("no endpoint for compute (public)")),
+        (&[], json!({}), Err("no usable public endpoint for the compute service")),
     ] {
         let url = |host: &str| format!("https://{host}.test/v2.1/servers/vm-1");
         let answer = gone();
-        let fake = Fake::new().properties(with(more)).session("keystone", catalog(regions));
+        let fake = Fake::new().properties(properties_with(more)).session("keystone", catalog(regions));
         let host_fake = fake.on("GET", &url(host.unwrap_or("none")), answer).install();
         match (cpi().has_vm("vm-1".into()), host) {
             (Ok(found), Ok(host)) => {
@@ -46,7 +47,7 @@ fn region_and_interface_choose_the_endpoint() {
 }
 
 #[test]
-fn a_denial_names_the_property_to_set_if_that_is_what_helps() {
+fn a_denial_names_the_property_to_set_if_it_is_the_reason() {
     let denied = |denial| Answer::fail(HttpErrorKind::Denied(denial), "not granted", false);
     let right = "https://a-public.test/v2.1";
     for (denial, set, hinted) in [
@@ -55,12 +56,12 @@ fn a_denial_names_the_property_to_set_if_that_is_what_helps() {
         (Denial::Path, "https://a-public.test/v2.1/deeper", true),
         (Denial::Undeclared, "", true),
         (Denial::Slot, "", false),
-        // There it is the path or the method that is not granted.
+        // The property is right: the path or the method is not granted.
         (Denial::Path, right, false),
         (Denial::Undeclared, right, false),
         (Denial::Host, "https://a-public.test/v2.1/", false),
     ] {
-        let fake = Fake::new().properties(with(json!({"endpoints": {"compute": set}})));
+        let fake = Fake::new().properties(properties_with(json!({"endpoints": {"compute": set}})));
         let fake = fake.session("keystone", catalog(&["a"]));
         let _host = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", denied(denial)).install();
         let error = cpi().has_vm("vm-1".into()).unwrap_err();
@@ -70,7 +71,7 @@ fn a_denial_names_the_property_to_set_if_that_is_what_helps() {
 }
 
 #[test]
-fn a_page_that_is_not_there_says_nothing_about_servers() {
+fn a_404_that_is_not_json_is_an_error() {
     for (answer, absent) in [
         (gone(), true),
         (Answer::json(404, json!({"message": "no", "code": "404 Not Found", "title": "Not Found"})), true),
@@ -82,7 +83,8 @@ fn a_page_that_is_not_there_says_nothing_about_servers() {
         match cpi().has_vm("vm-1".into()) {
             Ok(there) => assert!(absent && !there),
             Err(error) => {
-                let said = "that is no answer of the compute service: is `https://a-public.test/v2.1` its URL?";
+                let said =
+                    "the answer is not from the compute service; check that `https://a-public.test/v2.1` is its URL";
                 assert!(!absent && error.message.contains(said), "{error}");
             }
         }
@@ -91,7 +93,7 @@ fn a_page_that_is_not_there_says_nothing_about_servers() {
 }
 
 #[test]
-fn a_service_may_have_several_entries_in_the_catalog() {
+fn a_service_can_have_several_entries_in_the_catalog() {
     let entry = |kind: &str, region: &str| {
         let url = format!("https://{kind}-{region}.test/v3/p");
         json!({"type": kind, "endpoints": [{"interface": "public", "region": region, "url": url}]})
@@ -99,18 +101,18 @@ fn a_service_may_have_several_entries_in_the_catalog() {
     for (entries, region, host) in [
         (vec![entry("volumev3", "a"), entry("volumev3", "b")], "b", "volumev3-b"),
         (vec![entry("block-storage", "a"), entry("volumev3", "a")], "a", "volumev3-a"),
-        // One that has nothing for anybody is as if it were not there.
+        // An entry without endpoints is ignored.
         (vec![json!({"type": "volumev3", "endpoints": []}), entry("block-storage", "a")], "a", "block-storage-a"),
     ] {
         let shown = json!({"project_id": "p", "catalog": entries});
-        let fake = Fake::new().properties(with(json!({"region": region}))).session("keystone", shown);
+        let fake = Fake::new().properties(properties_with(json!({"region": region}))).session("keystone", shown);
         let _host = fake.on("GET", &format!("https://{host}.test/v3/p/volumes/d"), gone()).install();
         assert_eq!(cpi().has_disk("d".into()), Ok(false), "{host}");
     }
 }
 
 #[test]
-fn a_policy_without_the_login_is_told_of_the_preset() {
+fn the_error_for_a_policy_without_the_login_names_the_preset() {
     let _host = Fake::new().properties(properties()).install();
     let error = cpi().has_vm("vm-1".into()).unwrap_err();
     assert!(error.message.contains("use the preset"), "{error}");
@@ -118,16 +120,22 @@ fn a_policy_without_the_login_is_told_of_the_preset() {
 }
 
 #[test]
-fn a_login_for_another_project_is_not_used() {
-    let fake = Fake::new().properties(with(json!({"project_id": "other"}))).session("keystone", catalog(&["a"]));
+fn a_login_for_another_project_is_rejected() {
+    let fake =
+        Fake::new().properties(properties_with(json!({"project_id": "other"}))).session("keystone", catalog(&["a"]));
     let host = fake.install();
     let error = cpi().has_vm("vm-1".into()).unwrap_err();
-    assert!(error.message.contains("properties.project_id: `other`, but the login is for project `p`"), "{error}");
+    assert!(
+        error
+            .message
+            .contains("properties.project_id: expected a login for project `other`, but the login is for project `p`"),
+        "{error}"
+    );
     assert!(host.requests().is_empty());
 }
 
 #[test]
-fn a_login_that_fails_is_tried_again_and_one_that_is_refused_is_not() {
+fn a_failed_login_is_retried_unless_it_was_refused() {
     for (kind, times, waited, done) in [
         (HttpErrorKind::Protocol, 1, 1, true),
         (HttpErrorKind::Timeout, 3, 7, true),
@@ -137,7 +145,7 @@ fn a_login_that_fails_is_tried_again_and_one_that_is_refused_is_not() {
     ] {
         let fake = Fake::new().properties(properties()).session("keystone", catalog(&["a"]));
         let fake = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", gone());
-        let host = fake.session_fails(kind.clone(), times).install();
+        let host = fake.fail_sessions(kind.clone(), times).install();
         let outcome = cpi().has_vm("vm-1".into());
         assert_eq!(outcome.is_ok(), done, "{kind:?} {outcome:?}");
         assert_eq!(host.sleeps().iter().sum::<u64>(), waited * 1000, "{kind:?}");

@@ -5,7 +5,7 @@ use wasm_cpi_sdk::fake::Fake;
 use wasm_cpi_sdk::{Cpi, ErrorKind, Json};
 
 use super::cloud::IMAGE;
-use super::{cpi, properties, start, start_with, with};
+use super::{cpi, properties, properties_with, start, start_with};
 
 fn archive(fake: Fake) -> Fake {
     fake.image_member("stemcell.MF", "x").image_member("./root.img", b"QFI\xfb and more".to_vec())
@@ -13,7 +13,7 @@ fn archive(fake: Fake) -> Fake {
 
 #[test]
 fn a_heavy_stemcell_is_uploaded_with_its_properties() {
-    let (_host, cloud) = start_with(with(json!({"stemcell_public_visibility": true})), archive);
+    let (_host, cloud) = start_with(properties_with(json!({"stemcell_public_visibility": true})), archive);
     let cloud_properties = json!({
         "name": "bosh-openstack-kvm", "version": "1.5", "disk_format": "raw", "container_format": "bare",
         "os_type": "linux", "os_distro": "ubuntu", "architecture": "x86_64", "auto_disk_config": true,
@@ -41,7 +41,7 @@ fn a_heavy_stemcell_is_uploaded_with_its_properties() {
 }
 
 #[test]
-fn the_disk_format_is_seen_where_it_is_not_said() {
+fn the_disk_format_is_detected_if_it_is_not_set() {
     let (_host, cloud) = start_with(properties(), archive);
     let id = cpi().create_stemcell(Json::raw("null"), vec![]).unwrap();
     assert_eq!(cloud.borrow().get("images", &id)["disk_format"], "qcow2");
@@ -52,7 +52,7 @@ fn the_disk_format_is_seen_where_it_is_not_said() {
 }
 
 #[test]
-fn a_light_stemcell_is_an_image_that_is_there_and_stays() {
+fn a_light_stemcell_is_an_existing_image_that_is_never_deleted() {
     let (_host, cloud) = start(properties());
     let id = cpi().create_stemcell(Json::from(json!({"image_id": IMAGE})), vec![]).unwrap();
     assert_eq!(id, format!("{IMAGE} light"));
@@ -62,7 +62,7 @@ fn a_light_stemcell_is_an_image_that_is_there_and_stays() {
     vm.stemcell = id;
     cpi().create_vm(vm).unwrap();
     assert_eq!(cloud.borrow().only("servers")["imageRef"], IMAGE);
-    for (image, part) in [("none", "not found"), ("queued", "is queued, not active")] {
+    for (image, part) in [("none", "was not found"), ("queued", "expected status `active`, found `queued`")] {
         cloud.borrow_mut().put("images", "queued", json!({"status": "queued"}));
         let error = cpi().create_stemcell(Json::from(json!({"image_id": image})), vec![]).unwrap_err();
         assert!(error.message.contains(part), "{error}");
@@ -70,7 +70,7 @@ fn a_light_stemcell_is_an_image_that_is_there_and_stays() {
 }
 
 #[test]
-fn what_is_no_stemcell_is_refused_before_an_image_is_made() {
+fn a_wrong_stemcell_is_rejected_before_an_image_is_created() {
     for (prepare, cloud_properties, part) in [
         (
             archive as fn(Fake) -> Fake,

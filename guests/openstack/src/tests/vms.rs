@@ -1,11 +1,11 @@
-//! VMs when nothing fails.
+//! VMs: success, and errors in the request.
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::{AgentEvent, Answer};
-use wasm_cpi_sdk::{Cpi, DiskHint, ErrorKind, VmSize};
+use wasm_cpi_sdk::{Cpi, DiskHint, ErrorKind, RetryAdvice, VmSize};
 
 use super::cloud::{Fault, NETWORK};
-use super::{cpi, manual, network, properties, request, small, start, vip, with};
+use super::{cpi, manual, network, properties, properties_with, request, small, start, vip};
 
 #[test]
 fn a_vm_gets_its_port_its_user_data_and_its_floating_ip() {
@@ -26,7 +26,7 @@ fn a_vm_gets_its_port_its_user_data_and_its_floating_ip() {
     let AgentEvent::Bootstrap(settings) = &events[0] else { panic!("{events:?}") };
     assert_eq!(settings.networks[0].mac.as_deref(), Some("fa:16:3e:00:00:01"));
     assert_eq!(settings.networks[0].use_dhcp, Some(true));
-    assert_eq!(settings.networks.len(), 1, "a vip is nothing to the Agent");
+    assert_eq!(settings.networks.len(), 1, "the Agent does not need the vip");
     assert_eq!(settings.ephemeral_disk, Some(DiskHint::Text("/dev/sdb".into())));
     let name = server["name"].as_str().unwrap().to_owned();
     assert_eq!(settings.vm_name, name);
@@ -34,7 +34,7 @@ fn a_vm_gets_its_port_its_user_data_and_its_floating_ip() {
 }
 
 #[test]
-fn a_dynamic_network_answers_its_address() {
+fn a_dynamic_network_is_returned_with_its_address() {
     let (_host, cloud) = start(properties());
     let dynamic = network("default", "dynamic", None, json!({"net_id": NETWORK}));
     let created = cpi().create_vm(request(small(), vec![dynamic, vip()])).unwrap();
@@ -46,8 +46,8 @@ fn a_dynamic_network_answers_its_address() {
 }
 
 #[test]
-fn what_the_vm_type_asks_for_reaches_nova() {
-    let (_host, cloud) = start(with(json!({
+fn the_cloud_properties_of_the_vm_type_reach_nova() {
+    let (_host, cloud) = start(properties_with(json!({
         "config_drive": "disk", "human_readable_vm_names": true, "enable_auto_anti_affinity": true,
     })));
     let properties = json!({
@@ -71,7 +71,7 @@ fn what_the_vm_type_asks_for_reaches_nova() {
 }
 
 #[test]
-fn security_groups_are_those_of_the_vm_type_else_of_the_networks_else_the_defaults() {
+fn security_groups_come_from_the_vm_type_or_the_networks_or_the_defaults() {
     let on_network =
         || network("default", "manual", Some("10.0.0.5"), json!({"net_id": NETWORK, "security_groups": ["db"]}));
     for (cloud_properties, network, group) in [
@@ -86,37 +86,37 @@ fn security_groups_are_those_of_the_vm_type_else_of_the_networks_else_the_defaul
 }
 
 #[test]
-fn an_existing_server_group_is_used_and_a_given_one_wins() {
-    let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+fn an_existing_server_group_is_used_and_a_scheduler_hint_takes_precedence() {
+    let (_host, cloud) = start(properties_with(json!({"enable_auto_anti_affinity": true})));
     let group = json!({"name": "director-uuid-web", "policy": "soft-anti-affinity"});
     cloud.borrow_mut().put("groups", "group-9", group);
-    // Whatever page it is on.
+    // It is not on the first page.
     for id in ["group-1", "group-2", "group-3", "group-4"] {
         cloud.borrow_mut().put("groups", id, json!({"name": "other", "policy": "affinity"}));
     }
     cpi().create_vm(request(small(), vec![manual()])).unwrap();
     assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "group-9"}));
-    assert_eq!(cloud.borrow().asked("POST os-server-groups"), 0);
-    let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+    assert_eq!(cloud.borrow().count_requests("POST os-server-groups"), 0);
+    let (_host, cloud) = start(properties_with(json!({"enable_auto_anti_affinity": true})));
     let own = json!({"instance_type": "m1.small", "scheduler_hints": {"group": "own"}});
     cpi().create_vm(request(own, vec![manual()])).unwrap();
     assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "own"}));
-    assert_eq!(cloud.borrow().asked("os-server-groups"), 0);
+    assert_eq!(cloud.borrow().count_requests("os-server-groups"), 0);
 }
 
 #[test]
-fn a_cloud_that_has_no_pages_is_not_asked_for_ever() {
-    let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+fn a_cloud_that_repeats_a_page_is_not_asked_again() {
+    let (_host, cloud) = start(properties_with(json!({"enable_auto_anti_affinity": true})));
     cloud.borrow_mut().same_page = true;
     cloud.borrow_mut().put("groups", "group-1", json!({"name": "other", "policy": "affinity"}));
     cpi().create_vm(request(small(), vec![manual()])).unwrap();
-    assert_eq!(cloud.borrow().asked("GET os-server-groups"), 2);
-    assert_eq!(cloud.borrow().asked("GET security-groups"), 2);
+    assert_eq!(cloud.borrow().count_requests("GET os-server-groups"), 2);
+    assert_eq!(cloud.borrow().count_requests("GET security-groups"), 2);
 }
 
 #[test]
-fn a_server_group_is_made_by_the_best_version_that_nova_and_this_guest_know() {
-    let affinity = || with(json!({"enable_auto_anti_affinity": true}));
+fn a_server_group_is_created_with_the_newest_common_version() {
+    let affinity = || properties_with(json!({"enable_auto_anti_affinity": true}));
     let policy = "soft-anti-affinity";
     for (newest, sent, made) in [
         ("2.15", "compute 2.15", json!({"policies": [policy]})),
@@ -140,18 +140,18 @@ fn a_server_group_is_made_by_the_best_version_that_nova_and_this_guest_know() {
     let (_host, cloud) = start(affinity());
     cloud.borrow_mut().newest = "2.9";
     let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
-    let said = "its newest version is 2.9, and 2.15 is needed; if that does not pass, set the property";
+    let said = "the newest version of the service is 2.9, but 2.15 is needed; if this error persists, set the property";
     assert!(error.message.contains(said), "{error}");
-    // Who does not use it does not pay for it.
+    // Without anti-affinity, Nova is not asked for its versions.
     let (_host, cloud) = start(properties());
     cpi().create_vm(request(small(), vec![manual()])).unwrap();
     assert!(!cloud.borrow().seen.contains(&"GET ".to_owned()));
 }
 
 #[test]
-fn a_nova_that_does_not_tell_its_versions_is_asked_for_the_first_that_will_do() {
+fn a_nova_without_a_version_document_gets_the_first_sufficient_version() {
     for answer in [Answer::text(404, "not here"), Answer::json(300, json!({"versions": []}))] {
-        let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+        let (_host, cloud) = start(properties_with(json!({"enable_auto_anti_affinity": true})));
         cloud.borrow_mut().fault("GET", "", 0, Fault::Before(answer));
         cpi().create_vm(request(small(), vec![manual()])).unwrap();
         assert_eq!(cloud.borrow().only("groups")["policies"], json!(["soft-anti-affinity"]));
@@ -159,13 +159,13 @@ fn a_nova_that_does_not_tell_its_versions_is_asked_for_the_first_that_will_do() 
 }
 
 #[test]
-fn anti_affinity_that_the_cloud_does_not_have_is_told() {
+fn the_error_for_missing_anti_affinity_has_a_remedy() {
     for (method, status, part) in [
         ("GET", 406, "anti-affinity needs Nova's API 2.15"),
         ("POST", 400, "anti-affinity needs Nova's API 2.15"),
         ("POST", 403, "raise the project's quota of server groups"),
     ] {
-        let (_host, cloud) = start(with(json!({"enable_auto_anti_affinity": true})));
+        let (_host, cloud) = start(properties_with(json!({"enable_auto_anti_affinity": true})));
         let answer = Answer::json(status, json!({"computeFault": {"message": "no"}}));
         cloud.borrow_mut().fault(method, "os-server-groups", 0, Fault::Before(answer));
         let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
@@ -175,20 +175,20 @@ fn anti_affinity_that_the_cloud_does_not_have_is_told() {
 }
 
 #[test]
-fn a_vm_goes_where_its_disks_are() {
+fn a_vm_is_created_in_the_zone_of_its_disks() {
     let zone = |zone: &str| json!({"status": "available", "availability_zone": zone});
-    for (disks, asked, apart, expected) in [
+    for (disks, requested, ignored, expected) in [
         (vec!["a"], None, false, Ok("zone-a")),
         (vec!["a"], Some("zone-a"), false, Ok("zone-a")),
         (vec!["a"], Some("zone-b"), true, Ok("zone-b")),
         (vec!["a", "gone"], None, false, Ok("zone-a")),
-        (vec!["a"], Some("zone-b"), false, Err("the VM type asks for `zone-b`")),
+        (vec!["a"], Some("zone-b"), false, Err("the VM type requests `zone-b`")),
         (vec!["a", "b"], None, false, Err("disk `b` is in `zone-b`")),
     ] {
-        let (_host, cloud) = start(with(json!({"ignore_server_availability_zone": apart})));
+        let (_host, cloud) = start(properties_with(json!({"ignore_server_availability_zone": ignored})));
         cloud.borrow_mut().put("volumes", "a", zone("zone-a"));
         cloud.borrow_mut().put("volumes", "b", zone("zone-b"));
-        let mut request = request(json!({"instance_type": "m1.small", "availability_zone": asked}), vec![manual()]);
+        let mut request = request(json!({"instance_type": "m1.small", "availability_zone": requested}), vec![manual()]);
         request.disks = disks.into_iter().map(str::to_owned).collect();
         match (cpi().create_vm(request), expected) {
             (Ok(_), Ok(zone)) => assert_eq!(cloud.borrow().only("servers")["availability_zone"], zone),
@@ -199,12 +199,12 @@ fn a_vm_goes_where_its_disks_are() {
 }
 
 #[test]
-fn zones_are_tried_in_turn() {
-    let (_host, cloud) = start(with(json!({"ignore_server_availability_zone": true})));
+fn the_next_zone_is_tried_if_one_fails() {
+    let (_host, cloud) = start(properties_with(json!({"ignore_server_availability_zone": true})));
     let zones = json!({"instance_type": "m1.small", "availability_zones": ["mars", "zone-2"]});
     cpi().create_vm(request(zones, vec![manual()])).unwrap();
     assert_eq!(cloud.borrow().only("servers")["availability_zone"], "zone-2");
-    assert_eq!(cloud.borrow().asked("POST ports"), 1);
+    assert_eq!(cloud.borrow().count_requests("POST ports"), 1);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn an_unused_port_with_the_address_is_replaced_and_a_used_one_stays() {
         assert_eq!(outcome.is_ok(), works, "{outcome:?}");
         assert_eq!(cloud.borrow().get("ports", "old").is_null(), works);
         if let Err(error) = outcome {
-            assert_eq!(error.kind, ErrorKind::VmCreationFailed(true));
+            assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: true }));
         }
     }
 }
@@ -242,7 +242,7 @@ fn a_vm_is_deleted_with_its_ports_and_boot_volume_and_without_its_disks() {
 }
 
 #[test]
-fn ports_of_a_vm_that_is_gone_are_deleted_all_the_same() {
+fn ports_of_a_missing_vm_are_deleted() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("ports", "left", json!({"device_id": "vm-1"}));
     cloud.borrow_mut().put("ports", "other", json!({"device_id": "vm-2"}));
@@ -251,7 +251,7 @@ fn ports_of_a_vm_that_is_gone_are_deleted_all_the_same() {
 }
 
 #[test]
-fn what_is_gone_is_vm_not_found() {
+fn a_missing_vm_is_vm_not_found() {
     let (_host, cloud) = start(properties());
     for vm in ["gone", "", ".", "..", "a/b"] {
         let vm = || vm.to_owned();
@@ -266,7 +266,7 @@ fn what_is_gone_is_vm_not_found() {
 }
 
 #[test]
-fn metadata_becomes_tags_and_a_name_if_wanted() {
+fn metadata_becomes_tags_and_optionally_the_name() {
     let pairs =
         |list: &[(&str, &str)]| list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>();
     for (readable, metadata, name) in [
@@ -276,7 +276,7 @@ fn metadata_becomes_tags_and_a_name_if_wanted() {
         (true, pairs(&[("compiling", "ruby")]), "compiling/ruby"),
         (true, pairs(&[("deployment", "cf")]), "vm-x"),
     ] {
-        let (_host, cloud) = start(with(json!({"human_readable_vm_names": readable})));
+        let (_host, cloud) = start(properties_with(json!({"human_readable_vm_names": readable})));
         cloud.borrow_mut().put("servers", "s", json!({"name": "vm-x", "status": "ACTIVE", "metadata": {}}));
         cpi().set_vm_metadata("s".into(), metadata.clone()).unwrap();
         let server = cloud.borrow().get("servers", "s");
@@ -290,8 +290,8 @@ fn metadata_becomes_tags_and_a_name_if_wanted() {
 }
 
 #[test]
-fn the_registry_is_asked_by_the_first_name_of_a_vm() {
-    let (host, cloud) = start(with(json!({"human_readable_vm_names": true})));
+fn the_registry_key_is_the_first_name_of_the_vm() {
+    let (host, cloud) = start(properties_with(json!({"human_readable_vm_names": true})));
     let vm = cpi().create_vm(request(small(), vec![manual()])).unwrap().vm;
     let first = cloud.borrow().only("servers")["name"].as_str().unwrap().to_owned();
     cpi().set_vm_metadata(vm.clone(), vec![("name".into(), "web/1".into())]).unwrap();
@@ -300,7 +300,7 @@ fn the_registry_is_asked_by_the_first_name_of_a_vm() {
 }
 
 #[test]
-fn a_reboot_is_soft_where_the_vm_runs_and_hard_where_not() {
+fn a_running_vm_gets_a_soft_reboot_and_others_a_hard_one() {
     for (status, kind) in [("ACTIVE", "SOFT"), ("SHUTOFF", "HARD")] {
         let (host, cloud) = start(properties());
         cloud.borrow_mut().put("servers", "s", json!({"name": "vm-x", "status": status, "metadata": {}}));
@@ -321,7 +321,7 @@ fn the_smallest_fitting_flavor_is_found() {
         (size(512, 1, 0), true, Ok(json!({"instance_type": "m1.tiny", "root_disk": {"size": 3}}))),
         (size(512, 1, 50 * 1024), true, Ok(json!({"instance_type": "m1.tiny", "root_disk": {"size": 53}}))),
     ] {
-        let (_host, _cloud) = start(with(json!({"boot_from_volume": from_volume})));
+        let (_host, _cloud) = start(properties_with(json!({"boot_from_volume": from_volume})));
         match (cpi().calculate_vm_cloud_properties(size), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found.value().unwrap(), expected),
             (Err(error), Err(part)) => assert!(error.message.contains(part), "{error}"),
@@ -331,12 +331,12 @@ fn the_smallest_fitting_flavor_is_found() {
 }
 
 #[test]
-fn wrong_cloud_properties_name_the_property_and_cost_nothing() {
+fn wrong_cloud_properties_are_named_before_anything_is_created() {
     for (cloud_properties, message) in [
         (json!({}), "cloud_properties: missing field `instance_type`"),
         (json!({"instance_type": 5}), "cloud_properties.instance_type: invalid type: integer `5`, expected a string"),
-        (json!({"instance_type": "none"}), "cloud_properties.instance_type: flavor `none` not found"),
-        (json!({"instance_type": "bad"}), "at least 16 GiB of ephemeral disk"),
+        (json!({"instance_type": "none"}), "cloud_properties.instance_type: flavor `none` was not found"),
+        (json!({"instance_type": "bad"}), "has 9 GiB of ephemeral disk, but needs at least 16 GiB"),
         (
             json!({"instance_type": "m1.small", "security_groups": "web"}),
             "cloud_properties.security_groups: invalid type: string \"web\", expected a sequence",
@@ -348,8 +348,8 @@ fn wrong_cloud_properties_name_the_property_and_cost_nothing() {
         (json!({"instance_type": "m1.small", "root_disk": {}}), "cloud_properties.root_disk.size: expected a number"),
         (json!({"instance_type": "m1.small", "boot_from_volume": "yes"}), "boot_from_volume: invalid type: string"),
         (json!({"instance_type": "m1.small", "scheduler_hints": "x"}), "scheduler_hints: invalid type: string"),
-        (json!({"instance_type": "m1.small", "key_name": "none"}), "key pair `none` not found"),
-        (json!({"instance_type": "m1.small", "security_groups": ["none"]}), "security group `none` not found"),
+        (json!({"instance_type": "m1.small", "key_name": "none"}), "key pair `none` was not found"),
+        (json!({"instance_type": "m1.small", "security_groups": ["none"]}), "security group `none` was not found"),
         (
             json!({"instance_type": "m1.small", "loadbalancer_pools": [{"name": "p"}]}),
             "cloud_properties.loadbalancer_pools",
@@ -357,18 +357,18 @@ fn wrong_cloud_properties_name_the_property_and_cost_nothing() {
         (json!({"instance_type": "m1.small", "availability_zones": ["a", "b"]}), "ignore_server_availability_zone"),
         (
             json!({"instance_type": "m1.small", "availability_zone": "a", "availability_zones": ["b"]}),
-            "only one of it and availability_zone",
+            "cannot be used together with availability_zone",
         ),
         (
             json!({"instance_type": "m1.small", "allowed_address_pairs": "10.0.0.9", "vrrp_port_check": true}),
-            "no port with the address 10.0.0.9",
+            "no port has the address 10.0.0.9",
         ),
     ] {
         let (_host, cloud) = start(properties());
         let error = cpi().create_vm(request(cloud_properties, vec![manual()])).unwrap_err();
         assert!(error.message.contains(message), "{error}");
         assert!(matches!(error.kind, ErrorKind::Cpi | ErrorKind::Cloud), "{error:?}");
-        assert_eq!(cloud.borrow().asked("POST"), 0);
+        assert_eq!(cloud.borrow().count_requests("POST"), 0);
     }
 }
 
@@ -377,18 +377,21 @@ fn wrong_networks_are_named() {
     let other = |name: &str| network(name, "manual", Some("10.0.1.5"), json!({"net_id": "net-2"}));
     let dynamic = |name: &str, id: &str| network(name, "dynamic", None, json!({"net_id": id}));
     for (networks, message) in [
-        (vec![], "at least one manual or dynamic network"),
-        (vec![vip()], "at least one manual or dynamic network"),
-        (vec![manual(), vip(), network("more", "vip", Some("1.2.3.4"), json!({}))], "networks.more: only one vip"),
-        (vec![dynamic("a", "1"), dynamic("b", "2")], "networks.b: only one dynamic"),
-        (vec![manual(), network("b", "manual", Some("10.0.0.6"), json!({"net_id": NETWORK}))], "is used twice"),
+        (vec![], "the VM has no manual or dynamic network"),
+        (vec![vip()], "the VM has no manual or dynamic network"),
+        (
+            vec![manual(), vip(), network("more", "vip", Some("1.2.3.4"), json!({}))],
+            "networks.more: this VM has two vip",
+        ),
+        (vec![dynamic("a", "1"), dynamic("b", "2")], "networks.b: this VM has two dynamic"),
+        (vec![manual(), network("b", "manual", Some("10.0.0.6"), json!({"net_id": NETWORK}))], "has the same net_id"),
         (vec![network("a", "manual", Some("10.0.0.6"), json!({}))], "networks.a: cloud_properties.net_id"),
-        (vec![network("a", "manual", None, json!({"net_id": "x"}))], "networks.a: a manual network must have an ip"),
+        (vec![network("a", "manual", None, json!({"net_id": "x"}))], "networks.a: a manual network needs an ip"),
         (
             vec![network("a", "manual", Some("1.1.1.1"), json!({"net_id": 7}))],
             "networks.a.cloud_properties.net_id: invalid",
         ),
-        (vec![network("a", "strange", None, json!({}))], "networks.a: type `strange` is not known"),
+        (vec![network("a", "strange", None, json!({}))], "networks.a: type `strange` is not supported"),
         (vec![manual(), other("b")], "use_dhcp: false and config_drive"),
         (vec![manual(), network("v", "vip", Some("1.2.3.4"), json!({}))], "floating IP 1.2.3.4 is not allocated"),
     ] {
@@ -397,7 +400,7 @@ fn wrong_networks_are_named() {
         assert!(error.message.contains(message), "{error}");
         assert_eq!(cloud.borrow().left(), Vec::<String>::new());
     }
-    let (_host, cloud) = start(with(json!({"use_dhcp": false, "config_drive": "cdrom"})));
+    let (_host, cloud) = start(properties_with(json!({"use_dhcp": false, "config_drive": "cdrom"})));
     cpi().create_vm(request(small(), vec![manual(), other("b")])).unwrap();
     assert_eq!(cloud.borrow().all("ports").len(), 2);
 }

@@ -1,29 +1,29 @@
-//! `create_vm`: chooses, then makes ports and a server, waits for it, and gives
-//! it its floating IP. What fails half-way is taken back before the error is
-//! answered, also when the call is ending.
+//! `create_vm`: finds what the VM needs, creates ports and a server, waits until the
+//! server runs, and associates the floating IP. If a step fails, all earlier steps
+//! are undone before the error is returned, also when the call is ending.
 
 mod failure;
-mod made;
+mod partial_vm;
 
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::agent::{self, Encoding, NetworkAddition, Settings};
 use wasm_cpi_sdk::{CreatedVm, DiskHint, Error, Network, Seal, VmRequest, clock, log};
 
-use super::choose::Choice;
+use super::choice::Choice;
 use super::leftovers::{Leftovers, boot_volumes};
 use super::networks::{Networks, Nic};
 use super::pools;
 use super::properties::VmProperties;
 use super::{REGISTRY_KEY, floating_ip, ports, remove};
-use crate::api::{Port, Server, once, unclear};
+use crate::api::{Port, Server, create_once, may_have_succeeded};
 use crate::session::Session;
-use crate::tags::cut;
+use crate::tags::truncate;
 use failure::Failure;
-use made::Made;
+use partial_vm::PartialVm;
 
-/// What Nova takes as user data, in Base64.
+/// The largest user data that Nova accepts, in Base64.
 const USER_DATA_BYTES: u32 = 65_535;
-/// Where the Agent looks for disks, under whichever name the kernel has for them.
+/// The device names of disks. The Agent also finds them under the kernel's prefixes.
 const SYSTEM_DISK: &str = "/dev/sda";
 const EPHEMERAL_DISK: &str = "/dev/sdb";
 
@@ -32,14 +32,17 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
     properties.check(&session.properties)?;
     let networks = Networks::plan(&request.networks, &session.properties)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
-    let choice = Choice::make(session, &request, &properties, &networks)?;
-    let mut made = Made::new();
+    let choice = Choice::find(session, &request, &properties, &networks)?;
+    let mut partial = PartialVm::new();
     let build = Build { session, networks: &networks, choice: &choice, allowed_address };
-    match build.run(request.networks, &mut made) {
+    match build.run(request.networks, &mut partial) {
         Ok(created) => Ok(created),
         Err(failure) => {
-            log::warn(format_args!("creating VM {} failed: {}; undoing it", made.name, failure.message));
-            Err(failure.answer(made.undo(session, choice.boot_volume.is_some())))
+            log::warn(format_args!(
+                "creating VM {} failed: {}; undoing what was created",
+                partial.name, failure.message
+            ));
+            Err(failure.into_error(partial.undo(session, choice.boot_volume.is_some())))
         }
     }
 }
@@ -52,36 +55,36 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn run(&self, networks: Vec<Network>, made: &mut Made) -> Result<CreatedVm, Failure> {
+    fn run(&self, networks: Vec<Network>, partial: &mut PartialVm) -> Result<CreatedVm, Failure> {
         let networking = self.session.networking()?;
-        // Known to exist before the server does.
+        // Check that it exists before anything is created.
         let vip = self.networks.vip.as_ref().map(|address| floating_ip::find(&networking, address)).transpose()?;
         for (index, nic) in self.networks.nics.iter().enumerate().filter(|(_, nic)| nic.ip.is_some()) {
-            let needs = ports::PortNeeds {
-                name: &made.name,
+            let attributes = ports::PortAttributes {
+                name: &partial.name,
                 security_groups: &self.choice.security_groups,
                 allowed_address: self.allowed_address.filter(|_| self.networks.is_gateway(index)),
             };
-            let port = ports::create(&networking, nic, &needs);
-            made.unclear_port = port.as_ref().is_err_and(unclear);
-            made.ports.push(port?);
+            let port = ports::create(&networking, nic, &attributes);
+            partial.port_may_exist = port.as_ref().is_err_and(may_have_succeeded);
+            partial.ports.push(port?);
         }
-        let user_data = self.user_data(made)?;
-        let vm = self.server(&user_data, made)?;
+        let user_data = self.user_data(partial)?;
+        let vm = self.server(&user_data, partial)?;
         let assigned = if self.networks.has_dynamic() { networking.ports_of(&vm)? } else { vec![] };
         if let Some(vip) = vip {
-            let port = self.gateway_port(made, &assigned, &vm)?;
+            let port = self.gateway_port(partial, &assigned, &vm)?;
             floating_ip::associate(&networking, &vip, &port.id)?;
         }
-        self.join_pools(&vm, made, &assigned)?;
-        agent::created(&vm, &made.name).map_err(Failure::last)?;
-        let networks = networks.into_iter().map(|network| self.with_address(network, made, &assigned)).collect();
+        self.join_pools(&vm, partial, &assigned)?;
+        agent::created(&vm, &partial.name).map_err(Failure::final_error)?;
+        let networks = networks.into_iter().map(|network| self.with_address(network, partial, &assigned)).collect();
         Ok(CreatedVm { vm, networks })
     }
 
-    fn user_data(&self, made: &Made) -> Result<Seal, Failure> {
+    fn user_data(&self, partial: &PartialVm) -> Result<Seal, Failure> {
         let addition = |nic: &Nic| NetworkAddition {
-            mac: self.port_of(nic, made).and_then(|port| port.mac_address.clone()),
+            mac: self.port_of(nic, partial).and_then(|port| port.mac_address.clone()),
             use_dhcp: Some(self.session.properties.use_dhcp()),
             ..agent::addition(&nic.name)
         };
@@ -92,54 +95,64 @@ impl Build<'_> {
             networks: self.networks.nics.iter().map(addition).collect(),
             encodings: vec![Encoding::Base64],
             max_bytes: Some(USER_DATA_BYTES),
-            ..agent::settings(&made.name)
+            ..agent::settings(&partial.name)
         };
-        agent::bootstrap(&settings).map_err(Failure::last)
+        agent::bootstrap(&settings).map_err(Failure::final_error)
     }
 
-    /// Makes the server in the first zone that takes it, and waits for it.
-    fn server(&self, user_data: &Seal, made: &mut Made) -> Result<String, Failure> {
-        let (last, others) = self.choice.zones.split_last().ok_or_else(|| Error::cpi("no zone to try"))?;
+    /// Creates the server in the first zone that accepts it, and waits for it.
+    fn server(&self, user_data: &Seal, partial: &mut PartialVm) -> Result<String, Failure> {
+        let (last, others) = self
+            .choice
+            .zones
+            .split_last()
+            .ok_or_else(|| Error::cpi("availability_zones: no zone is listed; list one, or remove the key"))?;
         for zone in others {
-            match self.server_in(zone, user_data, made) {
-                Err(failure) if clock::ending().is_none() && !made.unclear => {
-                    log::warn(format_args!("zone {zone}: {}; trying the next one", failure.message));
-                    if let Some(server) = made.server.take() {
-                        // Its ports stay: the next server gets them.
-                        self.drop_server(&server).inspect_err(|_| made.server = Some(server))?;
+            match self.server_in(zone, user_data, partial) {
+                Err(failure) if clock::ending().is_none() && !partial.server_may_exist => {
+                    log::warn(format_args!(
+                        "creating the server in zone {zone} failed: {}; trying the next zone",
+                        failure.message
+                    ));
+                    if let Some(server) = partial.server.take() {
+                        // Its ports stay for the next server.
+                        self.delete_server(&server).inspect_err(|_| partial.server = Some(server))?;
                     }
                 }
                 outcome => return outcome,
             }
         }
-        self.server_in(last, user_data, made)
+        self.server_in(last, user_data, partial)
     }
 
-    fn drop_server(&self, server: &str) -> Result<(), Error> {
+    fn delete_server(&self, server: &str) -> Result<(), Error> {
         let boots_from_volume = self.choice.boot_volume.is_some();
         let volumes = if boots_from_volume { boot_volumes(self.session, server)? } else { vec![] };
         remove::server(self.session, server, &Leftovers { ports: vec![], volumes }, || Ok(()))
     }
 
-    fn server_in(&self, zone: &str, user_data: &Seal, made: &mut Made) -> Result<String, Failure> {
+    fn server_in(&self, zone: &str, user_data: &Seal, partial: &mut PartialVm) -> Result<String, Failure> {
         let compute = self.session.compute()?;
-        let body = self.body(zone, user_data, made)?;
+        let body = self.body(zone, user_data, partial)?;
         let post = || compute.create_server(&body);
-        let posted = once(&format!("server {}", made.name), post, || compute.server_named(&made.name));
-        made.unclear |= posted.as_ref().is_err_and(unclear);
+        let posted = create_once(&format!("server {}", partial.name), post, || compute.server_named(&partial.name));
+        partial.server_may_exist |= posted.as_ref().is_err_and(may_have_succeeded);
         let vm = posted?.id;
-        made.server = Some(vm.clone());
+        partial.server = Some(vm.clone());
         self.session.poll().until(&format!("server `{vm}` to be active"), || match compute.server(&vm)? {
             Some(server) => active(&server).map(|done| done.then_some(())),
-            None => Err(Error::vm_creation_failed(format!("server `{vm}` is gone while it was made"), true)),
+            None => {
+                Err(Error::vm_creation_failed(format!("server `{vm}` disappeared while it was created"))
+                    .ok_to_retry(true))
+            }
         })?;
         Ok(vm)
     }
 
-    fn body(&self, zone: &str, user_data: &Seal, made: &Made) -> Result<Value, Failure> {
+    fn body(&self, zone: &str, user_data: &Seal, partial: &PartialVm) -> Result<Value, Failure> {
         let Choice { image, flavor, key_name, security_groups, scheduler_hints, boot_volume, .. } = self.choice;
         let mut server = json!({
-            "name": made.name, "flavorRef": flavor.id, "key_name": key_name, "user_data": user_data.as_str(),
+            "name": partial.name, "flavorRef": flavor.id, "key_name": key_name, "user_data": user_data.as_str(),
         });
         match boot_volume {
             None => server["imageRef"] = json!(image),
@@ -150,11 +163,11 @@ impl Build<'_> {
                 }]);
             }
         }
-        let nics: Vec<Value> = self.networks.nics.iter().filter_map(|nic| self.nic(nic, made)).collect();
+        let nics: Vec<Value> = self.networks.nics.iter().filter_map(|nic| self.nic(nic, partial)).collect();
         if !nics.is_empty() {
             server["networks"] = json!(nics);
         }
-        // Ports have their groups; Nova gives these to what it makes itself.
+        // Existing ports have their groups; Nova assigns these to the ports that it creates.
         if self.networks.has_dynamic() && !security_groups.is_empty() {
             server["security_groups"] = security_groups.iter().map(|id| json!({"name": id})).collect();
         }
@@ -164,7 +177,7 @@ impl Build<'_> {
         if !zone.is_empty() {
             server["availability_zone"] = json!(zone);
         }
-        let metadata = self.metadata(made);
+        let metadata = self.metadata(partial);
         if !metadata.is_empty() {
             server["metadata"] = Value::Object(metadata);
         }
@@ -175,56 +188,60 @@ impl Build<'_> {
         Ok(body)
     }
 
-    fn metadata(&self, made: &Made) -> Map<String, Value> {
+    fn metadata(&self, partial: &PartialVm) -> Map<String, Value> {
         let tags = self.choice.env.bosh.tags.iter().flatten();
         let mut metadata: Map<String, Value> = tags
             .filter(|(key, value)| !key.is_empty() && !value.is_null())
-            .map(|(key, value)| (cut(key), json!(cut(value.as_str().unwrap_or(&value.to_string())))))
+            .map(|(key, value)| (truncate(key), json!(truncate(value.as_str().unwrap_or(&value.to_string())))))
             .collect();
         if self.session.properties.readable_names() {
-            metadata.insert(REGISTRY_KEY.to_owned(), json!(made.name));
+            metadata.insert(REGISTRY_KEY.to_owned(), json!(partial.name));
         }
         metadata
     }
 
-    fn nic(&self, nic: &Nic, made: &Made) -> Option<Value> {
-        match self.port_of(nic, made) {
+    fn nic(&self, nic: &Nic, partial: &PartialVm) -> Option<Value> {
+        match self.port_of(nic, partial) {
             Some(port) => Some(json!({"port": port.id})),
             None => nic.net_id.as_ref().map(|net_id| json!({"uuid": net_id})),
         }
     }
 
-    /// The port that was made for a manual network.
-    fn port_of<'m>(&self, nic: &Nic, made: &'m Made) -> Option<&'m Port> {
+    /// Returns the port that was created for a manual network.
+    fn port_of<'m>(&self, nic: &Nic, partial: &'m PartialVm) -> Option<&'m Port> {
         let manual = self.networks.nics.iter().filter(|nic| nic.ip.is_some());
-        manual.zip(&made.ports).find(|(other, _)| other.name == nic.name).map(|(_, port)| port)
+        manual.zip(&partial.ports).find(|(other, _)| other.name == nic.name).map(|(_, port)| port)
     }
 
-    fn gateway_port<'p>(&self, made: &'p Made, assigned: &'p [Port], vm: &str) -> Result<&'p Port, Error> {
+    fn gateway_port<'p>(&self, partial: &'p PartialVm, assigned: &'p [Port], vm: &str) -> Result<&'p Port, Error> {
         let nic = self.networks.gateway();
-        let port = nic.and_then(|nic| self.port_of(nic, made).or_else(|| given(nic, made, assigned)));
-        port.ok_or_else(|| Error::cloud(format!("server `{vm}` has no port in its default network")))
+        let port = nic.and_then(|nic| self.port_of(nic, partial).or_else(|| assigned_port(nic, partial, assigned)));
+        port.ok_or_else(|| {
+            Error::cloud(format!("server `{vm}` has no port in its default network; check net_id of that network"))
+        })
     }
 
-    /// With the address in the default network.
-    fn join_pools(&self, vm: &str, made: &mut Made, assigned: &[Port]) -> Result<(), Error> {
+    /// Adds the address in the default network to the pools of load balancers.
+    fn join_pools(&self, vm: &str, partial: &mut PartialVm, assigned: &[Port]) -> Result<(), Error> {
         if self.choice.pools.is_empty() {
             return Ok(());
         }
-        let place = self.gateway_port(made, assigned, vm)?.fixed_ips.first().cloned();
-        let place = place.ok_or_else(|| Error::cloud(format!("server `{vm}` has no address for load balancers")))?;
+        let place = self.gateway_port(partial, assigned, vm)?.fixed_ips.first().cloned();
+        let place = place.ok_or_else(|| {
+            Error::cloud(format!("server `{vm}` has no address in its default network, which load balancers need"))
+        })?;
         for pool in &self.choice.pools {
-            let joined = pools::join(self.session, pool, &made.name, &place.ip_address, place.subnet_id.as_deref())?;
-            made.memberships.push(joined);
+            let joined = pools::join(self.session, pool, &partial.name, &place.ip_address, place.subnet_id.as_deref())?;
+            partial.memberships.push(joined);
         }
-        Ok(self.session.compute()?.add_metadata(vm, &pools::tags(&made.memberships))?)
+        Ok(self.session.compute()?.add_metadata(vm, &pools::tags(&partial.memberships))?)
     }
 
-    /// The network as it is now: a dynamic one has an address.
-    fn with_address(&self, mut network: Network, made: &Made, assigned: &[Port]) -> Network {
+    /// Returns the network with its address if it is a dynamic one.
+    fn with_address(&self, mut network: Network, partial: &PartialVm, assigned: &[Port]) -> Network {
         if network.is_dynamic()
             && let Some(nic) = self.networks.nics.iter().find(|nic| nic.name == network.name)
-            && let Some(port) = given(nic, made, assigned)
+            && let Some(port) = assigned_port(nic, partial, assigned)
         {
             network.ip = port.fixed_ips.first().map(|fixed| fixed.ip_address.clone());
         }
@@ -232,20 +249,24 @@ impl Build<'_> {
     }
 }
 
-/// The port that Nova made for the dynamic network.
-fn given<'p>(nic: &Nic, made: &Made, assigned: &'p [Port]) -> Option<&'p Port> {
+/// Returns the port that Nova created for the dynamic network.
+fn assigned_port<'p>(nic: &Nic, partial: &PartialVm, assigned: &'p [Port]) -> Option<&'p Port> {
     assigned
         .iter()
-        .filter(|port| made.ports.iter().all(|own| own.id != port.id))
+        .filter(|port| partial.ports.iter().all(|own| own.id != port.id))
         .find(|port| nic.net_id.as_ref().is_none_or(|net_id| *net_id == port.network_id))
 }
 
 fn active(server: &Server) -> Result<bool, Error> {
     match server.status.as_str() {
         "ACTIVE" => Ok(true),
-        "ERROR" => Err(Error::vm_creation_failed(format!("server `{}` failed: {}", server.id, server.fault()), true)),
+        "ERROR" => {
+            Err(Error::vm_creation_failed(format!("server `{}` failed: {}", server.id, server.fault()))
+                .ok_to_retry(true))
+        }
         "DELETED" | "SOFT_DELETED" => {
-            Err(Error::vm_creation_failed(format!("server `{}` was deleted while it was made", server.id), true))
+            Err(Error::vm_creation_failed(format!("server `{}` was deleted while it was created", server.id))
+                .ok_to_retry(true))
         }
         _ => Ok(false),
     }

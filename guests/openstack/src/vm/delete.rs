@@ -1,5 +1,6 @@
-//! `delete_vm`: a server, its ports and its boot volume. What one call does not
-//! come to, the next one does, even if the server is gone by then.
+//! `delete_vm`: deletes a server, its ports and its boot volume. If a call is
+//! interrupted, the next one deletes the rest, even if the server does not exist
+//! any more.
 
 use wasm_cpi_sdk::{Error, ErrorKind, agent};
 
@@ -9,13 +10,13 @@ use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, vm: &str) -> Result<(), Error> {
     let server = session.compute()?.server(vm)?;
-    // Its metadata is all that tells of them: the server stays until it is out.
+    // Only its metadata names the pools, so the server is deleted after it left them.
     if let Some(server) = &server {
         pools::leave_all(session, server).map_err(|error| error.context(format_args!("deleting VM `{vm}`")))?;
     }
     let boots_from_volume = server.as_ref().is_some_and(|server| server.boots_from_volume());
     let mut left = Leftovers::of(session, vm, boots_from_volume)?;
-    if server.as_ref().is_none_or(|server| server.may_have_lost_something()) {
+    if server.as_ref().is_none_or(|server| server.may_be_partly_deleted()) {
         left.add_marked(session, vm)?;
     }
     let outcome = match &server {

@@ -1,17 +1,17 @@
-//! What a server leaves behind: ports that were made before it, and the volume
-//! that it booted from if Nova gives up half-way. Nova takes its name off them
-//! when the server goes, so they are marked before: a later `delete_vm`, which
-//! knows no more than the server's id, finds them by that. Disks are never here.
+//! The objects that stay after a server is deleted: ports that were created before
+//! it, and its boot volume if Nova fails half-way. Nova removes the server's ID from
+//! them, so they are marked before. A later `delete_vm`, which knows only the
+//! server's ID, finds them by this mark. Disks are never among them.
 
 use std::collections::BTreeMap;
 
 use wasm_cpi_sdk::{Error, http, log};
 
 use super::is_boot_volume;
-use crate::api::patiently;
+use crate::api::retry_while_busy;
 use crate::session::Session;
 
-/// The tag of a port is this with the server's id; a volume has it as metadata.
+/// The mark. A port has it as a tag with the server's ID, a volume as metadata.
 const MARK: &str = "deleted-with";
 
 #[derive(Debug, Default)]
@@ -21,15 +21,15 @@ pub(super) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Of a server that is there.
+    /// Returns the leftovers of a server that exists.
     pub(super) fn of(session: &Session, server: &str, boots_from_volume: bool) -> Result<Self, Error> {
         let ports = session.networking()?.ports_of(server)?.into_iter().map(|port| port.id).collect();
         let volumes = if boots_from_volume { boot_volumes(session, server)? } else { vec![] };
         Ok(Self { ports, volumes })
     }
 
-    /// Adds those that a delete before this one did not come to. What another
-    /// server has by now is not among them.
+    /// Adds the objects that an earlier, interrupted delete left, except those that
+    /// another server uses now.
     pub(super) fn add_marked(&mut self, session: &Session, server: &str) -> Result<(), Error> {
         let free = |holder: &str| holder.is_empty() || holder == server;
         for port in session.networking()?.ports(&[("tags", &tag(server))])? {
@@ -39,7 +39,7 @@ impl Leftovers {
             }
         }
         for volume in session.volumes()?.volumes_with(MARK, server)? {
-            let holders = volume.attachments.iter().filter_map(|place| place.server_id.as_deref());
+            let holders = volume.attachments.iter().filter_map(|attachment| attachment.server_id.as_deref());
             let marked = volume.metadata.get(MARK).is_some_and(|mark| mark == server);
             let wanted = marked && is_boot_volume(&volume) && holders.into_iter().all(free);
             if wanted && !self.volumes.contains(&volume.id) {
@@ -49,15 +49,16 @@ impl Leftovers {
         Ok(())
     }
 
-    /// A cloud that refuses marks has none; what else fails may work another time.
+    /// Marks all objects. A cloud that does not support marks is accepted; other
+    /// failures are errors, as marking may work later.
     pub(super) fn mark(&self, session: &Session, server: &str) -> Result<(), Error> {
         for port in &self.ports {
             let networking = session.networking()?;
-            accept(port, networking.tag_port(port, &tag(server)))?;
+            accept_refusal(port, networking.tag_port(port, &tag(server)))?;
         }
         for volume in &self.volumes {
             let mark = BTreeMap::from([(MARK.to_owned(), server.to_owned())]);
-            accept(volume, session.volumes()?.add_metadata(volume, &mark))?;
+            accept_refusal(volume, session.volumes()?.add_metadata(volume, &mark))?;
         }
         Ok(())
     }
@@ -65,7 +66,7 @@ impl Leftovers {
     pub(super) fn remove_ports(&self, session: &Session) -> Vec<Error> {
         let delete = |id: &String| {
             let networking = session.networking()?;
-            patiently(|| networking.delete_port(id))
+            retry_while_busy(|| networking.delete_port(id))
                 .map(drop)
                 .map_err(|error| error.context(format_args!("deleting port {id}")))
         };
@@ -73,7 +74,7 @@ impl Leftovers {
     }
 
     pub(super) fn remove_volumes(&self, session: &Session) -> Vec<Error> {
-        self.volumes.iter().filter_map(|id| volume_is_gone(session, id).err()).collect()
+        self.volumes.iter().filter_map(|id| delete_volume(session, id).err()).collect()
     }
 }
 
@@ -81,17 +82,17 @@ fn tag(server: &str) -> String {
     format!("{MARK}-{server}")
 }
 
-fn accept(id: &str, marked: Result<(), http::Error>) -> Result<(), Error> {
+fn accept_refusal(id: &str, marked: Result<(), http::Error>) -> Result<(), Error> {
     match marked {
         Err(error) if matches!(error.status(), Some(400 | 403..=405)) => {
-            log::warn(format_args!("{error}; if {id} is left behind, no later call finds it"));
+            log::warn(format_args!("{error}; {id} cannot be marked, so a later call would not find it"));
             Ok(())
         }
-        outcome => outcome.map_err(|error| Error::from(error).context("marking what goes with it")),
+        outcome => outcome.map_err(|error| Error::from(error).context("marking the ports and volumes of the VM")),
     }
 }
 
-/// Those that Nova made for the server to boot from.
+/// Returns the volumes that Nova created to boot the server from.
 pub(super) fn boot_volumes(session: &Session, server: &str) -> Result<Vec<String>, Error> {
     let volumes = session.volumes()?;
     let mut found = vec![];
@@ -103,21 +104,23 @@ pub(super) fn boot_volumes(session: &Session, server: &str) -> Result<Vec<String
     Ok(found)
 }
 
-/// Nova deletes the volume with its server, except when it gave up on the
-/// server half-way.
-fn volume_is_gone(session: &Session, id: &str) -> Result<(), Error> {
+/// Waits until a boot volume is deleted. Nova deletes it with its server, unless it
+/// failed to delete the server; then the volume is deleted here.
+fn delete_volume(session: &Session, id: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
-    session.certainly(&format!("boot volume `{id}` to be gone"), || {
+    session.wait_until_certain(&format!("boot volume `{id}` to be deleted"), || {
         let Some(volume) = volumes.volume(id)? else {
             return Ok(Some(()));
         };
         match volume.status.as_str() {
             "available" | "error" => match volumes.delete(id) {
-                // Nova was first, or it has changed meanwhile: look again.
+                // Nova deleted it, or its status changed meanwhile: check again.
                 Err(error) if error.status() != Some(400) => Err(error.into()),
                 _ => Ok(None),
             },
-            "error_deleting" => Err(Error::cloud(format!("boot volume `{id}` cannot be deleted ({})", volume.status))),
+            "error_deleting" => {
+                Err(Error::cloud(format!("boot volume `{id}` cannot be deleted: its status is `error_deleting`")))
+            }
             _ => Ok(None),
         }
     })

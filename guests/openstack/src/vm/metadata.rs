@@ -1,12 +1,12 @@
-//! `set_vm_metadata`: tags, and with `human_readable_vm_names` the name. A VM
-//! that gets another name keeps the old one as a tag, under which its Agent
-//! knows the registry.
+//! `set_vm_metadata`: sets tags, and the name if `human_readable_vm_names` is set. A
+//! VM that gets another name keeps its first name as a tag: it is the key by which
+//! its Agent asks the registry.
 
 use wasm_cpi_sdk::{Error, Metadata};
 
 use super::{REGISTRY_KEY, get};
 use crate::session::Session;
-use crate::tags::{cut, tags};
+use crate::tags::{tags, truncate};
 
 pub(crate) fn set_metadata(session: &Session, vm: &str, metadata: &Metadata) -> Result<(), Error> {
     let server = get(session, vm)?;
@@ -33,5 +33,5 @@ fn readable_name(metadata: &Metadata) -> Option<String> {
         (None, _, _, Some(compiling)) => format!("compiling/{compiling}"),
         _ => return None,
     };
-    Some(cut(&name)).filter(|name| !name.trim().is_empty())
+    Some(truncate(&name)).filter(|name| !name.trim().is_empty())
 }

@@ -1,5 +1,6 @@
-//! The networks of a VM, checked as a whole before anything is made: at least
-//! one that is not a vip, at most one dynamic and one vip, no net_id twice.
+//! Checks the networks of a VM before anything is created: there must be at least
+//! one manual or dynamic network, and at most one dynamic and one vip network, and
+//! every net_id must be unique.
 
 use serde::Deserialize;
 use wasm_cpi_sdk::{Error, Network};
@@ -16,7 +17,7 @@ struct NetworkProperties {
 #[derive(Debug)]
 pub(super) struct Nic {
     pub(super) name: String,
-    /// A dynamic one without leaves the choice to Nova.
+    /// If a dynamic network has none, Nova chooses the network.
     pub(super) net_id: Option<String>,
     /// Set on manual networks only.
     pub(super) ip: Option<String>,
@@ -27,9 +28,9 @@ pub(super) struct Networks {
     pub(super) nics: Vec<Nic>,
     /// The floating IP.
     pub(super) vip: Option<String>,
-    /// Of all networks, each once.
+    /// The security groups of all networks, without duplicates.
     pub(super) security_groups: Vec<String>,
-    /// Which of `nics` has the default gateway.
+    /// The index of the NIC with the default gateway.
     gateway: usize,
 }
 
@@ -44,41 +45,54 @@ impl Networks {
                     security_groups.push(group);
                 }
             }
-            let wrong = |what: &str| Error::cpi(format!("networks.{}: {what}", network.name));
+            let invalid = |what: &str| Error::cpi(format!("networks.{}: {what}", network.name));
             if network.is_default_for("gateway") && !network.is_vip() {
                 gateway = Some(nics.len());
             }
             match network.kind.as_str() {
                 "manual" | "" => {
-                    let ip = network.ip.clone().ok_or_else(|| wrong("a manual network must have an ip"))?;
+                    let ip = network
+                        .ip
+                        .clone()
+                        .ok_or_else(|| invalid("a manual network needs an ip; set it in the deployment"))?;
                     if net_id.is_none() {
-                        return Err(wrong("cloud_properties.net_id: a manual network must have one"));
+                        return Err(invalid("cloud_properties.net_id: is missing; set it to the ID of the network"));
                     }
                     nics.push(Nic { name: network.name.clone(), net_id, ip: Some(ip) });
                 }
                 "dynamic" => {
                     if nics.iter().any(|nic| nic.ip.is_none()) {
-                        return Err(wrong("only one dynamic network per VM is possible"));
+                        return Err(invalid("this VM has two dynamic networks; use at most one"));
                     }
                     nics.push(Nic { name: network.name.clone(), net_id, ip: None });
                 }
-                "vip" if vip.is_some() => return Err(wrong("only one vip network per VM is possible")),
-                "vip" => vip = Some(network.ip.clone().ok_or_else(|| wrong("a vip network must have an ip"))?),
-                other => return Err(wrong(&format!("type `{other}` is not known; use manual, dynamic or vip"))),
+                "vip" if vip.is_some() => return Err(invalid("this VM has two vip networks; use at most one")),
+                "vip" => {
+                    vip = Some(
+                        network
+                            .ip
+                            .clone()
+                            .ok_or_else(|| invalid("a vip network needs an ip; set it in the deployment"))?,
+                    )
+                }
+                other => return Err(invalid(&format!("type `{other}` is not supported; use manual, dynamic or vip"))),
             }
         }
         for (index, nic) in nics.iter().enumerate() {
             if nic.net_id.is_some() && nics[..index].iter().any(|other| other.net_id == nic.net_id) {
                 let net_id = nic.net_id.as_deref().unwrap_or_default();
-                return Err(Error::cpi(format!("networks.{}: net_id `{net_id}` is used twice", nic.name)));
+                return Err(Error::cpi(format!(
+                    "networks.{}: another network of this VM has the same net_id `{net_id}`; use different ones",
+                    nic.name
+                )));
             }
         }
         if nics.is_empty() {
-            return Err(Error::cpi("networks: at least one manual or dynamic network is needed"));
+            return Err(Error::cpi("networks: the VM has no manual or dynamic network; add one"));
         }
         if nics.len() > 1 && (properties.use_dhcp() || properties.config_drive()?.is_none()) {
-            let what = "several networks need the properties use_dhcp: false and config_drive: cdrom or disk";
-            return Err(Error::vm_creation_failed(format!("networks: {what}"), false));
+            let what = "a VM with several networks needs the properties use_dhcp: false and config_drive: cdrom or disk; set them, or use one network";
+            return Err(Error::vm_creation_failed(format!("networks: {what}")));
         }
         security_groups.sort();
         Ok(Self { nics, vip, security_groups, gateway: gateway.unwrap_or(0) })

@@ -1,6 +1,7 @@
-//! Pools of load balancers that a VM is a member of. Its metadata says which,
-//! under the names that bosh-openstack-cpi uses, so that either CPI takes it out
-//! again. A load balancer does one thing at a time, and refuses others with 409.
+//! The pools of load balancers that a VM is a member of. The VM's metadata names
+//! them with the keys of bosh-openstack-cpi, so that either CPI can remove the VM
+//! from them. A load balancer processes one change at a time, and answers 409 to
+//! others.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use serde::Deserialize;
 use serde_json::json;
 use wasm_cpi_sdk::{Error, log};
 
-use super::properties::wrong;
-use crate::api::{LoadBalancing, Member, Server, unclear};
+use super::properties::invalid;
+use crate::api::{LoadBalancing, Member, Server, may_have_succeeded};
 use crate::session::Session;
 
-/// Followed by a number; the value is `<pool>/<member>`.
+/// The start of the metadata keys, followed by a number. A value is `<pool>/<member>`.
 const TAG: &str = "lbaas_pool_";
-/// How often to ask for a member when answers get lost.
-const TRIES: u32 = 4;
+/// The number of requests for a member if answers get lost.
+const ATTEMPTS: u32 = 4;
 
-/// As in `cloud_properties`.
+/// A pool in `cloud_properties`.
 #[derive(Debug, Deserialize)]
 pub(super) struct PoolProperties {
     name: Option<String>,
@@ -25,7 +26,7 @@ pub(super) struct PoolProperties {
     monitoring_port: Option<u16>,
 }
 
-/// A pool that is there, and where its members listen.
+/// An existing pool, and the ports on which its members listen.
 pub(super) struct Pool {
     id: String,
     port: u16,
@@ -37,31 +38,33 @@ pub(super) struct Membership {
     member: String,
 }
 
-/// All of them, or what is wrong with one.
+/// Returns all pools. The error says which one is wrong.
 pub(super) fn find(session: &Session, wanted: &[PoolProperties]) -> Result<Vec<Pool>, Error> {
     const KEY: &str = "loadbalancer_pools";
     let mut pools = vec![];
-    for (index, asked) in wanted.iter().enumerate() {
-        let missing = |key: &str| wrong(&format!("{KEY}[{index}].{key}"), "is missing");
-        let name = asked.name.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| missing("name"))?;
-        let port = asked.port.filter(|port| *port > 0).ok_or_else(|| missing("port"))?;
+    for (index, requested) in wanted.iter().enumerate() {
+        let missing = |key: &str| invalid(&format!("{KEY}[{index}].{key}"), "is missing; set it");
+        let name = requested.name.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| missing("name"))?;
+        let port = requested.port.filter(|port| *port > 0).ok_or_else(|| missing("port"))?;
         let Some(service) = session.load_balancing()? else {
             let what = "needs the property endpoints.loadbalancer, the URL of the load-balancer service, and the preset \
                         policy-loadbalancer.json; set both, or remove it";
-            return Err(wrong(KEY, what));
+            return Err(invalid(KEY, what));
         };
         let mut found = service.pools_named(name)?;
         let id = match (found.pop(), found.len()) {
             (Some(pool), 0) => pool.id,
-            (None, _) => return Err(wrong(KEY, &format!("there is no pool `{name}`"))),
-            (Some(_), _) => return Err(wrong(KEY, &format!("several pools are called `{name}`; rename one"))),
+            (None, _) => return Err(invalid(KEY, &format!("pool `{name}` was not found; use the name of a pool"))),
+            (Some(_), _) => {
+                return Err(invalid(KEY, &format!("several pools have the name `{name}`; rename all but one")));
+            }
         };
-        pools.push(Pool { id, port, monitoring_port: asked.monitoring_port });
+        pools.push(Pool { id, port, monitoring_port: requested.monitoring_port });
     }
     Ok(pools)
 }
 
-/// Makes the address a member of the pool, or leaves none.
+/// Adds the address to the pool. If it fails, no member is left.
 pub(super) fn join(
     session: &Session,
     pool: &Pool,
@@ -69,8 +72,8 @@ pub(super) fn join(
     address: &str,
     subnet: Option<&str>,
 ) -> Result<Membership, Error> {
-    let service = required(session)?;
-    let joined = ask(session, &service, pool, vm, address, subnet).and_then(|member| {
+    let service = service(session)?;
+    let joined = add_member(session, &service, pool, vm, address, subnet).and_then(|member| {
         wait_until_active(session, &service, &pool.id, &member.id)?;
         Ok(Membership { pool: pool.id.clone(), member: member.id })
     });
@@ -83,12 +86,14 @@ pub(super) fn join(
         };
         match undone {
             Ok(()) => error,
-            Err(left) => Error::cloud(format!("{error}; it is not certain that it is no member: {left}")),
+            Err(left) => {
+                Error::cloud(format!("{error}; the address may still be a member, as undoing that failed: {left}"))
+            }
         }
     })
 }
 
-fn ask(
+fn add_member(
     session: &Session,
     service: &LoadBalancing,
     pool: &Pool,
@@ -103,21 +108,21 @@ fn ask(
     if let Some(port) = pool.monitoring_port {
         body["monitor_port"] = json!(port);
     }
-    let mut left = TRIES;
-    session.poll().until(&format!("pool `{}` to take a member", pool.id), || {
+    let mut left = ATTEMPTS;
+    session.poll().until(&format!("pool `{}` to accept a member", pool.id), || {
         let error = match service.add_member(&pool.id, &body) {
-            Err(error) if unclear(&error) || error.status() == Some(409) => error,
+            Err(error) if may_have_succeeded(&error) || error.status() == Some(409) => error,
             outcome => return Ok(Some(outcome?)),
         };
-        // It is there already, or something else goes on with the load balancer.
+        // The member exists already, or the load balancer is busy.
         if let Some(member) = service.member_at(&pool.id, address, pool.port)? {
             return Ok(Some(member));
         }
-        left -= u32::from(unclear(&error));
+        left -= u32::from(may_have_succeeded(&error));
         if left == 0 {
             return Err(error.into());
         }
-        log::debug(format_args!("{error}; trying again"));
+        log::debug(format_args!("{error}; retrying"));
         Ok(None)
     })
 }
@@ -125,16 +130,18 @@ fn ask(
 fn wait_until_active(session: &Session, service: &LoadBalancing, pool: &str, id: &str) -> Result<(), Error> {
     session.poll().until(&format!("member `{id}` to be active"), || match service.member(pool, id)? {
         Some(member) if member.provisioning_status == "ACTIVE" => Ok(Some(())),
-        Some(member) if member.provisioning_status == "ERROR" => Err(Error::cloud(format!("member `{id}` failed"))),
+        Some(member) if member.provisioning_status == "ERROR" => {
+            Err(Error::cloud(format!("member `{id}` of pool `{pool}` failed: its status is `ERROR`")))
+        }
         Some(_) => Ok(None),
-        None => Err(Error::cloud(format!("member `{id}` is gone"))),
+        None => Err(Error::cloud(format!("member `{id}` of pool `{pool}` disappeared while it was created"))),
     })
 }
 
-/// Until it is certain.
+/// Removes a member, and waits until it does not exist any more.
 pub(super) fn leave(session: &Session, Membership { pool, member }: &Membership) -> Result<(), Error> {
-    let service = required(session)?;
-    session.certainly(&format!("member `{member}` of pool `{pool}` to be gone"), || {
+    let service = service(session)?;
+    session.wait_until_certain(&format!("member `{member}` of pool `{pool}` to be deleted"), || {
         let Some(found) = service.member(pool, member)? else {
             return Ok(Some(()));
         };
@@ -148,7 +155,7 @@ pub(super) fn leave(session: &Session, Membership { pool, member }: &Membership)
     })
 }
 
-/// What a server's metadata says of its memberships.
+/// Returns the metadata of a server that names its memberships.
 pub(super) fn tags(memberships: &[Membership]) -> BTreeMap<String, String> {
     let tag = |(index, Membership { pool, member }): (usize, &Membership)| {
         (format!("{TAG}{}", index + 1), format!("{pool}/{member}"))
@@ -156,8 +163,8 @@ pub(super) fn tags(memberships: &[Membership]) -> BTreeMap<String, String> {
     memberships.iter().enumerate().map(tag).collect()
 }
 
-/// Takes a server out of all pools that its metadata names. An operator who has
-/// not set the service up is told what stays.
+/// Removes a server from all pools that its metadata names. If the service is not
+/// configured, the log names the members that stay.
 pub(super) fn leave_all(session: &Session, server: &Server) -> Result<(), Error> {
     for (key, value) in server.metadata.iter().filter(|(key, _)| key.starts_with(TAG)) {
         match (value.split_once('/'), session.properties.endpoint("loadbalancer")) {
@@ -166,15 +173,19 @@ pub(super) fn leave_all(session: &Session, server: &Server) -> Result<(), Error>
             }
             (Some((pool, member)), None) => log::warn(format_args!(
                 "VM {} stays member {member} of load balancer pool {pool}, as the property endpoints.loadbalancer is \
-                 not set: delete the member yourself",
+                 not set; delete the member yourself",
                 server.id
             )),
-            (None, _) => log::warn(format_args!("VM {}: {key} names no member: `{value}`", server.id)),
+            (None, _) => {
+                log::warn(format_args!("VM {}: expected <pool>/<member> in metadata {key}, found `{value}`", server.id))
+            }
         }
     }
     Ok(())
 }
 
-fn required(session: &Session) -> Result<LoadBalancing, Error> {
-    session.load_balancing()?.ok_or_else(|| Error::cpi("the property endpoints.loadbalancer is not set"))
+fn service(session: &Session) -> Result<LoadBalancing, Error> {
+    session.load_balancing()?.ok_or_else(|| {
+        Error::cpi("properties.endpoints.loadbalancer: is missing; set it to the URL of the load-balancer service")
+    })
 }

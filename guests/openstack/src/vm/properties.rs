@@ -1,5 +1,5 @@
-//! `cloud_properties` of a VM type. Keys that are not known are ignored, as
-//! bosh-openstack-cpi does; known ones that cannot be honoured are refused.
+//! The `cloud_properties` of a VM type. Unknown keys are ignored, as in
+//! bosh-openstack-cpi. Known keys with values that cannot work are rejected.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -26,23 +26,26 @@ pub(super) struct VmProperties {
 
 #[derive(Debug, Deserialize)]
 struct RootDisk {
-    /// GiB.
+    /// In GiB.
     size: Option<f64>,
 }
 
 impl VmProperties {
     pub(super) fn check(&self, properties: &Properties) -> Result<(), Error> {
         if self.availability_zone.is_some() && !self.zones_listed().is_empty() {
-            return Err(wrong("availability_zones", "only one of it and availability_zone can be set"));
-        }
-        if self.zones_listed().len() > 1 && !properties.zones_are_apart() {
-            return Err(wrong(
+            return Err(invalid(
                 "availability_zones",
-                "several zones need the property ignore_server_availability_zone: true",
+                "cannot be used together with availability_zone; set only one of them",
+            ));
+        }
+        if self.zones_listed().len() > 1 && !properties.ignores_zones() {
+            return Err(invalid(
+                "availability_zones",
+                "several zones need the property ignore_server_availability_zone: true; set it, or list one zone",
             ));
         }
         if self.root_disk.as_ref().is_some_and(|disk| disk.size.is_none_or(|size| size < 1.0)) {
-            return Err(wrong("root_disk.size", "expected a number of GiB, at least 1"));
+            return Err(invalid("root_disk.size", "expected a number of GiB, at least 1"));
         }
         Ok(())
     }
@@ -51,7 +54,7 @@ impl VmProperties {
         self.availability_zones.as_deref().unwrap_or_default()
     }
 
-    /// Zones to try, in their order; none leaves it to the cloud.
+    /// Returns the zones to try in this order. If there are none, the cloud chooses.
     pub(super) fn zones(&self) -> Vec<String> {
         match &self.availability_zone {
             Some(zone) => vec![zone.clone()],
@@ -71,18 +74,19 @@ impl VmProperties {
         self.vrrp_port_check.unwrap_or(false)
     }
 
-    /// GiB of the volume to boot from, `None` to boot from the image.
+    /// Returns the size of the volume to boot from in GiB, or `None` to boot from the
+    /// image.
     pub(super) fn boot_volume(&self, properties: &Properties, flavor: &Flavor) -> Result<Option<u64>, Error> {
         if !self.boot_from_volume.unwrap_or(properties.boot_from_volume()) {
             return Ok(None);
         }
-        let asked = self.root_disk.as_ref().and_then(|disk| disk.size).map(|size| size.ceil() as u64);
-        match asked.or((flavor.disk > 0).then_some(flavor.disk)) {
+        let requested = self.root_disk.as_ref().and_then(|disk| disk.size).map(|size| size.ceil() as u64);
+        match requested.or((flavor.disk > 0).then_some(flavor.disk)) {
             Some(size) => Ok(Some(size)),
-            None => Err(wrong(
+            None => Err(invalid(
                 "root_disk.size",
                 &format!(
-                    "is needed, as flavor `{}` has a root disk of 0 GiB; set it or use another flavor",
+                    "is missing, and flavor `{}` has a root disk of 0 GiB; set it, or use another flavor",
                     flavor.name
                 ),
             )),
@@ -90,6 +94,6 @@ impl VmProperties {
     }
 }
 
-pub(super) fn wrong(name: &str, what: &str) -> Error {
+pub(super) fn invalid(name: &str, what: &str) -> Error {
     Error::cpi(format!("cloud_properties.{name}: {what}"))
 }

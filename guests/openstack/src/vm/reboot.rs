@@ -1,24 +1,24 @@
-//! `reboot_vm`: gently where the VM runs, by force where it does not.
+//! `reboot_vm`: a soft reboot if the VM runs, and a hard reboot otherwise.
 
 use wasm_cpi_sdk::Error;
 
 use super::get;
-use crate::api::insist;
+use crate::api::request_change;
 use crate::session::Session;
 
-/// What a server does while it reboots.
+/// The states of a server that reboots.
 const REBOOTING: [&str; 2] = ["REBOOT", "HARD_REBOOT"];
 
 pub(crate) fn reboot(session: &Session, vm: &str) -> Result<(), Error> {
     let server = get(session, vm)?;
     let compute = session.compute()?;
     let kind = if server.status == "ACTIVE" { "SOFT" } else { "HARD" };
-    // One that began is not asked for again: that would be refused.
+    // A reboot that started is not requested again: Nova would reject that.
     let rebooting = || {
         let server = compute.server(vm)?;
         Ok(server.is_some_and(|server| REBOOTING.contains(&server.status.as_str())))
     };
-    insist("the reboot began", || compute.reboot(vm, kind), rebooting)
+    request_change("the reboot started", || compute.reboot(vm, kind), rebooting)
         .map_err(|error| Error::from(error).context(format_args!("rebooting VM `{vm}`")))?;
     let failed_before = server.status == "ERROR";
     session.poll().until(&format!("server `{vm}` to be active again"), || {

@@ -1,14 +1,15 @@
-//! Takes a server away, and then what it leaves. Disks are only detached, which
-//! Nova does. Every step is tried whatever became of the others, and what is not
-//! certain is an error. Only a server that Nova keeps also keeps its ports.
+//! Deletes a server and its leftovers. Nova detaches the disks. Every step runs even
+//! if another one failed, and an uncertain outcome is an error. If Nova refuses to
+//! delete the server, its ports stay as well.
 
 use wasm_cpi_sdk::Error;
 
 use super::leftovers::Leftovers;
-use crate::api::{Server, patiently, unclear};
+use crate::api::{Server, may_have_succeeded, retry_while_busy};
 use crate::session::Session;
 
-/// With what it leaves. `gone` is done as soon as there is no such server.
+/// Deletes a server and its leftovers. Calls `gone` as soon as the server does not
+/// exist any more.
 pub(super) fn server(
     session: &Session,
     id: &str,
@@ -21,42 +22,43 @@ pub(super) fn server(
             problems.extend(left.remove_volumes(session));
             problems.extend(gone().err());
         }
-        Err(kept) if kept.for_sure => return Err(kept.error),
-        Err(kept) => problems.push(kept.error),
+        Err(failed) if failed.is_refused => return Err(failed.error),
+        Err(failed) => problems.push(failed.error),
     }
     problems.extend(left.remove_ports(session));
-    together(problems)
+    combine(problems)
 }
 
-/// What is left of a server that is gone.
+/// Deletes the leftovers of a server that does not exist any more.
 pub(super) fn leftovers(session: &Session, left: &Leftovers) -> Result<(), Error> {
     let mut problems = left.remove_ports(session);
     problems.extend(left.remove_volumes(session));
-    together(problems)
+    combine(problems)
 }
 
-/// A server that is not gone for certain.
-struct Kept {
-    /// Nova refused, and it goes on running.
-    for_sure: bool,
+/// The error of a server that may still exist.
+struct NotDeleted {
+    /// True if Nova refused, so that the server keeps running.
+    is_refused: bool,
     error: Error,
 }
 
-fn delete(session: &Session, id: &str) -> Result<(), Kept> {
-    let compute = session.compute().map_err(|error| Kept { for_sure: true, error })?;
+fn delete(session: &Session, id: &str) -> Result<(), NotDeleted> {
+    let compute = session.compute().map_err(|error| NotDeleted { is_refused: true, error })?;
     let mut refused = false;
-    patiently(|| compute.delete_server(id).inspect_err(|error| refused = !unclear(error)))
-        .map_err(|error| Kept { for_sure: refused, error: error.context(format_args!("deleting server {id}")) })?;
+    retry_while_busy(|| compute.delete_server(id).inspect_err(|error| refused = !may_have_succeeded(error))).map_err(
+        |error| NotDeleted { is_refused: refused, error: error.context(format_args!("deleting server {id}")) },
+    )?;
     let (mut last, mut forced): (Option<Server>, _) = (None, false);
-    let gone = session.certainly(&format!("server `{id}` to be gone"), || {
+    let gone = session.wait_until_certain(&format!("server `{id}` to be deleted"), || {
         last = compute.server(id)?.filter(|server| !server.is_deleted());
-        if !forced && last.as_ref().is_some_and(|server| server.is_kept()) {
-            match compute.delete_for_good(id) {
+        if !forced && last.as_ref().is_some_and(|server| server.is_soft_deleted()) {
+            match compute.force_delete(id) {
                 Ok(()) => forced = true,
-                // It is busy or went meanwhile, or the answer got lost: look again.
-                Err(error) if matches!(error.status(), Some(404 | 409)) || unclear(&error) => {}
+                // The server is busy, or does not exist any more, or the answer got lost: check again.
+                Err(error) if matches!(error.status(), Some(404 | 409)) || may_have_succeeded(&error) => {}
                 Err(error) => {
-                    let what = format!("server `{id}` is deleted, but the cloud keeps it for a while");
+                    let what = format!("server `{id}` is soft-deleted, but deleting it at once failed");
                     return Err(Error::from(error).context(what));
                 }
             }
@@ -64,13 +66,15 @@ fn delete(session: &Session, id: &str) -> Result<(), Kept> {
         Ok(last.is_none().then_some(()))
     });
     gone.map_err(|error| match &last {
-        Some(server) if server.status == "ERROR" => Error::cloud(format!("{error}: {}", server.fault())),
+        Some(server) if server.status == "ERROR" => {
+            Error::cloud(format!("{error}; the cloud's reason: {}", server.fault()))
+        }
         _ => error,
     })
-    .map_err(|error| Kept { for_sure: false, error })
+    .map_err(|error| NotDeleted { is_refused: false, error })
 }
 
-pub(super) fn together(problems: Vec<Error>) -> Result<(), Error> {
+pub(super) fn combine(problems: Vec<Error>) -> Result<(), Error> {
     if problems.is_empty() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Flavors for sizes: which one `calculate_vm_cloud_properties` answers, and
-//! which `create_vm` takes.
+//! The sizes of flavors: which flavor `calculate_vm_cloud_properties` returns, and
+//! which flavors `create_vm` accepts.
 
 use serde_json::json;
 use wasm_cpi_sdk::{Error, Json, VmSize};
@@ -7,10 +7,10 @@ use wasm_cpi_sdk::{Error, Json, VmSize};
 use crate::api::Flavor;
 use crate::session::Session;
 
-/// What the operating system takes of a root disk, in GiB.
+/// The part of a root disk that the operating system uses, in GiB.
 const SYSTEM_GIB: u64 = 3;
 
-/// The smallest flavor that is at least this large.
+/// Returns the `cloud_properties` with the smallest flavor that is at least this large.
 pub(crate) fn cloud_properties(session: &Session, size: VmSize) -> Result<Json, Error> {
     let flavors = session.compute()?.flavors()?;
     let from_volume = session.properties.boot_from_volume();
@@ -40,7 +40,7 @@ fn fitting<'a>(flavors: &'a [Flavor], size: &VmSize, disk: u64, from_volume: boo
     if !with_disk.is_empty() {
         return with_disk;
     }
-    // A flavor with an ephemeral disk has the Agent use that one, however small.
+    // The Agent uses the ephemeral disk of a flavor that has one, even if it is too small.
     pick(&|flavor| flavor.ephemeral == 0 && (from_volume || flavor.disk >= disk + SYSTEM_GIB))
 }
 
@@ -51,14 +51,16 @@ fn nothing_fits(flavors: &[Flavor], size: &VmSize, disk: u64) -> Error {
     };
     let list: Vec<String> = flavors.iter().map(line).collect();
     Error::cloud(format!(
-        "no flavor has {} CPU, {} MiB of memory and {disk} GiB of ephemeral disk; there are: {}",
+        "no flavor has {} CPU, {} MiB of memory and {disk} GiB of ephemeral disk; request a smaller size, or create a \
+         flavor; the flavors are: {}",
         size.cpu,
         size.ram_mib,
         list.join(", ")
     ))
 }
 
-/// GiB that the Agent needs for swap, as large as the memory, and data.
+/// Returns the GiB that the Agent needs for data and for swap, which is as large as
+/// the memory.
 pub(super) fn least_ephemeral(flavor: &Flavor) -> u64 {
     flavor.ram / 1024 * 2
 }

@@ -83,7 +83,7 @@ fn encoding(name: &EncodingName) -> Encoding {
     }
 }
 
-/// A hint as BOSH writes it: a string, or an object of strings.
+/// Converts a hint from BOSH's JSON: a string, or an object of strings.
 pub(crate) fn hint(value: &Value) -> DiskHint {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! The operations `http` and `session`, and how their failures look.
+//! The operations `http` and `session`, and their failures.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use wasm_cpi_sdk::host;
 use super::{Failure, as_json};
 use crate::encoding::{from_base64, to_base64};
 
-/// How much of a response's body goes into the outcome unless told.
+/// The default number of bytes of a response's body in the outcome.
 const KEEP: usize = 64 * 1024;
 
 #[derive(Deserialize)]
@@ -18,10 +18,10 @@ pub(crate) struct Request {
     url: String,
     #[serde(default)]
     headers: Headers,
-    /// A string as it is, everything else as JSON.
+    /// A string is sent unchanged, every other value as JSON.
     body: Option<Value>,
     body_base64: Option<String>,
-    /// The whole image.
+    /// True to send the whole image.
     #[serde(default)]
     image: bool,
     image_member: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Request {
     keep: Option<usize>,
 }
 
-/// An object, or an array of pairs where names repeat.
+/// An object, or an array of pairs if names repeat.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Headers {

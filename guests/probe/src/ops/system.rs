@@ -1,5 +1,5 @@
-//! Logs, output, and what WASI offers to a guest: environment, arguments,
-//! files, clocks, randomness.
+//! Logs, output, and the parts of WASI: environment, arguments, files, clocks and
+//! random numbers.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::{config, log};
 
-use super::{Failure, shown};
+use super::{Failure, bytes_as_json};
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,7 +27,7 @@ pub(crate) enum Stream {
     Stderr,
 }
 
-/// Opens a path: to read it, to list it as a directory, or to write a text.
+/// A path to read, to list as a directory, or to write a text to.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
@@ -38,13 +38,13 @@ pub(crate) struct File {
 }
 
 impl File {
-    pub(super) fn touch(&self) -> Result<Value, Failure> {
+    pub(super) fn access(&self) -> Result<Value, Failure> {
         let outcome = match &self.write {
             Some(text) => std::fs::write(&self.path, text).map(Value::from),
             None if self.list => std::fs::read_dir(&self.path).map(|entries| {
                 entries.flatten().map(|entry| Value::from(entry.file_name().to_string_lossy())).collect()
             }),
-            None => std::fs::read(&self.path).map(shown),
+            None => std::fs::read(&self.path).map(bytes_as_json),
         };
         outcome.map_err(|error| io(&error))
     }
@@ -89,10 +89,10 @@ pub(super) fn print(stream: Option<Stream>, text: &str) -> Result<Value, Failure
 }
 
 pub(super) fn env() -> Value {
-    let shown = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {
+    let pair = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {
         (key.to_string_lossy().into_owned(), Value::from(value.to_string_lossy()))
     };
-    Value::Object(std::env::vars_os().map(shown).collect::<Map<_, _>>())
+    Value::Object(std::env::vars_os().map(pair).collect::<Map<_, _>>())
 }
 
 pub(super) fn args() -> Value {
@@ -102,7 +102,7 @@ pub(super) fn args() -> Value {
 pub(super) fn stdin() -> Result<Value, Failure> {
     let mut bytes = vec![];
     std::io::stdin().read_to_end(&mut bytes).map_err(|error| io(&error))?;
-    Ok(shown(bytes))
+    Ok(bytes_as_json(bytes))
 }
 
 pub(super) fn wasi_now() -> Value {
@@ -115,7 +115,7 @@ pub(super) fn wasi_sleep(ms: u64) -> Value {
     Value::Null
 }
 
-/// A number that the randomness of WASI decided.
+/// Returns a number from WASI's random generator.
 pub(super) fn wasi_random() -> Value {
     RandomState::new().hash_one(0).into()
 }

@@ -1,5 +1,5 @@
 use wasm_cpi_sdk::fake::{Answer, Fake};
-use wasm_cpi_sdk::{DiskHint, ErrorKind, NetworkSpec, VmSize};
+use wasm_cpi_sdk::{DiskHint, ErrorKind, NetworkSpec, RetryAdvice, VmSize};
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn spec(script: Value) -> NetworkSpec {
 const SIZE: VmSize = VmSize { ram_mib: 1, cpu: 1, ephemeral_disk_mb: 1 };
 
 #[test]
-fn new_cloud_ids_carry_the_outcomes() {
+fn new_cloud_ids_hold_the_outcomes() {
     let _host = Fake::new().install();
     let script = json!([{"op": "log", "message": "m"}]);
     let seen = json!([{"op": "log", "ok": null}]);
@@ -38,7 +38,7 @@ fn new_cloud_ids_carry_the_outcomes() {
 }
 
 #[test]
-fn created_networks_and_calculated_properties_carry_them_too() {
+fn created_networks_and_calculated_properties_hold_the_outcomes() {
     let script = json!([{"op": "clock.ending"}]);
     let seen = json!([{"op": "clock.ending", "ok": null}]);
     let _host = Fake::new().properties(json!({"probe": script})).install();
@@ -48,7 +48,7 @@ fn created_networks_and_calculated_properties_carry_them_too() {
 }
 
 #[test]
-fn all_other_methods_answer_them_as_a_cloud_error() {
+fn all_other_methods_return_the_outcomes_as_a_cloud_error() {
     let _host = Fake::new().install();
     let script = || json!([{"op": "clock.ending"}]);
     let scripted = || cid(script());
@@ -92,17 +92,17 @@ fn a_script_can_choose_the_error() {
         ("not-implemented", ErrorKind::NotImplemented),
         ("not-supported", ErrorKind::NotSupported),
         ("vm-not-found", ErrorKind::VmNotFound),
-        ("vm-creation-failed", ErrorKind::VmCreationFailed(true)),
-        ("disk-not-found", ErrorKind::DiskNotFound(true)),
-        ("disk-not-attached", ErrorKind::DiskNotAttached(true)),
-        ("no-disk-space", ErrorKind::NoDiskSpace(true)),
+        ("vm-creation-failed", ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: true })),
+        ("disk-not-found", ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: true })),
+        ("disk-not-attached", ErrorKind::DiskNotAttached(RetryAdvice { ok_to_retry: true })),
+        ("no-disk-space", ErrorKind::NoDiskSpace(RetryAdvice { ok_to_retry: true })),
         ("network-not-found", ErrorKind::NetworkNotFound),
         ("stemcell-not-found", ErrorKind::StemcellNotFound),
         ("cloud", ErrorKind::Cloud),
         ("cpi", ErrorKind::Cpi),
     ] {
         let script = json!([
-            {"op": "error", "kind": kind, "message": "m", "retry": true},
+            {"op": "error", "kind": kind, "message": "m", "ok_to_retry": true},
             {"op": "panic", "message": "never reached"},
         ]);
         assert_eq!(run(script).unwrap_err(), Error::new(expected, "m"));
@@ -144,7 +144,7 @@ fn network_as_given() -> Network {
 }
 
 #[test]
-fn garbage_fits_every_kind_of_answer() {
+fn garbage_fits_every_type_of_result() {
     let garbage = |kind: &str| json!([{"op": "garbage", "kind": kind, "mib": 1, "depth": 3}]);
     let vm = |kind: &str| Probe.create_vm(request(json!({"probe": garbage(kind)}))).unwrap();
     let _host = Fake::new().properties(json!({"probe": garbage("deep-json")})).install();
@@ -192,7 +192,7 @@ fn a_cancelled_operation_runs_its_cleanup_instead_of_the_rest() {
 }
 
 #[test]
-fn a_script_without_cleanup_goes_on_when_cancelled() {
+fn a_script_without_cleanup_continues_after_a_cancelled_operation() {
     let _host = Fake::new().end_after_ms(0, "time").install();
     let seen = run(json!([{"op": "clock.sleep", "ms": 1}, {"op": "clock.ending"}])).unwrap();
     assert_eq!(seen[0]["error"], json!({"kind": "cancelled", "message": "time"}));
@@ -200,7 +200,7 @@ fn a_script_without_cleanup_goes_on_when_cancelled() {
 }
 
 #[test]
-fn mistakes_in_a_script_are_errors_that_say_where() {
+fn a_mistake_in_a_script_is_an_error_with_its_place() {
     let _host = Fake::new().install();
     for (operation, part) in [
         (json!({"op": "nope"}), "unknown variant `nope`"),
@@ -208,10 +208,10 @@ fn mistakes_in_a_script_are_errors_that_say_where() {
         (json!({"op": "clock.sleep", "ms": 1, "x": 1}), "unknown field `x`"),
         (json!({"op": "clock.now", "x": 1}), "unknown field `x`"),
         (json!({"op": "http", "url": "u", "methd": "GET"}), "unknown field `methd`"),
-        (json!({"op": "log", "message": "{{0.ok.x}}"}), "names nothing"),
-        (json!({"op": "clock.now", "repeat": "x"}), "`repeat` is a number"),
-        (json!({"op": "clock.sleep", "ms": 1, "on_cancel": {}}), "`on_cancel` is an array"),
-        (json!({"op": "error", "kind": "odd"}), "there is no error kind `odd`"),
+        (json!({"op": "log", "message": "{{0.ok.x}}"}), "does not exist"),
+        (json!({"op": "clock.now", "repeat": "x"}), "`repeat` must be a number"),
+        (json!({"op": "clock.sleep", "ms": 1, "on_cancel": {}}), "`on_cancel` must be an array"),
+        (json!({"op": "error", "kind": "odd"}), "the error kind `odd` does not exist"),
         (json!({"op": "garbage", "kind": "odd"}), "unknown variant `odd`"),
     ] {
         let error = run(json!([{"op": "clock.ending"}, operation])).unwrap_err();

@@ -1,10 +1,10 @@
 use wasm_cpi_sdk::fake::{AgentEvent, Fake};
-use wasm_cpi_sdk::{DiskHint, ErrorKind, METHODS, NetworkSpec, VmSize};
+use wasm_cpi_sdk::{DiskHint, ErrorKind, METHODS, NetworkSpec, RetryAdvice, VmSize};
 
 use super::*;
 
 #[test]
-fn everything_it_makes_it_accepts() {
+fn every_created_object_exists() {
     let host = Fake::new().image("image").install();
     let stemcell = Probe.create_stemcell(Json::raw("null"), vec![]).unwrap();
     let vm = Probe.create_vm(VmRequest { stemcell: stemcell.clone(), ..request(json!({})) }).unwrap().vm;
@@ -40,7 +40,7 @@ fn everything_it_makes_it_accepts() {
 }
 
 #[test]
-fn networks_can_be_made_and_deleted() {
+fn networks_can_be_created_and_deleted() {
     let _host = Fake::new().install();
     let spec = |range: Option<&str>| NetworkSpec {
         kind: "manual".into(),
@@ -57,7 +57,7 @@ fn networks_can_be_made_and_deleted() {
 }
 
 #[test]
-fn what_it_did_not_make_is_not_there() {
+fn objects_with_foreign_ids_do_not_exist() {
     let _host = Fake::new().install();
     let foreign = || "i-0123".to_owned();
     let vm = || "vm-1".to_owned();
@@ -69,21 +69,27 @@ fn what_it_did_not_make_is_not_there() {
         (Probe.set_vm_metadata(foreign(), vec![]).unwrap_err(), ErrorKind::VmNotFound),
         (Probe.get_disks(foreign()).unwrap_err(), ErrorKind::VmNotFound),
         (Probe.attach_disk(foreign(), "disk-1".into()).unwrap_err(), ErrorKind::VmNotFound),
-        (Probe.attach_disk(vm(), foreign()).unwrap_err(), ErrorKind::DiskNotFound(false)),
-        (Probe.detach_disk(vm(), foreign()).unwrap_err(), ErrorKind::DiskNotFound(false)),
-        (Probe.delete_disk(foreign()).unwrap_err(), ErrorKind::DiskNotFound(false)),
-        (Probe.set_disk_metadata(foreign(), vec![]).unwrap_err(), ErrorKind::DiskNotFound(false)),
-        (Probe.resize_disk(foreign(), 1).unwrap_err(), ErrorKind::DiskNotFound(false)),
+        (Probe.attach_disk(vm(), foreign()).unwrap_err(), ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: false })),
+        (Probe.detach_disk(vm(), foreign()).unwrap_err(), ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: false })),
+        (Probe.delete_disk(foreign()).unwrap_err(), ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: false })),
+        (
+            Probe.set_disk_metadata(foreign(), vec![]).unwrap_err(),
+            ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: false }),
+        ),
+        (Probe.resize_disk(foreign(), 1).unwrap_err(), ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: false })),
         (Probe.resize_disk("disk-10-a".into(), 9).unwrap_err(), ErrorKind::NotSupported),
         (Probe.update_disk("disk-10-a".into(), 9, Json::raw("{}")).unwrap_err(), ErrorKind::NotSupported),
-        (Probe.snapshot_disk(foreign(), vec![]).unwrap_err(), ErrorKind::DiskNotFound(false)),
+        (
+            Probe.snapshot_disk(foreign(), vec![]).unwrap_err(),
+            ErrorKind::DiskNotFound(RetryAdvice { ok_to_retry: false }),
+        ),
         (Probe.delete_snapshot(foreign()).unwrap_err(), ErrorKind::Cloud),
         (Probe.delete_network(foreign()).unwrap_err(), ErrorKind::NetworkNotFound),
         (Probe.delete_stemcell(foreign()).unwrap_err(), ErrorKind::StemcellNotFound),
         (Probe.create_disk(0, Json::raw("{}"), None).unwrap_err(), ErrorKind::Cpi),
         (
             Probe.create_vm(VmRequest { stemcell: foreign(), ..request(json!({})) }).unwrap_err(),
-            ErrorKind::VmCreationFailed(false),
+            ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: false }),
         ),
     ] {
         assert_eq!(error.kind, kind, "{error}");
@@ -91,7 +97,7 @@ fn what_it_did_not_make_is_not_there() {
 }
 
 #[test]
-fn a_vm_is_named_after_its_agent_and_keeps_its_networks() {
+fn the_id_of_a_vm_depends_on_its_agent_and_its_networks_are_returned() {
     let _host = Fake::new().install();
     let first = Probe.create_vm(request(json!({}))).unwrap();
     assert_eq!(first, Probe.create_vm(request(json!({}))).unwrap());
@@ -101,7 +107,7 @@ fn a_vm_is_named_after_its_agent_and_keeps_its_networks() {
 }
 
 #[test]
-fn a_dynamic_network_gets_an_address_and_the_agent_hears_of_it() {
+fn a_dynamic_network_gets_an_address_that_the_agent_settings_have() {
     let host = Fake::new().install();
     let created = Probe.create_vm(VmRequest { networks: vec![network("dynamic")], ..request(json!({})) }).unwrap();
     let ip = created.networks[0].ip.clone();
@@ -113,7 +119,7 @@ fn a_dynamic_network_gets_an_address_and_the_agent_hears_of_it() {
 }
 
 #[test]
-fn cloud_properties_follow_the_size() {
+fn cloud_properties_depend_on_the_size() {
     let _host = Fake::new().install();
     let size = VmSize { ram_mib: 1500, cpu: 2, ephemeral_disk_mb: 10_000 };
     assert_eq!(

@@ -9,7 +9,7 @@ use super::*;
 const URL: &str = "https://cloud.example/x";
 
 #[test]
-fn requests_are_sent_as_written_and_shown_as_answered() {
+fn requests_are_sent_as_written_and_responses_returned_as_received() {
     let answer = Answer::json(201, json!({"id": "s1"})).header("set", "a").header("set", "b");
     let host = Fake::new().on("POST", URL, answer).on("GET", URL, Answer::text(200, "0123456789")).install();
     let seen = run(json!([
@@ -40,7 +40,7 @@ fn requests_are_sent_as_written_and_shown_as_answered() {
 }
 
 #[test]
-fn failed_requests_say_kind_reason_and_whether_anything_was_sent() {
+fn failed_requests_have_kind_reason_and_sent() {
     for (kind, expected) in [
         (ErrorKind::Denied(Denial::Slot), json!({"kind": "denied", "reason": "slot"})),
         (ErrorKind::Limit("http_requests".into()), json!({"kind": "limit", "limit": "http_requests"})),
@@ -108,7 +108,7 @@ fn every_host_function_has_its_operation() {
 }
 
 #[test]
-fn agent_operations_take_all_that_the_interface_does() {
+fn agent_operations_accept_all_fields_of_the_interface() {
     let host = Fake::new().install();
     let seen = run(json!([
         {"op": "agent.bootstrap", "vm_name": "n", "system_disk": "/dev/sda", "ephemeral_disk": {"path": "/dev/sdb"},
@@ -137,7 +137,7 @@ fn agent_operations_take_all_that_the_interface_does() {
 }
 
 #[test]
-fn the_system_can_be_asked_and_answers_or_refuses() {
+fn operations_of_the_system_return_a_value_or_an_error() {
     let _host = Fake::new().install();
     let seen = run(json!([
         {"op": "fs", "path": "/no/such/file"},

@@ -1,12 +1,12 @@
-//! The imports, answered from memory. Like the real host, an ending call
-//! cancels everything but `http` and `log`.
+//! The imports of a [`Fake`]. Like the real host, it cancels `agent`, `registry`,
+//! `image` and sleeps when the call is ending; all else still works.
 
 use super::{AgentEvent, Fake, State};
 use crate::bindings::bosh::cpi::{agent, config, http, image, log, registry};
 use crate::host::Host;
 use crate::types::DiskHint;
 
-/// 2026-01-01 00:00:00 UTC, when every fake call starts.
+/// 2026-01-01 00:00:00 UTC, the time at which every fake call starts.
 const START_MS: u64 = 1_767_225_600_000;
 
 const MAX_READ: u32 = 1024 * 1024;
@@ -38,7 +38,9 @@ impl State {
         if let Some(why) = self.ending() {
             return Err(image::Error::Cancelled(why));
         }
-        self.image.as_deref().ok_or_else(|| image::Error::Denied("this call has no image".to_owned()))
+        self.image
+            .as_deref()
+            .ok_or_else(|| image::Error::Denied("the fake has no image; add one with `Fake::image`".to_owned()))
     }
 }
 
@@ -67,7 +69,10 @@ impl Host for Fake {
         }
         Err(http::Error {
             kind: http::ErrorKind::Denied(http::Denial::Undeclared),
-            message: format!("the fake has no answer for {} {}", request.method, request.url),
+            message: format!(
+                "the fake has no answer for {} {}; add one with `Fake::on` or `Fake::serve`",
+                request.method, request.url
+            ),
             sent: false,
         })
     }
@@ -77,7 +82,7 @@ impl Host for Fake {
         }
         self.state().sessions.get(name).cloned().ok_or_else(|| http::Error {
             kind: http::ErrorKind::Denied(http::Denial::Undeclared),
-            message: format!("the fake has no login `{name}`"),
+            message: format!("the fake has no login `{name}`; add one with `Fake::session`"),
             sent: false,
         })
     }
@@ -124,7 +129,7 @@ impl Host for Fake {
     fn image_size(&self) -> Result<u64, image::Error> {
         self.state().image().map(|bytes| bytes.len() as u64)
     }
-    /// 64 hex digits that depend on the bytes, but not a real SHA-256.
+    /// Returns 64 hex digits that depend on the bytes, but are not a real SHA-256.
     fn image_sha256(&self) -> Result<String, image::Error> {
         let state = self.state();
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -135,14 +140,17 @@ impl Host for Fake {
         let state = self.state();
         let bytes = state.image()?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        let rest = bytes.get(start..).ok_or_else(|| image::Error::Invalid("beyond the end".to_owned()))?;
+        let rest = bytes.get(start..).ok_or_else(|| {
+            let size = bytes.len();
+            image::Error::Invalid(format!("offset {offset} is beyond the end of the image, which has {size} bytes"))
+        })?;
         Ok(rest[..rest.len().min(length.min(MAX_READ) as usize)].to_vec())
     }
     fn image_members(&self) -> Result<Vec<image::Member>, image::Error> {
         let state = self.state();
         state.image()?;
         if state.members.is_empty() {
-            return Err(image::Error::Invalid("not an archive".to_owned()));
+            return Err(image::Error::Invalid("the image is not an archive".to_owned()));
         }
         let member = |(name, bytes): &(String, Vec<u8>)| image::Member { name: name.clone(), size: bytes.len() as u64 };
         Ok(state.members.iter().map(member).collect())
@@ -151,7 +159,7 @@ impl Host for Fake {
         let state = self.state();
         state.image()?;
         let found = state.members.iter().find(|(other, _)| other == name);
-        let (_, bytes) = found.ok_or_else(|| image::Error::Invalid(format!("no member `{name}`")))?;
+        let (_, bytes) = found.ok_or_else(|| image::Error::Invalid(format!("the image has no member `{name}`")))?;
         Ok(bytes[..bytes.len().min(length.min(MAX_READ) as usize)].to_vec())
     }
 
@@ -176,7 +184,7 @@ impl Host for Fake {
         self.state().ending()
     }
 
-    /// The same bytes in every test (splitmix64).
+    /// Returns the same sequence of bytes in every test (splitmix64).
     fn random(&self, count: u32) -> Vec<u8> {
         let mut state = self.state();
         let mut next = || {

@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::{ErrorKind, Json, agent, clock, config, image, log, random, registry};
 
 #[test]
-fn properties_and_call_are_what_the_test_says() {
+fn the_guest_reads_the_properties_and_call_of_the_test() {
     #[derive(serde::Deserialize, Debug)]
     struct Properties {
         region: String,
@@ -22,7 +22,7 @@ fn properties_and_call_are_what_the_test_says() {
 }
 
 #[test]
-fn hosts_nest_and_leave_nothing_behind() {
+fn dropping_a_host_restores_the_previous_one() {
     let outer = Fake::new().install();
     {
         let inner = Fake::new().install();
@@ -36,7 +36,7 @@ fn hosts_nest_and_leave_nothing_behind() {
 }
 
 #[test]
-fn a_server_answers_what_has_no_fixed_answer_and_remembers() {
+fn a_server_with_state_answers_requests_without_a_fixed_answer() {
     let mut seen = 0;
     let host = Fake::new()
         .on("GET", "https://c/fixed", Answer::text(204, ""))
@@ -98,7 +98,7 @@ fn agent_failures_have_the_right_kind() {
 }
 
 #[test]
-fn the_registry_remembers() {
+fn the_registry_stores_and_deletes_settings() {
     let host = Fake::new().registry_entry("vm-1", json!({"disks": {}})).install();
     assert_eq!(registry::get("vm-1").unwrap(), Some(json!({"disks": {}})));
     assert_eq!(registry::get("vm-2").unwrap(), None);
@@ -143,7 +143,7 @@ fn time_passes_only_by_sleeping() {
 }
 
 #[test]
-fn an_ending_call_cancels_all_but_http_and_log() {
+fn an_ending_call_cancels_everything_except_http_and_log() {
     let host = Fake::new()
         .image("x")
         .registry_entry("i", json!({}))
@@ -152,7 +152,7 @@ fn an_ending_call_cancels_all_but_http_and_log() {
         .install();
     assert_eq!(clock::ending(), None);
     let cancelled = clock::sleep(std::time::Duration::from_secs(1)).unwrap_err();
-    assert_eq!(cancelled.to_string(), "the call was cut short: SIGTERM");
+    assert_eq!(cancelled.to_string(), "the call is ending: SIGTERM");
     assert_eq!(clock::ending(), Some(cancelled));
     for error in [
         image::size().unwrap_err(),
@@ -169,7 +169,7 @@ fn an_ending_call_cancels_all_but_http_and_log() {
 }
 
 #[test]
-fn random_bytes_differ_and_repeat_from_test_to_test() {
+fn random_bytes_differ_within_a_test_and_repeat_in_the_next() {
     let first = {
         let _host = Fake::new().install();
         let (a, b) = (random::bytes(8), random::bytes(8));
@@ -182,6 +182,6 @@ fn random_bytes_differ_and_repeat_from_test_to_test() {
 }
 
 #[test]
-fn code_that_installs_no_host_meets_an_empty_one() {
+fn a_thread_without_an_installed_host_has_an_empty_one() {
     assert_eq!(Json::raw(crate::host::current().properties()).value().unwrap(), json!({}));
 }

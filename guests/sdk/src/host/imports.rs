@@ -1,4 +1,4 @@
-//! The real host: every method is the import of the same name.
+//! The runtime as the host: every method calls the import of the same name.
 
 use super::Host;
 use crate::bindings::bosh::cpi::{agent, clock, config, http, image, log, random, registry};

@@ -1,16 +1,16 @@
-//! The cloud's own words in an error response: operators need them more than
-//! anything a guest could say. Knows no cloud; looks where they usually are.
+//! Finds the cloud's own message in an error response, which helps operators most. It
+//! is not written for a particular cloud, and searches the usual places.
 
 use serde_json::Value;
 
-/// Keys that hold a message for people, best first.
+/// Keys that hold a message for people, the best first.
 const KEYS: [&str; 8] =
     ["message", "error_description", "error_message", "faultstring", "detail", "details", "title", "reason"];
 
-/// Longer texts are cut: they go into one line of a log.
+/// The longest message: it goes into one line of a log.
 const MAX_CHARS: usize = 500;
 
-/// What the body says, `None` if it says nothing that can be shown.
+/// Returns the message in the body as one line, or `None` if there is none.
 pub(super) fn cloud_text(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?.trim();
     let found = match serde_json::from_str::<Value>(text) {
@@ -24,7 +24,7 @@ pub(super) fn cloud_text(body: &[u8]) -> Option<String> {
     }
 }
 
-/// The first message of the outermost object that has one.
+/// Returns the first message of the outermost object that has one.
 fn in_json(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -45,7 +45,7 @@ fn in_json(value: &Value) -> Option<String> {
     }
 }
 
-/// The text of `<Message>`, which most XML APIs have.
+/// Returns the text of `<Message>`, which most XML APIs have.
 fn in_xml(text: &str) -> Option<&str> {
     ["Message", "message", "faultstring"].iter().find_map(|name| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;
@@ -53,19 +53,19 @@ fn in_xml(text: &str) -> Option<&str> {
     })
 }
 
-/// The words of a page: some gateways and services answer HTML.
+/// Returns the text of an HTML page: some gateways and services send one.
 fn without_tags(text: &str) -> String {
     if !text.starts_with('<') {
         return text.to_owned();
     }
-    // A title mostly repeats the heading.
+    // The title usually repeats the heading.
     let body = text.split_once("</head>").map_or(text, |(_, body)| body);
-    let mut words = String::new();
+    let mut plain = String::new();
     for part in body.split('<') {
-        words.push(' ');
-        words.push_str(part.split_once('>').map_or(part, |(_, after)| after));
+        plain.push(' ');
+        plain.push_str(part.split_once('>').map_or(part, |(_, after)| after));
     }
-    words
+    plain
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_is_found_where_clouds_put_it() {
+    fn the_message_is_found_in_the_usual_places() {
         for (body, text) in [
             (r#"{"message":"no quota"}"#, "no quota"),
             (r#"{"itemNotFound":{"code":404,"message":"Server x not found"}}"#, "Server x not found"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_of_nothing_and_long_texts_are_cut() {
+    fn an_empty_body_has_no_message_and_long_messages_are_cut() {
         assert_eq!(cloud_text(b""), None);
         assert_eq!(cloud_text(&[0xff, 0xfe]), None);
         let long = cloud_text("ä".repeat(600).as_bytes()).unwrap();

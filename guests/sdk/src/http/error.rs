@@ -1,5 +1,6 @@
-//! What can go wrong with a request, so that a guest can tell "was refused
-//! here", "never arrived", "may have arrived" and "the cloud said no" apart.
+//! The error of a request. It distinguishes a request that was denied, one that
+//! did not reach the server, one that may have reached it, and one that the
+//! cloud refused.
 
 use std::fmt;
 
@@ -8,23 +9,39 @@ use super::{Denial, ErrorKind};
 use crate::Error as CpiError;
 use crate::bindings::bosh::cpi::http as wire;
 
-/// A request that did not give what was asked for.
+/// The error of a request, or of the check of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
-    /// Method and URL without its query.
+    /// The method and the URL without its query.
     pub request: String,
+    /// The cause of the error.
     pub cause: Cause,
 }
 
+/// The cause of an [`Error`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
-    /// The guest built something that cannot be sent.
+    /// The guest built a request that cannot be sent. Holds the reason.
     Build(String),
-    /// There is no response. If not `sent`, the server saw nothing of it.
-    Transport { kind: ErrorKind, message: String, sent: bool },
-    /// The cloud answered something else than asked for.
-    Status { status: u16, text: Option<String>, body: Vec<u8> },
-    /// The response is not what the guest expects.
+    /// There is no response.
+    Transport {
+        /// The reason.
+        kind: ErrorKind,
+        /// The host's message.
+        message: String,
+        /// True if any byte of the request may have reached the server.
+        sent: bool,
+    },
+    /// The status is not one that the guest expects.
+    Status {
+        /// The status.
+        status: u16,
+        /// The cloud's message, if the body has one.
+        text: Option<String>,
+        /// The body.
+        body: Vec<u8>,
+    },
+    /// The body is not what the guest expects. Holds the reason.
     Decode(String),
 }
 
@@ -42,7 +59,7 @@ impl Error {
         Self { request: request.to_owned(), cause: Cause::Decode(message) }
     }
 
-    /// The status, if the cloud answered one that was not asked for.
+    /// Returns the status, if it is the cause of the error.
     pub fn status(&self) -> Option<u16> {
         match self.cause {
             Cause::Status { status, .. } => Some(status),
@@ -50,12 +67,12 @@ impl Error {
         }
     }
 
-    /// Whether the cloud says that there is no such thing.
+    /// Returns true if the status is 404 or 410.
     pub fn is_not_found(&self) -> bool {
         matches!(self.status(), Some(404 | 410))
     }
 
-    /// Why the operator's policy said no, if it did.
+    /// Returns the reason why the request was denied, if it was.
     pub fn denial(&self) -> Option<Denial> {
         match self.cause {
             Cause::Transport { kind: ErrorKind::Denied(denial), .. } => Some(denial),
@@ -63,8 +80,8 @@ impl Error {
         }
     }
 
-    /// Whether the server may have seen the request. If not, sending it again
-    /// cannot make anything happen twice.
+    /// Returns true if the server may have received the request. If it is false,
+    /// sending the request again cannot do anything twice.
     pub fn sent(&self) -> bool {
         match self.cause {
             Cause::Build(_) => false,

@@ -1,4 +1,4 @@
-//! A response, whatever its status; checking and parsing it.
+//! The response to a request: checks its status and parses its body.
 
 use serde::de::DeserializeOwned;
 
@@ -7,12 +7,15 @@ use super::{Cause, Error};
 use crate::bindings::bosh::cpi::http as wire;
 use crate::json;
 
+/// A response with any status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     request: String,
+    /// The HTTP status code.
     pub status: u16,
-    /// Names in lower case. Credentials of all kinds were left out by the host.
+    /// The headers; names are in lower case. The host removed credentials.
     pub headers: Vec<(String, String)>,
+    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -21,31 +24,36 @@ impl Response {
         Self { request, status: response.status, headers: response.headers, body: response.body }
     }
 
-    /// The first header of that name, which is given in lower case.
+    /// Returns the value of the first header `name`, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// This response if its status is 2xx, else an error with the cloud's words.
+    /// Returns this response if its status is 2xx, and otherwise an error with the
+    /// cloud's message.
     pub fn ok(self) -> Result<Self, Error> {
         if (200..300).contains(&self.status) { Ok(self) } else { Err(self.unexpected()) }
     }
 
-    /// This response if its status is one of `statuses`.
+    /// Returns this response if its status is one of `statuses`, and otherwise an
+    /// error with the cloud's message.
     pub fn expect(self, statuses: &[u16]) -> Result<Self, Error> {
         if statuses.contains(&self.status) { Ok(self) } else { Err(self.unexpected()) }
     }
 
-    /// `None` for 404 and 410, this response for 2xx, else an error.
+    /// Returns `None` if the status is 404 or 410, this response if it is 2xx, and
+    /// otherwise an error with the cloud's message.
     pub fn found(self) -> Result<Option<Self>, Error> {
         if matches!(self.status, 404 | 410) { Ok(None) } else { self.ok().map(Some) }
     }
 
+    /// Parses the body as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         json::from_slice(&self.body)
             .map_err(|problem| Error::decode(&self.request, problem.named("the response's body")))
     }
 
+    /// Returns the body as text. Fails if it is not UTF-8.
     pub fn text(&self) -> Result<&str, Error> {
         std::str::from_utf8(&self.body)
             .map_err(|_| Error::decode(&self.request, "the response's body is not UTF-8 text".to_owned()))

@@ -31,7 +31,7 @@ fn a_request_arrives_as_it_was_built() {
 }
 
 #[test]
-fn bodies_of_all_kinds_carry_their_type() {
+fn every_body_has_its_content_type() {
     let host = Fake::new().on("PUT", URL, Answer::text(200, "")).install();
     put(URL).form(&[("a", "1 2")]).send().unwrap();
     put(URL).bytes("text/plain", "x").send().unwrap();
@@ -48,7 +48,7 @@ fn bodies_of_all_kinds_carry_their_type() {
 }
 
 #[test]
-fn a_body_that_is_not_json_is_never_sent() {
+fn a_body_that_cannot_be_json_is_not_sent() {
     let host = Fake::new().install();
     let keys = std::collections::BTreeMap::from([((1, 2), 3)]);
     let error = post(URL).json(&keys).send().unwrap_err();
@@ -86,7 +86,7 @@ fn responses_are_checked_and_parsed() {
 }
 
 #[test]
-fn a_denial_is_recognisable_and_the_query_stays_out_of_messages() {
+fn a_denial_has_its_reason_and_messages_omit_the_query() {
     let _host = Fake::new().install();
     let error = get("https://evil.example/x?token=abc").retries(5).send().unwrap_err();
     assert_eq!(error.denial(), Some(Denial::Undeclared));
@@ -95,14 +95,14 @@ fn a_denial_is_recognisable_and_the_query_stays_out_of_messages() {
 }
 
 #[test]
-fn a_post_that_says_so_is_tried_again_like_a_put() {
+fn a_repeatable_post_is_retried_like_a_put() {
     let host = Fake::new().on("POST", URL, Answer::text(500, "")).on("POST", URL, Answer::text(200, "")).install();
     assert_eq!(post(URL).repeatable().retries(1).send().unwrap().status, 200);
     assert_eq!(host.requests().len(), 2);
 }
 
 #[test]
-fn a_put_that_says_so_is_tried_again_like_a_post() {
+fn an_unrepeatable_put_is_retried_like_a_post() {
     for (status, times) in [(500, 1), (429, 2)] {
         let host = Fake::new().on("PUT", URL, Answer::text(status, "")).on("PUT", URL, Answer::text(200, "")).install();
         put(URL).unrepeatable().retries(1).send().unwrap();
@@ -111,7 +111,7 @@ fn a_put_that_says_so_is_tried_again_like_a_post() {
 }
 
 #[test]
-fn only_what_is_safe_is_tried_again() {
+fn only_safe_requests_are_retried() {
     let fail = |kind, sent| Answer::fail(kind, "failed", sent);
     for (method, answer, again) in [
         ("GET", Answer::text(503, ""), true),
@@ -142,7 +142,7 @@ fn only_what_is_safe_is_tried_again() {
 }
 
 #[test]
-fn pauses_grow_and_obey_the_cloud() {
+fn pauses_grow_and_follow_retry_after() {
     let host = Fake::new()
         .on("GET", URL, Answer::text(503, ""))
         .on("GET", URL, Answer::text(503, ""))
@@ -154,7 +154,7 @@ fn pauses_grow_and_obey_the_cloud() {
 }
 
 #[test]
-fn an_ending_call_answers_what_happened_last() {
+fn an_ending_call_returns_the_last_response() {
     let host = Fake::new().on("GET", URL, Answer::text(503, "busy")).end_after_ms(1500, "stopped").install();
     assert_eq!(get(URL).retries(9).send().unwrap().status, 503);
     assert_eq!(host.requests().len(), 2);
@@ -164,6 +164,6 @@ fn an_ending_call_answers_what_happened_last() {
 fn a_session_is_parsed() {
     let _host = Fake::new().session("main", json!({"id": "s"})).install();
     assert_eq!(session::<Server>("main").unwrap(), Server { id: "s".into() });
-    assert!(session::<Server>("other").unwrap_err().to_string().starts_with("login other: "));
+    assert!(session::<Server>("other").unwrap_err().to_string().starts_with("login `other`: "));
     assert!(session::<Vec<u8>>("main").unwrap_err().to_string().contains("expected a sequence"));
 }

@@ -90,7 +90,7 @@ fn some_addresses_can_never_be_granted() {
 }
 
 #[test]
-fn cidrs_allow_exactly_what_they_hold() {
+fn cidrs_allow_exactly_the_addresses_in_them() {
     let ten = cidrs(&["10.0.0.0/8", "fd01::/16"]);
     for (text, allowed) in [
         ("10.0.0.5", true),
@@ -107,7 +107,7 @@ fn cidrs_allow_exactly_what_they_hold() {
 }
 
 #[test]
-fn this_machine_needs_allow_local_and_the_grants_cidrs() {
+fn addresses_of_this_machine_need_allow_local_and_a_cidr_of_the_grant() {
     let own = [ip("10.0.0.9"), ip("8.8.4.4"), ip("::ffff:10.0.0.10"), ip("fd01::9")];
     let all = cidrs(&["127.0.0.0/8", "::1/128", "10.0.0.0/8", "8.8.4.4/32", "fd01::/16"]);
     for text in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "10.0.0.9", "10.0.0.10", "8.8.4.4", "fd01::9"] {
@@ -147,7 +147,7 @@ fn ipv4_within_ipv6_is_judged_again() {
 }
 
 #[test]
-fn networks_that_hold_nothing_grantable_are_known() {
+fn networks_without_any_grantable_address_are_recognised() {
     for (text, useless) in [
         ("169.254.0.0/16", true),
         ("169.254.169.254/32", true),
@@ -167,7 +167,7 @@ fn networks_that_hold_nothing_grantable_are_known() {
 }
 
 #[test]
-fn packets_end_up_at_an_address_and_at_what_it_carries() {
+fn packets_reach_an_address_and_the_ipv4_address_in_it() {
     for (text, expected) in [
         ("10.0.0.6", vec!["10.0.0.6"]),
         ("::ffff:10.0.0.6", vec!["10.0.0.6"]),
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn what_can_never_be_granted_is_never_allowed(bits in any::<u128>(), own in any::<u32>()) {
+    fn an_address_that_can_never_be_granted_is_never_allowed(bits in any::<u128>(), own in any::<u32>()) {
         let address = IpAddr::V6(Ipv6Addr::from(bits));
         let everything = cidrs(&["0.0.0.0/0", "::/0"]);
         let verdict = judge(address, &everything, true, &[Ipv4Addr::from(own).into()]);

@@ -149,7 +149,7 @@ fn malformed_urls_are_invalid() {
         label.as_str(),
         name.as_str(),
     ] {
-        assert!(matches!(parse(text), Err(Invalid::Form(_))), "{text:?}: {:?}", parse(text));
+        assert!(matches!(parse(text), Err(Invalid::Form { .. })), "{text:?}: {:?}", parse(text));
     }
 }
 
@@ -162,7 +162,7 @@ fn names_of_full_length_are_valid() {
 }
 
 #[test]
-fn other_schemes_are_told_apart_from_malformed_urls() {
+fn other_schemes_are_distinguished_from_malformed_urls() {
     for (text, scheme) in [
         ("file:///etc/passwd", "file"),
         ("ftp://api.iaas.test/", "ftp"),
@@ -179,7 +179,7 @@ fn other_schemes_are_told_apart_from_malformed_urls() {
 }
 
 #[test]
-fn a_long_url_is_a_limit() {
+fn a_url_that_is_too_long_exceeds_a_limit() {
     let text = format!("https://api.iaas.test/{}", "a".repeat(1 << 20));
     assert_eq!(parse(&text), Err(Invalid::TooLong { length: text.len(), limit: MAX }));
     assert!(Destination::parse("https://a.test/", 15).is_ok());

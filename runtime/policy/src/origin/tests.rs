@@ -33,7 +33,7 @@ fn origins_print_as_they_were_written() {
 }
 
 #[test]
-fn what_is_no_origin_is_refused_with_a_remedy() {
+fn an_invalid_origin_is_refused_with_a_remedy() {
     for (text, remedy) in [
         ("", "write it like"),
         ("api.iaas.test", "write it like"),

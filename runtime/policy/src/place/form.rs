@@ -6,19 +6,15 @@
 use url::form_urlencoded;
 
 use super::{Change, Fault};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 pub(super) fn edit(body: &[u8], field: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
-    let mut pairs = parse(body).map_err(|error| Fault::Malformed(error.to_string()))?;
-    let alike = |(name, _): &&(String, String)| name.eq_ignore_ascii_case(field);
-    if Check::PlaceAlike.on() && pairs.iter().filter(alike).count() > 1 {
-        return Err(Fault::Ambiguous);
-    }
-    let mut targets = pairs.iter_mut().filter(|(name, _)| name == field);
-    let Some((_, value)) = targets.next() else { return Ok(None) };
-    if Check::PlaceOnce.on() && targets.next().is_some() {
-        return Err(Fault::Ambiguous);
-    }
+    let mut pairs = parse(body).map_err(|error| Fault::malformed(error.to_string()).refused_by(error.check))?;
+    let count = |is_named: &dyn Fn(&str) -> bool| pairs.iter().filter(|(name, _)| is_named(name)).count();
+    let (same, alike) = (count(&|name| name == field), count(&|name| name.eq_ignore_ascii_case(field)));
+    Check::PlaceOnce.ensure(same <= 1, Fault::ambiguous)?;
+    Check::PlaceAlike.ensure(alike <= 1, Fault::ambiguous)?;
+    let Some((_, value)) = pairs.iter_mut().find(|(name, _)| name == field) else { return Ok(None) };
     let Some(text) = change(value) else { return Ok(None) };
     *value = text;
     let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
@@ -31,6 +27,8 @@ pub(super) fn edit(body: &[u8], field: &str, change: &mut Change<'_>) -> Result<
 pub struct FormError {
     /// The position of the field in the form, counted from 1.
     pub field: usize,
+    /// The check that refuses the form.
+    pub check: Check,
 }
 
 /// Returns the names and values of an urlencoded form in order. Rejects broken escapes, empty
@@ -39,14 +37,22 @@ pub fn parse(body: &[u8]) -> Result<Vec<(String, String)>, FormError> {
     if body.is_empty() {
         return Ok(Vec::new());
     }
-    if !Check::PlaceForm.on() {
-        return Ok(form_urlencoded::parse(body).into_owned().collect());
-    }
+    Check::PlaceForm
+        .perform(|| parse_strictly(body))
+        .unwrap_or_else(|| Ok(form_urlencoded::parse(body).into_owned().collect()))
+}
+
+fn parse_strictly(body: &[u8]) -> Result<Vec<(String, String)>, FormError> {
     let pairs = body.split(|byte| *byte == b'&').enumerate().map(|(index, pair)| {
+        let error = |check| FormError { field: index + 1, check };
+        // Some readers end a field at a `;`.
+        if Check::PlaceAlike.refuses(pair.contains(&b';')) {
+            return Err(error(Check::PlaceAlike));
+        }
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let name = halves.next().and_then(decode).filter(|name| !name.is_empty());
         let value = halves.next().map_or(Some(String::new()), decode);
-        name.zip(value).ok_or(FormError { field: index + 1 })
+        name.zip(value).ok_or(error(Check::PlaceForm))
     });
     pairs.collect()
 }
@@ -59,8 +65,6 @@ fn decode(text: &[u8]) -> Option<String> {
         bytes.push(match byte {
             b'%' => u8::try_from(hex(rest.next())? * 16 + hex(rest.next())?).ok()?,
             b'+' => b' ',
-            // Some readers end a field there.
-            b';' if Check::PlaceAlike.on() => return None,
             byte if byte.is_ascii_graphic() => *byte,
             _ => return None,
         });

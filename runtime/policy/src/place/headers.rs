@@ -3,9 +3,9 @@
 //! A header that is read here must occur once. Servers read two headers of one name
 //! differently, so such messages are rejected.
 
-use super::{Change, Edit, Fault};
+use super::{Change, Edit, Fault, FaultKind};
 use crate::normalize_header_name;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 type Headers = [(String, String)];
 
@@ -18,9 +18,8 @@ pub(super) fn edit_header(headers: &Headers, name: &str, change: &mut Change<'_>
     let Some((index, value)) = single(headers, name)? else { return Ok(None) };
     let Some(value) = change(value) else { return Ok(None) };
     let fits = !value.chars().any(|c| c.is_control() && c != '\t') && value.trim() == value;
-    if Check::PlaceUnwritable.on() && !fits {
-        return Err(Fault::Unwritable("a header has no line breaks, control characters or spaces around it"));
-    }
+    Check::PlaceUnwritable
+        .ensure(fits, || Fault::unwritable("a header has no line breaks, control characters or spaces around it"))?;
     Ok(Some(Edit::Header(index, value)))
 }
 
@@ -38,20 +37,18 @@ pub(super) fn edit_cookie(headers: &Headers, name: &str, change: &mut Change<'_>
         };
         for (at, pair) in pairs.iter().enumerate() {
             let Some((key, value)) = pair.split_once('=') else { continue };
-            if key.trim() == name
-                && found.replace((index, at, pairs.clone(), value.trim())).is_some()
-                && Check::PlaceOnce.on()
-            {
-                return Err(Fault::Ambiguous);
+            if key.trim() == name {
+                let earlier = found.replace((index, at, pairs.clone(), value.trim()));
+                Check::PlaceOnce.ensure(earlier.is_none(), Fault::ambiguous)?;
             }
         }
     }
     let Some((index, at, pairs, value)) = found else { return Ok(None) };
     let Some(value) = change(value) else { return Ok(None) };
     let breaks_out = |c: char| !c.is_ascii_graphic() || matches!(c, ';' | ',' | '"' | '\\');
-    if Check::PlaceUnwritable.on() && value.contains(breaks_out) {
-        return Err(Fault::Unwritable("a cookie has no spaces, commas, semicolons, quotes or backslashes"));
-    }
+    Check::PlaceUnwritable.ensure(!value.contains(breaks_out), || {
+        Fault::unwritable("a cookie has no spaces, commas, semicolons, quotes or backslashes")
+    })?;
     let replaced = format!("{name}={value}");
     let text: Vec<&str> = pairs.iter().enumerate().map(|(i, p)| if i == at { &replaced } else { p.trim() }).collect();
     Ok(Some(Edit::Header(index, text.join("; "))))
@@ -60,31 +57,28 @@ pub(super) fn edit_cookie(headers: &Headers, name: &str, change: &mut Change<'_>
 /// Rejects a Content-Type other than JSON. A missing Content-Type is accepted for JSON and XML,
 /// because their parsers recognise them.
 pub(super) fn expect_json(headers: &Headers) -> Result<(), Fault> {
-    match essence(headers)? {
-        Some(essence) if Check::PlaceType.on() && !essence.contains("json") => Err(Fault::ContentType("JSON")),
-        _ => Ok(()),
-    }
+    let is_json = essence(headers)?.is_none_or(|essence| essence.contains("json"));
+    Check::PlaceType.ensure(is_json, || content_type("JSON"))
 }
 
 pub(super) fn expect_xml(headers: &Headers) -> Result<(), Fault> {
-    match essence(headers)? {
-        Some(essence) if Check::PlaceType.on() && !essence.contains("xml") => Err(Fault::ContentType("XML")),
-        _ => Ok(()),
-    }
+    let is_xml = essence(headers)?.is_none_or(|essence| essence.contains("xml"));
+    Check::PlaceType.ensure(is_xml, || content_type("XML"))
 }
 
 pub(super) fn expect_form(headers: &Headers) -> Result<(), Fault> {
-    match essence(headers)? {
-        Some(essence) if essence == "application/x-www-form-urlencoded" => Ok(()),
-        _ if !Check::PlaceType.on() => Ok(()),
-        _ => Err(Fault::ContentType("application/x-www-form-urlencoded")),
-    }
+    const FORM: &str = "application/x-www-form-urlencoded";
+    Check::PlaceType.ensure(essence(headers)?.as_deref() == Some(FORM), || content_type(FORM))
+}
+
+fn content_type(needed: &'static str) -> Fault {
+    FaultKind::ContentType(needed).into()
 }
 
 pub(super) fn expect_utf8(headers: &Headers) -> Result<(), Fault> {
     let value = single(headers, "content-type")?.map_or("", |(_, value)| value);
     match parameter(value, "charset")? {
-        Some(charset) if !charset.eq_ignore_ascii_case("utf-8") => Err(Fault::ContentType("in UTF-8")),
+        Some(charset) if !charset.eq_ignore_ascii_case("utf-8") => Err(content_type("in UTF-8")),
         _ => Ok(()),
     }
 }
@@ -92,7 +86,7 @@ pub(super) fn expect_utf8(headers: &Headers) -> Result<(), Fault> {
 /// Rejects a body that a server would decode before it parses it.
 pub(super) fn expect_plain(headers: &Headers) -> Result<(), Fault> {
     if headers.iter().any(|(name, _)| normalize_header_name(name) == "content-encoding") {
-        return Err(Fault::Malformed("it has a Content-Encoding".into()));
+        return Err(Fault::malformed("it has a Content-Encoding"));
     }
     expect_utf8(headers)
 }
@@ -100,18 +94,19 @@ pub(super) fn expect_plain(headers: &Headers) -> Result<(), Fault> {
 /// Returns the boundary of a multipart form.
 pub(super) fn boundary(headers: &Headers) -> Result<String, Fault> {
     if essence(headers)?.as_deref() != Some("multipart/form-data") {
-        return Err(Fault::ContentType("multipart/form-data"));
+        return Err(content_type("multipart/form-data").refused_by(Check::PlaceType));
     }
     let (_, value) = single(headers, "content-type")?.unwrap_or_default();
     let boundary = parameter(value, "boundary")?.unwrap_or_default();
     let fits = (1..=70).contains(&boundary.len())
         && boundary.bytes().all(|b| b.is_ascii_alphanumeric() || b"'()+_,-./:=?".contains(&b));
-    if fits { Ok(boundary) } else { Err(Fault::Malformed("the Content-Type has no valid boundary".into())) }
+    let why = "the Content-Type has no valid boundary";
+    if fits { Ok(boundary) } else { Err(Fault::malformed(why).refused_by(Check::PlaceType)) }
 }
 
 /// Returns the parameter `name` of a header value like `form-data; name="x"; filename=y`.
 pub(super) fn parameter(value: &str, name: &str) -> Result<Option<String>, Fault> {
-    let malformed = || Fault::Malformed("a header's parameters are malformed".into());
+    let malformed = || Fault::malformed("a header's parameters are malformed");
     let mut rest = value.split_once(';').map_or("", |(_, rest)| rest);
     let mut found = None;
     while !rest.trim().is_empty() {
@@ -147,17 +142,16 @@ fn essence(headers: &Headers) -> Result<Option<String>, Fault> {
 
 /// Returns the index and value of a header. Rejects a message that has it more than once.
 fn single<'a>(headers: &'a Headers, name: &str) -> Result<Option<(usize, &'a str)>, Fault> {
+    let is_same = |header: &str| header.eq_ignore_ascii_case(name);
     // Names that servers make the same are the same.
-    let alike = |header: &str| {
-        if Check::PlaceAlike.on() {
-            normalize_header_name(header) == normalize_header_name(name)
-        } else {
-            header.eq_ignore_ascii_case(name)
-        }
+    let is_alike = |header: &str| {
+        Check::PlaceAlike.choose(normalize_header_name(header) == normalize_header_name(name), is_same(header))
     };
-    let mut all = headers.iter().enumerate().filter(|(_, (header, _))| alike(header));
-    match (all.next(), all.next()) {
-        (_, Some(_)) if Check::PlaceOnce.on() => Err(Fault::Ambiguous),
-        (found, _) => Ok(found.map(|(index, (_, value))| (index, value.as_str()))),
-    }
+    let mut all = headers.iter().enumerate().filter(|(_, (header, _))| is_alike(header));
+    let (found, other) = (all.next(), all.next());
+    Check::PlaceOnce.reject(found.zip(other), |((_, (one, _)), (_, (other, _)))| {
+        let check = if is_same(one) && is_same(other) { Check::PlaceOnce } else { Check::PlaceAlike };
+        Fault::ambiguous().refused_by(check)
+    })?;
+    Ok(found.map(|(index, (_, value))| (index, value.as_str())))
 }

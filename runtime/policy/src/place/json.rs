@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Change, Fault, is_hidden};
+use super::{Change, Fault, FaultKind, Unparsable, check_visible};
 use crate::strict_json;
 use wasm_cpi_checks::Check;
 
@@ -13,12 +13,13 @@ use wasm_cpi_checks::Check;
 const MAX_DEPTH: usize = 127;
 
 /// Returns the tokens of a JSON pointer with their `~` escapes decoded.
-pub(super) fn pointer(text: &str) -> Result<Vec<String>, &'static str> {
-    let tokens = text.strip_prefix('/').ok_or("a JSON pointer begins with `/`; for the whole body say `body`")?;
+pub(super) fn pointer(text: &str) -> Result<Vec<String>, Unparsable> {
+    let tokens = text.strip_prefix('/').ok_or("a JSON pointer starts with `/`; write `body` for the whole body")?;
+    check_visible(tokens, "a JSON pointer has no control or invisible characters")?;
     tokens.split('/').map(unescape).collect()
 }
 
-fn unescape(token: &str) -> Result<String, &'static str> {
+fn unescape(token: &str) -> Result<String, Unparsable> {
     let mut text = String::with_capacity(token.len());
     let mut chars = token.chars();
     while let Some(c) = chars.next() {
@@ -26,9 +27,8 @@ fn unescape(token: &str) -> Result<String, &'static str> {
             '~' => match chars.next() {
                 Some('0') => '~',
                 Some('1') => '/',
-                _ => return Err("in a JSON pointer, `~` is written `~0` and `/` within a key `~1`"),
+                _ => return Err("in a JSON pointer, `~` is written `~0` and `/` within a key `~1`".into()),
             },
-            c if is_hidden(c) => return Err("a JSON pointer has no control or invisible characters"),
             c => c,
         });
     }
@@ -40,29 +40,27 @@ pub(super) fn display(tokens: &[String]) -> String {
 }
 
 pub(super) fn read(body: &[u8], tokens: &[String]) -> Result<Option<Value>, Fault> {
-    let mut document = parse(body).map_err(|error| Fault::Malformed(error.to_string()))?;
+    let mut document = parse(body)?;
     Ok(document.pointer_mut(&display(tokens)).map(Value::take).filter(|value| !value.is_null()))
 }
 
 pub(super) fn edit(body: &[u8], tokens: &[String], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
-    let mut document = parse(body).map_err(|error| Fault::Malformed(error.to_string()))?;
-    if Check::PlaceAlike.on() && has_alike(&document, tokens) {
-        return Err(Fault::Ambiguous);
-    }
+    let mut document = parse(body)?;
+    Check::PlaceAlike.ensure(!has_alike(&document, tokens), Fault::ambiguous)?;
     let Some(target) = document.pointer_mut(&display(tokens)) else { return Ok(None) };
     let changed = match target {
         Value::Null => None,
         Value::String(text) => change(text),
         Value::Number(number) => change(&number.to_string()),
         Value::Bool(truth) => change(&truth.to_string()),
-        Value::Array(_) | Value::Object(_) => return Err(Fault::NotPlain),
+        Value::Array(_) | Value::Object(_) => return Err(FaultKind::NotPlain.into()),
     };
     let Some(text) = changed else { return Ok(None) };
     *target = Value::String(text);
-    if Check::JsonExact.on() && !is_exact(&document) {
-        return Err(Fault::Malformed("a number in the JSON is too large to be passed on exactly".into()));
-    }
-    serde_json::to_vec(&document).map(Some).map_err(|_| Fault::Unwritable("it cannot be serialised"))
+    Check::JsonExact.ensure(is_exact(&document), || {
+        Fault::malformed("a number in the JSON is too large to be passed on exactly")
+    })?;
+    serde_json::to_vec(&document).map(Some).map_err(|_| Fault::unwritable("it cannot be serialised"))
 }
 
 /// Returns true if a key of the pointer occurs twice for parsers that ignore case.
@@ -87,7 +85,19 @@ pub enum JsonBodyError {
     Malformed {
         /// The line and column of the error, both counted from 1, if it is at a certain place.
         position: Option<(usize, usize)>,
+        /// The check that refuses the body, if it is a named one.
+        check: Option<Check>,
     },
+}
+
+impl From<JsonBodyError> for Fault {
+    fn from(error: JsonBodyError) -> Fault {
+        let check = match &error {
+            JsonBodyError::NotUtf8 => None,
+            JsonBodyError::Malformed { check, .. } => *check,
+        };
+        Fault { kind: FaultKind::Malformed(error.to_string()), check }
+    }
 }
 
 fn at(position: &Option<(usize, usize)>) -> String {
@@ -97,7 +107,8 @@ fn at(position: &Option<(usize, usize)>) -> String {
 /// Parses a JSON body strictly, with the rules of [`strict_json::parse`].
 pub fn parse(body: &[u8]) -> Result<Value, JsonBodyError> {
     let text = std::str::from_utf8(body).map_err(|_| JsonBodyError::NotUtf8)?;
-    strict_json::parse(text, MAX_DEPTH).map_err(|error| JsonBodyError::Malformed { position: error.position() })
+    strict_json::parse(text, MAX_DEPTH)
+        .map_err(|error| JsonBodyError::Malformed { position: error.position(), check: error.check() })
 }
 
 /// Returns false if an integer beyond 64 bits was parsed as a float and so lost digits.

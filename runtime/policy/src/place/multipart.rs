@@ -4,7 +4,7 @@
 //! delimiters, folded headers and transfer encodings, because servers disagree about them.
 
 use super::headers::{is_token, parameter};
-use super::{Change, Fault};
+use super::{Change, Fault, FaultKind, Unparsable};
 use wasm_cpi_checks::Check;
 
 struct Part<'a> {
@@ -16,17 +16,14 @@ struct Part<'a> {
 
 pub(super) fn edit(body: &[u8], boundary: &str, name: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
     let delimiter = format!("--{boundary}");
-    let mut parts = parse(body, &delimiter).map_err(|why| Fault::Malformed(format!("multipart form: {why}")))?;
+    let mut parts = parse(body, &delimiter).map_err(|error| error.in_format("multipart form"))?;
     let mut targets = parts.iter_mut().filter(|part| part.name == name);
     let Some(target) = targets.next() else { return Ok(None) };
-    if Check::PlaceOnce.on() && targets.next().is_some() {
-        return Err(Fault::Ambiguous);
-    }
-    let text = std::str::from_utf8(target.content).map_err(|_| Fault::NotPlain)?;
+    Check::PlaceOnce.ensure(targets.next().is_none(), Fault::ambiguous)?;
+    let text = std::str::from_utf8(target.content).map_err(|_| FaultKind::NotPlain)?;
     let Some(text) = change(text) else { return Ok(None) };
-    if Check::PlaceUnwritable.on() && text.contains(&delimiter) {
-        return Err(Fault::Unwritable("it contains the boundary between the parts"));
-    }
+    Check::PlaceUnwritable
+        .ensure(!text.contains(&delimiter), || Fault::unwritable("it contains the boundary between the parts"))?;
     target.content = text.as_bytes();
 
     let mut written = Vec::new();
@@ -39,20 +36,20 @@ pub(super) fn edit(body: &[u8], boundary: &str, name: &str, change: &mut Change<
     Ok(Some(written))
 }
 
-fn parse<'a>(body: &'a [u8], delimiter: &str) -> Result<Vec<Part<'a>>, &'static str> {
+fn parse<'a>(body: &'a [u8], delimiter: &str) -> Result<Vec<Part<'a>>, Unparsable> {
     let closing = format!("\r\n{delimiter}");
     let mut parts = Vec::new();
     let mut rest = body.strip_prefix(delimiter.as_bytes()).ok_or("it does not begin with its boundary")?;
     loop {
         if let Some(end) = rest.strip_prefix(b"--") {
             let complete = end.is_empty() || end == b"\r\n";
-            return if complete { Ok(parts) } else { Err("something follows the last boundary") };
+            return if complete { Ok(parts) } else { Err("something follows the last boundary".into()) };
         }
         rest = rest.strip_prefix(b"\r\n").ok_or("a boundary is not followed by a line break")?;
         let (head, after) = split(rest, b"\r\n\r\n").ok_or("a part has no end of headers")?;
         let head = std::str::from_utf8(head).map_err(|_| "a part's headers are not UTF-8")?;
         if after.starts_with(delimiter.as_bytes()) {
-            return Err("a part begins with the boundary");
+            return Err("a part begins with the boundary".into());
         }
         let (content, after) = split(after, closing.as_bytes()).ok_or("the last boundary is missing")?;
         parts.push(Part { head, name: name(head)?, content });
@@ -61,12 +58,12 @@ fn parse<'a>(body: &'a [u8], delimiter: &str) -> Result<Vec<Part<'a>>, &'static 
 }
 
 /// Returns the name of a part, which its Content-Disposition holds.
-fn name(head: &str) -> Result<String, &'static str> {
+fn name(head: &str) -> Result<String, Unparsable> {
     let mut name = None;
     for line in head.split("\r\n") {
         let (header, value) = line.split_once(':').ok_or("a part's header has no colon")?;
         if header.is_empty() || !header.bytes().all(is_token) || value.contains(char::is_control) {
-            return Err("a part's headers are folded, or hold characters that do not belong there");
+            return Err("a part's headers are folded, or hold characters that do not belong there".into());
         }
         match header.to_ascii_lowercase().as_str() {
             "content-disposition" => {
@@ -74,16 +71,15 @@ fn name(head: &str) -> Result<String, &'static str> {
                 let found = parameter(value, "name").ok().flatten().filter(|_| kind.eq_ignore_ascii_case("form-data"));
                 let found = found.ok_or("a part's Content-Disposition is not `form-data; name=\"…\"`")?;
                 if name.replace(found).is_some() {
-                    return Err("a part has two Content-Dispositions");
+                    return Err("a part has two Content-Dispositions".into());
                 }
             }
-            "content-transfer-encoding" if Check::PartEncoding.on() => {
-                return Err("a part has a transfer encoding; send it as it is");
-            }
+            "content-transfer-encoding" => Check::PartEncoding
+                .ensure(false, || Unparsable::from("a part has a transfer encoding; send it as it is"))?,
             _ => {}
         }
     }
-    name.ok_or("a part has no name")
+    Ok(name.ok_or("a part has no name")?)
 }
 
 /// Returns the bytes before and after the first `needle`.

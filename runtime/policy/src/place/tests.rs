@@ -276,14 +276,14 @@ fn objects_are_read_as_values_only_when_asked_for() {
 }
 
 #[test]
-fn what_is_no_place_is_refused_with_what_a_place_is() {
+fn an_invalid_place_is_refused_with_a_description_of_valid_places() {
     for (text, why) in [
         ("", "one of `header:NAME`"),
         ("json", "one of"),
         ("query:x", "one of"),
         ("Body", "one of"),
-        ("json:", "begins with `/`"),
-        ("json:a", "begins with `/`"),
+        ("json:", "starts with `/`"),
+        ("json:a", "starts with `/`"),
         ("json:/a~2", "`~0`"),
         ("json:/a~", "`~0`"),
         ("header:", "header's name"),
@@ -304,7 +304,7 @@ fn what_is_no_place_is_refused_with_what_a_place_is() {
 }
 
 #[test]
-fn errors_quote_nothing_of_the_message() {
+fn errors_quote_no_part_of_the_message() {
     let headers = headers("application/json");
     for body in [r#"{"hush":1,"hush":2}"#, r#"{"hush": hush}"#, r#"hush at line "#, "{\"a\":\"hush\nhush\"}"] {
         let error = Place::Json(vec!["a".into()]).read(&Message { headers: &headers, body: body.as_bytes() });
@@ -326,7 +326,7 @@ fn kinds() -> impl Strategy<Value = Place> {
 
 proptest! {
     #[test]
-    fn a_place_is_printed_as_it_is_read(place in kinds()) {
+    fn a_place_prints_as_it_was_parsed(place in kinds()) {
         prop_assert_eq!(place.to_string().parse::<Place>(), Ok(place));
     }
 
@@ -349,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn no_message_makes_a_place_panic(
+    fn places_never_panic_on_any_message(
         place in kinds(),
         content_type in prop_oneof![Just(FORM), Just(MULTI), Just("application/json"), Just("text/xml"), Just("")],
         body in prop_oneof![

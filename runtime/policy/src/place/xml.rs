@@ -12,7 +12,7 @@ use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesStart, BytesText, Event};
 use quick_xml::{Reader, Writer};
 
-use super::{Change, Fault};
+use super::{Change, Fault, FaultKind, Unparsable};
 use wasm_cpi_checks::Check;
 
 /// The largest number of attributes of one element. The check for duplicates takes time that
@@ -27,9 +27,8 @@ pub(super) fn is_local_name(name: &str) -> bool {
 pub(super) fn edit(body: &[u8], name: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
     let Some(Found { value, inner }) = find(body, name)? else { return Ok(None) };
     let Some(value) = change(&value) else { return Ok(None) };
-    if Check::PlaceUnwritable.on() && value.contains(|c: char| !is_xml_char(c)) {
-        return Err(Fault::Unwritable("XML has no control characters"));
-    }
+    Check::PlaceUnwritable
+        .ensure(!value.contains(|c: char| !is_xml_char(c)), || Fault::unwritable("XML has no control characters"))?;
     // A bare CR would be read as a line feed.
     let escaped = quick_xml::escape::escape(&value).replace('\r', "&#13;");
     let text = Event::Text(BytesText::from_escaped(escaped));
@@ -136,7 +135,7 @@ fn find(body: &[u8], name: &str) -> Result<Option<Found>, Fault> {
                     element.inner.end = index;
                     found = Some(element);
                 }
-                _ => return Err(Fault::NotPlain),
+                _ => return Err(FaultKind::NotPlain.into()),
             }
             return Ok(());
         }
@@ -144,9 +143,9 @@ fn find(body: &[u8], name: &str) -> Result<Option<Found>, Fault> {
         if tag.local_name().as_ref() != name {
             return Ok(());
         }
+        Check::PlaceOnce.ensure(found.is_none(), Fault::ambiguous)?;
         let element = Found { value: String::new(), inner: index + 1..index + 1 };
         match (&found, &event) {
-            (Some(_), _) if Check::PlaceOnce.on() => return Err(Fault::Ambiguous),
             (Some(_), _) => {}
             (None, Event::Start(_)) => inside = Some(element),
             (None, _) => found = Some(element),
@@ -172,7 +171,7 @@ fn text(event: &Event<'_>) -> Option<String> {
 /// Calls `visit` with every event and its index. An error in the document may follow events
 /// that were already visited.
 fn walk<'a>(body: &'a [u8], visit: &mut dyn FnMut(usize, Event<'a>) -> Result<(), Fault>) -> Result<(), Fault> {
-    let malformed = |why: &str| Fault::Malformed(format!("XML: {why}"));
+    let malformed = |why: &'static str| Unparsable::from(why).in_format("XML");
     let document = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
     if document.contains(|c: char| !is_xml_char(c)) {
         return Err(malformed("it holds control characters"));
@@ -182,7 +181,7 @@ fn walk<'a>(body: &'a [u8], visit: &mut dyn FnMut(usize, Event<'a>) -> Result<()
     let (mut depth, mut roots) = (0usize, 0usize);
     for index in 0usize.. {
         let event = reader.read_event().map_err(|_| malformed("it is not well-formed"))?;
-        check(&event, index, depth).map_err(malformed)?;
+        check(&event, index, depth).map_err(|error| error.in_format("XML"))?;
         match &event {
             Event::Eof if depth == 0 && roots == 1 => break,
             Event::Eof => return Err(malformed("it does not have one complete root element")),
@@ -199,24 +198,25 @@ fn walk<'a>(body: &'a [u8], visit: &mut dyn FnMut(usize, Event<'a>) -> Result<()
     Ok(())
 }
 
-fn check(event: &Event<'_>, index: usize, depth: usize) -> Result<(), &'static str> {
+fn check(event: &Event<'_>, index: usize, depth: usize) -> Result<(), Unparsable> {
     match event {
-        Event::Start(tag) | Event::Empty(tag) => check_tag(tag),
+        Event::Start(tag) | Event::Empty(tag) => Ok(check_tag(tag)?),
         Event::Decl(declaration) => {
             let utf8 = match declaration.encoding() {
                 None => true,
                 Some(encoding) => encoding.is_ok_and(|name| name.eq_ignore_ascii_case("utf-8")),
             };
             let fits = index == 0 && utf8;
-            if fits { Ok(()) } else { Err("its declaration is misplaced, or names an encoding other than UTF-8") }
+            let why = "its declaration is misplaced, or names an encoding other than UTF-8";
+            if fits { Ok(()) } else { Err(why.into()) }
         }
-        Event::Text(text) if depth == 0 && !text.trim().is_empty() => Err("there is text around the root"),
-        Event::CData(_) | Event::GeneralRef(_) if depth == 0 => Err("there is text around the root"),
+        Event::Text(text) if depth == 0 && !text.trim().is_empty() => Err("there is text around the root".into()),
+        Event::CData(_) | Event::GeneralRef(_) if depth == 0 => Err("there is text around the root".into()),
         Event::GeneralRef(_) if text(event).is_none_or(|text| text.contains(|c| !is_xml_char(c))) => {
-            Err("it has a reference to something other than a character")
+            Err("it has a reference to something other than a character".into())
         }
-        Event::PI(_) | Event::DocType(_) if Check::XmlDoctype.on() => {
-            Err("it has a document type or processing instructions")
+        Event::PI(_) | Event::DocType(_) => {
+            Check::XmlDoctype.ensure(false, || Unparsable::from("it has a document type or processing instructions"))
         }
         _ => Ok(()),
     }

@@ -18,7 +18,7 @@ fn need(more: Value) -> Value {
 }
 
 #[test]
-fn what_an_older_need_covers_is_no_more_and_what_is_wider_is() {
+fn only_what_the_older_needs_do_not_cover_is_added() {
     let star = json!({"id": "all", "to": "*", "methods": "*", "paths": "*", "slots": "*"});
     let slot = |more: Value| {
         let mut slot = object(&json!({"method": "POST", "path": "/v1/vms", "place": "json:/data", "takes": ["agent"]}));
@@ -203,7 +203,7 @@ fn other_needs_are_compared_too() {
 }
 
 #[test]
-fn programs_get_the_same_as_people() {
+fn the_json_form_lists_the_same_needs_as_the_text() {
     let old = needs(&json!({"version": 1}));
     let slots = json!([{"method": "POST", "path": "/v1/x", "place": "body"}]);
     let new = needs(&json!({"version": 1, "registry": true, "image": true, "expose": ["zone"], "http": [
@@ -226,7 +226,7 @@ fn programs_get_the_same_as_people() {
 
 proptest! {
     #[test]
-    fn what_wants_nothing_more_declares_nothing_more(old in any_section(), new in any_section(), asked in asked()) {
+    fn needs_without_additions_declare_no_further_request(old in any_section(), new in any_section(), asked in asked()) {
         let declares = |section: &Value| section["http"].as_array().unwrap().iter().any(|need| is_about(need, &asked));
         let is_more = declares(&new) && !declares(&old);
         let found = added_needs(Some(&needs(&new)), Some(&needs(&old)));
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_beyond_itself_or_beyond_a_part_of_it_more(section in any_section(), other in any_section()) {
+    fn needs_add_nothing_to_themselves_or_to_a_superset(section in any_section(), other in any_section()) {
         let (one, other) = (needs(&section), needs(&other));
         prop_assert_eq!(added_needs(Some(&one), Some(&one)), vec![]);
         let both = Needs {
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn what_wants_no_more_slots_gets_no_more(old in any_section(), new in any_section(), grant in generate::grant()) {
+    fn needs_without_added_slots_get_no_further_slot(old in any_section(), new in any_section(), grant in generate::grant()) {
         let found = added_needs(Some(&needs(&new)), Some(&needs(&old)));
         let more = found.iter().any(|want| matches!(want, AddedNeed::Slot { .. } | AddedNeed::AnySlot { .. }));
         let exact = !grant["to"].as_str().unwrap().contains('*');

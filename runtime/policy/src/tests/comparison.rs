@@ -1,4 +1,4 @@
-//! What the operator is told to add: hints in denials, and `inspect`.
+//! The lines that the operator is advised to add: hints in denials, and `inspect`.
 
 use proptest::prelude::*;
 
@@ -62,7 +62,7 @@ fn a_hint_pasted_into_the_policy_allows_the_request() {
 }
 
 #[test]
-fn there_is_no_hint_for_what_cannot_or_should_not_be_granted() {
+fn there_is_no_hint_for_requests_that_cannot_or_should_not_be_granted() {
     let any = any_needs();
     let one = needs(
         &json!({"version": 1, "http": [{"id": "n", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/**"]}]}),
@@ -146,7 +146,7 @@ fn needs_are_compared_with_grants() {
 }
 
 #[test]
-fn lines_to_add_leave_nothing_missing() {
+fn a_policy_with_the_suggested_lines_lacks_nothing() {
     let needs = needs(&json!({"version": 1, "expose": ["region"], "http": [
         {"id": "a", "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/x", "/y/**"],
          "slots": [{"method": "POST", "path": "/x", "place": "body", "takes": ["agent"]}]}]}));
@@ -160,26 +160,26 @@ fn lines_to_add_leave_nothing_missing() {
     assert_eq!((full.hidden.len(), full.http[0].missing.len(), &full.http[0].grant_line), (0, 0, &None));
 }
 
-#[test]
-fn broken_needs_are_refused() {
-    for (section, what) in [
+/// Needs sections with one mistake each, and a part of the problem.
+pub(super) fn broken_needs() -> Vec<(&'static [u8], &'static str)> {
+    vec![
         (&b"\xff"[..], "not UTF-8"),
-        (b"{", "no valid JSON"),
+        (b"{", "are not valid JSON"),
         (b"[]", "is a list"),
         (b"{}", "is not 1"),
         (br#"{"version": 2}"#, "is not 1"),
         (br#"{"version": 1, "version": 1}"#, "twice"),
         (br#"{"version": 1, "hosts": []}"#, "unknown key"),
         (br#"{"version": 1, "registry": "yes"}"#, "is a string"),
-        (br#"{"version": 1, "expose": ["a b"]}"#, "no name of a property"),
+        (br#"{"version": 1, "expose": ["a b"]}"#, "is not a valid name of a property"),
         (
             br#"{"version": 1, "http": [{"id": "a\u001b", "to": "*", "methods": "*", "paths": "*"}]}"#,
-            "no name for a need",
+            "is not a valid name for a need",
         ),
         (br#"{"version": 1, "http": [{"id": "a", "to": "https://*", "methods": "*", "paths": "*"}]}"#, "every host"),
         (
             br#"{"version": 1, "http": [{"id": "a", "to": "*", "methods": ["GET", "*"], "paths": "*"}]}"#,
-            "no HTTP method",
+            "is not an HTTP method",
         ),
         (br#"{"version": 1, "http": [{"id": "a", "to": "*", "methods": "*", "paths": ["x"]}]}"#, "does not begin with"),
         (
@@ -190,7 +190,12 @@ fn broken_needs_are_refused() {
             br#"{"version": 1, "http": [{"id": "a", "to": "*", "methods": "*", "paths": "*", "auth": {}}]}"#,
             "unknown key",
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn broken_needs_are_refused() {
+    for (section, what) in broken_needs() {
         let problems = Needs::parse(section).unwrap_err();
         assert!(problems.iter().any(|problem| problem.to_string().contains(what)), "{what}: {problems:?}");
         assert!(problems.iter().all(|problem| !problem.to_string().contains('\u{1b}')), "{problems:?}");
@@ -201,13 +206,13 @@ fn broken_needs_are_refused() {
 
 proptest! {
     #[test]
-    fn no_section_makes_it_panic(section in proptest::collection::vec(any::<u8>(), 0..60), to in r"\PC{0,20}", path in r"/\PC{0,20}") {
+    fn parsing_never_panics_on_any_section(section in proptest::collection::vec(any::<u8>(), 0..60), to in r"\PC{0,20}", path in r"/\PC{0,20}") {
         let _ = Needs::parse(&section);
         let _ = Needs::parse(json!({"version": 1, "http": [{"id": "a", "to": to, "methods": "*", "paths": [path]}]}).to_string().as_bytes());
     }
 
     #[test]
-    fn every_hint_allows_what_it_was_given_for(path in r"(/[a-zA-Z0-9.%|'()+,:;=@!$&~_-]{0,5}){1,4}", host in r"[a-z]{1,5}(\.[a-z]{1,4}){0,2}|10\.0\.0\.[1-9]") {
+    fn every_hint_allows_the_request_that_was_denied(path in r"(/[a-zA-Z0-9.%|'()+,:;=@!$&~_-]{0,5}){1,4}", host in r"[a-z]{1,5}(\.[a-z]{1,4}){0,2}|10\.0\.0\.[1-9]") {
         let needs = any_needs();
         let url = format!("https://{host}{path}");
         if Destination::parse(&url, 8192).is_ok() {

@@ -23,9 +23,9 @@ pub(super) fn login(more: Value) -> Value {
 
 const METADATA_V6: &str = concat!("http://[fd00:e", "c2::254]");
 
-#[test]
-fn complete_files_are_read() {
-    for policy in [
+/// Policies without a mistake, which together have every key.
+pub(super) fn complete_files() -> Vec<Value> {
+    vec![
         json!({"version": 1}),
         json!({"version": 1, "trust_undeclared": true, "expose": ["region", "a.b"], "registry": {"keys": ["vm-*"]}, "logins": {}, "http": []}),
         json!({"version": 1, "expose": "declared", "registry": {}}),
@@ -40,24 +40,29 @@ fn complete_files_are_read() {
         grant(json!({"auth": {"header": {"name": "X-Key", "value": "Key ${a.key}"}}})),
         grant(json!({"operations": {"in": "form:Action", "allow": ["CreateServer"]}})),
         grant(json!({"slots": [{"method": "POST", "path": "/v1/*/servers", "place": "json:/server/user_data"},
-                               {"method": "POST", "path": "/v1/keys", "place": "body", "takes": ["agent", "a.key", "token"]}]})),
+                           {"method": "POST", "path": "/v1/keys", "place": "body", "takes": ["agent", "a.key", "token"]}]})),
         grant(json!({"captures": [{"method": "POST", "path": "/v1/login", "place": "cookie:session", "as": "token"}]})),
         grant(
             json!({"tls": {"ca": "ca.pem", "client": {"cert": "c.pem", "key": "${key}"}, "pin_sha256": ["0f".repeat(32)]}}),
         ),
         login(json!({})),
         login(json!({"method": "PUT", "headers": {"X-Project": "${project}"}, "expires": {"at": "json:/expires"},
-                     "send": {"header": "Authorization", "prefix": "Bearer "}, "show": {"catalog": "json:/catalog"}})),
+                 "send": {"header": "Authorization", "prefix": "Bearer "}, "show": {"catalog": "json:/catalog"}})),
         login(json!({"body": "REMOVED", "form": {"grant_type": "client_credentials", "client_secret": "${secret}"},
-                     "expires": {"in_seconds": "json:/expires_in"}, "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}})),
+                 "expires": {"in_seconds": "json:/expires_in"}, "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}})),
         login(json!({"token": "header:X-Subject-Token", "show": {"all": "body", "token": "json:/token"}})),
-    ] {
+    ]
+}
+
+#[test]
+fn complete_files_are_read() {
+    for policy in complete_files() {
         file(&policy);
     }
 }
 
-#[test]
-fn each_mistake_is_named_with_its_key_and_a_remedy() {
+/// Policies with one mistake each: the key that a problem names, and a part of its remedy.
+pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
     let slot = |more: Value| {
         let mut slot = object(&json!({"method": "POST", "path": "/v1/servers", "place": "json:/user_data"}));
         slot.extend(object(&more));
@@ -69,7 +74,7 @@ fn each_mistake_is_named_with_its_key_and_a_remedy() {
         capture.extend(object(&more));
         grant(json!({"captures": [capture]}))
     };
-    for (policy, key, remedy) in [
+    vec![
         (json!([]), "", "write an object"),
         (json!({}), "version", "\"version\": 1"),
         (json!({"version": 2, "nonsense": 1}), "version", "\"version\": 1"),
@@ -205,7 +210,12 @@ fn each_mistake_is_named_with_its_key_and_a_remedy() {
         (login(json!({"token": "header:set-cookie", "show": {"x": "cookie:s"}})), "logins.main.show.x", "without it"),
         (login(json!({"show": {"x": 1}})), "logins.main.show.x", "json:/catalog"),
         (login(json!({"insecure": true})), "logins.main.insecure", "known here"),
-    ] {
+    ]
+}
+
+#[test]
+fn each_mistake_is_named_with_its_key_and_a_remedy() {
+    for (policy, key, remedy) in mistakes() {
         let problems = PolicyFile::parse(&policy.to_string()).err().unwrap_or_else(|| panic!("{policy} was read"));
         let found = problems.iter().any(|problem| problem.key == key && problem.remedy.contains(remedy));
         assert!(found, "{policy}: `{key}` … {remedy} in {problems:#?}");
@@ -246,7 +256,7 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_an_error() {
+fn a_duplicate_key_is_an_error() {
     for text in [
         r#"{"version": 1, "version": 1}"#,
         r#"{"version": 1, "http": [{"id": "a", "to": "https://a.test", "to": "https://b.test", "methods": ["GET"], "paths": ["/"]}]}"#,
@@ -260,7 +270,7 @@ fn a_key_that_stands_twice_is_an_error() {
 }
 
 #[test]
-fn debug_shows_nothing_of_what_may_be_secret() {
+fn debug_shows_no_value_that_may_be_secret() {
     let policy =
         login(json!({"body": {"password": "hunter2", "more": ["x hunter2 ${user}"]}, "headers": {"X": "hunter2"},
                               "tls": {"client": {"cert": "-----BEGIN hunter2", "key": "-----BEGIN hunter2"}}}));
@@ -270,7 +280,7 @@ fn debug_shows_nothing_of_what_may_be_secret() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in r#"\{"version":1,"http":\[\{("(id|to|methods|paths|auth|slots|tls|addresses|operations)":("[a-z:/*.$\{\}]{0,12}"|\["[A-Z/*]{0,4}"\]|\{"[a-z]{2,8}":"[$\{\}a-z:/]{0,8}"\}|1|null),){0,5}"id":"a"\}\]\}"#) {
+    fn parsing_never_panics_on_any_text(text in r#"\{"version":1,"http":\[\{("(id|to|methods|paths|auth|slots|tls|addresses|operations)":("[a-z:/*.$\{\}]{0,12}"|\["[A-Z/*]{0,4}"\]|\{"[a-z]{2,8}":"[$\{\}a-z:/]{0,8}"\}|1|null),){0,5}"id":"a"\}\]\}"#) {
         if let Err(problems) = PolicyFile::parse(&text) {
             prop_assert!(!problems.is_empty());
             prop_assert!(problems.iter().all(|problem| !problem.what.is_empty() && !problem.remedy.is_empty()));
@@ -278,7 +288,7 @@ proptest! {
     }
 
     #[test]
-    fn no_origin_or_path_makes_it_panic(to in r"\PC{0,30}", path in r"/?\PC{0,20}", cidr in r"[0-9a-f:./]{0,20}") {
+    fn parsing_never_panics_on_any_origin_or_path(to in r"\PC{0,30}", path in r"/?\PC{0,20}", cidr in r"[0-9a-f:./]{0,20}") {
         let policy = grant(json!({"to": to, "paths": [path], "addresses": [cidr]}));
         let first = PolicyFile::parse(&policy.to_string()).map(|file| format!("{file:?}"));
         let second = PolicyFile::parse(&policy.to_string()).map(|file| format!("{file:?}"));

@@ -1,5 +1,5 @@
 //! Policies, needs and requests from a small world, so that they often meet, and
-//! an oracle that judges them by the words of the grammar alone.
+//! an oracle that judges them by the text of the grammar alone.
 //!
 //! The oracle works on the JSON as it is written. It shares no code with the
 //! policy: no patterns, no origins, no destinations.

@@ -96,7 +96,7 @@ fn the_most_specific_grant_wins_and_then_the_first() {
 }
 
 #[test]
-fn the_reason_is_the_furthest_any_grant_got() {
+fn the_reason_is_the_furthest_stage_that_any_grant_reached() {
     let grants = json!([
         {"id": "a", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/a"]},
         {"id": "b", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/b"]},
@@ -185,7 +185,7 @@ fn operations_are_read_from_their_place() {
 }
 
 #[test]
-fn both_keys_must_turn() {
+fn a_request_must_be_both_granted_and_declared() {
     let url = "https://api.iaas.test/v1/x";
     let one = |need: Value| needs(&json!({"version": 1, "http": [need]}));
     for (need, expected) in [
@@ -224,7 +224,7 @@ fn a_trusted_module_without_needs_gets_what_is_granted() {
 }
 
 #[test]
-fn the_hosts_own_endpoints_stay_closed() {
+fn no_grant_opens_the_endpoints_of_bosh() {
     let endpoints = [
         Endpoint::from_url("the registry", "https://registry.iaas.test:25777").unwrap(),
         Endpoint::from_url("the message bus", "nats://u:p@10.0.0.6:4222").unwrap(),

@@ -1,5 +1,5 @@
 //! More mistakes in a policy, by what is wrong rather than by key: every value of
-//! another type, every part left out, every rule on secrets by each way they travel.
+//! another type, every part left out, every rule on secrets with each means of sending them.
 
 use super::file::{grant, login};
 use super::*;
@@ -15,15 +15,15 @@ fn others() -> [Value; 6] {
     [json!(null), json!(true), json!(7), json!(["x"]), json!({"x": 1}), json!([{}])]
 }
 
-#[test]
-fn every_value_has_its_type() {
+/// Policies with one value of a wrong type each, and its key.
+pub(super) fn wrong_values() -> Vec<(Value, &'static str)> {
     let slot = json!({"method": "POST", "path": "/v1/x", "place": "body"});
     let with = |mut object: Value, key: &str, value: &Value| {
         object[key] = value.clone();
         object
     };
-    for value in others() {
-        for (policy, key) in [
+    let rows = |value: Value| {
+        [
             (json!({"version": value}), "version"),
             (grant(json!({"id": value})), "http[0].id"),
             (grant(json!({"to": value})), "http[0].to"),
@@ -60,16 +60,15 @@ fn every_value_has_its_type() {
             (login(json!({"show": {"x": value}})), "logins.main.show.x"),
             (json!({"version": 1, "expose": [value]}), "expose[0]"),
             (json!({"version": 1, "registry": {"keys": [value]}}), "registry.keys[0]"),
-        ] {
-            assert!(wrong(&policy).iter().any(|found| found == key), "{key} in {policy}: {:?}", wrong(&policy));
-        }
-    }
+        ]
+    };
+    others().into_iter().flat_map(rows).collect()
 }
 
-#[test]
-fn lists_objects_and_flags_are_nothing_else() {
-    for value in [json!("x"), json!(7), json!(null), json!(true)] {
-        for (policy, key) in [
+/// Policies with something else in place of a list or an object, and its key.
+pub(super) fn wrong_containers() -> Vec<(Value, &'static str)> {
+    let rows = |value: Value| {
+        [
             (json!({"version": 1, "http": value}), "http"),
             (json!({"version": 1, "http": [value]}), "http[0]"),
             (json!({"version": 1, "logins": value}), "logins"),
@@ -95,9 +94,22 @@ fn lists_objects_and_flags_are_nothing_else() {
             (login(json!({"expires": value})), "logins.main.expires"),
             (login(json!({"send": value})), "logins.main.send"),
             (login(json!({"show": value})), "logins.main.show"),
-        ] {
-            assert!(wrong(&policy).iter().any(|found| found == key), "{key} in {policy}: {:?}", wrong(&policy));
-        }
+        ]
+    };
+    [json!("x"), json!(7), json!(null), json!(true)].into_iter().flat_map(rows).collect()
+}
+
+#[test]
+fn a_value_of_another_type_is_a_problem() {
+    for (policy, key) in wrong_values() {
+        assert!(wrong(&policy).iter().any(|found| found == key), "{key} in {policy}: {:?}", wrong(&policy));
+    }
+}
+
+#[test]
+fn lists_objects_and_flags_accept_no_other_type() {
+    for (policy, key) in wrong_containers() {
+        assert!(wrong(&policy).iter().any(|found| found == key), "{key} in {policy}: {:?}", wrong(&policy));
     }
     for value in [json!("true"), json!(1), json!(null), json!([]), json!({})] {
         assert_eq!(wrong(&json!({"version": 1, "trust_undeclared": value})), ["trust_undeclared"]);
@@ -106,8 +118,8 @@ fn lists_objects_and_flags_are_nothing_else() {
     }
 }
 
-#[test]
-fn unknown_keys_are_found_everywhere() {
+/// Policies with one unknown key each, and its path.
+pub(super) fn unknown_keys() -> Vec<(Value, &'static str)> {
     let slot = json!({"method": "POST", "path": "/v1/x", "place": "body"});
     let mut capture = slot.clone();
     capture["as"] = json!("t");
@@ -115,7 +127,7 @@ fn unknown_keys_are_found_everywhere() {
         object["hidden"] = json!(1);
         object
     };
-    for (policy, key) in [
+    vec![
         (json!({"version": 1, "hidden": 1}), "hidden"),
         (json!({"version": 1, "registry": {"hidden": 1}}), "registry.hidden"),
         (grant(json!({"hidden": 1})), "http[0].hidden"),
@@ -134,17 +146,22 @@ fn unknown_keys_are_found_everywhere() {
         (grant(json!({"captures": [with(capture)]})), "http[0].captures[0].hidden"),
         (login(json!({"hidden": 1})), "logins.main.hidden"),
         (login(json!({"send": {"header": "X", "hidden": 1}})), "logins.main.send.hidden"),
-    ] {
+    ]
+}
+
+#[test]
+fn unknown_keys_are_reported_in_every_object() {
+    for (policy, key) in unknown_keys() {
         assert_eq!(wrong(&policy), [key], "{policy}");
     }
-    // Where there must be one way, another is one too many.
+    // Where exactly one key is required, a second one is a mistake.
     assert_eq!(
         wrong(&login(json!({"expires": {"at": "json:/a", "hidden": 1}}))),
         ["logins.main.expires", "logins.main.expires.hidden"]
     );
 }
 
-/// Every way that secrets travel binds them to one host, over https.
+/// A secret is bound to one host, over https, by whatever means it is sent.
 #[test]
 fn secrets_go_to_exact_hosts_over_https() {
     let slot = json!([{"method": "POST", "path": "/v1/x", "place": "body"}]);
@@ -210,7 +227,7 @@ fn no_credential_is_sent_in_a_header_of_the_connection() {
 }
 
 #[test]
-fn what_the_host_sets_is_no_slot() {
+fn a_slot_cannot_be_a_header_that_the_host_sets() {
     let slots = |header: &str| json!([{"method": "POST", "path": "/v1/x", "place": format!("header:{header}")}]);
     let basic = json!({"basic": {"user": "u", "password": "${p}"}});
     let own = json!({"header": {"name": "X-Key", "value": "${p}"}});
@@ -244,7 +261,7 @@ fn names_are_plain_and_bounded() {
 }
 
 #[test]
-fn what_can_never_be_granted_is_no_origin_and_no_network() {
+fn addresses_that_can_never_be_granted_are_refused_as_origins_and_networks() {
     let metadata_v6 = concat!("https://[fd00:e", "c2::254]");
     for host in
         ["169.254.169.254", "169.254.0.1", "0.0.0.0", "0", "2852039166", "0xa9fea9fe", "255.255.255.255", "224.0.0.1"]

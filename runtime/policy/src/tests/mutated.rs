@@ -1,5 +1,4 @@
-//! Policies that somebody, or something, has changed: whatever is done to one, it
-//! is read in one way or refused.
+//! Policies with random changes: a changed policy is refused, or it is read with one meaning.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -8,7 +7,7 @@ use super::generate::{Asked, asked, grants, needs as any_section, policy as poli
 use super::*;
 
 /// A policy that has every key there is.
-fn complete() -> Value {
+pub(super) fn complete() -> Value {
     json!({
         "version": 1, "trust_undeclared": false, "expose": ["zone", "net.zone"], "registry": {"keys": ["vm-*"]},
         "logins": {"main": {
@@ -31,7 +30,7 @@ fn complete() -> Value {
 }
 
 /// Needs that have every key there is.
-fn complete_needs() -> Value {
+pub(super) fn complete_needs() -> Value {
     json!({
         "version": 1, "registry": true, "image": true, "expose": ["zone", "net.zone"],
         "http": [
@@ -42,7 +41,7 @@ fn complete_needs() -> Value {
     })
 }
 
-/// What no terminal may get.
+/// Returns true if a message must not show the character.
 fn is_nasty(c: char) -> bool {
     c.is_control() || "\u{202e}\u{ad}\u{e0041}\u{200b}".contains(c)
 }
@@ -130,14 +129,14 @@ fn odd() -> impl Strategy<Value = Value> {
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+pub(super) enum Change {
     Replace(Index, Value),
     Remove(Index),
     Add(Index, String, Value),
     Copy(Index, Index),
 }
 
-fn change() -> impl Strategy<Value = Change> {
+pub(super) fn change() -> impl Strategy<Value = Change> {
     let index = || any::<Index>();
     prop_oneof![
         4 => (index(), odd()).prop_map(|(at, value)| Change::Replace(at, value)),
@@ -147,7 +146,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn apply(policy: &mut Value, change: Change) {
+pub(super) fn apply(policy: &mut Value, change: Change) {
     let mut all = Vec::new();
     pointers(policy, "", &mut all);
     let pick = |at: Index| all[at.index(all.len())].as_str();
@@ -181,7 +180,7 @@ fn apply(policy: &mut Value, change: Change) {
     }
 }
 
-/// The same JSON, written in another way.
+/// The same JSON in another notation.
 fn turned(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -210,7 +209,7 @@ fn many() -> impl Strategy<Value = Vec<Asked>> {
 }
 
 #[test]
-fn the_complete_policy_is_one() {
+fn the_complete_policy_is_valid() {
     assert!(verdicts(&file(&complete()), &any_needs(), &[]).is_ok());
 }
 
@@ -218,7 +217,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_changed_policy_is_refused_with_reasons_or_means_one_thing(changes in proptest::collection::vec(change(), 1..4), many in many()) {
+    fn a_changed_policy_is_refused_with_reasons_or_has_one_meaning(changes in proptest::collection::vec(change(), 1..4), many in many()) {
         let mut policy = complete();
         changes.into_iter().for_each(|change| apply(&mut policy, change));
         match PolicyFile::parse(&policy.to_string()) {
@@ -237,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_needs_are_refused_in_plain_words_or_mean_one_thing(changes in proptest::collection::vec(change(), 1..4)) {
+    fn changed_needs_are_refused_with_printable_reasons_or_have_one_meaning(changes in proptest::collection::vec(change(), 1..4)) {
         let mut section = complete_needs();
         changes.into_iter().for_each(|change| apply(&mut section, change));
         match Needs::parse(section.to_string().as_bytes()) {
@@ -256,7 +255,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_with_another_character_is_refused_or_means_one_thing(at in any::<Index>(), c in any::<char>(), cut in any::<bool>()) {
+    fn a_text_with_a_changed_character_is_refused_or_has_one_meaning(at in any::<Index>(), c in any::<char>(), cut in any::<bool>()) {
         let text = complete().to_string();
         let at = at.index(text.len());
         let changed = if cut { text[..at].to_owned() } else { format!("{}{c}{}", &text[..at], &text[at + 1..]) };
@@ -268,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_policy_was_read_as_can_be_written_and_read_again(grants in grants(0..5), section in any_section(), many in many()) {
+    fn a_parsed_policy_can_be_written_and_parsed_again(grants in grants(0..5), section in any_section(), many in many()) {
         let needs = needs(&section);
         let read = resolve(&policy_file(&grants), &properties(), &json!({}), Some(&needs)).unwrap();
         let written: Vec<Value> = read.http.iter().map(|grant| {

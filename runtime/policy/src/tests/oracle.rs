@@ -32,7 +32,7 @@ fn declared(section: &Value, asked: &Asked) -> bool {
 }
 
 /// The policy as an operator who follows a denial writes it: its text, with the
-/// denial's last words put into the list of grants.
+/// grant at the end of the denial added to the list of grants.
 fn pasted(grants: &[Value], denial: &Denial) -> Option<String> {
     let (_, hint) = denial.message.split_once("to the policy's \"http\": ")?;
     let text = format!("{:#}", policy_file(grants));
@@ -42,7 +42,7 @@ fn pasted(grants: &[Value], denial: &Denial) -> Option<String> {
 }
 
 #[test]
-fn every_pair_of_origins_is_judged_as_its_words_say() {
+fn every_pair_of_origins_is_judged_as_its_text_says() {
     let mut all = Vec::new();
     for scheme in ["https", "http"] {
         for (host, port) in HOSTS.into_iter().flat_map(|host| PORTS.map(|port| (host, port))) {
@@ -63,7 +63,7 @@ fn every_pair_of_origins_is_judged_as_its_words_say() {
 }
 
 #[test]
-fn every_pair_of_paths_is_judged_as_its_words_say() {
+fn every_pair_of_paths_is_judged_as_its_text_says() {
     let segments = ["*", "a", "b", ""];
     let mut patterns = vec!["/**".to_owned()];
     for first in segments {
@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_allowed_is_what_both_keys_name(grants in grants(0..5), section in any_section(), many in many()) {
+    fn a_request_is_allowed_only_if_it_is_granted_and_declared(grants in grants(0..5), section in any_section(), many in many()) {
         let policy = resolved(&grants, &section);
         for asked in &many {
             let granted: Vec<&Value> = grants.iter().filter(|grant| is_about(grant, asked)).collect();
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn one_grant_more_takes_nothing_away_and_one_less_gives_nothing(
+    fn a_further_grant_never_denies_and_a_removed_grant_never_allows(
         all in grants(1..5), section in any_section(), many in many(), at in any::<prop::sample::Index>()
     ) {
         let (mut fewer, mut turned) = (all.clone(), all.clone());
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn one_need_more_takes_nothing_away_and_one_less_gives_nothing(
+    fn a_further_need_never_denies_and_a_removed_need_never_allows(
         grants in grants(0..4), section in any_section(), many in many()
     ) {
         let mut fewer = section.clone();
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_denial_says_to_paste_opens_what_was_denied(grants in grants(0..4), section in any_section(), many in many()) {
+    fn the_grant_that_a_denial_shows_allows_the_denied_request(grants in grants(0..4), section in any_section(), many in many()) {
         let policy = resolved(&grants, &section);
         for asked in &many {
             let Err(denial) = judged(&policy, asked) else { continue };
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn a_module_without_needs_is_told_nothing_to_paste(grants in grants(0..4), asked in asked(), trust in any::<bool>()) {
+    fn a_denial_for_a_module_without_needs_shows_no_grant(grants in grants(0..4), asked in asked(), trust in any::<bool>()) {
         let mut file = policy_file(&grants);
         file["trust_undeclared"] = json!(trust);
         let policy = resolve(&file, &properties(), &json!({}), None).unwrap();
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_judges_business_does_not_change_its_verdict(one in grant(), section in any_section(), asked in asked()) {
+    fn settings_other_than_the_judged_ones_do_not_change_the_verdict(one in grant(), section in any_section(), asked in asked()) {
         let mut plain = one;
         plain["id"] = json!("g");
         let verdict = |grant: &Value| judged(&resolved(std::slice::from_ref(grant), &section), &asked).map_err(|denial| denial.reason);

@@ -35,7 +35,7 @@ fn own(preset: Value) -> Value {
 }
 
 #[test]
-fn a_preset_grants_and_the_operator_says_where_and_how() {
+fn a_preset_holds_grants_and_the_operator_sets_origin_and_auth() {
     let over = json!({"file": "cloud.json", "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}});
     let policy = resolved(own(over), "https://servers.test:8774/compute/v2.1", None).unwrap();
     let (grant, login) = (&policy.http[0], &policy.logins["main"]);
@@ -66,7 +66,7 @@ fn paths_are_below_the_url_that_a_property_holds() {
 }
 
 #[test]
-fn needs_are_below_it_as_well() {
+fn paths_of_needs_are_below_the_url_that_a_property_holds() {
     let needs = needs(
         &json!({"version": 1, "http": [{"id": "compute", "to": "${endpoints.compute}", "methods": ["GET", "POST", "DELETE"],
         "paths": ["/servers", "/servers/*"], "slots": [{"method": "POST", "path": "/servers", "place": "json:/d"}]}]}),
@@ -89,14 +89,14 @@ fn needs_are_below_it_as_well() {
 }
 
 #[test]
-fn what_is_wrong_with_a_preset_is_said() {
+fn a_wrong_preset_is_refused_with_the_reason() {
     for (policy, at, what) in [
         (own(json!({"file": "gone.json"})), "presets[0].file", "gone.json: cannot be read"),
         (own(json!({"file": "nested.json"})), "presets[0].file", "`presets`, which is for the operator's own policy"),
         (own(json!({"file": "trusting.json"})), "presets[0].file", "`trust_undeclared`, which is for"),
         (own(json!({"file": "newer.json"})), "presets[0].version", "unknown to this runtime"),
-        (own(json!({"file": "list.json"})), "presets[0].file", "no JSON object"),
-        (own(json!({"file": "broken.json"})), "presets[0].file", "no valid JSON"),
+        (own(json!({"file": "list.json"})), "presets[0].file", "is not a JSON object"),
+        (own(json!({"file": "broken.json"})), "presets[0].file", "is not valid JSON"),
         (own(json!({"addresses": ["10.0.0.0/8"]})), "presets[0].file", "is missing"),
         (own(json!({"file": "cloud.json", "methods": ["GET"]})), "presets[0].methods", "unknown key"),
         (

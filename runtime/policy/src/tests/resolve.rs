@@ -57,9 +57,9 @@ fn a_secret_goes_only_to_an_origin_of_its_own_layer() {
     assert_eq!(keys(resolve(&label, &token, &json!({"zone": "z"}), None)), ["http[0].auth.bearer"]);
 }
 
-/// Every way that a secret travels, to every kind of origin, from either layer.
+/// Sends a secret by every means, to every kind of origin, from either layer.
 #[test]
-fn the_own_layer_rule_holds_for_every_way_and_origin() {
+fn the_own_layer_rule_holds_for_every_means_and_origin() {
     let grant = |to: &str, more: Value| {
         let mut grant = object(&json!({"id": "api", "to": to, "methods": ["POST"], "paths": ["/**"]}));
         grant.extend(object(&more));
@@ -71,11 +71,11 @@ fn the_own_layer_rule_holds_for_every_way_and_origin() {
         json!({"version": 1, "logins": {"l": login}, "http": [
             {"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/**"], "auth": {"login": "l"}}]})
     };
-    type Way<'a> = (&'a str, &'a dyn Fn(&str) -> Value);
+    type Means<'a> = (&'a str, &'a dyn Fn(&str) -> Value);
     let pem = json!({"cert": "${secret}", "key": "${secret}"});
     let slot = json!([{"method": "POST", "path": "/x", "place": "body", "takes": ["secret"]}]);
     let basic = |user: &str, password: &str| json!({"auth": {"basic": {"user": user, "password": password}}});
-    let ways: [Way<'_>; 11] = [
+    let means: [Means<'_>; 11] = [
         ("http[0].auth.basic.user", &|to| grant(to, basic("${secret}", "${secret}"))),
         ("http[0].auth.basic.password", &|to| grant(to, basic("u", "p${secret}"))),
         ("http[0].auth.bearer", &|to| grant(to, json!({"auth": {"bearer": "${secret}"}}))),
@@ -92,7 +92,7 @@ fn the_own_layer_rule_holds_for_every_way_and_origin() {
     ];
     let secret = json!({"secret": "-----BEGIN hunter2"});
     let origin = json!({"url": "https://api.iaas.test", "zone": "api"});
-    for (key, policy) in ways {
+    for (key, policy) in means {
         for to in ["https://api.iaas.test", "${url}", "https://${zone}.iaas.test"] {
             for (of_origin, of_secret) in
                 [("job", "job"), ("job", "context"), ("context", "job"), ("context", "context")]
@@ -131,7 +131,7 @@ fn login_policy(grant_to: &str) -> Value {
 }
 
 #[test]
-fn a_login_is_filled_and_keeps_types() {
+fn properties_are_filled_into_a_login_and_keep_their_types() {
     let job = json!({"id_url": "https://id.iaas.test:5000", "user": "u\"x", "port": 7, "project": "q"});
     let policy = resolve(&login_policy("https://api.iaas.test"), &job, &json!({}), None).unwrap();
     let login = &policy.logins["main"];
@@ -144,7 +144,7 @@ fn a_login_is_filled_and_keeps_types() {
 }
 
 #[test]
-fn no_slot_is_the_header_that_a_login_sends() {
+fn a_slot_cannot_be_the_header_that_a_login_sends() {
     let mut policy = login_policy("https://api.iaas.test");
     policy["http"][0]["slots"] = json!([{"method": "GET", "path": "/x", "place": "header:x-TOKEN"},
                                         {"method": "GET", "path": "/x", "place": "header:x-other"}]);
@@ -153,7 +153,7 @@ fn no_slot_is_the_header_that_a_login_sends() {
 }
 
 #[test]
-fn a_token_is_of_the_layer_of_the_credentials_it_was_got_with() {
+fn a_token_has_the_layer_of_the_credentials_of_its_login() {
     let job = json!({"id_url": "https://id.iaas.test", "user": "u", "port": 7, "project": "q"});
     let api = json!({"api": "https://api.iaas.test"});
     assert_eq!(keys(resolve(&login_policy("${api}"), &job, &api, None)), ["http[0].auth.login"]);
@@ -168,7 +168,7 @@ fn a_token_is_of_the_layer_of_the_credentials_it_was_got_with() {
 }
 
 #[test]
-fn what_properties_do_not_hold_is_a_problem() {
+fn a_property_that_is_not_set_is_a_problem() {
     let secret_http = with_auth("${url}", json!({"bearer": "${token}"}));
     let slot = json!({"version": 1, "http": [{"id": "a", "to": "https://a.test", "methods": ["POST"], "paths": ["/**"],
         "slots": [{"method": "POST", "path": "/x", "place": "body", "takes": ["agent", "captured", "nothing"]}],
@@ -206,7 +206,7 @@ fn a_property_holds_pem_and_never_a_file_name() {
 }
 
 #[test]
-fn slots_are_those_that_the_module_declares_too() {
+fn slots_are_limited_to_those_that_the_module_declares() {
     let slots = json!([{"method": "POST", "path": "/v1/*/servers", "place": "json:/user_data", "takes": ["agent", "key"]},
                        {"method": "POST", "path": "/v1/keys", "place": "body"}]);
     let grants = json!({"version": 1, "http": [
@@ -242,7 +242,7 @@ fn slots_are_those_that_the_module_declares_too() {
 }
 
 #[test]
-fn what_is_allowed_but_unwise_is_a_warning() {
+fn a_risky_setting_is_a_warning() {
     let policy = json!({"version": 1, "trust_undeclared": true,
         "logins": {"main": {"to": "http://id.test", "plain_http": true, "path": "/t", "token": "json:/t", "send": {"header": "X"}}},
         "http": [{"id": "a", "to": "http://a.test", "plain_http": true, "methods": ["GET"], "paths": ["/**"], "auth": {"login": "main"}},

@@ -11,7 +11,7 @@ fn text(value: &str) -> Option<String> {
 }
 
 #[test]
-fn what_the_cloud_decided_is_added_to_any_network() {
+fn values_that_the_cloud_decided_are_added_to_any_network() {
     for name in ["private", "cloud", "public"] {
         let addition = NetworkAddition {
             mac: text("FA-16-3E-00-00-0A"),
@@ -48,7 +48,7 @@ fn addresses_are_added_to_dynamic_networks_only() {
     assert_eq!(networks["cloud"], expected);
     for name in ["private", "public"] {
         let error = with_additions(&spec().networks, &[with_addresses(name)]).unwrap_err();
-        assert!(error.contains(&format!("network `{name}`: `ip` was decided by the Director")), "{error}");
+        assert!(error.message.contains(&format!("network `{name}`: `ip` was decided by the Director")), "{error}");
     }
     let same = NetworkAddition { ip: text("10.0.0.7"), dns: vec!["10.0.0.2".into()], ..on("private") };
     assert_eq!(with_additions(&spec().networks, &[same]), Ok(spec().networks));
@@ -57,7 +57,7 @@ fn addresses_are_added_to_dynamic_networks_only() {
 }
 
 #[test]
-fn additions_that_cannot_be_right_are_refused() {
+fn invalid_additions_are_refused() {
     for (additions, expected) in [
         (vec![on("nowhere")], "the call has no network `nowhere`"),
         (vec![on("cloud"), on("cloud")], "network `cloud` is given twice"),
@@ -70,7 +70,7 @@ fn additions_that_cannot_be_right_are_refused() {
         (vec![NetworkAddition { routes: text(r#"[{"metric": 1}]"#), ..on("cloud") }], "`routes` must be a JSON array"),
     ] {
         let error = with_additions(&spec().networks, &additions).unwrap_err();
-        assert!(error.contains(expected), "{error}");
+        assert!(error.message.contains(expected), "{error}");
     }
 }
 

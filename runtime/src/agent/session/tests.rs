@@ -12,7 +12,7 @@ struct Call {
     vault: Arc<Vault>,
 }
 
-/// `create_vm`, or another call about the VM `own`.
+/// Starts `create_vm`, or another call about the VM `own`.
 fn call(fake: &Fake, mode: Mode, own: Option<&str>) -> Call {
     let limits = crate::limits::Limits::default();
     let client = crate::registry::RegistryClient::new(&fake.config(), &limits).unwrap();
@@ -38,7 +38,7 @@ fn hint() -> DiskHint {
 }
 
 #[test]
-fn without_a_registry_the_user_data_is_all_and_the_rest_does_nothing() {
+fn without_a_registry_only_bootstrap_has_an_effect() {
     let fake = Fake::start(Dialect::Ruby);
     let call = call(&fake, mode(2, Some(2)), None);
     let data = call.user_data();
@@ -55,7 +55,7 @@ fn without_a_registry_the_user_data_is_all_and_the_rest_does_nothing() {
 }
 
 #[test]
-fn with_a_registry_the_settings_are_there_once_the_vm_exists() {
+fn with_a_registry_the_settings_are_stored_once_the_vm_exists() {
     let fake = Fake::start(Dialect::Go);
     let call = call(&fake, mode(2, None), None);
     let data = call.user_data();
@@ -77,7 +77,7 @@ fn settings_of_a_vm_that_is_not_returned_are_deleted() {
         let call = call(&fake, Mode::Registry, None);
         call.user_data();
         run(call.agent.created("vm", "key", soon())).unwrap();
-        // However late it is.
+        // The deadline has passed.
         let result = run(call.agent.finish(returned, Instant::now()));
         assert_eq!(fake.stored("key"), None);
         match returned {
@@ -88,7 +88,7 @@ fn settings_of_a_vm_that_is_not_returned_are_deleted() {
 }
 
 #[test]
-fn disks_come_and_go_in_the_registry_of_older_vms() {
+fn disks_are_attached_and_detached_in_the_registry_of_older_vms() {
     let fake = Fake::start(Dialect::Ruby);
     fake.store("vm", json!({"agent_id": "a", "disks": {"system": "/dev/sda", "persistent": {"old": "/dev/sdb"}}}));
     let call = call(&fake, mode(1, Some(2)), Some("vm"));
@@ -100,11 +100,12 @@ fn disks_come_and_go_in_the_registry_of_older_vms() {
         assert_eq!(fake.stored("vm").unwrap()["disks"]["persistent"], json!({"disk": {"path": "/dev/sdc"}}));
         call.agent.deleted("vm", soon()).await.unwrap();
         assert_eq!(fake.stored("vm"), None);
-        // What is gone has no disks; but a disk cannot be attached to it.
+        // Without settings, detaching succeeds and attaching fails.
         call.agent.deleted("vm", soon()).await.unwrap();
         call.agent.detached("vm", "disk", soon()).await.unwrap();
         let error = call.agent.attached("vm", "disk", &hint(), soon()).await.unwrap_err();
-        assert!(matches!(&error, AgentError::Registry(what) if what.contains("no settings for `vm`")), "{error}");
+        assert_eq!(error.kind, AgentErrorKind::Registry, "{error}");
+        assert!(error.message.contains("no settings for `vm`"), "{error}");
         assert_eq!(call.agent.finish(None, soon()).await, Ok(vec![]));
     });
 }
@@ -119,25 +120,26 @@ fn misuse_is_refused_with_a_reason() {
     for (result, expected) in [
         (later.agent.bootstrap(&additions()).map(drop), "for `create_vm` only"),
         (run(creating.agent.created("vm", "key", soon())), "after `agent.bootstrap`"),
-        (creating.agent.bootstrap(&too_small).map(drop), "the platform takes 10"),
+        (creating.agent.bootstrap(&too_small).map(drop), "the platform takes only 10"),
         (run(later.agent.created("vm", "vm", soon())), "after `agent.bootstrap` in `create_vm`"),
         (run(later.agent.attached("other", "d", &hint(), soon())), "registry"),
         (run(later.agent.attached("vm", "d", &empty, soon())), "a disk hint is empty"),
         (run(later.agent.deleted("a/b", soon())), "a registry ID must be"),
     ] {
         let error = result.unwrap_err();
-        assert!(matches!(&error, AgentError::Refused(what) if what.contains(expected)), "{expected}: {error:?}");
+        assert_eq!(error.kind, AgentErrorKind::Refused, "{expected}: {error:?}");
+        assert!(error.message.contains(expected), "{expected}: {error:?}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
     assert!(fake.requests().is_empty());
 }
 
 #[test]
-fn secrets_in_the_settings_are_known_to_the_vault() {
+fn the_vault_holds_the_secrets_of_the_settings() {
     let fake = Fake::start(Dialect::Ruby);
     let call = call(&fake, Mode::Registry, None);
     let seal = call.agent.bootstrap(&additions()).unwrap();
-    assert_eq!(call.agent.bootstraps(), [seal]);
+    assert_eq!(call.agent.bootstrap_seals(), [seal]);
     for secret in ["mbus-hunter2", "blob-hunter2", "env-hunter2-hash", "pa:ss-hunter2"] {
         assert!(!call.vault.redact(&format!("x {secret} y")).contains(secret), "{secret}");
         assert!(call.vault.leak_in(secret.as_bytes()).is_some(), "{secret}");
@@ -147,7 +149,7 @@ fn secrets_in_the_settings_are_known_to_the_vault() {
 }
 
 #[test]
-fn user_data_is_known_after_every_encoding() {
+fn the_vault_recognises_user_data_after_every_encoding() {
     let fake = Fake::start(Dialect::Ruby);
     let call = call(&fake, Mode::Registryless, None);
     let additions = Additions { encodings: vec![Encoding::Base64; 3], ..additions() };

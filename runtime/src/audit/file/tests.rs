@@ -14,20 +14,20 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn a_new_file_is_for_its_owner_alone_and_takes_lines() {
+fn a_new_file_is_private_to_its_owner_and_accepts_lines() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.log");
     for line in ["one\n", "two\n"] {
-        let (file, trouble) = open(&path, None);
+        let (file, warning) = open(&path, None);
         file.append(line.as_bytes()).unwrap();
-        assert_eq!((trouble, file.is_gone()), (None, false));
+        assert_eq!((warning, file.is_deleted()), (None, false));
     }
     assert_eq!(read(&path), "one\ntwo\n");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
-fn what_is_no_file_of_ours_is_not_used() {
+fn a_file_that_is_not_trusted_is_not_used() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     std::fs::write(at("elsewhere"), "").unwrap();
@@ -53,15 +53,15 @@ fn what_is_no_file_of_ours_is_not_used() {
 }
 
 #[test]
-fn a_full_file_is_put_aside_and_the_oldest_goes() {
+fn a_full_file_is_rotated_and_the_oldest_is_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.log");
     for number in 0..8 {
-        let (file, trouble) = open(&path, Some(4));
+        let (file, warning) = open(&path, Some(4));
         file.append(format!("{number:03}\n").as_bytes()).unwrap();
-        assert_eq!(trouble, None);
+        assert_eq!(warning, None);
     }
-    let kept: Vec<String> = ["1", "2", "3", "4", "5"].iter().map(|end| read(&beside(&path, end))).collect();
+    let kept: Vec<String> = ["1", "2", "3", "4", "5"].iter().map(|end| read(&sibling(&path, end))).collect();
     assert_eq!(read(&path), "007\n");
     assert_eq!(kept, ["006\n", "005\n", "004\n", "003\n", ""]);
 }
@@ -74,43 +74,43 @@ fn a_file_that_is_not_full_stays() {
         open(&path, max).0.append(b"line\n").unwrap();
     }
     assert_eq!(read(&path), "line\nline\n");
-    assert!(!beside(&path, "lock").exists() && !beside(&path, "1").exists());
+    assert!(!sibling(&path, "lock").exists() && !sibling(&path, "1").exists());
 }
 
 #[test]
-fn who_finds_the_lock_taken_does_not_wait() {
+fn a_process_that_does_not_get_the_lock_does_not_wait() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.log");
     std::fs::write(&path, "full\n").unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
-    let (lock, _) = checked(&beside(&path, "lock")).unwrap();
+    let (lock, _) = open_or_create(&sibling(&path, "lock")).unwrap();
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
-    let (file, trouble) = open(&path, Some(4));
+    let (file, warning) = open(&path, Some(4));
     file.append(b"more\n").unwrap();
-    assert_eq!(trouble, None);
+    assert_eq!(warning, None);
     assert_eq!(read(&path), "full\nmore\n");
     drop(lock);
     open(&path, Some(4)).0.append(b"new\n").unwrap();
-    assert_eq!((read(&path).as_str(), read(&beside(&path, "1")).as_str()), ("new\n", "full\nmore\n"));
-    // Who had it open before writes to where it is now.
+    assert_eq!((read(&path).as_str(), read(&sibling(&path, "1")).as_str()), ("new\n", "full\nmore\n"));
+    // A process that opened the file before writes to the rotated file.
     file.append(b"late\n").unwrap();
-    assert_eq!(read(&beside(&path, "1")), "full\nmore\nlate\n");
+    assert_eq!(read(&sibling(&path, "1")), "full\nmore\nlate\n");
 }
 
 #[test]
-fn a_file_that_cannot_be_put_aside_still_takes_lines() {
+fn a_file_that_cannot_be_rotated_still_accepts_lines() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.log");
     open(&path, None).0.append(b"full\n").unwrap();
-    symlink("/dev/null", beside(&path, "lock")).unwrap();
-    let (file, trouble) = open(&path, Some(4));
-    assert!(trouble.unwrap().contains("audit.log.lock is a symbolic link"));
+    symlink("/dev/null", sibling(&path, "lock")).unwrap();
+    let (file, warning) = open(&path, Some(4));
+    assert!(warning.unwrap().contains("audit.log.lock is a symbolic link"));
     file.append(b"more\n").unwrap();
     assert_eq!(read(&path), "full\nmore\n");
 }
 
 #[test]
-fn a_torn_line_does_not_take_the_next_one_with_it() {
+fn an_incomplete_line_does_not_damage_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.log");
     open(&path, None).0.append(b"whole\n{\"torn").unwrap();
@@ -121,7 +121,7 @@ fn a_torn_line_does_not_take_the_next_one_with_it() {
 }
 
 #[test]
-fn a_truncated_file_goes_on_at_its_beginning() {
+fn a_truncated_file_is_continued_from_its_start() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.log");
     let (file, _) = open(&path, None);
@@ -130,5 +130,5 @@ fn a_truncated_file_goes_on_at_its_beginning() {
     file.append(b"new\n").unwrap();
     assert_eq!(read(&path), "new\n");
     std::fs::remove_file(&path).unwrap();
-    assert!(file.is_gone());
+    assert!(file.is_deleted());
 }

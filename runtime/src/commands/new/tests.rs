@@ -3,7 +3,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use wasm_cpi_policy::{Needs, Policy, PolicyFile, Properties};
 
-/// A repository with an SDK, and a directory beside it.
+/// Creates a repository with an SDK, and a directory beside it.
 fn repository() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("repo/guests/sdk")).unwrap();
@@ -21,7 +21,7 @@ fn refusal(options: &NewOptions) -> String {
 }
 
 #[test]
-fn every_file_is_written_and_nothing_is_left_to_fill_in() {
+fn every_file_is_written_without_placeholders() {
     let root = repository();
     fs::write(root.path().join("repo/guests/Cargo.lock"), "version = 4\n").unwrap();
     let dir = root.path().join("repo/guests");
@@ -37,7 +37,7 @@ fn every_file_is_written_and_nothing_is_left_to_fill_in() {
 }
 
 #[test]
-fn the_sdk_may_be_named_and_its_path_may_hold_anything() {
+fn the_option_sdk_accepts_a_path_with_special_characters() {
     let root = repository();
     let odd = root.path().join("re\"po x");
     fs::rename(root.path().join("repo"), &odd).unwrap();
@@ -49,7 +49,7 @@ fn the_sdk_may_be_named_and_its_path_may_hold_anything() {
 }
 
 #[test]
-fn what_is_not_the_sdk_is_refused_with_what_to_pass() {
+fn a_directory_that_is_not_the_sdk_is_rejected_with_a_remedy() {
     let root = repository();
     let beside = root.path().join("beside");
     for sdk in [beside.clone(), beside.join("absent")] {
@@ -60,7 +60,7 @@ fn what_is_not_the_sdk_is_refused_with_what_to_pass() {
 }
 
 #[test]
-fn names_are_those_that_crates_and_files_can_have() {
+fn only_names_for_crates_and_files_are_accepted() {
     let root = repository();
     let dir = root.path().join("repo");
     let longest = "a".repeat(MAX_NAME);
@@ -69,19 +69,19 @@ fn names_are_those_that_crates_and_files_can_have() {
     }
     let too_long = "a".repeat(MAX_NAME + 1);
     for name in ["", "A", "aB", "2c", "-a", "a_b", "a/b", "..", "a.b", "é", "a\n", &too_long] {
-        assert!(refusal(&options(name, &dir, None)).contains("is no name"), "{name}");
+        assert!(refusal(&options(name, &dir, None)).contains("is not a name"), "{name}");
     }
 }
 
 #[test]
-fn nothing_that_is_there_is_touched() {
+fn existing_files_are_not_touched() {
     let root = repository();
     let dir = root.path().join("repo");
     fs::create_dir_all(dir.join("full/src")).unwrap();
     fs::write(dir.join("file"), "mine").unwrap();
     fs::create_dir(dir.join("empty")).unwrap();
     assert!(refusal(&options("full", &dir, None)).contains("not empty"));
-    assert!(refusal(&options("file", &dir, None)).contains("no directory"));
+    assert!(refusal(&options("file", &dir, None)).contains("not a directory"));
     assert!(refusal(&options("mine", &dir.join("absent"), None)).contains("--dir"));
     assert_eq!(fs::read_to_string(dir.join("file")).unwrap(), "mine");
     assert_eq!(fs::read_dir(dir.join("full")).unwrap().count(), 1);
@@ -89,7 +89,7 @@ fn nothing_that_is_there_is_touched() {
 }
 
 #[test]
-fn the_example_grants_are_what_the_guest_needs_and_no_more() {
+fn the_example_policies_grant_exactly_what_the_guest_needs() {
     let text = |wanted: &str| FILES.iter().find(|(file, _)| *file == wanted).unwrap().1;
     let needs = Needs::parse(text("needs.json").as_bytes()).unwrap();
     let example: Value = serde_json::from_str(text("examples/properties.json")).unwrap();

@@ -1,18 +1,18 @@
-//! One public key of ed25519, as the config has it: base64 of its 32 bytes.
+//! A public key of ed25519, which the config has as base64 of its 32 bytes.
 //!
-//! Refuses the keys with which a signature proves nothing, and encodings that
-//! stand for a key which has another one.
+//! Rejects keys with which anyone can sign, and non-canonical encodings of keys.
 
+use crate::failure::Problem;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use wasm_cpi_checks::Check;
 
-/// How a public key begins that openssl wrote as a whole, in DER.
+/// The first bytes of a public key in DER, as openssl writes it.
 const DER_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// The points of small order, without the bit of their sign. With one of them
-/// for a key, anybody can write signatures of anything.
+/// The points of small order, without their sign bit. If one of them is the key, anyone can sign
+/// any message.
 const SMALL_ORDER: [[u8; 32]; 5] = [
     [0; 32],
     with_ends(1, 0, 0),
@@ -37,27 +37,29 @@ const fn with_ends(first: u8, between: u8, last: u8) -> [u8; 32] {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Key {
     bytes: [u8; 32],
-    /// As written; there is one way to write it.
+    /// The key as the config has it, which is its only encoding.
     text: String,
 }
 
 impl Key {
-    /// What is wrong with it, if it is none.
-    pub(super) fn parse(text: &str) -> Result<Key, &'static str> {
-        let bytes = STANDARD.decode(text).map_err(|_| "is not base64 (with `+`, `/` and `=`) of a public key")?;
+    /// Parses a key. Returns the problem if it is not one.
+    pub(super) fn parse(text: &str) -> Result<Key, Problem> {
+        let bytes = STANDARD.decode(text);
+        let bytes = bytes.map_err(|_| Problem::new("is not base64 (with `+`, `/` and `=`) of a public key"))?;
         if bytes.starts_with(&DER_HEAD) {
-            return Err(
+            return Err(Problem::new(
                 "is a whole public key in DER; write its last 32 bytes: `openssl pkey -pubin -in KEY.pem -outform DER | tail -c 32 | base64`",
-            );
+            ));
         }
-        let bytes: [u8; 32] = bytes.try_into().map_err(|_| "is not base64 of the 32 bytes of an ed25519 public key")?;
+        let bytes: [u8; 32] =
+            bytes.try_into().map_err(|_| Problem::new("is not base64 of the 32 bytes of an ed25519 public key"))?;
         let mut point = bytes;
         point[31] &= 0x7f;
-        // The field has 2^255 - 19 elements: the last 19 numbers below 2^255 stand for others.
-        let another = point[0] >= 0xed && point[1..31] == [0xff; 30] && point[31] == 0x7f;
-        if Check::SignatureKey.on() && (SMALL_ORDER.contains(&point) || another) {
-            return Err("is a key that proves nothing, as anybody can sign with it; ask for a real one");
-        }
+        // The field has 2^255 - 19 elements, so the last 19 numbers below 2^255 are not canonical.
+        let not_canonical = point[0] >= 0xed && point[1..31] == [0xff; 30] && point[31] == 0x7f;
+        Check::SignatureKey.ensure(!SMALL_ORDER.contains(&point) && !not_canonical, || {
+            Problem::new("is a key that proves nothing, because anyone can sign with it; ask for a real one")
+        })?;
         Ok(Key { bytes, text: text.to_owned() })
     }
 

@@ -8,7 +8,7 @@ use super::*;
 
 const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// The key pair of a number.
+/// Returns the key pair of a seed.
 fn pair(seed: u8) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()
 }
@@ -21,29 +21,29 @@ fn signed(seed: u8, text: &str) -> String {
     STANDARD.encode(pair(seed).sign(text.as_bytes()))
 }
 
-/// A good signature of the digest.
+/// Returns a valid signature of the digest.
 fn good(seed: u8) -> String {
     signed(seed, &message(DIGEST))
 }
 
-fn parse(section: Value) -> Result<Signature, Vec<String>> {
+fn parse(section: Value) -> Result<Signature, Vec<Problem>> {
     Signature::parse(&section, Path::new("/job/config"))
 }
 
-/// `threshold` of the keys 1 to `n`.
+/// Returns a section that requires `threshold` of the keys 1 to `n`.
 fn wants(threshold: usize, n: u8) -> Signature {
     let keys: Vec<String> = (1..=n).map(public).collect();
     parse(json!({"ed25519": keys, "threshold": threshold})).unwrap()
 }
 
-/// Verifies with this file, or with none.
+/// Verifies the digest with this file of signatures, or without a file.
 fn verify(signature: &Signature, file: Option<&str>) -> Result<Vec<String>, String> {
     let dir = tempfile::tempdir().unwrap();
     let guest = dir.path().join("guest.wasm");
     if let Some(text) = file {
         let file = dir.path().join("guest.wasm.sig");
         std::fs::write(&file, text).unwrap();
-        // Whatever the umask is: a file that others can write is refused.
+        // Set independent of the umask, because a file that others can write is rejected.
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     match signature.verify(&guest, DIGEST) {
@@ -53,7 +53,7 @@ fn verify(signature: &Signature, file: Option<&str>) -> Result<Vec<String>, Stri
 }
 
 #[test]
-fn the_message_is_one_line_that_means_only_this() {
+fn the_message_is_one_line_with_a_prefix_of_its_own() {
     assert_eq!(message(DIGEST), format!("wasm-cpi guest sha256:{DIGEST}\n"));
 }
 
@@ -65,7 +65,7 @@ fn enough_distinct_keys_must_have_signed() {
         (1, 3, vec![good(3)], vec![3]),
         (2, 3, vec![good(3), good(1)], vec![1, 3]),
         (3, 3, vec![good(1), good(2), good(3)], vec![1, 2, 3]),
-        // Somebody else's signature does no harm: not everybody trusts the same keys.
+        // Signatures by other keys do no harm, because operators trust different keys.
         (1, 2, vec![other.clone(), good(2), other.clone()], vec![2]),
         // More than enough is enough.
         (1, 2, vec![good(2), good(1)], vec![1]),
@@ -78,7 +78,7 @@ fn enough_distinct_keys_must_have_signed() {
 }
 
 #[test]
-fn whatever_is_less_than_that_is_refused_and_says_how_much_is_there() {
+fn too_few_signatures_are_rejected_and_the_error_counts_them() {
     let flipped = {
         let mut bytes = STANDARD.decode(good(1)).unwrap();
         bytes[40] ^= 1;
@@ -102,10 +102,10 @@ fn whatever_is_less_than_that_is_refused_and_says_how_much_is_there() {
         assert!(said.starts_with("config: guest ") && said.contains(found), "{what}: {said}");
         assert!(said.contains(&format!("sign the text \"wasm-cpi guest sha256:{DIGEST}\\n\"")), "{what}: {said}");
     }
-    // Who signed and who might is told, and what else lies there.
+    // The error names the keys that signed and those that could, and counts other signatures.
     let said = verify(&wants(2, 3), Some(&[good(2), good(9)].join("\n"))).unwrap_err();
     for part in [
-        format!("guest.wasm.sig, by {}; 1 others there are by other keys", public(2)),
+        format!("guest.wasm.sig, by {}; 1 more in that file are by other keys", public(2)),
         format!("with the key of {} or {}, and add", public(1), public(3)),
     ] {
         assert!(said.contains(&part), "no `{part}` in {said}");
@@ -113,13 +113,13 @@ fn whatever_is_less_than_that_is_refused_and_says_how_much_is_there() {
 }
 
 #[test]
-fn a_file_that_is_not_signatures_and_nothing_else_is_refused() {
+fn a_file_with_anything_but_signatures_is_rejected() {
     let good = good(1);
     let bare = good.trim_end_matches('=');
     for (what, file, said) in [
         ("missing", None, "cannot be read (No such file"),
         ("empty", Some(String::new()), "is empty"),
-        ("a line end", Some("\n".into()), "no base64 of 64 bytes in line 1"),
+        ("a line end", Some("\n".into()), "does not have base64 of 64 bytes in line 1"),
         ("a blank line", Some(format!("{good}\n\n{good}")), "in line 2"),
         ("two line ends", Some(format!("{good}\n\n")), "in line 2"),
         ("junk behind", Some(format!("{good}\njunk")), "in line 2"),
@@ -143,7 +143,7 @@ fn a_file_that_is_not_signatures_and_nothing_else_is_refused() {
 }
 
 #[test]
-fn the_file_is_trusted_as_other_files_that_decide() {
+fn a_file_of_signatures_that_other_users_can_write_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let (guest, file) = (dir.path().join("guest.wasm"), dir.path().join("guest.wasm.sig"));
     let signature = wants(1, 1);
@@ -155,7 +155,7 @@ fn the_file_is_trusted_as_other_files_that_decide() {
         assert!(said.contains(&format!("is writable by group or others (mode {open:o})")), "{said}");
     }
     mode(0o444);
-    // A link is as good as what it leads to.
+    // A link is trusted like its target.
     let elsewhere = dir.path().join("elsewhere");
     std::fs::rename(&file, &elsewhere).unwrap();
     symlink(&elsewhere, &file).unwrap();
@@ -169,14 +169,14 @@ fn the_file_is_trusted_as_other_files_that_decide() {
 }
 
 #[test]
-fn a_file_of_ones_own_is_relative_to_the_config() {
+fn the_path_of_the_file_of_signatures_is_relative_to_the_config() {
     let one = parse(json!({"ed25519": [public(1)], "file": "../signatures/guest"})).unwrap();
     assert_eq!(one.file(Path::new("/x/g.wasm")), Path::new("/job/config/../signatures/guest"));
     assert_eq!(wants(1, 1).file(Path::new("/x/g.wasm")), Path::new("/x/g.wasm.sig"));
 }
 
 #[test]
-fn what_is_wrong_with_the_section_is_said_key_by_key() {
+fn each_problem_of_the_section_is_reported() {
     let key = |bytes: &[u8]| STANDARD.encode(bytes);
     let with_sign = |mut bytes: [u8; 32]| {
         bytes[31] |= 0x80;
@@ -196,14 +196,14 @@ fn what_is_wrong_with_the_section_is_said_key_by_key() {
         (json!({"ed25519": []}), "`guest.signature.ed25519` must be a list of 1 to 32"),
         (json!({"ed25519": public(1)}), "`guest.signature.ed25519` must be a list of 1 to 32"),
         (json!({"ed25519": (0..33).map(public).collect::<Vec<_>>()}), "must be a list of 1 to 32"),
-        (json!({"ed25519": [7]}), "`guest.signature.ed25519[0]` is no string"),
+        (json!({"ed25519": [7]}), "`guest.signature.ed25519[0]` is not a string"),
         (json!({"ed25519": [public(1), "?"]}), "`guest.signature.ed25519[1]` is not base64"),
         (json!({"ed25519": [format!("{}\n", public(1))]}), "`guest.signature.ed25519[0]` is not base64"),
         (json!({"ed25519": [public(1).trim_end_matches('=')]}), "is not base64"),
         (json!({"ed25519": [key(&[1; 31])]}), "is not base64 of the 32 bytes"),
         (json!({"ed25519": [key(&[1; 64])]}), "is not base64 of the 32 bytes"),
         (json!({"ed25519": [key(&der)]}), "is a whole public key in DER; write its last 32 bytes"),
-        (json!({"ed25519": [public(1), public(1)]}), "`guest.signature.ed25519[1]` stands there twice"),
+        (json!({"ed25519": [public(1), public(1)]}), "`guest.signature.ed25519[1]` is listed twice"),
         (json!({"ed25519": [key(&[0; 32])]}), "proves nothing"),
         (json!({"ed25519": [with_sign([0; 32])]}), "proves nothing"),
         (json!({"ed25519": [key(&one)]}), "proves nothing"),
@@ -223,15 +223,15 @@ fn what_is_wrong_with_the_section_is_said_key_by_key() {
     ] {
         let problems = parse(section.clone()).unwrap_err();
         assert_eq!(problems.len(), 1, "{section}: {problems:?}");
-        assert!(problems[0].contains(said), "{section}: {problems:?}");
+        assert!(problems[0].text.contains(said), "{section}: {problems:?}");
     }
     let problems = parse(json!({"ed25519": ["?"], "threshold": 2, "x": 1})).unwrap_err();
     assert_eq!(problems.len(), 3, "{problems:?}");
 }
 
 #[test]
-fn with_a_point_of_small_order_anybody_could_sign() {
-    // What the refusal is for: with R the neutral element and S zero, the equation holds whatever is signed.
+fn with_a_point_of_small_order_as_key_anyone_could_sign() {
+    // If R is the neutral element and S is zero, the equation holds for any message.
     let mut neutral = [0; 32];
     neutral[0] = 1;
     let mut forged = [0; 64];
@@ -243,12 +243,12 @@ fn with_a_point_of_small_order_anybody_could_sign() {
 
 proptest! {
     #[test]
-    fn no_file_makes_it_panic_and_none_but_the_keys_owner_makes_it_pass(text in r"([A-Za-z0-9+/]{86}==|\PC{0,20})(\n([A-Za-z0-9+/]{86}==|\PC{0,9})){0,3}") {
+    fn no_file_makes_it_panic_and_only_the_owner_of_a_key_can_sign(text in r"([A-Za-z0-9+/]{86}==|\PC{0,20})(\n([A-Za-z0-9+/]{86}==|\PC{0,9})){0,3}") {
         prop_assert!(verify(&wants(1, 2), Some(&text)).is_err());
     }
 
     #[test]
-    fn no_section_makes_it_panic(text in r"\PC{0,50}", bytes in proptest::collection::vec(any::<u8>(), 0..70), threshold in any::<i64>()) {
+    fn parsing_never_panics_on_any_section(text in r"\PC{0,50}", bytes in proptest::collection::vec(any::<u8>(), 0..70), threshold in any::<i64>()) {
         let _ = parse(json!({"ed25519": [text, STANDARD.encode(bytes)], "threshold": threshold, "file": text}));
     }
 }

@@ -1,9 +1,8 @@
-//! The system calls that a call of a guest needs once it is locked down, and
-//! with which arguments.
+//! The system calls, with their arguments, that a locked-down process may use.
 //!
-//! Learnt by watching every test of this repository. There is no `open` of any
-//! kind, no `stat` by path, no `exec`, no `ioctl`: whoever adds one says why.
-//! Waiting, memory, threads, and what was open before are all that is left.
+//! The list was collected by observing all tests of this repository. It has no `open` of any kind,
+//! no `stat` by path, no `exec` and no `ioctl`; a change that adds one gives a reason. What remains
+//! is waiting, memory, threads and the use of open descriptors.
 
 use libc::c_long;
 use seccompiler::SeccompCmpArgLen::Dword;
@@ -11,14 +10,14 @@ use seccompiler::SeccompCmpOp::{Eq, Le, MaskedEq};
 use seccompiler::{BackendError, SeccompCmpOp, SeccompCondition, SeccompRule};
 use std::collections::BTreeMap;
 
-/// What becomes of a system call.
+/// The decision on one system call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SyscallVerdict {
     Allow,
-    /// If one of these matches; else EPERM.
+    /// Allowed if one of these rules matches, otherwise EPERM.
     If(Vec<SeccompRule>),
-    /// The error that makes libc try the older call.
-    NotThere,
+    /// ENOSYS, which makes libc use the older system call.
+    Unimplemented,
 }
 
 pub(super) struct SyscallRules(BTreeMap<u32, SyscallVerdict>);
@@ -47,7 +46,8 @@ impl SyscallRules {
         }
     }
 
-    /// With any of these sets of conditions on arguments, by their position.
+    /// Allows the call if its arguments meet all conditions of one of these sets. A condition holds
+    /// the position of its argument.
     fn allow_if(&mut self, call: c_long, any: &[&[(u8, SeccompCmpOp, u32)]]) -> Result<()> {
         let condition = |(position, operator, value): &(u8, SeccompCmpOp, u32)| {
             SeccompCondition::new(*position, Dword, operator.clone(), u64::from(*value))
@@ -61,15 +61,16 @@ impl SyscallRules {
     }
 }
 
-pub(super) fn of_every_guest(rules: &mut SyscallRules, own_pid: u32) -> Result<()> {
-    // Descriptors that are open: pipes of the caller, the audit log, the image, held files.
+/// Allows what every locked-down process needs.
+pub(super) fn allow_basics(rules: &mut SyscallRules, own_pid: u32) -> Result<()> {
+    // Open descriptors: pipes of the caller, the audit log, the image, preopened files.
     rules.allow(&[libc::SYS_read, libc::SYS_write, libc::SYS_writev, libc::SYS_pread64]);
     rules.allow(&[libc::SYS_fstat, libc::SYS_close]);
     // Memory.
     rules.allow(&[libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk]);
-    // The initial memory of a guest may be a file that has no name.
+    // The initial memory of a guest may be an anonymous file.
     rules.allow(&[libc::SYS_memfd_create]);
-    // Signals, of the engine's traps above all.
+    // Signals, mainly for the engine's traps.
     rules.allow(&[libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_sigaltstack]);
     // Time, and waiting for it.
     rules.allow(&[
@@ -82,14 +83,14 @@ pub(super) fn of_every_guest(rules: &mut SyscallRules, own_pid: u32) -> Result<(
     rules.allow(&[libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_epoll_pwait, libc::SYS_eventfd2]);
     #[cfg(target_arch = "x86_64")]
     rules.allow(&[libc::SYS_epoll_wait]);
-    // Threads begin and end.
+    // Starting and ending threads.
     rules.allow(&[
         libc::SYS_set_robust_list,
         libc::SYS_rseq,
         libc::SYS_sched_getaffinity,
         libc::SYS_gettid,
         libc::SYS_getpid,
-        // Whose files are trusted.
+        // Compared with the owners of files.
         libc::SYS_geteuid,
         libc::SYS_exit,
         libc::SYS_exit_group,
@@ -99,8 +100,8 @@ pub(super) fn of_every_guest(rules: &mut SyscallRules, own_pid: u32) -> Result<(
     let no_code: &[&[_]] = &[&[(2, MaskedEq(u64::from(bits(libc::PROT_EXEC))), 0)]];
     rules.allow_if(libc::SYS_mmap, no_code)?;
     rules.allow_if(libc::SYS_mprotect, no_code)?;
-    // A thread and no process, in no namespace of its own. The newer call hides
-    // its flags behind a pointer.
+    // A thread, not a process, and without a new namespace. `clone3` passes its flags by pointer,
+    // where a filter cannot read them.
     let namespaces = libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
         | libc::CLONE_NEWUTS
@@ -110,8 +111,8 @@ pub(super) fn of_every_guest(rules: &mut SyscallRules, own_pid: u32) -> Result<(
         | libc::CLONE_NEWNET;
     let thread = bits(libc::CLONE_THREAD);
     rules.allow_if(libc::SYS_clone, &[&[(0, MaskedEq(u64::from(bits(namespaces) | thread)), thread)]])?;
-    rules.add(libc::SYS_clone3, SyscallVerdict::NotThere);
-    // The name of a thread; the kernel's list of facts about this process.
+    rules.add(libc::SYS_clone3, SyscallVerdict::Unimplemented);
+    // Names of threads, and the auxiliary vector.
     const PR_GET_AUXV: u32 = 0x4155_5856;
     rules.allow_if(libc::SYS_prctl, &[&[(0, Eq, bits(libc::PR_SET_NAME))], &[(0, Eq, PR_GET_AUXV)]])?;
     // Flags of descriptors, copies of them, and seals on memory.
@@ -123,21 +124,22 @@ pub(super) fn of_every_guest(rules: &mut SyscallRules, own_pid: u32) -> Result<(
             &[(1, Eq, bits(libc::F_ADD_SEALS))],
         ],
     )?;
-    // `abort` signals its own process.
+    // `abort` sends a signal to its own process.
     rules.allow_if(libc::SYS_tgkill, &[&[(0, Eq, own_pid)]])
 }
 
-pub(super) fn of_the_network(rules: &mut SyscallRules) -> Result<()> {
-    // No raw sockets, and no protocol beside TCP and UDP: Landlock's ports say
-    // nothing about the others, of which MPTCP reaches the same servers.
+/// Allows TCP and UDP.
+pub(super) fn allow_network(rules: &mut SyscallRules) -> Result<()> {
+    // No raw sockets, and no protocol except TCP and UDP: Landlock's ports do not restrict other
+    // protocols, and MPTCP reaches the same servers.
     let family = |family: i32, kind: i32| [(0, Eq, bits(family)), (1, MaskedEq(0xf), bits(kind)), (2, Le, 17)];
     let tcp = [family(libc::AF_INET, libc::SOCK_STREAM), family(libc::AF_INET6, libc::SOCK_STREAM)];
     let udp = [family(libc::AF_INET, libc::SOCK_DGRAM), family(libc::AF_INET6, libc::SOCK_DGRAM)];
     rules.allow_if(libc::SYS_socket, &[&tcp[0], &tcp[1], &udp[0], &udp[1]])?;
-    // UDP is bound for questions to name servers; Landlock refuses the same to TCP.
+    // UDP sockets are bound for DNS queries; Landlock refuses to bind TCP sockets.
     rules.allow(&[libc::SYS_connect, libc::SYS_bind, libc::SYS_recvfrom, libc::SYS_shutdown]);
     rules.allow(&[libc::SYS_getsockname, libc::SYS_getpeername]);
-    // Not with `MSG_FASTOPEN`, which connects past Landlock.
+    // Not with `MSG_FASTOPEN`, which connects without Landlock's check.
     let connected: &[&[_]] = &[&[(3, MaskedEq(u64::from(bits(libc::MSG_FASTOPEN))), 0)]];
     rules.allow_if(libc::SYS_sendto, connected)?;
     rules.allow_if(libc::SYS_getsockopt, &[&[(1, Eq, bits(libc::SOL_SOCKET)), (2, Eq, bits(libc::SO_ERROR))]])?;
@@ -152,7 +154,7 @@ pub(super) fn of_the_network(rules: &mut SyscallRules) -> Result<()> {
     )
 }
 
-/// The constants are signed, the kernel's registers are not.
+/// Converts a signed constant to the kernel's unsigned arguments.
 fn bits(constant: i32) -> u32 {
     constant.cast_unsigned()
 }

@@ -1,7 +1,6 @@
-//! The filter, run by a machine of its own: the few instructions that a filter
-//! may use.
+//! Tests the filter with an interpreter of the few instructions that a filter may use.
 
-use super::calls::{SyscallRules, SyscallVerdict, of_every_guest, of_the_network};
+use super::calls::{SyscallRules, SyscallVerdict, allow_basics, allow_network};
 use super::*;
 use libc::c_long;
 use proptest::prelude::*;
@@ -13,8 +12,8 @@ const EPERM: u32 = 0x0005_0001;
 const ENOSYS: u32 = 0x0005_0026;
 const PID: u32 = 4711;
 
-/// What the kernel would do. Panics on an instruction that it does not take, and
-/// on a way out of the program.
+/// Returns what the kernel would return. Panics on an instruction that the kernel does not accept,
+/// and on a jump out of the program.
 fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: &[u64]) -> u32 {
     let word = |offset: u32| match offset {
         0 => number,
@@ -38,7 +37,7 @@ fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: &[u64
             0x25 => at += jump(accumulator > one.k),
             0x35 => at += jump(accumulator >= one.k),
             0x06 => return one.k,
-            other => panic!("{other:#x} is no instruction of a filter"),
+            other => panic!("{other:#x} is not an instruction of a filter"),
         }
     }
 }
@@ -56,7 +55,7 @@ const EXEC: u64 = 4;
 const STREAM: u64 = 1 | 0o2_000_000;
 
 #[test]
-fn what_a_call_needs_is_answered() {
+fn system_calls_of_a_call_are_allowed() {
     let program = filter(&Network::to([443]));
     for (number, arguments) in [
         of(libc::SYS_read, &[0]),
@@ -78,7 +77,7 @@ fn what_a_call_needs_is_answered() {
 }
 
 #[test]
-fn what_an_attacker_needs_is_refused() {
+fn system_calls_of_an_attacker_are_refused() {
     let program = filter(&Network::to([443]));
     for (number, arguments) in [
         of(libc::SYS_execve, &[]),
@@ -143,19 +142,19 @@ fn what_an_attacker_needs_is_refused() {
 }
 
 #[test]
-fn the_newer_clone_is_not_there_so_that_libc_takes_the_older() {
+fn clone3_is_reported_as_missing_so_that_libc_uses_clone() {
     let number = u32::try_from(libc::SYS_clone3).unwrap();
     assert_eq!(run(&filter(&Network::None), THIS, number, &[]), ENOSYS);
 }
 
 #[test]
-fn without_a_grant_there_is_no_socket_at_all() {
+fn without_a_grant_no_socket_call_is_allowed() {
     let (with, without) = (filter(&Network::to([443])), filter(&Network::None));
     let allowed = |program: &[sock_filter]| {
         (0..600).filter(|number| run(program, THIS, *number, &[2, STREAM, 0]) != EPERM).collect::<Vec<u32>>()
     };
     let mut rules = SyscallRules::new();
-    of_the_network(&mut rules).unwrap();
+    allow_network(&mut rules).unwrap();
     for (number, _) in rules.sorted() {
         assert_eq!(run(&without, THIS, number, &[2, STREAM, 0]), EPERM, "{number}");
     }
@@ -163,23 +162,23 @@ fn without_a_grant_there_is_no_socket_at_all() {
 }
 
 #[test]
-fn another_architectures_calls_are_refused() {
+fn system_calls_of_another_architecture_are_refused() {
     let number = u32::try_from(libc::SYS_read).unwrap();
     assert_eq!(run(&filter(&Network::None), 0x4000_0003, number, &[]), EPERM);
 }
 
 #[test]
-fn the_tree_is_not_longer_than_the_kernel_takes() {
+fn the_filter_is_short_enough_for_the_kernel() {
     let program = filter(&Network::to([443]));
     assert!(program.len() < 400, "{}", program.len());
 }
 
-/// Straight from the table, without any program.
+/// Returns the decision of the table, without a program.
 fn expected(rules: &[(u32, SyscallVerdict)], number: u32, first: u32) -> u32 {
     match rules.iter().find(|(known, _)| *known == number) {
         None => EPERM,
         Some((_, SyscallVerdict::Allow)) => ALLOW,
-        Some((_, SyscallVerdict::NotThere)) => ENOSYS,
+        Some((_, SyscallVerdict::Unimplemented)) => ENOSYS,
         // The rules below have one condition: the first argument is 7.
         Some((_, SyscallVerdict::If(rules))) => {
             if first == 7 && !rules.is_empty() {
@@ -193,7 +192,7 @@ fn expected(rules: &[(u32, SyscallVerdict)], number: u32, first: u32) -> u32 {
 
 proptest! {
     #[test]
-    fn the_tree_answers_as_the_table_says(
+    fn the_tree_decides_as_the_table_does(
         table in prop::collection::btree_map(0_u32..120, 0_usize..70, 0..90), first in 5_u32..9
     ) {
         let sevens = |count: usize| {
@@ -202,7 +201,7 @@ proptest! {
         };
         let rules: Vec<(u32, SyscallVerdict)> = table.into_iter().map(|(number, kind)| (number, match kind {
             0..30 => SyscallVerdict::Allow,
-            30..40 => SyscallVerdict::NotThere,
+            30..40 => SyscallVerdict::Unimplemented,
             more => SyscallVerdict::If(sevens(more - 40)),
         })).collect();
         let program = tree::program(THIS, rules.clone());
@@ -213,9 +212,9 @@ proptest! {
 }
 
 #[test]
-fn every_rule_has_a_number() {
+fn every_rule_has_a_system_call_number() {
     let mut rules = SyscallRules::new();
-    of_every_guest(&mut rules, PID).unwrap();
+    allow_basics(&mut rules, PID).unwrap();
     let numbers: Vec<u32> = rules.sorted().into_iter().map(|(number, _)| number).collect();
     assert!(numbers.len() > 30 && numbers.iter().all(|number| *number < 600), "{numbers:?}");
 }

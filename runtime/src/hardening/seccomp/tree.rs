@@ -1,26 +1,26 @@
-//! Verdicts on system calls as a program for the kernel: a search tree over
-//! their numbers.
+//! Compiles the decisions on system calls to a program for the kernel: a search tree over their
+//! numbers.
 //!
-//! The kernel runs a new filter once for every number there is. In a list, as
-//! `seccompiler` writes it, that takes a tenth of a whole call; in a tree next
-//! to nothing. Conditions on arguments are compiled by `seccompiler` all the same.
+//! The kernel runs a new filter once for every number of a system call. With a list, as
+//! `seccompiler` writes it, this takes a tenth of a call; with a tree it takes almost no time.
+//! Conditions on arguments are still compiled by `seccompiler`.
 
 use super::calls::SyscallVerdict;
 use libc::{BPF_ABS, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
 use seccompiler::{BpfProgram, SeccompAction, sock_filter};
 
-/// Where the two lie in what the kernel shows of a system call.
+/// The offsets of number and architecture in the kernel's description of a system call.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
-/// Numbers from here on, up to the next such.
+/// The numbers from `from` up to the start of the next span.
 struct Span {
     from: u32,
     verdict: Option<SyscallVerdict>,
 }
 
-/// `rules` by number, each at most once; other numbers, and those of another
-/// architecture, get EPERM.
+/// Returns the program. `rules` are sorted by number, each at most once. Other numbers, and all
+/// numbers of another architecture, get EPERM.
 pub(super) fn program(architecture: u32, rules: Vec<(u32, SyscallVerdict)>) -> BpfProgram {
     let mut program = vec![
         instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, ARCHITECTURE),
@@ -32,12 +32,12 @@ pub(super) fn program(architecture: u32, rules: Vec<(u32, SyscallVerdict)>) -> B
     program
 }
 
-/// Without gaps, neighbours with the same plain verdict joined.
+/// Returns spans without gaps. Neighbours with the same unconditional verdict are joined.
 fn spans(rules: Vec<(u32, SyscallVerdict)>) -> Vec<Span> {
     let mut spans = vec![Span { from: 0, verdict: None }];
     for (number, verdict) in rules {
         match spans.last_mut() {
-            // The gap before it has no number in it.
+            // There is no gap before this number.
             Some(last) if last.from == number => last.verdict = Some(verdict),
             _ => spans.push(Span { from: number, verdict: Some(verdict) }),
         }
@@ -62,7 +62,7 @@ fn tree(spans: &[Span], program: &mut BpfProgram) {
     let length = program.len() - jump - 1;
     match u8::try_from(length) {
         Ok(length) => program[jump].jt = length,
-        // Conditional jumps are short, others are not.
+        // A conditional jump is limited to 255 instructions, an unconditional one is not.
         Err(_) => {
             program[jump].jf = 1;
             let length = u32::try_from(length).unwrap_or(u32::MAX);
@@ -76,10 +76,10 @@ fn leaf(verdict: Option<&SyscallVerdict>, program: &mut BpfProgram) {
     match verdict {
         None => program.push(refuse(libc::EPERM)),
         Some(SyscallVerdict::Allow) => program.push(answer(SeccompAction::Allow)),
-        Some(SyscallVerdict::NotThere) => program.push(refuse(libc::ENOSYS)),
+        Some(SyscallVerdict::Unimplemented) => program.push(refuse(libc::ENOSYS)),
         Some(SyscallVerdict::If(rules)) => {
             for rule in rules {
-                // Goes on behind the answer where it does not match.
+                // A rule that does not match continues after the `Allow`.
                 program.extend(BpfProgram::from(rule.clone()));
                 program.push(answer(SeccompAction::Allow));
             }
@@ -97,6 +97,6 @@ fn answer(action: SeccompAction) -> sock_filter {
 }
 
 fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
-    // Codes have 16 bits; the constants are wider.
+    // Codes have 16 bits, although the constants have a wider type.
     sock_filter { code: u16::try_from(code).unwrap_or_default(), jt, jf, k }
 }

@@ -1,8 +1,8 @@
-//! Fields that carry credentials by their name, in JSON and XML bodies.
+//! Blanks fields that carry credentials by their name, in JSON and XML bodies.
 //!
-//! Their texts go, at any depth below the field; seals stay. Bodies that are
-//! neither JSON nor XML are left alone; one that begins like them, names such a
-//! field and cannot be read is not for the guest.
+//! All texts at any depth below such a field are removed, except seals. Bodies
+//! that are neither JSON nor XML stay unchanged. A body that starts like JSON or
+//! XML, names such a field, and cannot be parsed is withheld from the guest.
 
 use memchr::memmem;
 use serde_json::Value;
@@ -11,10 +11,10 @@ use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
 
-/// Without case, `_`, `-` and what is before the last colon.
+/// Names in lower case, without `_`, `-` and everything before the last colon.
 const NAMES: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"];
 
-/// Where a request was made with credentials, its answer may hand out others.
+/// More names, for responses to requests with credentials, which may return new ones.
 const HANDED_OUT: [&str; 9] = [
     "accesstoken",
     "clientsecret",
@@ -27,8 +27,8 @@ const HANDED_OUT: [&str; 9] = [
     "sessiontoken",
 ];
 
-/// Hints that one of the names occurs, so that most bodies need no parsing. An
-/// escape may hide any letter.
+/// Texts that occur if one of the names does, so that most bodies need no parsing. An escape
+/// may hide any letter.
 const HINTS: [&str; 10] = [
     "adminpass",
     "admin_pass",
@@ -46,41 +46,40 @@ const HINTS_OF_HANDED_OUT: [&str; 3] = ["password", "secret", "token"];
 
 const ESCAPE: &str = "\\u";
 
-/// What is searched at a time: a body may be large, and a copy of it should not.
+/// The size of the parts that are searched, so that a large body is not copied as a whole.
 const PIECE: usize = 16 << 10;
 
 type IsOne<'a> = &'a dyn Fn(&str) -> bool;
 
-/// A document that may hold such texts, and cannot be read.
+/// The error for a document that may hold such a field, and cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unreadable;
+pub(super) struct Unreadable {
+    /// The check that refuses to parse it, if one does.
+    pub(super) check: Option<Check>,
+}
 
-/// The body without such texts; `None` if it can stay as it is. `with_credentials`:
-/// the request was made with some.
+/// Returns the body without such texts, or `None` if it can stay as it is. `with_credentials` is
+/// true if the request carried credentials.
 pub(super) fn blank(
     body: &[u8],
     with_credentials: bool,
     is_seal: &dyn Fn(&str) -> bool,
 ) -> Result<Option<Vec<u8>>, Unreadable> {
-    let handed_out = with_credentials && Check::CredentialsHandedOut.on();
+    let handed_out = Check::CredentialsHandedOut.choose(with_credentials, false);
     let is_unwanted = |name: &str| is_one_of(name, &NAMES) || (handed_out && is_one_of(name, &HANDED_OUT));
     if !(hinted(body, &HINTS) || (handed_out && hinted(body, &HINTS_OF_HANDED_OUT))) {
         return Ok(None);
     }
     let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let blanked = match document.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'<') => blank_xml(document, &is_unwanted, is_seal).ok(),
+        Some(b'<') => blank_xml(document, &is_unwanted, is_seal).map_err(|_| Unreadable { check: None }),
         Some(b'{' | b'[') => blank_json(document, &is_unwanted, is_seal),
-        _ => Some(None),
+        _ => Ok(None),
     };
-    match blanked {
-        Some(blanked) => Ok(blanked),
-        None if hinted(&without_escapes(document), &HINTS) => Err(Unreadable),
-        None => Ok(None),
-    }
+    blanked.or_else(|unreadable| if hinted(&without_escapes(document), &HINTS) { Err(unreadable) } else { Ok(None) })
 }
 
-/// In whatever case. Piece by piece, each with the beginning of the next.
+/// Searches for the hints in any case, piece by piece. Pieces overlap by the longest hint.
 fn hinted(body: &[u8], hints: &[&str]) -> bool {
     let longest = hints.iter().map(|hint| hint.len()).max().unwrap_or_default();
     (0..body.len()).step_by(PIECE).any(|at| {
@@ -89,7 +88,7 @@ fn hinted(body: &[u8], hints: &[&str]) -> bool {
     })
 }
 
-/// With letters in place of their escapes, and no hint where there is another escape.
+/// Replaces escapes by their letters, and removes the mark of all other escapes.
 fn without_escapes(document: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(document);
     let mut pieces = text.split(ESCAPE);
@@ -102,26 +101,29 @@ fn without_escapes(document: &[u8]) -> Vec<u8> {
     plain.into_bytes()
 }
 
-/// One document, or one after the other as streams have them. None if it is neither.
-fn blank_json(document: &[u8], is_unwanted: IsOne<'_>, is_seal: IsOne<'_>) -> Option<Option<Vec<u8>>> {
+/// Blanks one JSON document, or several documents in a row.
+fn blank_json(document: &[u8], is_unwanted: IsOne<'_>, is_seal: IsOne<'_>) -> Result<Option<Vec<u8>>, Unreadable> {
     let (mut values, ambiguous) = match parse_json(document) {
         Ok(value) => (vec![value], false),
-        // Of duplicate keys one is dropped, which may be the one that the guest would read.
-        Err(_) if Check::JsonMemory.on() && !is_affordable(document) => return None,
+        Err(_) if Check::JsonMemory.refuses(!is_affordable(document)) => {
+            return Err(Unreadable { check: Some(Check::JsonMemory) });
+        }
+        // Of duplicate keys, the parser keeps one, and a guest may read the other one. So the
+        // document is written anew even if nothing in it was blanked.
         Err(_) => {
             let all = serde_json::Deserializer::from_slice(document).into_iter().collect::<Result<Vec<Value>, _>>();
-            (all.ok()?, true)
+            (all.map_err(|_| Unreadable { check: None })?, true)
         }
     };
     let blanked = values.iter_mut().fold(false, |blanked, value| walk(value, false, is_unwanted, is_seal) | blanked);
     if !blanked && !ambiguous {
-        return Some(None);
+        return Ok(None);
     }
     let documents: Vec<String> = values.iter().map(Value::to_string).collect();
-    Some(Some(documents.join("\n").into_bytes()))
+    Ok(Some(documents.join("\n").into_bytes()))
 }
 
-/// Says whether something went.
+/// Blanks texts below unwanted fields, and returns true if there were any.
 fn walk(value: &mut Value, inside: bool, is_unwanted: IsOne<'_>, is_seal: IsOne<'_>) -> bool {
     match value {
         Value::Null => false,

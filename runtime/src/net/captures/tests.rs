@@ -47,7 +47,7 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 fn a_captured_value_reaches_the_guest_as_a_seal() {
     let vault = Vault::new();
     let opened = |seal: &str| {
-        let sealed = vault.open(seal).unwrap_or_else(|| panic!("{seal} is no seal"));
+        let sealed = vault.open(seal).unwrap_or_else(|| panic!("{seal} is not a seal"));
         assert_eq!(sealed.layer, Layer::Context);
         (sealed.name.clone(), sealed.secret.reveal().to_owned())
     };
@@ -94,10 +94,10 @@ fn a_response_without_the_value_is_passed() {
         let (names, _, after) = receive(&vault, ("POST", "/tokens", status), &[("content-type", content_type)], body);
         assert_eq!((names, after.as_str()), (Ok(vec![]), body));
     }
-    // Another method and another path are none of the captures' business.
+    // Captures do not apply to another method or path.
     for (method, path) in [("GET", "/tokens"), ("POST", "/token")] {
         let (names, _, after) = receive(&vault, (method, path, 200), &[JSON], r#"{"access_token":"x","a":"y"}"#);
-        // A credential by its name all the same.
+        // The field is blanked all the same, because of its name.
         assert_eq!((names, after.as_str()), (Ok(vec![]), r#"{"access_token":null,"a":"y"}"#));
     }
 }
@@ -176,7 +176,7 @@ fn credentials_in_fields_are_blanked() {
 }
 
 #[test]
-fn a_field_is_found_wherever_it_stands_in_a_large_body() {
+fn a_field_is_found_at_every_position_in_a_large_body() {
     let vault = Vault::new();
     for before in (16 << 10) - 24..(16 << 10) + 2 {
         let pad = "x".repeat(before);
@@ -187,7 +187,7 @@ fn a_field_is_found_wherever_it_stands_in_a_large_body() {
 }
 
 #[test]
-fn what_names_such_a_field_and_cannot_be_read_is_withheld() {
+fn an_unreadable_body_that_names_a_credential_field_is_withheld() {
     for body in [
         r#"{"user_data" : "#,
         r#"{"admin\u0050ass": "hush", "n": NaN}"#,
@@ -204,7 +204,7 @@ fn what_names_such_a_field_and_cannot_be_read_is_withheld() {
 #[test]
 fn a_known_secret_withholds_the_response() {
     let vault = Vault::new();
-    vault.keep("password", Secret::new("correct horse battery"));
+    vault.register("password", Secret::new("correct horse battery"));
     let body = json!({"echo": "correct horse battery"}).to_string();
     for (given, body) in [
         (&[JSON][..], body.as_str()),
@@ -215,7 +215,7 @@ fn a_known_secret_withholds_the_response() {
         assert_eq!(error.reason, Reason::Leak("password".to_owned()));
         assert!(error.message.contains("`password`") && !error.message.contains("horse"), "{error}");
     }
-    // What is dropped anyway is no leak.
+    // A secret in a part that is removed is not a leak.
     let given = [JSON, ("set-cookie", "correct horse battery")];
     let (names, ..) = receive(&vault, ("GET", "/", 200), &given, r#"{"userData":"correct horse battery"}"#);
     assert_eq!(names, Ok(vec![]));
@@ -251,7 +251,7 @@ fn encoded_responses_are_refused_where_secrets_are_sent() {
 
 proptest! {
     #[test]
-    fn whatever_passes_holds_no_secret_and_no_uncaptured_token(
+    fn a_screened_response_holds_no_secret_and_no_uncaptured_token(
         body in prop_oneof![
             "[a-z<>/&;{}\\[\\]\":,]{0,40}",
             prop::collection::btree_map(
@@ -264,7 +264,7 @@ proptest! {
         status in prop_oneof![Just(200u16), Just(404)],
     ) {
         let vault = Vault::new();
-        vault.keep("password", Secret::new("correct horse battery"));
+        vault.register("password", Secret::new("correct horse battery"));
         let (screened, headers, body) = receive(&vault, ("POST", "/tokens", status), &[JSON, ("x-subject-token", header)], &body);
         if screened.is_ok() {
             let all = format!("{headers:?}{body}");

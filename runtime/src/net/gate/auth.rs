@@ -1,5 +1,5 @@
-//! The credential that a grant sends: added last, after all checks, and to
-//! nobody but the grant's origin.
+//! The credential of a grant. It is added last, after all checks, and is sent to the
+//! grant's origin only.
 
 use super::{Gate, HttpEvent};
 use crate::net::client::basic_auth;
@@ -16,20 +16,26 @@ use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, SecretRef};
 use zeroize::Zeroizing;
 
+/// The credential for one request.
 #[derive(Default)]
 pub(super) struct Authorized {
     pub header: Option<(HeaderName, HeaderValue)>,
-    /// If it came from a login.
+    /// The token, if the credential comes from a login.
     pub token: Option<Secret>,
 }
 
-/// Whether the grant's requests carry secrets, so that its answers may, too.
-pub(super) fn guarded(grant: &Grant) -> bool {
+/// Returns true if the grant's requests carry secrets, so that its responses may hold them, too.
+pub(super) fn carries_secrets(grant: &Grant) -> bool {
     grant.auth.is_some() || !grant.slots.is_empty() || grant.tls.client.is_some()
 }
 
 impl Gate {
-    pub(super) fn rules<'a>(&'a self, grant: &'a Grant, method: &Method, destination: &Destination) -> HeaderRules<'a> {
+    pub(super) fn header_rules<'a>(
+        &'a self,
+        grant: &'a Grant,
+        method: &Method,
+        destination: &Destination,
+    ) -> HeaderRules<'a> {
         let auth = match &grant.auth {
             None => None,
             Some(Auth::Basic { .. } | Auth::Bearer(_)) => Some("authorization"),
@@ -40,18 +46,18 @@ impl Gate {
             grant.slots.iter().filter(|slot| slot.method == method.as_str() && slot.path.matches(destination.path()));
         let slots = here.filter_map(|slot| match &slot.place {
             Place::Header(name) => Some(name.as_str()),
-            Place::Cookie(_) => Some("cookie"),
             _ => None,
         });
-        HeaderRules { grant: &grant.id, secrets: guarded(grant), auth, slots: slots.collect() }
+        HeaderRules { grant: &grant.id, secrets: carries_secrets(grant), auth, slots: slots.collect() }
     }
 
-    /// Of what such an answer hands out: the job's, if any credential of the job
-    /// got it. What a cpi-config's own credentials got is as much as they are worth.
-    pub(super) fn layer_of_answer(&self, grant: &Grant, filled: &[Layer]) -> Layer {
-        if !Check::LayerCapture.on() {
-            return Layer::Call;
-        }
+    /// Returns the layer of the values that the response holds: the job's, if any credential of
+    /// the job was sent; the context's, if only credentials of a cpi-config were sent.
+    pub(super) fn layer_of_response(&self, grant: &Grant, filled: &[Layer]) -> Layer {
+        Check::LayerCapture.perform(|| self.layer_of_credentials(grant, filled)).unwrap_or(Layer::Call)
+    }
+
+    fn layer_of_credentials(&self, grant: &Grant, filled: &[Layer]) -> Layer {
         if grant.layer == Layer::Context {
             return Layer::Context;
         }
@@ -64,11 +70,11 @@ impl Gate {
             Some(Auth::Login(name)) => layers.extend(self.policy.logins.get(name).map(|login| login.token_layer)),
         }
         layers.extend(grant.tls.client.is_some().then_some(grant.layer));
-        let theirs = !layers.is_empty() && layers.iter().all(|layer| *layer == Layer::Context);
-        if theirs { Layer::Context } else { Layer::Job }
+        let only_context = !layers.is_empty() && layers.iter().all(|layer| *layer == Layer::Context);
+        if only_context { Layer::Context } else { Layer::Job }
     }
 
-    /// `refused` is a token that the server did not take.
+    /// Returns the credential for a request. `refused` is a token that the server rejected.
     pub(super) async fn authorize(
         &self,
         grant: &Grant,
@@ -83,8 +89,8 @@ impl Gate {
             Some(Auth::Bearer(token)) => (AUTHORIZATION, prefixed("Bearer ", &token.secret, "authorization")?, None),
             Some(Auth::Header { name, value }) => (header(name)?, secret_value(value.secret.reveal(), name)?, None),
             Some(Auth::Login(name)) => {
-                let login = self.login(name)?;
-                let session = self.logged_in(login, refused, deadline).await?;
+                let login = self.find_login(name)?;
+                let session = self.log_in(login, refused, deadline).await?;
                 let value = prefixed(&login.send.prefix, &session.token, &login.send.header)?;
                 (header(&login.send.header)?, value, Some(session.token))
             }
@@ -92,41 +98,35 @@ impl Gate {
         Ok(Authorized { header: Some((name, value)), token })
     }
 
-    async fn logged_in(
-        &self,
-        login: &Login,
-        refused: Option<&Secret>,
-        deadline: Instant,
-    ) -> Result<Session, HttpError> {
-        let tell = |event: &HttpEvent| self.tell(event);
-        self.sessions.get(login, refused, &self.reach, &self.vault, &tell, deadline).await
+    async fn log_in(&self, login: &Login, refused: Option<&Secret>, deadline: Instant) -> Result<Session, HttpError> {
+        let report = |event: &HttpEvent| self.report_event(event);
+        self.sessions.get(login, refused, &self.transport, &self.vault, &report, deadline).await
     }
 
-    /// Drops the token, for the next request to get a new one.
-    pub(super) async fn forget(&self, grant: &Grant) {
+    /// Drops the token, so that the next request gets a new one.
+    pub(super) async fn drop_token(&self, grant: &Grant) {
         if let Some(Auth::Login(name)) = &grant.auth {
             self.sessions.drop_token(name).await;
         }
     }
 
-    pub(super) async fn session_of(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
-        self.begin()?;
-        let login = self.login(name)?;
-        let session = self.logged_in(login, None, deadline).await?;
-        match self.vault.leak_in(session.shown.as_bytes()).filter(|_| Check::TripwireShown.on()) {
-            None => Ok(session.shown),
-            Some(secret) => {
-                self.usage.leaked(&secret);
-                let what = format!("policy: what the login `{name}` shows holds the secret `{secret}`");
-                Err(HttpError::denied(DenialReason::Leak, format!("{what}; narrow its `show`")))
-            }
-        }
+    pub(super) async fn visible_session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
+        self.start_request()?;
+        let login = self.find_login(name)?;
+        let session = self.log_in(login, None, deadline).await?;
+        Check::TripwireShown.reject(self.vault.leak_in(session.shown.as_bytes()), |secret| {
+            self.usage.record_leak(&secret);
+            let what = format!("policy: what the login `{name}` shows holds the secret `{secret}`");
+            HttpError::denied(DenialReason::Leak, format!("{what}; narrow its `show`"))
+        })?;
+        Ok(session.shown)
     }
 
-    fn login(&self, name: &str) -> Result<&Login, HttpError> {
+    fn find_login(&self, name: &str) -> Result<&Login, HttpError> {
         self.policy.logins.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.policy.logins.keys().map(String::as_str).collect();
-            let message = format!("policy: there is no login `{}`; there are: {}", quoted(name), known.join(", "));
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!("policy: there is no login `{}`; there are: {known}", quoted(name));
             HttpError::denied(DenialReason::Undeclared, message)
         })
     }
@@ -137,6 +137,10 @@ fn prefixed(prefix: &str, token: &Secret, name: &str) -> Result<HeaderValue, Htt
 }
 
 fn header(name: &str) -> Result<HeaderName, HttpError> {
-    HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| HttpError::new(HttpErrorKind::InvalidRequest, "config: the auth's header has no valid name"))
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+        HttpError::new(
+            HttpErrorKind::InvalidRequest,
+            "config: the name of the header in `auth` is invalid; use letters, digits and `-`",
+        )
+    })
 }

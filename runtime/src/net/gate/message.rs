@@ -1,10 +1,10 @@
-//! A guest's request and its response, as both cross the gate.
+//! A guest's request and its response.
 
 use crate::image::ImagePart;
 use crate::net::error::quoted;
 use std::fmt;
 
-/// As the guest wrote it.
+/// A request as the guest wrote it.
 pub struct OutboundRequest {
     pub method: String,
     pub url: String,
@@ -14,23 +14,24 @@ pub struct OutboundRequest {
 }
 
 impl fmt::Debug for OutboundRequest {
-    /// URL, headers and body are the guest's, and may hold anything.
+    /// Shows the method only: URL, headers and body come from the guest and may hold anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OutboundRequest({})", quoted(&self.method))
     }
 }
 
+/// The body of a guest's request.
 pub enum OutboundBody {
     None,
     Bytes(Vec<u8>),
     Image(ImagePart),
 }
 
-/// As the guest may see it.
+/// A response as the guest may see it.
 #[derive(Debug)]
 pub struct InboundResponse {
     pub status: u16,
-    /// Names in lower case.
+    /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }

@@ -17,7 +17,7 @@ fn only_known_methods_in_upper_case_pass() {
 }
 
 #[test]
-fn framing_and_broken_headers_are_invalid() {
+fn framing_headers_and_malformed_headers_are_invalid() {
     let invalid = [
         ("Host", "evil.test"),
         ("HOST", "evil.test"),
@@ -71,7 +71,7 @@ fn rules(secrets: bool) -> HeaderRules<'static> {
 }
 
 #[test]
-fn credentials_of_the_guest_are_denied_where_the_grant_has_its_own() {
+fn credentials_of_the_guest_are_denied_if_the_grant_sends_its_own() {
     let vault = Vault::new();
     let seal = vault.seal("password", Secret::new("correct horse battery"), Layer::Job);
     let denied = |header: (&str, &str), query: Option<&str>, secrets: bool| match check_credentials(
@@ -88,7 +88,7 @@ fn credentials_of_the_guest_are_denied_where_the_grant_has_its_own() {
             true
         }
     };
-    // Header, denied without secrets in the grant, denied with them.
+    // Name, denied if the grant has no secrets, denied if it has some.
     for (name, plain, secret) in [
         ("Authorization", true, true),
         ("authorization", true, true),
@@ -129,7 +129,7 @@ fn debug_output_of_headers_shows_no_value() {
 
 proptest! {
     #[test]
-    fn what_passes_the_check_becomes_headers(name in "\\PC{0,12}|[a-zA-Z-]{1,8}", value in "\\PC{0,20}|[ -~\t]{0,20}|.{0,9}") {
+    fn headers_that_pass_the_check_can_be_converted(name in "\\PC{0,12}|[a-zA-Z-]{1,8}", value in "\\PC{0,20}|[ -~\t]{0,20}|.{0,9}") {
         let headers = one(&name, &value);
         if check(&headers, &Limits::default()).is_ok() {
             prop_assert_eq!(to_map(&headers).unwrap().len(), 1);

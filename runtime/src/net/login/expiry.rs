@@ -1,36 +1,36 @@
-//! When a token ends, from what a login answered.
+//! Reads from the response to a login when the token expires.
 //!
-//! What cannot be read is as good as nothing: a token that ended early shows by
-//! a 401.
+//! A time that cannot be read is ignored, because a server rejects an expired
+//! token with 401.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
-/// So long before its end a token is not used any more: requests take time,
-/// and clocks differ.
+/// A token is not used for this long before it expires, because requests take time and
+/// clocks differ.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Returns how long from `now` on the token may be used, by a time of RFC 3339.
+/// Returns how long from `now` on a token may be used that expires at this time (RFC 3339).
 pub(super) fn until(text: &str, now: Timestamp) -> Option<Duration> {
     let left = time(text.trim())?.duration_since(now);
     Some(usable(left.try_into().unwrap_or_default()))
 }
 
-/// The same by a number of seconds.
+/// Returns how long a token may be used that expires after this number of seconds.
 pub(super) fn in_seconds(text: &str) -> Option<Duration> {
     let seconds = text.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite())?;
     Duration::try_from_secs_f64(seconds.clamp(0.0, 1e9)).ok().map(usable)
 }
 
-/// A token of a few seconds is used for most of them.
+/// Subtracts the margin, but at most a fifth of the lifetime.
 fn usable(lifetime: Duration) -> Duration {
     lifetime - MARGIN.min(lifetime / 5)
 }
 
-/// Reads a time of RFC 3339. Without a zone, what servers mean is UTC. A time before 1970 is
-/// what some servers write for a token that does not end.
+/// Parses a time of RFC 3339. A time without a zone is read as UTC. Returns `None` for a time
+/// before 1970, which some servers write for a token that does not expire.
 fn time(text: &str) -> Option<Timestamp> {
     // A date alone, or one with the name of a zone, is not a time of RFC 3339.
     if !text.contains(':') || text.contains('[') {
@@ -41,7 +41,7 @@ fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(in_utc).filter(|time| *time >= Timestamp::UNIX_EPOCH)
 }
 
-/// Cuts a fraction to the nine digits that a timestamp has.
+/// Shortens a fraction of a second to the nine digits that a timestamp has.
 fn with_nanoseconds(text: &str) -> String {
     let Some((seconds, rest)) = text.split_once('.') else { return text.to_owned() };
     let zone = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -55,7 +55,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn times_are_read_as_rfc_3339_writes_them() {
+    fn times_of_rfc_3339_are_parsed_and_others_are_rejected() {
         let cases = [
             ("1970-01-01T00:00:00Z", Some(0)),
             ("2000-02-29T12:00:00Z", Some(951_825_600)),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_left_a_while_before_it_ends() {
+    fn a_token_is_not_used_shortly_before_it_expires() {
         let now = Timestamp::from_second(1_794_814_496).unwrap();
         let cases = [
             (until("2026-11-16T08:34:56Z", now), Some(3540)),
@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_the_reader(text in "\\PC{0,30}|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8}[.0-9Z+:é-]{0,9}") {
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,30}|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8}[.0-9Z+:é-]{0,9}") {
             until(&text, Timestamp::now());
             in_seconds(&text);
         }

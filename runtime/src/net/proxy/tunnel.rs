@@ -1,8 +1,8 @@
-//! A request through a proxy: CONNECT to an address that was judged, TLS with the
-//! destination's own name in it, one exchange over that.
+//! A request through a proxy: CONNECT to a checked address, TLS with the name of the
+//! destination inside the tunnel, and one exchange over it.
 //!
-//! The proxy is told an address and a port, and nothing else of the request. What
-//! it answers is read to the end of its head, and only its status counts.
+//! The proxy learns an address and a port, and nothing else of the request. Only
+//! the head of its response is read, and only the status in it is used.
 
 use super::Proxy;
 use hyper::client::conn::http1;
@@ -22,21 +22,22 @@ use tokio_rustls::TlsConnector;
 use wasm_cpi_policy::destination::{Destination, Host, Scheme};
 use zeroize::Zeroizing;
 
-/// Of a proxy's answer to CONNECT.
+/// The maximum size of the head of a proxy's response to CONNECT.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// The proxy that an exchange goes through, by its own addresses.
-pub struct Through {
+/// The proxy of an exchange, and its addresses.
+pub struct ResolvedProxy {
     pub proxy: Proxy,
     pub addresses: Vec<IpAddr>,
 }
 
-/// Why there was no answer. `Refused` is the proxy's doing, and quotes nothing of it.
-pub enum Unanswered {
+/// The reason why there was no response.
+pub enum TunnelError {
+    /// The proxy did not connect. The text quotes nothing of its response.
     Refused(String),
     Handshake(io::Error),
     Exchange(hyper::Error),
-    /// What cannot be asked for at all.
+    /// The request cannot be sent over HTTP or TLS.
     Request(String),
 }
 
@@ -47,49 +48,57 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// A connection to the destination, ready for one request.
 pub struct Connection(Box<dyn Stream>);
 
-impl Through {
-    /// To the first of these addresses that the proxy connects to. Time is shared
-    /// among them, so that one which swallows everything leaves some for the next;
-    /// that all of it is over at `until` is the caller's to see to.
+impl ResolvedProxy {
+    /// Returns a connection to the first of these addresses that the proxy connects to. The time
+    /// until `until` is divided among them, so that an address which does not respond leaves
+    /// some for the next. The caller must enforce `until` itself.
     pub async fn connect(
         &self,
         destination: &Destination,
         addresses: &[IpAddr],
         tls: ClientConfig,
         until: Instant,
-    ) -> Result<Connection, Unanswered> {
+    ) -> Result<Connection, TunnelError> {
         let proxy = &self.proxy;
         let mut refused = "the destination has no address".to_owned();
         let mut proxies = self.addresses.as_slice();
         for (index, address) in addresses.iter().enumerate() {
-            let (mut stream, reached) = self.reach(proxies, until).await.map_err(|error| {
+            let (mut stream, reached) = self.connect_to_proxy(proxies, until).await.map_err(|error| {
                 let what = format!("cannot be reached: {error}; check `proxy` in the CPI's config");
-                Unanswered::Refused(format!("the proxy {proxy} {what}"))
+                TunnelError::Refused(format!("the proxy {proxy} {what}"))
             })?;
-            // Where it was found once, it is asked again.
+            // Later requests use the address at which the proxy was found.
             proxies = std::slice::from_ref(reached);
             let target = SocketAddr::new(*address, destination.port());
-            let (what, next) = match share(until, addresses.len() - index, self.tunnel(&mut stream, target)).await {
+            let (what, next) = match share(until, addresses.len() - index, self.request_tunnel(&mut stream, target))
+                .await
+            {
                 Some(Ok(200..=299)) => return secured(stream, destination, tls).await,
-                Some(Ok(407)) => ("wants other credentials (407); check `proxy` in the CPI's config".to_owned(), false),
-                // A gateway's troubles are with this one address; all else is about us.
+                Some(Ok(407)) => {
+                    ("requires other credentials (407); check `proxy` in the CPI's config".to_owned(), false)
+                }
+                // With these statuses of a gateway, another address may work.
                 Some(Ok(status)) => {
-                    let what = format!("does not connect to {target} (status {status}); ask who runs it");
+                    let what = format!("does not connect to {target} (status {status}); ask the operator of the proxy");
                     (what, matches!(status, 502..=504))
                 }
-                Some(Err(what)) => (what, false),
-                None => (format!("does not answer for {target}; ask who runs it"), true),
+                Some(Err(what)) => (format!("{what}; check `proxy` in the CPI's config"), false),
+                None => (format!("does not respond for {target}; ask the operator of the proxy"), true),
             };
             refused = format!("the proxy {proxy} {what}");
             if !next {
                 break;
             }
         }
-        Err(Unanswered::Refused(refused))
+        Err(TunnelError::Refused(refused))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "addresses of the operator's own proxy, which no guest can name")]
-    async fn reach<'a>(&self, addresses: &'a [IpAddr], until: Instant) -> io::Result<(TcpStream, &'a IpAddr)> {
+    #[expect(clippy::disallowed_methods, reason = "addresses of the operator's own proxy, which no guest can choose")]
+    async fn connect_to_proxy<'a>(
+        &self,
+        addresses: &'a [IpAddr],
+        until: Instant,
+    ) -> io::Result<(TcpStream, &'a IpAddr)> {
         let mut failed = io::Error::new(io::ErrorKind::NotFound, "it has no address");
         for (index, address) in addresses.iter().enumerate() {
             let connecting = TcpStream::connect((*address, self.proxy.port));
@@ -102,8 +111,8 @@ impl Through {
         Err(failed)
     }
 
-    /// The status that it answers.
-    async fn tunnel(&self, stream: &mut TcpStream, target: SocketAddr) -> Result<u16, String> {
+    /// Sends CONNECT and returns the status of the response.
+    async fn request_tunnel(&self, stream: &mut TcpStream, target: SocketAddr) -> Result<u16, String> {
         let mut head = Zeroizing::new(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"));
         if let Some(authorization) = &self.proxy.authorization {
             head.push_str("Proxy-Authorization: ");
@@ -111,7 +120,7 @@ impl Through {
             head.push_str("\r\n");
         }
         head.push_str("\r\n");
-        let broke = |error: io::Error| format!("broke the connection off: {error}");
+        let broke = |error: io::Error| format!("closed the connection: {error}");
         stream.write_all(head.as_bytes()).await.map_err(broke)?;
         let mut answer = Vec::new();
         let mut piece = [0; 1024];
@@ -120,20 +129,20 @@ impl Through {
             answer.extend_from_slice(&piece[..read]);
             match answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
                 Some(end) if end + 4 == answer.len() => break,
-                // The destination waits for us; a refusal may have a page to it.
+                // Only a refusal may have a body, because the destination does not speak first.
                 Some(_) if status(&answer).is_some_and(|status| status >= 300) => break,
-                Some(_) => return Err("sent more than its answer to CONNECT".to_owned()),
-                None if read == 0 => return Err("ended the connection instead of an answer to CONNECT".to_owned()),
-                None if answer.len() > MAX_HEAD => return Err("has no end to its answer to CONNECT".to_owned()),
+                Some(_) => return Err("sent data after its response to CONNECT".to_owned()),
+                None if read == 0 => return Err("closed the connection without a response to CONNECT".to_owned()),
+                None if answer.len() > MAX_HEAD => return Err("sent an endless response to CONNECT".to_owned()),
                 None => {}
             }
         }
-        status(&answer).ok_or_else(|| "did not answer CONNECT with HTTP/1.1".to_owned())
+        status(&answer).ok_or_else(|| "did not respond to CONNECT with HTTP/1.1".to_owned())
     }
 }
 
-/// What comes of it in its share of the time, with so many left to try. The last
-/// one has all that is left, and its end is the caller's.
+/// Runs an attempt with its share of the time, with `left` attempts to go; returns `None` if the
+/// time is over. The last attempt has no limit here: the caller enforces `until`.
 async fn share<T>(until: Instant, left: usize, trying: impl Future<Output = T>) -> Option<T> {
     match u32::try_from(left) {
         Ok(left @ 2..) => timeout(until.saturating_duration_since(Instant::now()) / left, trying).await.ok(),
@@ -141,37 +150,38 @@ async fn share<T>(until: Instant, left: usize, trying: impl Future<Output = T>) 
     }
 }
 
-/// `HTTP/1.1 200 whatever`.
+/// Parses the status line, such as `HTTP/1.1 200 OK`.
 fn status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?;
     let digits = rest.get(..3).filter(|_| rest.get(3).is_some_and(|next| b" \r".contains(next)))?;
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|status| (200..600).contains(status))
 }
 
-/// Whoever is at the other end proves to be the destination, by its name.
-async fn secured(stream: TcpStream, destination: &Destination, tls: ClientConfig) -> Result<Connection, Unanswered> {
+/// Starts TLS for https://, in which the server must prove the name of the destination.
+async fn secured(stream: TcpStream, destination: &Destination, tls: ClientConfig) -> Result<Connection, TunnelError> {
     if destination.scheme() == Scheme::Http {
         return Ok(Connection(Box::new(stream)));
     }
     let name = match destination.host() {
         Host::Ip(address) => ServerName::IpAddress((*address).into()),
-        Host::Name(name) => ServerName::try_from(name.clone())
-            .map_err(|_| Unanswered::Request("no certificate can be for that name".to_owned()))?,
+        Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| {
+            TunnelError::Request("no certificate can be valid for this host; correct the host of the URL".to_owned())
+        })?,
     };
     let connected = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
-    connected.map(|stream| Connection(Box::new(stream))).map_err(Unanswered::Handshake)
+    connected.map(|stream| Connection(Box::new(stream))).map_err(TunnelError::Handshake)
 }
 
 impl Connection {
-    /// One request, as the direct way would send it; the answer's body is still to come.
+    /// Sends one request, exactly as without a proxy. The body of the response is read later.
     pub async fn send(
         self,
         request: reqwest::Request,
         destination: &Destination,
         agent: &'static str,
         max_headers: usize,
-    ) -> Result<Response, Unanswered> {
-        let unusable = |what: &str| Unanswered::Request(format!("the request cannot be written: {what}"));
+    ) -> Result<Response, TunnelError> {
+        let unusable = |what: &str| TunnelError::Request(format!("the request cannot be written: {what}"));
         let mut request: hyper::Request<Body> = request.try_into().map_err(|_| unusable("its parts"))?;
         let url = destination.to_url();
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
@@ -182,10 +192,10 @@ impl Connection {
         request.headers_mut().entry(USER_AGENT).or_insert(HeaderValue::from_static(agent));
         let mut builder = http1::Builder::new();
         builder.max_headers(max_headers);
-        let (mut sender, connection) = builder.handshake(TokioIo::new(self.0)).await.map_err(Unanswered::Exchange)?;
-        // Ends with the answer's body, or when nobody waits for that any more.
+        let (mut sender, connection) = builder.handshake(TokioIo::new(self.0)).await.map_err(TunnelError::Exchange)?;
+        // Ends with the body of the response, or when the response is dropped.
         tokio::spawn(async move { drop(connection.await) });
-        let response = sender.send_request(request).await.map_err(Unanswered::Exchange)?;
+        let response = sender.send_request(request).await.map_err(TunnelError::Exchange)?;
         Ok(response.map(Body::wrap).into())
     }
 }
@@ -197,13 +207,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_answer_makes_it_panic(head in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn no_response_makes_the_parser_panic(head in proptest::collection::vec(any::<u8>(), 0..40)) {
             let _ = status(&head);
         }
     }
 
     #[test]
-    fn only_a_status_line_has_a_status() {
+    fn only_a_valid_status_line_has_a_status() {
         for (head, expected) in [
             (&b"HTTP/1.1 200 Connection established\r\n\r\n"[..], Some(200)),
             (b"HTTP/1.0 407 x\r\n\r\n", Some(407)),

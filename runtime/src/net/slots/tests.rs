@@ -33,7 +33,7 @@ fn slots() -> Vec<Slot> {
     ]
 }
 
-/// The vault, and the seals of `agent` (call), `auth.password` (job) and `token` (context).
+/// Returns a vault, and the seals of `agent` (call), `auth.password` (job) and `token` (context).
 fn vault() -> (Vault, String, String, String) {
     let vault = Vault::new();
     let agent = vault.seal(AGENT, Secret::new(SECRET), Layer::Call);
@@ -133,7 +133,7 @@ fn a_request_without_seals_is_sent_as_it_is() {
 }
 
 #[test]
-fn a_seal_anywhere_else_refuses_the_request() {
+fn a_request_with_a_seal_outside_its_slot_is_refused() {
     let (vault, agent, password, token) = vault();
     let json = "application/json";
     let in_slot = |value: &str| json!({"server": {"user_data": value}}).to_string();
@@ -268,7 +268,7 @@ fn a_seal_in_the_url_is_refused_even_if_it_is_encoded() {
 }
 
 #[test]
-fn secrets_go_to_origins_of_their_layer_only() {
+fn secrets_are_sent_to_origins_of_an_allowed_layer_only() {
     let (vault, agent, password, token) = vault();
     let table = [
         (&password, Layer::Job, true),
@@ -297,8 +297,8 @@ fn a_secret_that_does_not_fit_its_slot_is_not_sent() {
     assert_eq!(headers[0].1, token);
 }
 
-/// JSON with seals sprinkled over it: `0` becomes a seal, `1` another, `2` a seal within a text.
-fn sprinkled() -> impl Strategy<Value = Value> {
+/// Generates JSON with marks for seals: `0` becomes a seal, `1` another one, `2` a seal within a text.
+fn json_with_seal_marks() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(json!(null)), Just(json!("text")), (0..3u8).prop_map(|n| json!(n))];
     let tree = leaf.prop_recursive(3, 12, 3, |inner| {
         let key = prop_oneof![Just("server"), Just("user_data"), Just("name")].prop_map(str::to_owned);
@@ -312,8 +312,8 @@ fn sprinkled() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn neither_seal_nor_secret_is_ever_sent_outside_of_a_slot(
-        tree in sprinkled(),
+    fn no_seal_or_secret_is_sent_outside_a_slot(
+        tree in json_with_seal_marks(),
         header in prop_oneof![Just("x-password"), Just("x-other")],
         value in 0..5u8,
         origin in prop_oneof![Just(Layer::Job), Just(Layer::Context)],

@@ -12,7 +12,7 @@ fn soon() -> Instant {
 }
 
 #[test]
-fn the_host_asks_with_basic_auth_and_gets_status_and_body() {
+fn a_request_with_basic_auth_returns_status_and_body() {
     let server = Server::answering(answer("404 Not Found", "", "nothing"));
     let client = HostClient::new(None, &Limits::default()).unwrap();
     let password = Secret::new("pass:word");
@@ -31,14 +31,14 @@ fn the_host_asks_with_basic_auth_and_gets_status_and_body() {
 }
 
 #[test]
-fn its_ca_is_pem_or_a_file_and_must_be_one_of_them() {
+fn the_ca_is_a_pem_text_or_the_path_of_a_file() {
     let authority = Authority::new();
     let server = trusted(&authority, "localhost", |_, wire| wire.write_all(&answer("200 OK", "", "hi")).unwrap());
     let url = format!("https://localhost:{}/", server.address.port());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ca.pem");
     std::fs::write(&path, authority.pem()).unwrap();
-    // Whatever the umask is: a file that others can write is refused.
+    // Do not depend on the umask: a file that others can write is refused.
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     for ca in [authority.pem(), path.display().to_string()] {
         let client = HostClient::new(Some(&ca), &Limits::default()).unwrap();
@@ -51,7 +51,7 @@ fn its_ca_is_pem_or_a_file_and_must_be_one_of_them() {
 }
 
 #[test]
-fn a_configured_url_that_is_none_says_so() {
+fn the_error_of_an_invalid_configured_url_names_the_config() {
     let client = HostClient::new(None, &Limits::default()).unwrap();
     for url in ["", "registry:25777", "ftp://a.test/", "http://u:p@a.test/"] {
         let error = run(client.request("GET", url, None, None, soon(), 100)).unwrap_err();

@@ -32,7 +32,7 @@ fn exchange(url: &str, body: SendBody) -> Exchange {
         destination: Destination::parse(url, 8192).unwrap(),
         headers: HeaderMap::new(),
         body,
-        through: None,
+        proxy: None,
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: for_scheme(Scheme::Http, &TlsSettings::default()).unwrap(),
         caps: caps(),
@@ -56,7 +56,7 @@ fn forever(wire: &mut dyn Wire, start: &str, piece: &[u8]) {
 }
 
 #[test]
-fn a_plain_answer_comes_back_whole() {
+fn a_response_is_returned_with_status_headers_and_body() {
     let server = Server::answering(answer("201 Created", "X-A: 1\r\nx-b: \u{e9}\r\nX-A: 2\r\n", "hello"));
     let received = get(&server).ok().unwrap();
     assert_eq!((received.status, received.body.as_slice()), (201, b"hello".as_slice()));
@@ -66,7 +66,7 @@ fn a_plain_answer_comes_back_whole() {
 }
 
 #[test]
-fn the_request_is_plain_http_1_1_with_one_host_and_no_luggage() {
+fn the_request_is_http_1_1_without_headers_that_were_not_set() {
     let server = Server::answering(answer("200 OK", "", ""));
     get(&server).ok().unwrap();
     let seen = &server.requests()[0];
@@ -80,7 +80,7 @@ fn the_request_is_plain_http_1_1_with_one_host_and_no_luggage() {
 }
 
 #[test]
-fn a_body_is_sent_with_its_length_and_a_post_without_one_says_zero() {
+fn a_body_is_sent_with_its_length_and_a_post_without_a_body_with_length_zero() {
     let server = Server::answering(answer("200 OK", "", ""));
     let big = vec![7; 300_000];
     run(exchange(&server.url("/"), SendBody::Bytes(big.clone().into())).run()).ok().unwrap();
@@ -93,7 +93,7 @@ fn a_body_is_sent_with_its_length_and_a_post_without_one_says_zero() {
 }
 
 #[test]
-fn a_name_goes_to_the_judged_address_alone() {
+fn a_name_is_connected_to_at_the_given_addresses_only() {
     let server = Server::answering(answer("200 OK", "", ""));
     let url = format!("http://api.invalid:{}/x", server.address.port());
     run(exchange(&url, SendBody::None).run()).ok().unwrap();
@@ -104,7 +104,7 @@ fn a_name_goes_to_the_judged_address_alone() {
 }
 
 #[test]
-fn redirects_come_back_and_are_not_followed() {
+fn redirects_are_returned_and_not_followed() {
     let target = Server::answering(answer("200 OK", "", ""));
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
         let server = Server::answering(answer(status, &format!("Location: {}\r\n", target.url("/")), ""));
@@ -116,7 +116,7 @@ fn redirects_come_back_and_are_not_followed() {
 }
 
 #[test]
-fn answers_that_are_wrong_end_as_their_kind() {
+fn invalid_responses_fail_with_the_right_kind() {
     let many = "X-H: 1\r\n".repeat(10_000);
     let above = "X-H: 1\r\n".repeat(65);
     let long = format!("X-H: {}\r\n", "a".repeat(40_000));
@@ -151,7 +151,7 @@ fn answers_that_are_wrong_end_as_their_kind() {
 }
 
 #[test]
-fn sloppy_but_clear_answers_pass() {
+fn unusual_but_unambiguous_responses_are_accepted() {
     for (answer, body) in [
         ("HTTP/1.0 200 OK\r\n\r\nuntil the end", "until the end"),
         ("HTTP/1.1 200\r\n\r\nhello", "hello"),
@@ -165,7 +165,7 @@ fn sloppy_but_clear_answers_pass() {
 }
 
 #[test]
-fn the_length_in_an_answer_to_head_is_no_body() {
+fn the_length_in_a_response_to_head_does_not_count_as_a_body() {
     let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n");
     let head = Exchange { method: Method::HEAD, ..exchange(&server.url("/"), SendBody::None) };
     let received = run(head.run()).ok().unwrap();
@@ -174,13 +174,13 @@ fn the_length_in_an_answer_to_head_is_no_body() {
 }
 
 #[test]
-fn a_header_that_is_no_text_does_not_hurt() {
+fn a_header_that_is_not_utf_8_is_returned_with_replacement_characters() {
     let server = Server::answering(b"HTTP/1.1 200 OK\r\nX-Raw: a\xff\xfeb\r\nContent-Length: 0\r\n\r\n".to_vec());
     assert!(get(&server).ok().unwrap().headers.contains(&("x-raw".into(), "a\u{fffd}\u{fffd}b".into())));
 }
 
 #[test]
-fn floods_stop_at_the_cap() {
+fn an_endless_response_is_stopped_at_its_limit() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (start, piece) in [
         (chunked, b"400\r\n".iter().copied().chain([b'a'; 1024]).chain(*b"\r\n").collect::<Vec<u8>>()),
@@ -198,7 +198,7 @@ fn floods_stop_at_the_cap() {
 }
 
 #[test]
-fn stalls_end_at_their_limit_and_name_it() {
+fn the_error_of_a_stalled_exchange_names_the_limit() {
     let pause = || std::thread::sleep(Duration::from_secs(3));
     let silent = Server::plain(move |_, _| pause());
     let started = Server::plain(move |_, wire| {
@@ -222,7 +222,7 @@ fn stalls_end_at_their_limit_and_name_it() {
 }
 
 #[test]
-fn the_deadline_ends_what_keeps_moving_slowly() {
+fn the_deadline_ends_an_exchange_that_makes_slow_progress() {
     let drip = Server::plain(|_, wire| {
         let _ = wire.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while wire.write_all(b"a").and_then(|()| wire.flush()).is_ok() {
@@ -241,7 +241,7 @@ fn the_deadline_ends_what_keeps_moving_slowly() {
 }
 
 #[test]
-fn a_refused_connection_says_that_nothing_was_sent() {
+fn the_error_of_a_refused_connection_says_that_nothing_was_sent() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let error = failure(run(exchange(&format!("http://127.0.0.1:{port}/?k=hunter2"), SendBody::None).run()));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Connect, false));
@@ -249,7 +249,7 @@ fn a_refused_connection_says_that_nothing_was_sent() {
 }
 
 #[test]
-fn a_stream_is_sent_as_it_comes_and_not_kept() {
+fn a_stream_is_sent_piece_by_piece_and_not_buffered() {
     const PIECES: u64 = 1600;
     let received = Arc::new(AtomicU64::new(0));
     let count = received.clone();
@@ -280,7 +280,7 @@ fn a_stream_is_sent_as_it_comes_and_not_kept() {
 }
 
 #[test]
-fn a_stream_that_breaks_is_not_the_servers_fault() {
+fn the_error_of_a_broken_stream_blames_the_runtime_and_not_the_server() {
     let server = Server::answering(answer("200 OK", "", ""));
     let piece = || Ok(Bytes::from_static(b"12345"));
     for (name, pieces, why) in [
@@ -297,7 +297,7 @@ fn a_stream_that_breaks_is_not_the_servers_fault() {
 }
 
 #[test]
-fn a_source_that_is_slow_is_not_the_servers_stall() {
+fn a_slow_source_of_a_body_does_not_time_out_as_a_slow_server() {
     let server = Server::answering(answer("200 OK", "", ""));
     let slow = stream::unfold(0, |turn| async move {
         tokio::time::sleep(Duration::from_millis(900)).await;

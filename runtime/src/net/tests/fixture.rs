@@ -1,11 +1,11 @@
-//! A gate for tests: a policy and properties as JSON, and a watch on what it does.
+//! A gate for tests, from a policy and properties as JSON. It records all events.
 
 use super::run;
 use crate::image::Image;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
 use crate::net::gate::{Gate, HttpEvent, InboundResponse, OutboundBody, OutboundRequest};
-use crate::net::resolve::Resolver;
+use crate::net::resolver::Resolver;
 use crate::vault::Vault;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ pub(super) struct Fixture {
     pub allow_local: bool,
     pub forbidden: Vec<Endpoint>,
     pub image: Option<Arc<Image>>,
-    /// A hosts file.
+    /// The text of the hosts file.
     pub hosts: String,
 }
 
@@ -28,13 +28,13 @@ pub(super) struct Running {
     pub gate: Gate,
     pub vault: Arc<Vault>,
     pub events: Arc<Mutex<Vec<HttpEvent>>>,
-    /// What the guest sees of the properties.
+    /// The properties as the guest sees them.
     pub visible: Value,
     pub files: tempfile::TempDir,
 }
 
 impl Fixture {
-    /// Grants, each with loopback among its addresses, no logins.
+    /// Creates a policy with these grants, which allow loopback addresses, and without logins.
     pub(super) fn new(grants: Value) -> Self {
         Fixture::with(json!({"http": grants}))
     }

@@ -46,7 +46,7 @@ fn futures_of_the_gate_may_move_between_threads() {
 }
 
 #[test]
-fn the_grants_credential_is_added_and_nothing_else() {
+fn a_request_gets_the_credential_of_its_grant_and_no_other() {
     for (auth, header, value) in [
         (basic(), "authorization", "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ=="),
         (json!({"bearer": "${password}"}), "authorization", "Bearer correct horse battery staple"),
@@ -66,7 +66,7 @@ fn the_grants_credential_is_added_and_nothing_else() {
 }
 
 #[test]
-fn what_is_refused_is_never_sent() {
+fn a_refused_request_is_never_sent() {
     let (server, other) = (hello(), hello());
     let limits = Limits { url_bytes: 200, http_headers: 4, header_kib: 1, http_request_mib: 1, ..Limits::default() };
     let running = with_password(Fixture { limits, ..Fixture::new(json!([grant(&server, Some(basic()))])) }).start();
@@ -83,7 +83,7 @@ fn what_is_refused_is_never_sent() {
         ("CONNECT", request("CONNECT", server.url("/v1/x")), HttpErrorKind::InvalidRequest),
         ("another method", request("DELETE", server.url("/v1/x")), denied(DenialReason::Method)),
         ("another path", request("GET", server.url("/v2/x?p=hunter2")), denied(DenialReason::Path)),
-        ("a way around", request("GET", server.url("/v1/../v2")), denied(DenialReason::Path)),
+        ("a path with dots", request("GET", server.url("/v1/../v2")), denied(DenialReason::Path)),
         ("another port", request("GET", other.url("/v1/x")), denied(DenialReason::Port)),
         ("another host", request("GET", format!("http://api.test:{port}/v1/x")), denied(DenialReason::Host)),
         ("TLS", request("GET", format!("https://127.0.0.1:{port}/v1/x")), denied(DenialReason::Scheme)),
@@ -131,7 +131,7 @@ fn what_is_refused_is_never_sent() {
 }
 
 #[test]
-fn the_address_rule_is_about_what_is_connected_to() {
+fn the_address_rules_apply_to_the_resolved_address() {
     let server = hello();
     let port = server.address.port();
     let to = |host: &str| json!([{"id": "api", "to": format!("http://{host}:{port}"), "methods": ["GET"], "paths": ["/**"]}]);
@@ -187,7 +187,7 @@ fn the_address_rule_is_about_what_is_connected_to() {
     }
     assert_eq!(server.connections(), 0);
 
-    // Of several addresses, those that are allowed are connected to.
+    // Of several addresses, only the allowed ones are used.
     let hosts = "10.0.0.1 api.test\n169.254.169.254 api.test\n127.0.0.1 api.test\n";
     let running = Fixture { hosts: hosts.into(), ..Fixture::new(to("api.test")) }.start();
     assert_eq!(running.get(format!("http://api.test:{port}/")).unwrap().status, 200);
@@ -199,7 +199,7 @@ fn the_address_rule_is_about_what_is_connected_to() {
 }
 
 #[test]
-fn tls_is_as_the_grant_says_and_files_lie_beside_the_policy() {
+fn tls_follows_the_grant_and_its_files_are_beside_the_policy() {
     let authority = Authority::new();
     let server = trusted(&authority, "api.test", |_, wire| wire.write_all(&answer("200 OK", "", "hi")).unwrap());
     let url = format!("https://api.test:{}", server.address.port());
@@ -215,14 +215,14 @@ fn tls_is_as_the_grant_says_and_files_lie_beside_the_policy() {
     std::fs::create_dir(running.files.path().join("certs")).unwrap();
     let file = running.files.path().join("certs/ca.pem");
     std::fs::write(&file, authority.pem()).unwrap();
-    // Whatever the umask is: a file that others can write is refused.
+    // Do not depend on the umask: a file that others can write is refused.
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     assert_eq!(running.get(&url).unwrap().status, 200);
     assert_eq!(refusal(start(json!({})).get(&url)).kind, HttpErrorKind::Tls);
 }
 
 #[test]
-fn a_slot_takes_its_seal_and_the_record_says_so() {
+fn a_slot_takes_its_seal_and_the_usage_records_it() {
     let server = Server::answering(answer("202 Accepted", "", "{}"));
     let mut granted = grant(&server, Some(basic()));
     granted["slots"] =
@@ -234,11 +234,11 @@ fn a_slot_takes_its_seal_and_the_record_says_so() {
         refusal(running.send(post(server.url("/v1/other"), &wanted))).kind,
         HttpErrorKind::Denied(DenialReason::Slot)
     );
-    assert!(running.gate.sent().is_empty() && running.gate.changes().is_empty());
+    assert!(running.gate.delivered_secrets().is_empty() && running.gate.changes().is_empty());
     running.send(post(server.url("/v1/servers?x=hunter2"), &wanted)).unwrap();
     let seen: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
     assert_eq!(seen, json!({"server": {"data": PASSWORD, "name": "a"}}));
-    assert_eq!(running.gate.sent(), ["password"]);
+    assert_eq!(running.gate.delivered_secrets(), ["password"]);
     assert_eq!(running.gate.changes(), [format!("POST {} -> 202", server.url("/v1/servers"))]);
     assert_eq!(running.events()[1].outcome, Ok(202));
     assert_eq!(running.events()[1].grant.as_deref(), Some("api"));
@@ -248,12 +248,12 @@ fn a_slot_takes_its_seal_and_the_record_says_so() {
 }
 
 #[test]
-fn a_seal_counts_as_sent_unless_the_server_refused_it() {
+fn a_seal_counts_as_delivered_unless_the_server_rejected_the_request() {
     let slot = json!([{"method": "POST", "path": "/v1/servers", "place": "json:/data", "takes": ["password"]}]);
     for (server, sent) in [
         (Server::answering(answer("202 Accepted", "", "{}")), true),
         (Server::answering(answer("502 Bad Gateway", "", "")), true),
-        // Cut off: what was asked for may be there all the same.
+        // The response is missing, but the server may have handled the request.
         (Server::plain(|_, _| {}), true),
         (Server::answering(answer("400 Bad Request", "", "{}")), false),
     ] {
@@ -262,12 +262,12 @@ fn a_seal_counts_as_sent_unless_the_server_refused_it() {
         let running = with_password(Fixture::new(json!([granted]))).start();
         let seal = running.visible["password"].clone();
         let _ = running.send(post(server.url("/v1/servers"), &json!({"data": seal})));
-        assert_eq!(running.gate.sent().len(), usize::from(sent), "{:?}", running.gate.changes());
+        assert_eq!(running.gate.delivered_secrets().len(), usize::from(sent), "{:?}", running.gate.changes());
     }
 }
 
 #[test]
-fn an_answer_with_a_secret_is_withheld_and_the_second_ends_the_call() {
+fn a_response_with_a_secret_is_withheld_and_the_second_one_ends_the_call() {
     let echo = Server::plain(|seen, wire| {
         let header = seen.header("authorization").unwrap_or_default().to_owned();
         let (headers, body) = if seen.line().contains("/body") {
@@ -281,9 +281,9 @@ fn an_answer_with_a_secret_is_withheld_and_the_second_ends_the_call() {
     for (path, ended) in [("/v1/body", false), ("/v1/header", true)] {
         let error = refusal(running.get(echo.url(path)));
         assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Leak), true), "{error}");
-        assert_eq!(running.gate.ended().is_some(), ended, "{path}");
+        assert_eq!(running.gate.end_reason().is_some(), ended, "{path}");
     }
-    let failure = running.gate.ended().unwrap();
+    let failure = running.gate.end_reason().unwrap();
     assert!(failure.to_string().contains("password") && !failure.to_string().contains(PASSWORD), "{failure}");
     let error = refusal(running.get(echo.url("/v1/x")));
     assert_eq!((error.kind, error.sent, echo.connections()), (HttpErrorKind::Cancelled, false, 2));
@@ -307,7 +307,7 @@ fn captured_values_and_credentials_do_not_reach_the_guest() {
 }
 
 #[test]
-fn counts_and_sums_reach_their_limits() {
+fn the_number_of_requests_and_the_sum_of_bodies_are_limited() {
     let server = hello();
     let started = |limits: Limits| Fixture { limits, ..Fixture::new(json!([grant(&server, None)])) }.start();
     let running = started(Limits { http_requests: 2, ..Limits::default() });
@@ -348,7 +348,7 @@ fn time_is_bounded_by_the_request_the_call_and_the_limits() {
 }
 
 #[test]
-fn a_secret_in_a_path_is_redacted_wherever_it_would_show() {
+fn a_secret_in_a_path_is_redacted_in_errors_and_events() {
     let server = Server::answering(answer("200 OK", "Content-Length: 6\r\n", ""));
     let fixture = Fixture { properties: json!({"key": "abcdefabcdef"}), ..Fixture::new(json!([grant(&server, None)])) };
     let running = fixture.start();

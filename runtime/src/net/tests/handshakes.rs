@@ -55,7 +55,7 @@ fn server_config(certificate: &rcgen::Certificate, key: &KeyPair, clients: Optio
     Arc::new(builder.with_single_cert(vec![certificate.der().clone()], key).unwrap())
 }
 
-/// A server that an authority vouches for under this name.
+/// Starts a server with a certificate of the authority for this name.
 pub(super) fn trusted(
     authority: &Authority,
     name: &str,
@@ -71,7 +71,7 @@ fn hello(config: Arc<ServerConfig>) -> Server {
 
 fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Received, HttpError> {
     let exchange = Exchange {
-        through: None,
+        proxy: None,
         method: Method::GET,
         destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
             .unwrap(),
@@ -94,7 +94,7 @@ fn refused(server: &Server, host: &str, settings: &TlsSettings<'_>, said: &str) 
 }
 
 #[test]
-fn a_certificate_must_be_for_this_name_valid_now_and_vouched_for() {
+fn a_certificate_must_have_the_right_name_time_and_issuer() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let ca = authority.pem();
     let trusting = TlsSettings { ca: Some(&ca), ..TlsSettings::default() };
@@ -119,7 +119,7 @@ fn a_certificate_must_be_for_this_name_valid_now_and_vouched_for() {
 }
 
 #[test]
-fn pins_narrow_what_the_authority_vouches_for() {
+fn a_pin_is_required_in_addition_to_a_trusted_authority() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let (ca, foreign) = (authority.pem(), stranger.pem());
     let (certificate, key) = authority.issue("api.test", 2999);
@@ -135,7 +135,7 @@ fn pins_narrow_what_the_authority_vouches_for() {
 }
 
 #[test]
-fn a_client_certificate_is_shown_where_configured() {
+fn a_client_certificate_is_sent_if_it_is_configured() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let ca = authority.pem();
     let (certificate, key) = authority.issue("api.test", 2999);
@@ -145,7 +145,7 @@ fn a_client_certificate_is_shown_where_configured() {
     let client = Some(ClientIdentity { chain: &chain, key: &own_key });
     let received = get(&server, "api.test", &TlsSettings { ca: Some(&ca), client, pins: &[] });
     assert_eq!(received.ok().unwrap().body, b"hello");
-    // TLS 1.3 tells the client only after the request is on its way.
+    // In TLS 1.3 the client learns this only after it has sent the request.
     let error = get(&server, "api.test", &TlsSettings { ca: Some(&ca), ..TlsSettings::default() }).err().unwrap();
     assert!(error.kind == HttpErrorKind::Tls && error.message.contains("CertificateRequired"), "{error}");
     assert_eq!(server.requests().len(), 1);
@@ -160,7 +160,7 @@ fn a_server_without_tls_gets_no_request() {
     refused(&plain, "api.test", &TlsSettings::default(), "");
     let closing = Server::raw(|stream, _| drop(stream));
     refused(&closing, "api.test", &TlsSettings::default(), "during the handshake");
-    // TLS 1.0 in answer to our hello.
+    // The server responds with TLS 1.0.
     let old = Server::raw(|mut stream, _| {
         let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
         let hello = [&[22, 3, 1, 0, 42, 2, 0, 0, 38, 3, 1][..], &[7; 32], &[0, 0, 47, 0]].concat();

@@ -26,7 +26,7 @@ fn resident_kib() -> u64 {
 }
 
 #[test]
-fn a_large_image_is_streamed_with_constant_memory_beside_the_limits() {
+fn a_large_image_is_streamed_with_constant_memory_and_does_not_count_against_body_limits() {
     const SIZE: u64 = 400 << 20;
     let (received, highest) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (count, high) = (received.clone(), highest.clone());
@@ -75,7 +75,7 @@ fn a_server_that_stops_reading_ends_the_upload() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_not_sent() {
+fn a_missing_image_or_member_is_rejected() {
     let server = Server::answering(answer("200 OK", "", ""));
     let running = Fixture::new(grants(&server)).start();
     let error = running.send(upload(server.url("/i"), ImagePart::Whole)).unwrap_err();
@@ -100,7 +100,7 @@ fn an_image_that_is_not_there_is_not_sent() {
 }
 
 #[test]
-fn an_answer_before_the_whole_image_was_read_is_the_answer() {
+fn a_response_before_the_end_of_the_upload_is_returned() {
     let hasty = Server::raw(|mut stream, _| {
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {

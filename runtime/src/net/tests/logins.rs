@@ -11,7 +11,7 @@ use wasm_cpi_policy::DenialReason;
 
 const PASSWORD: &str = "correct horse battery staple";
 
-/// Gives out tokens `token-number-1`, `-2` and so on, which end after `lifetime`.
+/// Issues the tokens `token-number-1`, `-2` and so on, which expire after `lifetime` seconds.
 fn identity(lifetime: &'static str) -> Server {
     let count = AtomicUsize::new(0);
     Server::plain(move |_, wire| {
@@ -22,7 +22,7 @@ fn identity(lifetime: &'static str) -> Server {
     })
 }
 
-/// Takes the given tokens, says 401 to all others.
+/// Accepts the given tokens, and responds with 401 to all others.
 fn api(accepted: &'static [&'static str]) -> Server {
     Server::plain(move |seen: &Seen, wire: &mut dyn Wire| {
         let known = seen.header("x-auth-token").is_some_and(|token| accepted.contains(&token));
@@ -53,7 +53,7 @@ fn start(identity: &Server, api: &Server) -> Running {
 }
 
 #[test]
-fn a_login_happens_once_and_its_token_goes_where_the_grant_says() {
+fn a_login_is_made_once_and_its_token_is_sent_as_the_grant_says() {
     let (identity, api) = (identity("3600"), api(&["token-number-1"]));
     let running = start(&identity, &api);
     assert_eq!(identity.connections(), 0);
@@ -72,7 +72,7 @@ fn a_login_happens_once_and_its_token_goes_where_the_grant_says() {
 }
 
 #[test]
-fn a_session_logs_in_by_itself_and_unknown_names_are_denied() {
+fn a_session_logs_in_if_needed_and_unknown_logins_are_denied() {
     let (identity, api) = (identity("3600"), api(&[]));
     let running = start(&identity, &api);
     running.session("main").unwrap();
@@ -83,7 +83,7 @@ fn a_session_logs_in_by_itself_and_unknown_names_are_denied() {
 }
 
 #[test]
-fn a_401_logs_in_once_more_and_repeats_the_request() {
+fn after_a_401_the_request_is_repeated_with_a_new_token() {
     let (identity, api) = (identity("3600"), api(&["token-number-2"]));
     let running = start(&identity, &api);
     let body = OutboundBody::Bytes(b"payload".to_vec());
@@ -97,23 +97,23 @@ fn a_401_logs_in_once_more_and_repeats_the_request() {
 }
 
 #[test]
-fn a_second_401_is_the_guests_to_handle() {
+fn a_second_401_is_returned_to_the_guest() {
     let (identity, api) = (identity("3600"), api(&[]));
     let running = start(&identity, &api);
     assert_eq!(running.get(api.url("/x")).unwrap().status, 401);
     assert_eq!((identity.requests().len(), api.requests().len()), (2, 2));
     let events = running.events();
-    let told: Vec<_> =
+    let outcomes: Vec<_> =
         events.iter().map(|event| (event.login.as_deref(), event.grant.as_deref(), event.outcome)).collect();
     let (login, request) = ((Some("main"), None, Ok(201)), (None, Some("api"), Ok(401)));
-    assert_eq!(told, [login, login, request]);
+    assert_eq!(outcomes, [login, login, request]);
     assert!(events[0].to_string().contains(" 201 (login main; "), "{}", events[0]);
     let local = Some(std::net::Ipv4Addr::LOCALHOST.into());
     assert!(events.iter().all(|event| event.address == local && event.sent), "{events:?}");
 }
 
 #[test]
-fn servers_that_take_no_token_do_not_make_it_go_on_forever() {
+fn the_number_of_logins_is_limited_if_a_server_rejects_all_tokens() {
     let (identity, api) = (identity("3600"), api(&[]));
     let running = start(&identity, &api);
     let error = (0..200).find_map(|_| running.get(api.url("/x")).err()).unwrap();
@@ -122,7 +122,7 @@ fn servers_that_take_no_token_do_not_make_it_go_on_forever() {
 }
 
 #[test]
-fn an_image_is_not_sent_twice_by_itself() {
+fn an_image_is_not_sent_again_after_a_401() {
     let (identity, api) = (identity("3600"), api(&["token-number-2"]));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("image");
@@ -132,12 +132,12 @@ fn an_image_is_not_sent_twice_by_itself() {
     let upload = || OutboundRequest { body: OutboundBody::Image(ImagePart::Whole), ..request("PUT", api.url("/i")) };
     assert_eq!(running.send(upload()).unwrap().status, 401);
     assert_eq!((identity.requests().len(), api.requests().len()), (1, 1));
-    // But the token is gone, so that the guest's own repetition has a new one.
+    // The token was dropped, so that the guest's own retry gets a new one.
     assert_eq!(running.send(upload()).unwrap().status, 200);
 }
 
 #[test]
-fn a_token_that_ended_is_not_sent_any_more() {
+fn an_expired_token_is_not_sent() {
     let (identity, api) = (identity("1"), api(&["token-number-1", "token-number-2"]));
     let running = start(&identity, &api);
     running.get(api.url("/x")).unwrap();
@@ -149,7 +149,7 @@ fn a_token_that_ended_is_not_sent_any_more() {
 }
 
 #[test]
-fn forms_prefixes_and_tokens_in_json_work_as_well() {
+fn forms_prefixes_and_tokens_in_json_are_supported() {
     let headers = "Content-Type: application/json\r\n";
     let body = json!({"access_token": "abc/def+ghi=jkl", "expires_at": "2999-01-01T00:00:00Z"}).to_string();
     let identity = Server::answering(answer("200 OK", headers, &body));
@@ -170,7 +170,7 @@ fn forms_prefixes_and_tokens_in_json_work_as_well() {
 }
 
 #[test]
-fn logins_that_fail_say_which_and_how_and_nothing_secret() {
+fn the_error_of_a_failed_login_names_the_login_and_the_cause_without_secrets() {
     let json = "Content-Type: application/json\r\n";
     let echo = format!("{{\"error\": \"{PASSWORD}\"}}");
     let credential = HttpErrorKind::Denied(DenialReason::Credential);
@@ -204,7 +204,7 @@ fn logins_that_fail_say_which_and_how_and_nothing_secret() {
 }
 
 #[test]
-fn a_login_goes_only_where_its_own_addresses_allow() {
+fn a_login_connects_only_to_its_own_addresses() {
     let (identity, api) = (identity("3600"), api(&[]));
     let mut policy = policy(&identity, &api);
     policy["logins"]["main"]["addresses"] = "public".into();

@@ -1,5 +1,5 @@
-//! Servers for tests: a thread per connection, one request each, and then
-//! whatever the test wants to do to the client.
+//! Servers for tests, with one thread and one request per connection. The test decides
+//! how the server responds.
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ impl<T: Read + Write> Wire for T {}
 
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    /// The request line and the headers, as they came.
+    /// The request line and the headers, as they were received.
     pub head: String,
     pub body: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl Server {
         })
     }
 
-    /// One answer for everybody.
+    /// Starts a server that sends this response to every request.
     pub(super) fn answering(answer: impl Into<Vec<u8>>) -> Server {
         let answer = answer.into();
         Server::plain(move |_, wire| {
@@ -99,7 +99,7 @@ impl Server {
     }
 }
 
-/// A whole answer with its length.
+/// Returns a complete response with its length.
 pub(super) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

@@ -1,32 +1,32 @@
-//! Tunnels through proxies that connect, or do not: for how many addresses they
-//! are asked.
+//! Tunnels through proxies that connect or refuse, and the addresses that the proxies
+//! are asked for.
 
 use super::run;
 use super::server::{Server, answer};
 use crate::net::proxy::ProxyConfig;
-use crate::net::proxy::tunnel::{Through, Unanswered};
+use crate::net::proxy::tunnel::{ResolvedProxy, TunnelError};
 use crate::net::tls::{self, TlsSettings};
 use serde_json::json;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use wasm_cpi_policy::destination::{Destination, Scheme};
 
-/// Two addresses that nobody has here.
+/// Two addresses that no host has here.
 const FAR: [&str; 2] = ["10.203.7.9", "10.203.7.10"];
 
-/// Asks the proxy to connect to either: what it was asked, and why there is no connection.
+/// Asks the proxy to connect to one of them. Returns the requests to the proxy, and the error.
 fn connect(proxy: &Server) -> (Vec<String>, Option<String>) {
     let config: ProxyConfig = serde_json::from_value(json!({"http": format!("http://{}", proxy.address)})).unwrap();
     let destination = Destination::parse("http://far.test/", 1000).unwrap();
     let mut addresses: Vec<IpAddr> = FAR.iter().map(|address| address.parse().unwrap()).collect();
-    let proxied = config.towards(&destination, &mut addresses).unwrap().clone();
-    let through = Through { proxy: proxied, addresses: vec![proxy.address.ip()] };
+    let proxied = config.proxy_for(&destination, &mut addresses).unwrap().clone();
+    let resolved = ResolvedProxy { proxy: proxied, addresses: vec![proxy.address.ip()] };
     let settings = TlsSettings { ca: None, client: None, pins: &[] };
     let tls = tls::for_scheme(Scheme::Http, &settings).unwrap();
     let until = Instant::now() + Duration::from_secs(4);
-    let refused = match run(through.connect(&destination, &addresses, tls, until)) {
+    let refused = match run(resolved.connect(&destination, &addresses, tls, until)) {
         Ok(_) => None,
-        Err(Unanswered::Refused(what)) => Some(what),
+        Err(TunnelError::Refused(what)) => Some(what),
         Err(_) => Some("another error".to_owned()),
     };
     (proxy.requests().iter().map(|seen| seen.line().to_owned()).collect(), refused)
@@ -37,10 +37,10 @@ fn asked(addresses: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_next_address_is_tried_where_the_proxy_could_not_connect_and_for_no_other_refusal() {
+fn the_next_address_is_tried_only_if_the_proxy_could_not_connect() {
     for (status, tried, said) in [
         ("200 OK", 1, None),
-        ("407 x", 1, Some("wants other credentials (407)")),
+        ("407 x", 1, Some("requires other credentials (407)")),
         ("403 x", 1, Some("does not connect to 10.203.7.9:80 (status 403)")),
         ("500 x", 1, Some("does not connect to 10.203.7.9:80 (status 500)")),
         ("502 x", 2, Some("does not connect to 10.203.7.10:80 (status 502)")),
@@ -56,9 +56,9 @@ fn the_next_address_is_tried_where_the_proxy_could_not_connect_and_for_no_other_
 }
 
 #[test]
-fn an_address_that_swallows_everything_leaves_time_for_the_next() {
+fn an_address_that_does_not_respond_leaves_time_for_the_next() {
     let proxy = Server::plain(|seen, wire| {
-        // For the first one, until the client has had enough.
+        // Waits for the client to close the connection, for the first address only.
         let waits = seen.line().contains("10.203.7.9:");
         let _ = if waits { wire.read(&mut [0]).map(drop) } else { wire.write_all(&answer("200 OK", "", "")) };
     });

@@ -37,21 +37,21 @@ fn an_endpoint_with_a_path_keeps_it() {
 }
 
 #[test]
-fn failures_name_the_endpoint_the_cause_and_the_remedy_but_no_credentials() {
+fn errors_name_endpoint_cause_and_remedy_but_no_credentials() {
     let settings = |text: &str| http(200, &json!({"status": "ok", "settings": text}).to_string());
     for (answer, expected) in [
         (http(401, ""), "answered GET for `vm` with HTTP 401; check `registry.user` and `registry.password`"),
         (http(403, ""), "HTTP 403; check `registry.user`"),
-        (http(500, r#"{"status":"error"}"#), "HTTP 500; look into the registry's log"),
+        (http(500, r#"{"status":"error"}"#), "HTTP 500; read the registry's log"),
         (http(302, ""), "HTTP 302; set `registry.endpoint`"),
         (http(204, ""), "HTTP 204"),
-        (http(200, "<html>"), "something else than settings"),
-        (http(200, r#"{"status":"ok"}"#), "something else than settings"),
-        (http(200, r#"{"settings":{"a":1}}"#), "something else than settings"),
-        (settings(""), "that are no JSON object"),
-        (settings("[]"), "that are no JSON object"),
-        (settings(r#"{"a":1,"a":2}"#), "that are no JSON object"),
-        (settings(&"[".repeat(1000)), "that are no JSON object"),
+        (http(200, "<html>"), "something other than settings"),
+        (http(200, r#"{"status":"ok"}"#), "something other than settings"),
+        (http(200, r#"{"settings":{"a":1}}"#), "something other than settings"),
+        (settings(""), "that are not a JSON object"),
+        (settings("[]"), "that are not a JSON object"),
+        (settings(r#"{"a":1,"a":2}"#), "that are not a JSON object"),
+        (settings(&"[".repeat(1000)), "that are not a JSON object"),
         (settings(&format!("{{\"a\":\"{}\"}}", "x".repeat(1100))), "reached `registry_kib` (1)"),
         (settings(&"x".repeat(100_000)), "reached `registry_kib` (1)"),
         ("HTTP/1.1 200 X\r\nContent-Length: 500\r\n\r\n{".into(), "did not answer GET for `vm`"),
@@ -68,7 +68,7 @@ fn failures_name_the_endpoint_the_cause_and_the_remedy_but_no_credentials() {
 }
 
 #[test]
-fn refused_writes_are_failures() {
+fn writes_that_the_registry_refuses_fail() {
     let fake = Fake::start(Dialect::Go);
     for (method, status) in [("PUT", 401), ("PUT", 404), ("DELETE", 500)] {
         fake.break_method(method, http(status, ""));
@@ -81,7 +81,7 @@ fn refused_writes_are_failures() {
 }
 
 #[test]
-fn a_registry_that_is_down_is_said_to_be() {
+fn an_unreachable_registry_is_reported() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let section = json!({"endpoint": format!("http://127.0.0.1:{port}"), "user": "u", "password": "p"});
     let client = RegistryClient::new(&serde_json::from_value(section).unwrap(), &Limits::default()).unwrap();
@@ -99,7 +99,7 @@ fn settings_too_large_for_the_registry_are_not_sent() {
 }
 
 #[test]
-fn ids_that_could_mean_another_path_are_refused_unsent() {
+fn ids_that_would_change_the_path_are_refused_before_sending() {
     let fake = Fake::start(Dialect::Ruby);
     for id in ["", ".", "..", "a/b", "a%2fb", "a?b", "a#b", "a b", "ä", "a\n", &"x".repeat(256)] {
         let failure = run(fake.client().get(id, soon())).unwrap_err();
@@ -110,7 +110,7 @@ fn ids_that_could_mean_another_path_are_refused_unsent() {
 
 proptest! {
     #[test]
-    fn every_id_that_passes_is_the_same_in_a_url(id in "[A-Za-z0-9._:%/-]{0,12}") {
+    fn an_accepted_id_is_unchanged_in_a_url(id in "[A-Za-z0-9._:%/-]{0,12}") {
         if check_id(&id).is_ok() {
             let url = url::Url::parse(&format!("http://h/instances/{id}/settings")).unwrap();
             prop_assert_eq!(url.path(), format!("/instances/{id}/settings"));

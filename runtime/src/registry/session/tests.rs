@@ -22,12 +22,15 @@ fn create_vm_adds_and_never_overwrites() {
     fake.store("old", json!({"agent_id": "other"}));
     let session = creating(&fake);
     let error = run(session.create("old", "vm", Ok, soon())).unwrap_err();
-    assert!(matches!(&error, SessionError::Denied(what) if what.contains("already has settings for `old`")), "{error}");
+    assert_eq!(error.check(), Some(Check::RegistryCreateOnly));
+    assert!(error.to_string().contains("already has settings for `old`"), "{error}");
     for result in [run(session.update("old", Ok, soon())), run(session.delete("old", soon()))] {
-        assert!(matches!(&result, Err(SessionError::Denied(what)) if what.contains("only that it wrote itself")));
+        let error = result.unwrap_err();
+        assert_eq!(error.check(), Some(Check::RegistryOwnWrites));
+        assert!(error.to_string().contains("only settings that it wrote itself"), "{error}");
     }
     run(session.create("new", "vm", Ok, soon())).unwrap();
-    // Its own may be changed, and written again.
+    // The call may change its own settings, and write them again.
     run(session.update("new", Ok, soon())).unwrap();
     run(session.create("new", "vm-2", Ok, soon())).unwrap();
     assert!(session.has_settings_for("vm-2") && !session.has_settings_for("vm"));
@@ -36,7 +39,7 @@ fn create_vm_adds_and_never_overwrites() {
 }
 
 #[test]
-fn what_does_not_belong_to_the_returned_vm_is_undone() {
+fn settings_of_other_vms_than_the_returned_one_are_undone() {
     for (kept, left) in [(None, vec![]), (Some("vm-1"), vec!["a", "c"]), (Some("vm-9"), vec![])] {
         let fake = Fake::start(Dialect::Go);
         let session = creating(&fake);
@@ -50,7 +53,7 @@ fn what_does_not_belong_to_the_returned_vm_is_undone() {
 }
 
 #[test]
-fn a_write_without_an_answer_is_undone_too_and_what_stays_is_named() {
+fn a_write_without_an_answer_is_undone_and_remaining_settings_are_reported() {
     let fake = Fake::start(Dialect::Ruby);
     let session = creating(&fake);
     fake.break_method("PUT", http(500, ""));
@@ -61,11 +64,11 @@ fn a_write_without_an_answer_is_undone_too_and_what_stays_is_named() {
     fake.break_method("DELETE", http(500, ""));
     run(session.create("b", "vm", Ok, soon())).unwrap();
     let left = run(session.undo(None, soon()));
-    assert!(left[0].contains("`b` are left in the registry, delete them there"), "{left:?}");
+    assert!(left[0].contains("`b` are left in the registry; delete them there"), "{left:?}");
 }
 
 #[test]
-fn other_calls_touch_only_the_ids_that_the_caller_named() {
+fn other_calls_can_access_only_the_ids_in_their_arguments() {
     let fake = Fake::start(Dialect::Ruby);
     for id in ["mine", "yours"] {
         fake.store(id, json!({}));
@@ -80,15 +83,15 @@ fn other_calls_touch_only_the_ids_that_the_caller_named() {
         run(session.update("yours", Ok, soon())),
         run(session.delete("yours", soon())),
     ] {
-        assert!(matches!(result, Err(SessionError::Denied(_))), "{result:?}");
+        assert!(matches!(result, Err(SessionError::Denied { .. })), "{result:?}");
     }
-    assert!(matches!(run(session.create("new", "vm", Ok, soon())), Err(SessionError::Denied(_))));
+    assert!(matches!(run(session.create("new", "vm", Ok, soon())), Err(SessionError::Denied { .. })));
     assert!(matches!(run(session.read("..", soon())), Err(SessionError::Id(_))));
     assert_eq!(fake.requests().len(), sent);
 }
 
 #[test]
-fn a_missing_registry_is_a_failure_of_the_config() {
+fn a_missing_registry_is_a_config_error() {
     let session = RegistrySession::new(None, RegistryRights::default(), vec!["a".into()], true);
     for result in [session.prepare(settings()), run(session.read("a", soon())).map(drop)] {
         let Err(SessionError::Failed(failure)) = result else { panic!("{result:?}") };

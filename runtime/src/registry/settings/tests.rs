@@ -15,9 +15,9 @@ fn stored() -> Map<String, Value> {
 }
 
 #[test]
-fn strings_that_may_be_secrets_are_seals_and_the_rest_is_plain() {
+fn strings_that_may_be_secrets_are_sealed_and_other_values_are_not() {
     let vault = Vault::new();
-    let seen = sealed(&stored(), &vault);
+    let seen = seal_settings(&stored(), &vault);
     for (pointer, secret) in [("/mbus", "nats://u:p@h"), ("/ntp/0", "one"), ("/env/bosh/password", "hash")] {
         let seal = seen.pointer(pointer).unwrap().as_str().unwrap();
         let opened = vault.open(seal).unwrap();
@@ -36,7 +36,7 @@ fn strings_that_may_be_secrets_are_seals_and_the_rest_is_plain() {
 #[test]
 fn only_disks_and_networks_can_be_changed() {
     let vault = Vault::new();
-    let seen = sealed(&stored(), &vault);
+    let seen = seal_settings(&stored(), &vault);
     let mut given = seen.clone();
     given["disks"]["persistent"] = json!({"e": {"path": "/dev/sdc"}});
     given["networks"]["n"]["mac"] = json!("aa:bb:cc:dd:ee:ff");
@@ -44,13 +44,13 @@ fn only_disks_and_networks_can_be_changed() {
     for key in ["disks", "networks"] {
         expected.insert(key.into(), given[key].clone());
     }
-    assert_eq!(changed(&stored(), &seen, &given), Ok(expected));
-    assert_eq!(changed(&stored(), &seen, &json!({})), Ok(stored()));
+    assert_eq!(apply_change(&stored(), &seen, &given), Ok(expected));
+    assert_eq!(apply_change(&stored(), &seen, &json!({})), Ok(stored()));
 
     for (pointer, value) in [("/mbus", json!("nats://evil")), ("/env/bosh/swap", json!(6)), ("/agent_id", json!("b"))] {
         let mut given = seen.clone();
         *given.pointer_mut(pointer).unwrap() = value;
-        let error = changed(&stored(), &seen, &given).unwrap_err();
+        let error = apply_change(&stored(), &seen, &given).unwrap_err();
         assert!(matches!(error, SettingsRefusal::Differs(_)), "{error}");
     }
     for (networks, said) in [
@@ -58,16 +58,16 @@ fn only_disks_and_networks_can_be_changed() {
         (json!({"n": {"type": "manual", "ip": "10.0.0.66"}}), "was decided by the Director"),
         (json!({"n": seen["networks"]["n"], "more": {}}), "none can be added"),
     ] {
-        let error = changed(&stored(), &seen, &json!({"networks": networks})).unwrap_err().to_string();
+        let error = apply_change(&stored(), &seen, &json!({"networks": networks})).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
-    let added = changed(&stored(), &seen, &json!({"blobstore": {}}));
+    let added = apply_change(&stored(), &seen, &json!({"blobstore": {}}));
     assert_eq!(added, Err(SettingsRefusal::Differs("blobstore".into())));
-    assert!(changed(&stored(), &seen, &json!([])).is_err());
+    assert!(apply_change(&stored(), &seen, &json!([])).is_err());
 }
 
 #[test]
-fn shapes_that_the_agent_cannot_read_are_refused() {
+fn settings_that_the_agent_cannot_read_are_refused() {
     for (given, expected) in [
         (json!({"disks": []}), "`disks` must be an object"),
         (json!({"disks": {"system": {"path": "/dev/sda"}}}), "`disks.system` must be a string"),
@@ -77,16 +77,16 @@ fn shapes_that_the_agent_cannot_read_are_refused() {
         (json!({"disks": {"raw_ephemeral": ["/dev/sdb"]}}), "`disks.raw_ephemeral` must be"),
         (json!({"networks": {"a": 1}}), "`networks` must be"),
     ] {
-        let error = changed(&Map::new(), &json!({}), &given).unwrap_err().to_string();
+        let error = apply_change(&Map::new(), &json!({}), &given).unwrap_err().to_string();
         assert!(error.contains(expected), "{given}: {error}");
     }
     let fine =
         json!({"disks": {"system": null, "ephemeral": null, "persistent": null, "raw_ephemeral": [{"path": "/x"}]}});
-    assert!(changed(&Map::new(), &json!({}), &fine).is_ok());
+    assert!(apply_change(&Map::new(), &json!({}), &fine).is_ok());
 }
 
 #[test]
-fn disks_come_and_go_whatever_was_stored_before() {
+fn disks_can_be_attached_and_detached_whatever_was_stored_before() {
     for before in [json!({}), json!({"disks": null}), json!({"disks": {"persistent": null}}), json!({"disks": []})] {
         let mut settings = object(before);
         attach(&mut settings, "d", json!("/dev/sdb"));
@@ -102,10 +102,10 @@ fn disks_come_and_go_whatever_was_stored_before() {
 
 proptest! {
     #[test]
-    fn what_was_shown_can_be_written_back_unchanged(secret in "\\PC{0,20}", number in any::<i64>()) {
+    fn sealed_settings_can_be_written_back_unchanged(secret in "\\PC{0,20}", number in any::<i64>()) {
         let vault = Vault::new();
         let stored = object(json!({"a": [{"b": secret, "c": number}], "disks": {"persistent": {"d": secret}}}));
-        let seen = sealed(&stored, &vault);
-        prop_assert_eq!(changed(&stored, &seen, &seen), Ok(stored));
+        let seen = seal_settings(&stored, &vault);
+        prop_assert_eq!(apply_change(&stored, &seen, &seen), Ok(stored));
     }
 }

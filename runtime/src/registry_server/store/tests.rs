@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use tempfile::TempDir;
 
 #[test]
-fn settings_are_put_replaced_and_deleted() {
+fn settings_are_stored_replaced_and_deleted() {
     let directory = TempDir::new().unwrap();
     let store = Store::open(&directory.path().join("db")).unwrap();
     assert_eq!(store.get("a"), Ok(None));
@@ -18,7 +18,7 @@ fn settings_are_put_replaced_and_deleted() {
 }
 
 #[test]
-fn what_was_written_is_there_without_an_orderly_end() {
+fn writes_survive_a_kill() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("db");
     for round in 0..3 {
@@ -27,7 +27,7 @@ fn what_was_written_is_there_without_an_orderly_end() {
             assert!(store.get(&format!("vm-{earlier}")).unwrap().is_some());
         }
         store.put(&format!("vm-{round}"), "{}").unwrap();
-        // As a kill would: nothing is closed or checkpointed.
+        // Like after a kill, nothing is closed or checkpointed.
         std::mem::forget(store);
     }
 }
@@ -44,7 +44,7 @@ fn writes_are_synced_to_the_log() {
 }
 
 #[test]
-fn its_files_are_for_its_owner_only() {
+fn only_the_owner_can_access_the_files_of_the_store() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("db");
     let store = Store::open(&path).unwrap();
@@ -63,7 +63,7 @@ fn its_files_are_for_its_owner_only() {
 }
 
 #[test]
-fn what_is_no_store_of_ours_is_refused() {
+fn a_file_that_is_not_a_store_is_refused() {
     let directory = TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("dir")).unwrap();

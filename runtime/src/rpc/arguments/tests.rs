@@ -7,7 +7,7 @@ fn parse(method: &str, arguments: Value, api_version: u32) -> Result<Call, Failu
     Call::parse(method, arguments, api_version)
 }
 
-/// Valid arguments for every method, as the Director sends them.
+/// Returns valid arguments for every method, as the Director sends them.
 fn valid() -> Vec<(&'static str, Value)> {
     let networks = json!({"net": {"type": "manual", "ip": "10.0.0.6", "prefix": "32", "nic_group": "1"}});
     vec![
@@ -37,7 +37,7 @@ fn valid() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn every_method_takes_its_arguments_and_no_more_and_no_less() {
+fn every_method_requires_exactly_its_number_of_arguments() {
     assert_eq!(valid().len(), Method::ALL.len());
     for (method, arguments) in valid() {
         for api_version in 1..=3 {
@@ -55,10 +55,10 @@ fn every_method_takes_its_arguments_and_no_more_and_no_less() {
 }
 
 #[test]
-fn every_argument_of_a_wrong_type_is_named() {
+fn an_argument_of_a_wrong_type_is_named_in_the_error() {
     for (method, arguments) in valid() {
         for position in 0..arguments.as_array().unwrap().len() {
-            // No method takes a bare boolean.
+            // No method has a boolean argument.
             let mut wrong = arguments.clone();
             wrong[position] = json!(true);
             let failure = parse(method, wrong, 2).err().unwrap_or_else(|| panic!("{method} {position}"));
@@ -69,7 +69,7 @@ fn every_argument_of_a_wrong_type_is_named() {
 }
 
 #[test]
-fn tags_come_with_version_3_only() {
+fn tags_are_accepted_from_version_3_on() {
     let arguments = json!(["/x/image", {}, {"tags": {"a": "b"}}]);
     let Ok(Call::CreateStemcell { tags, .. }) = parse("create_stemcell", arguments.clone(), 3) else { panic!() };
     assert_eq!(tags, *json!({"a": "b"}).as_object().unwrap());
@@ -77,7 +77,7 @@ fn tags_come_with_version_3_only() {
 }
 
 #[test]
-fn nulls_that_clients_send_are_taken() {
+fn null_is_accepted_where_clients_send_it() {
     for (method, arguments) in [
         ("create_stemcell", json!(["/x/image", null])),
         ("create_stemcell", json!(["/x/image", {}, {}])),

@@ -1,5 +1,6 @@
-//! Modules that are small to write and large to read: refused by the parser's
-//! bounds or by those of compiling, or harmless, and never the end of a process.
+//! Modules that are small to write and expensive to read. They are refused by the
+//! limits of the parser or of the compiler, or they are harmless. They never crash a
+//! process.
 
 use super::{CLASS, has_vm, info};
 use crate::case::Case;
@@ -7,41 +8,41 @@ use serde_json::json;
 use tests::hostile::binary::{component, leb, module, section, vector};
 use tests::{CPI_ERROR, Job, hostile};
 
-/// What becomes of a module.
+/// The expected result for a module.
 enum End {
-    /// Refused when it is read or compiled.
+    /// The module is refused when it is read or compiled.
     Refused(&'static str),
-    /// Compiled, and no CPI.
-    NoCpi,
-    /// Part of a guest that answers as ever.
+    /// The module is compiled, but is not a CPI.
+    NotACpi,
+    /// The guest still works.
     Answers,
 }
 
 pub(super) fn cases() -> Vec<Case> {
     let bomb = |name: &str, end: End, make: fn() -> Vec<u8>| {
-        Case::silent(CLASS, name, &[], move || {
+        Case::offline(CLASS, name, &[], move || {
             let job = Job::new().guest_bytes(&make());
             match end {
                 End::Refused(said) => drop(info(&job).fails(CPI_ERROR, &["guest.wasm: the module ", said])),
-                End::NoCpi => drop(info(&job).fails(CPI_ERROR, &["does not fit the world bosh:cpi"])),
+                End::NotACpi => drop(info(&job).fails(CPI_ERROR, &["does not fit the world bosh:cpi"])),
                 End::Answers => assert_eq!(*has_vm(&job).result(), true),
             }
-            // It reads the same file in its own process, and ends as it should.
+            // `check` reads the same file in its own process, and must not crash.
             job.check();
         })
     };
     vec![
-        Case::silent(CLASS, "a hundred thousand functions", &["limit-compile_seconds"], || {
+        Case::offline(CLASS, "a hundred thousand functions", &["limit-compile_seconds"], || {
             let body = [&[0][..], &[0x20, 0, 0x41, 3, 0x6c, 0x21, 0].repeat(30), &[0x20, 0, 0x0b]].concat();
             let guest = functions(100_000, &body);
             let job = Job::new().guest_bytes(&guest).limits(json!({"compile_seconds": 1}));
             info(&job).reaches("compile_seconds");
             assert!(job.cached("").is_empty());
         }),
-        bomb("blocks ten thousand deep", End::NoCpi, || {
+        bomb("blocks ten thousand deep", End::NotACpi, || {
             functions(1, &[&[0][..], &[0x02, 0x40].repeat(10_000), &[0x0b].repeat(10_000), &[0x20, 0, 0x0b]].concat())
         }),
-        bomb("a branch with half a million ways", End::Refused("exceeds the implementation limit of 65520"), || {
+        bomb("a branch with half a million targets", End::Refused("exceeds the implementation limit of 65520"), || {
             functions(1, &[&[0, 0x20, 0, 0x20, 0, 0x0e][..], &leb(500_000), &[0].repeat(500_001), &[0x0b]].concat())
         }),
         bomb("a function with four billion variables", End::Refused("too many locals"), || {
@@ -50,21 +51,21 @@ pub(super) fn cases() -> Vec<Case> {
         bomb("a function body without end", End::Refused("function body size count exceeds limit"), || {
             functions(1, &[&[0][..], &[0x01].repeat(8 << 20), &[0x20, 0, 0x0b]].concat())
         }),
-        bomb("a hundred thousand globals and types", End::NoCpi, || {
+        bomb("a hundred thousand globals and types", End::NotACpi, || {
             let globals = section(6, &vector(100_000, &[0x7f, 0, 0x41, 0, 0x0b]));
             component(&[module(&[section(1, &vector(100_000, &[0x60, 0, 0])), globals].concat())])
         }),
-        bomb("a section of fifty megabytes that means nothing", End::Answers, || {
+        bomb("an unknown section of fifty megabytes", End::Answers, || {
             hostile::with_section(hostile::guest("small"), "junk", &vec![0; 50 << 20])
         }),
-        bomb("names without end or sense", End::Answers, || {
+        bomb("name sections that are huge, malformed or repeated", End::Answers, || {
             let mut guest = hostile::with_section(hostile::guest("small"), "name", &vec![0xff; 1 << 20]);
             for _ in 0..1000 {
                 guest = hostile::with_section(guest, "name", b"\x01\x06\x01\x00\x03\xff\xff\xff");
             }
             guest
         }),
-        bomb("components within components, two thousand deep", End::NoCpi, || {
+        bomb("components within components, two thousand deep", End::NotACpi, || {
             (0..2_000).fold(component(&[]), |inner, _| component(&[section(4, &inner)]))
         }),
         bomb("lists of lists, ten thousand deep", End::Refused("type nesting is too deep"), || {
@@ -83,14 +84,18 @@ pub(super) fn cases() -> Vec<Case> {
             }
             component(&[section(7, &types)])
         }),
-        bomb("counts and lengths that lie", End::Refused("is a damaged component: section too large"), || {
-            let lying = [&[1][..], &leb(u32::MAX as usize), &[0x60, 0, 0]].concat();
-            component(&[module(&lying)])
-        }),
+        bomb(
+            "counts and lengths that are too large",
+            End::Refused("is a damaged component: section too large"),
+            || {
+                let lying = [&[1][..], &leb(u32::MAX as usize), &[0x60, 0, 0]].concat();
+                component(&[module(&lying)])
+            },
+        ),
     ]
 }
 
-/// Signed, as a type may also be a primitive one, which is negative.
+/// Encodes the index of a type as a signed number, as primitive types are negative ones.
 fn type_index(index: usize) -> Vec<u8> {
     let mut bytes = leb(index);
     if let Some(last) = bytes.last_mut().filter(|last| **last & 0x40 != 0) {
@@ -100,7 +105,7 @@ fn type_index(index: usize) -> Vec<u8> {
     bytes
 }
 
-/// A component of one module with as many functions of this body, i32 to i32.
+/// Returns a component with one module that has `count` functions of this body, i32 to i32.
 fn functions(count: usize, body: &[u8]) -> Vec<u8> {
     let types = section(1, &vector(1, &[0x60, 1, 0x7f, 1, 0x7f]));
     let declared = section(3, &vector(count, &[0]));

@@ -1,6 +1,6 @@
-//! Files that are no component, or none that can be read to its end.
+//! Files that are not a component, or a component that is damaged.
 
-use super::{CLASS, component, has_vm, refused};
+use super::{CLASS, assert_refused, component, has_vm};
 use crate::case::Case;
 use serde_json::json;
 use std::fs;
@@ -10,30 +10,34 @@ use tests::job::make_dir;
 use tests::{CLOUD_ERROR, CPI_ERROR, Job, dist, hostile};
 
 pub(super) fn cases() -> Vec<Case> {
-    let is = |name: &str, bytes: fn() -> Vec<Vec<u8>>, said: &'static str| {
-        Case::silent(CLASS, name, &[], move || {
+    let other_file = |name: &str, bytes: fn() -> Vec<Vec<u8>>, said: &'static str| {
+        Case::offline(CLASS, name, &[], move || {
             for bytes in bytes() {
                 let job = Job::new().guest_bytes(&bytes);
-                refused(&job, &["guest.wasm: ", said]);
-                let (content, text) = job.check();
-                assert!(!content && text.contains(said), "check: {text}");
+                assert_refused(&job, &["guest.wasm: ", said]);
+                let (passed, text) = job.check();
+                assert!(!passed && text.contains(said), "check: {text}");
             }
         })
     };
     vec![
-        is("an empty file", || vec![Vec::new()], "is empty"),
-        is(
+        other_file("an empty file", || vec![Vec::new()], "is empty"),
+        other_file(
             "a core module",
             || vec![b"\0asm\x01\0\0\0".to_vec(), wat("(module (func (export \"run\")))")],
             "is a core module, not a component: build it for wasm32-wasip2",
         ),
-        is("WebAssembly as text", || vec![b"(component)".to_vec(), b"(module (func))".to_vec()], "is WebAssembly text"),
-        is(
+        other_file(
+            "WebAssembly as text",
+            || vec![b"(component)".to_vec(), b"(module (func))".to_vec()],
+            "is WebAssembly text",
+        ),
+        other_file(
             "native code and compiled code",
             || vec![read(&dist::hot())[..4096].to_vec(), read(&artifact())],
-            "(ELF): give the .wasm component itself",
+            "(ELF); use the .wasm component itself",
         ),
-        is(
+        other_file(
             "scripts, archives and noise",
             || {
                 vec![
@@ -46,26 +50,29 @@ pub(super) fn cases() -> Vec<Case> {
             },
             "is not WebAssembly",
         ),
-        Case::silent(CLASS, "a component that is cut off anywhere", &[], || {
+        Case::offline(CLASS, "a component that is cut off at any place", &[], || {
             let small = hostile::guest("small");
             for part in 1..40 {
-                refused(&Job::new().guest_bytes(&small[..small.len() * part / 40]), &["guest.wasm: the module "]);
+                assert_refused(
+                    &Job::new().guest_bytes(&small[..small.len() * part / 40]),
+                    &["guest.wasm: the module "],
+                );
             }
         }),
-        Case::silent(CLASS, "garbage behind a component", &[], || {
+        Case::offline(CLASS, "garbage after a component", &[], || {
             for garbage in [&b"\0"[..], b"garbage", b"\0asm\x0d\0\x01\0", &[0xff; 100]] {
-                refused(
+                assert_refused(
                     &Job::new().guest_bytes(&[&hostile::guest("small"), garbage].concat()),
                     &["guest.wasm: the module "],
                 );
             }
         }),
-        Case::silent(CLASS, "bits that flipped", &[], || {
+        Case::offline(CLASS, "flipped bits", &[], || {
             let small = hostile::guest("small");
             for at in (8..small.len()).step_by(211) {
                 let mut bytes = small.clone();
                 bytes[at] ^= 0x11;
-                // It may still be a component: then it answers, or traps.
+                // The file may still be a component, which then answers or traps.
                 let response = has_vm(&Job::new().guest_bytes(&bytes));
                 let error = response.json["error"]["type"].as_str();
                 assert!(
@@ -75,14 +82,14 @@ pub(super) fn cases() -> Vec<Case> {
                 );
             }
         }),
-        Case::silent(CLASS, "a module of 200 MiB", &["limit-wasm_mib"], || {
+        Case::offline(CLASS, "a module of 200 MiB", &["limit-wasm_mib"], || {
             let job = Job::new();
             let (large, file) = (job.path("large.wasm"), fs::File::create(job.path("large.wasm")));
             file.and_then(|file| file.set_len(200 << 20)).unwrap_or_else(|error| panic!("{error}"));
             let job = job.configure(|config| config["guest"]["path"] = json!(large));
             super::info(&job).reaches("wasm_mib");
         }),
-        Case::silent(CLASS, "a directory, a pipe or a device in a guest's place", &[], || {
+        Case::offline(CLASS, "a directory, a pipe or a device in place of a guest", &[], || {
             let job = Job::new();
             make_dir(&job.path("directory"));
             let pipe = job.path("pipe");
@@ -92,16 +99,19 @@ pub(super) fn cases() -> Vec<Case> {
                 [job.path("directory"), pipe, job.path("link"), "/dev/zero".into(), "/dev/stdin".into(), "/".into()];
             for path in places {
                 let job = Job::new().configure(|config| config["guest"]["path"] = json!(path));
-                refused(&job, &["is not a regular file; check `guest.path`"]);
+                assert_refused(&job, &["is not a regular file; check `guest.path`"]);
             }
         }),
-        Case::silent(CLASS, "a component of another world", &[], || {
-            for bytes in [component("(component)"), hostile::guest("another-world")] {
-                refused(&Job::new().guest_bytes(&bytes), &["guest.wasm: the module does not fit the world bosh:cpi"]);
+        Case::offline(CLASS, "a component of another world", &[], || {
+            for bytes in [component("(component)"), hostile::guest("other-world")] {
+                assert_refused(
+                    &Job::new().guest_bytes(&bytes),
+                    &["guest.wasm: the module does not fit the world bosh:cpi"],
+                );
             }
         }),
-        Case::silent(CLASS, "exports that nobody asked for", &[], || {
-            assert_eq!(*has_vm(&Job::new().guest_bytes(&hostile::guest("exports-more"))).result(), true);
+        Case::offline(CLASS, "exports that are not part of the world", &[], || {
+            assert_eq!(*has_vm(&Job::new().guest_bytes(&hostile::guest("extra-exports"))).result(), true);
         }),
     ]
 }
@@ -114,7 +124,7 @@ fn read(path: &PathBuf) -> Vec<u8> {
     fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The probe's machine code.
+/// Returns the path of the prepared probe's machine code.
 fn artifact() -> PathBuf {
     let entries = fs::read_dir(dist::shared_cache()).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut artifacts = entries.filter(|path| path.extension().is_some_and(|extension| extension == "cwasm"));

@@ -1,7 +1,7 @@
-//! Imports that are not offered, or not so: all are told, with a reason, before
-//! anything is compiled.
+//! Imports that are not offered, or with another type. All of them are reported with
+//! a reason before anything is compiled.
 
-use super::{CLASS, component, has_vm, refused};
+use super::{CLASS, assert_refused, component, has_vm};
 use crate::case::Case;
 use tests::{Job, hostile};
 
@@ -9,22 +9,22 @@ fn importing(imports: &str) -> Job {
     Job::new().guest_bytes(&component(&format!("(component {imports})")))
 }
 
-const NOT_GIVEN: &str = "which no CPI is given";
+const NOT_GIVEN: &str = "which this runtime does not offer";
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "imports of other vendors and of `wasi:http`", &["imports"], || {
+        Case::offline(CLASS, "imports of other vendors and of `wasi:http`", &["imports"], || {
             let job = Job::new().guest_bytes(&hostile::guest("foreign-imports"));
-            refused(
+            assert_refused(
                 &job,
                 &[
-                    "imports wasi:http/outgoing-handler@0.2.0, which no CPI is given; use bosh:cpi/http",
-                    "imports acme:secrets/store, which no CPI is given",
+                    "imports wasi:http/outgoing-handler@0.2.0, which this runtime does not offer; use bosh:cpi/http",
+                    "imports acme:secrets/store, which this runtime does not offer",
                     "imports bosh:cpi/files@0.1.0, which bosh:cpi does not have",
                 ],
             );
         }),
-        Case::silent(CLASS, "interfaces of WASI that are not on the list", &["imports"], || {
+        Case::offline(CLASS, "interfaces of WASI that are not on the list", &["imports"], || {
             for name in [
                 "wasi:keyvalue/store",
                 "wasi:blobstore/container",
@@ -35,21 +35,21 @@ pub(super) fn cases() -> Vec<Case> {
                 "wasi:clocks/timezone",
                 "wasi:tls/types",
             ] {
-                refused(&importing(&format!("(import \"{name}@0.2.0\" (instance))")), &[name, NOT_GIVEN]);
+                assert_refused(&importing(&format!("(import \"{name}@0.2.0\" (instance))")), &[name, NOT_GIVEN]);
             }
         }),
-        Case::silent(CLASS, "later and earlier versions of the world and of WASI", &["imports"], || {
+        Case::offline(CLASS, "later and earlier versions of the world and of WASI", &["imports"], || {
             for version in ["0.2.0", "0.9.0", "1.0.0", "0.0.1", "0.1.0-rc.1", "0.1.1"] {
                 let said = format!("wants bosh:cpi@{version}, but this runtime offers 0.1.0");
-                refused(&importing(&format!("(import \"bosh:cpi/http@{version}\" (instance))")), &[&said]);
+                assert_refused(&importing(&format!("(import \"bosh:cpi/http@{version}\" (instance))")), &[&said]);
             }
-            refused(&importing("(import \"bosh:cpi/http\" (instance))"), &["but this runtime offers 0.1.0"]);
+            assert_refused(&importing("(import \"bosh:cpi/http\" (instance))"), &["but this runtime offers 0.1.0"]);
             for version in ["0.3.0", "0.1.0", "1.0.0", "0.20.0"] {
                 let name = format!("wasi:io/poll@{version}");
-                refused(&importing(&format!("(import \"{name}\" (instance))")), &[&name, NOT_GIVEN]);
+                assert_refused(&importing(&format!("(import \"{name}\" (instance))")), &[&name, NOT_GIVEN]);
             }
         }),
-        Case::silent(CLASS, "imports by plain name, URL, hash or lock", &["imports"], || {
+        Case::offline(CLASS, "imports by plain name, URL, hash or locked dependency", &["imports"], || {
             for import in [
                 "\"run\" (func)",
                 "\"secrets\" (component)",
@@ -59,10 +59,10 @@ pub(super) fn cases() -> Vec<Case> {
                 "\"locked-dep=<bosh:cpi/log@0.1.0>\" (component)",
                 "\"unlocked-dep=<wasi:io/poll@{>=0.2.0}>\" (component)",
             ] {
-                refused(&importing(&format!("(import {import})")), &["guest.wasm: the module "]);
+                assert_refused(&importing(&format!("(import {import})")), &["guest.wasm: the module "]);
             }
         }),
-        Case::silent(CLASS, "the right name and another type", &[], || {
+        Case::offline(CLASS, "imports with the right name and another type", &[], || {
             for import in [
                 "\"bosh:cpi/log@0.1.0\" (func)",
                 "\"bosh:cpi/log@0.1.0\" (instance (export \"log\" (func (param \"message\" string))))",
@@ -73,14 +73,14 @@ pub(super) fn cases() -> Vec<Case> {
                 "\"wasi:filesystem/types@0.2.0\" (func)",
                 "\"wasi:filesystem/types@0.2.0\" (instance (export \"secret\" (type (sub resource))))",
             ] {
-                refused(
+                assert_refused(
                     &importing(&format!("(import {import})")),
                     &["guest.wasm: the module does not fit the world bosh:cpi"],
                 );
             }
         }),
-        Case::silent(CLASS, "a foreign import in a component within", &[], || {
-            // Nobody can give it what it asks for, and so nobody runs it.
+        Case::offline(CLASS, "a foreign import in a nested component", &[], || {
+            // The nested component is never instantiated, as its import cannot be satisfied.
             let inner = component("(component (component (import \"wasi:http/outgoing-handler@0.2.0\" (instance))))");
             let guest = [&hostile::guest("small"), &inner[8..]].concat();
             assert_eq!(*has_vm(&Job::new().guest_bytes(&guest)).result(), true);

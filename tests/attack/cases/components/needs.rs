@@ -1,11 +1,11 @@
-//! What a module declares to need: it can only make less of what is granted.
+//! The needs that a module declares, which can only narrow what is granted.
 
-use super::{CLASS, has_vm, refused};
+use super::{CLASS, assert_refused, has_vm};
 use crate::case::Case;
 use crate::row;
 use crate::world::{Served, World};
 use serde_json::{Value, json};
-use tests::cloud::{needing, outcome, undeclared};
+use tests::cloud::{outcome, probe_with_needs, probe_without_needs};
 use tests::{CPI_ERROR, Job, hostile};
 
 const SECTION: &str = "bosh-cpi:needs";
@@ -16,57 +16,52 @@ fn declaring(needs: &[u8]) -> Job {
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "needs that are declared twice", &["needs-twice"], || {
+        Case::offline(CLASS, "needs that are declared twice", &["needs-twice"], || {
             let once = || hostile::with_section(hostile::guest("small"), SECTION, b"{\"version\":1}");
             let hidden = hostile::with_section(
                 hostile::component("(component)").unwrap_or_default(),
                 SECTION,
                 b"{\"version\":1}",
             );
-            // As a component within: its own header and section, as a section of the outer one.
-            let within = hostile::with_component(once(), &hidden);
-            for guest in [hostile::with_section(once(), SECTION, b"{}"), within] {
-                refused(&Job::new().guest_bytes(&guest), &["declares its needs twice"]);
+            // The needs of a nested component, which is a section of the outer one.
+            let nested = hostile::with_component(once(), &hidden);
+            for guest in [hostile::with_section(once(), SECTION, b"{}"), nested] {
+                assert_refused(&Job::new().guest_bytes(&guest), &["declares its needs twice"]);
             }
         }),
-        Case::silent(CLASS, "needs that are no text", &[], || {
-            refused(&declaring(b"\xff\xfe"), &["declares needs that are not UTF-8"]);
+        Case::offline(CLASS, "needs that are not text", &[], || {
+            assert_refused(&declaring(b"\xff\xfe"), &["declares needs that are not UTF-8"]);
         }),
-        Case::silent(
-            CLASS,
-            "needs that are no needs",
-            &["unknown-key", "unknown-version", "json-duplicate-key"],
-            || {
-                let deep = format!("{{\"version\":1,\"http\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
-                for text in [
-                    "",
-                    "needs",
-                    "[]",
-                    "null",
-                    "{\"version\":9}",
-                    "{\"version\":1,\"htpp\":[]}",
-                    "{\"version\":1,\"version\":1}",
-                    "{\"version\":1} x",
-                    "{\"version\":1,\"http\":7}",
-                    &deep,
-                ] {
-                    let job = declaring(text.as_bytes());
-                    let response = has_vm(&job);
-                    assert_eq!(response.error_type(), CPI_ERROR, "{text:.40}: {}", response.json);
-                    response.fails(CPI_ERROR, &["config: "]);
-                    assert!(!job.check().0, "check takes {text:.40}");
-                }
-            },
-        ),
-        Case::silent(CLASS, "megabytes of needs", &["needs-size"], || {
+        Case::offline(CLASS, "malformed needs", &["unknown-key", "unknown-version", "json-duplicate-key"], || {
+            let deep = format!("{{\"version\":1,\"http\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
+            for text in [
+                "",
+                "needs",
+                "[]",
+                "null",
+                "{\"version\":9}",
+                "{\"version\":1,\"htpp\":[]}",
+                "{\"version\":1,\"version\":1}",
+                "{\"version\":1} x",
+                "{\"version\":1,\"http\":7}",
+                &deep,
+            ] {
+                let job = declaring(text.as_bytes());
+                let response = has_vm(&job);
+                assert_eq!(response.error_type(), CPI_ERROR, "{text:.40}: {}", response.json);
+                response.fails(CPI_ERROR, &["config: "]);
+                assert!(!job.check().0, "check accepts {text:.40}");
+            }
+        }),
+        Case::offline(CLASS, "megabytes of needs", &["needs-size"], || {
             let needs = json!({"version": 1, "expose": vec!["a-property".repeat(20); 4000]}).to_string();
             has_vm(&declaring(needs.as_bytes())).fails(CPI_ERROR, &["needs"]);
         }),
-        Case::silent(CLASS, "needs that steer terminals", &[], || {
+        Case::offline(CLASS, "needs with terminal escapes", &[], || {
             let needs = json!({"version": 1, "\u{1b}[2J\u{202e}": 1, "http": [{"id": "a", "to": "\u{1b}]0;x\u{7}", "methods": ["\u{1b}[1m"]}]});
             let job = declaring(needs.to_string().as_bytes());
             let response = has_vm(&job);
-            response.fails(CPI_ERROR, &["config: the needs that hostile declares are not right"]);
+            response.fails(CPI_ERROR, &["config: the needs that hostile declares are invalid"]);
             let shown = format!("{}{}{}", response.message(), response.log(), job.check().1);
             assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{shown:?}");
         }),
@@ -75,35 +70,35 @@ pub(super) fn cases() -> Vec<Case> {
             "needs that are wider than what is granted",
             &["grant-host", "grant-path", "grant-method"],
             |world| {
-                // The probe's needs ask for whatever there is.
+                // The probe declares that it needs everything.
                 let job = row::job(world, &Value::Null);
-                denied(world, &job, json!({"url": "https://evil.test/v1/x"}), "host")?;
-                denied(world, &job, json!({"url": "https://api.iaas.test/admin"}), "path")?;
-                denied(world, &job, json!({"url": "https://api.iaas.test/v1/x", "method": "DELETE"}), "method")
+                expect_denied(world, &job, json!({"url": "https://evil.test/v1/x"}), "host")?;
+                expect_denied(world, &job, json!({"url": "https://api.iaas.test/admin"}), "path")?;
+                expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x", "method": "DELETE"}), "method")
             },
         ),
         Case::new(CLASS, "a request beyond what the module declares", &["needs-http"], |world| {
             let needs = json!({"version": 1, "http": [{"id": "a", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/a"]}]});
-            let job = row::job(world, &Value::Null).guest_bytes(&needing(&needs));
-            denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")
+            let job = row::job(world, &Value::Null).guest_bytes(&probe_with_needs(&needs));
+            expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")
         }),
         Case::new(CLASS, "a request of a module that declares nothing", &["needs-absent"], |world| {
-            let job = row::job(world, &Value::Null).guest_bytes(&undeclared());
-            denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")
+            let job = row::job(world, &Value::Null).guest_bytes(&probe_without_needs());
+            expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")
         }),
     ]
 }
 
-/// Denied for this reason, and nobody was asked.
-fn denied(world: &World, job: &Job, request: Value, reason: &str) -> Result<(), String> {
-    world.set(row::names(&Value::Null), Served::default())?;
+/// Fails unless the request is denied for this reason and nothing is contacted.
+fn expect_denied(world: &World, job: &Job, request: Value, reason: &str) -> Result<(), String> {
+    world.reset(row::names(&Value::Null), Served::default())?;
     let mut operation = json!({"op": "http"});
     if let Some((operation, request)) = operation.as_object_mut().zip(request.as_object()) {
         operation.extend(request.clone());
     }
     let outcome = outcome(job, operation);
-    match (outcome["error"]["reason"].as_str() == Some(reason), world.contacts()?.is_empty()) {
+    match (outcome["error"]["reason"].as_str() == Some(reason), world.take_contacts()?.is_empty()) {
         (true, true) => Ok(()),
-        (_, silent) => Err(format!("{outcome}, silent: {silent}")),
+        (_, silent) => Err(format!("{outcome}, no contacts: {silent}")),
     }
 }

@@ -1,6 +1,6 @@
-//! The pin and signatures: only the bytes that were vouched for are compiled.
+//! The pin and the signatures: only the pinned and signed bytes are compiled.
 
-use super::{CLASS, has_vm, refused};
+use super::{CLASS, assert_refused, has_vm};
 use crate::case::Case;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,19 +15,21 @@ const REFUSED: [&str; 2] = ["guest.wasm: its sha256 is ", "but `guest.sha256` pi
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "another module than the pinned one", &["pin"], || {
+        Case::offline(CLASS, "another module than the pinned one", &["pin"], || {
             let job = Job::new().guest_bytes(&hostile::guest("small"));
-            write(&job.path("guest.wasm"), &hostile::other());
-            refused(&job, &REFUSED);
-            let (content, text) = job.check();
-            assert!(!content && text.contains(REFUSED[1]), "check: {text}");
+            write(&job.path("guest.wasm"), &hostile::small_without_vm());
+            assert_refused(&job, &REFUSED);
+            let (passed, text) = job.check();
+            assert!(!passed && text.contains(REFUSED[1]), "check: {text}");
         }),
-        Case::silent(CLASS, "a file that is exchanged while it is hashed and compiled", &["pin"], || exchanged(false)),
-        Case::silent(CLASS, "a file that is written over while it is hashed and compiled", &["pin"], || {
-            exchanged(true)
+        Case::offline(CLASS, "a file that is replaced while it is hashed and compiled", &["pin"], || {
+            replace_during_calls(false)
         }),
-        Case::silent(CLASS, "signatures by too few keys or of another module", &["signature"], || {
-            let (small, other) = (hostile::guest("small"), hostile::other());
+        Case::offline(CLASS, "a file that is overwritten while it is hashed and compiled", &["pin"], || {
+            replace_during_calls(true)
+        }),
+        Case::offline(CLASS, "signatures by too few keys or of another module", &["signature"], || {
+            let (small, other) = (hostile::guest("small"), hostile::small_without_vm());
             for (threshold, lines, said) in [
                 (1, vec![], "is empty"),
                 (1, vec![line(9, &small)], "0 of 1 needed signatures"),
@@ -36,31 +38,31 @@ pub(super) fn cases() -> Vec<Case> {
                 (2, vec![line(1, &small), line(1, &small)], "1 of 2 needed signatures"),
                 (3, vec![line(1, &small), line(2, &small), line(9, &small)], "2 of 3 needed signatures"),
             ] {
-                refused(&signed(threshold, &keys(), &lines), &[said]);
+                assert_refused(&signed(threshold, &keys(), &lines), &[said]);
             }
             assert_eq!(*has_vm(&signed(2, &keys(), &[line(3, &small), line(1, &small)])).result(), true);
         }),
-        Case::silent(CLASS, "a key with which anybody can sign", &["signature-key"], || {
-            // The neutral element: with it, a signature of zeros and itself fits any text.
+        Case::offline(CLASS, "a key that accepts forged signatures", &["signature-key"], || {
+            // The key is the neutral element, for which this signature fits any text.
             let mut neutral = [0; 32];
             neutral[0] = 1;
             let mut forged = [0; 64];
             forged[0] = 1;
             let job = signed(1, &[json!(STANDARD.encode(neutral))], &[format!("{}\n", STANDARD.encode(forged))]);
-            refused(&job, &["`guest.signature.ed25519[0]` is a key that proves nothing"]);
+            assert_refused(&job, &["`guest.signature.ed25519[0]` is a key that proves nothing"]);
         }),
-        Case::silent(CLASS, "one key that is listed twice", &["signature-twice"], || {
+        Case::offline(CLASS, "a key that is listed twice", &["signature-twice"], || {
             let small = hostile::guest("small");
             let job = signed(2, &[json!(public(1)), json!(public(1))], &[line(1, &small), line(1, &small)]);
-            refused(&job, &["`guest.signature.ed25519[1]` stands there twice"]);
+            assert_refused(&job, &["`guest.signature.ed25519[1]` is listed twice"]);
         }),
     ]
 }
 
-/// Calls while the guest's file is now one, now the other: without a cache every
-/// one reads and compiles it.
-fn exchanged(in_place: bool) {
-    let (pinned, other) = (hostile::guest("small"), hostile::other());
+/// Runs calls while the guest's file alternates between two modules. There is no
+/// cache, so that every call reads and compiles the file.
+fn replace_during_calls(in_place: bool) {
+    let (pinned, other) = (hostile::guest("small"), hostile::small_without_vm());
     let job = Job::new().guest_bytes(&pinned).configure(|config| config["cache"] = json!("../no/such/dir"));
     let (guest, next, stop) = (job.path("guest.wasm"), job.path("next.wasm"), AtomicBool::new(false));
     std::thread::scope(|scope| {

@@ -1,12 +1,12 @@
-//! Parts of WebAssembly that no guest needs and that had holes elsewhere: a
-//! module that uses one is refused when it is compiled.
+//! WebAssembly proposals that no guest needs and that had vulnerabilities in other
+//! engines. A module that uses one is refused when it is compiled.
 
 use super::CLASS;
 use crate::case::Case;
 use serde_json::json;
 use tests::{CPI_ERROR, Job, hostile};
 
-/// Name; check; what a component holds; what is said.
+/// The name of the case, its checks, parts of components, and a part of the message.
 const ROWS: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "memories and tables of 64 bits",
@@ -25,7 +25,7 @@ const ROWS: &[(&str, &[&str], &[&str], &str)] = &[
         "threads",
     ),
     (
-        "types of a garbage collector",
+        "garbage-collected types",
         &[],
         &[
             "(core module (type (struct (field i32))))",
@@ -70,9 +70,9 @@ const ROWS: &[(&str, &[&str], &[&str], &str)] = &[
 ];
 
 pub(super) fn cases() -> Vec<Case> {
-    let case = |(name, holes, modules, said): &(&str, &[&str], &'static [&'static str], &'static str)| {
+    let case = |(name, mutants, modules, said): &(&str, &[&str], &'static [&'static str], &'static str)| {
         let (modules, said) = (*modules, *said);
-        Case::silent(CLASS, name, holes, move || {
+        Case::offline(CLASS, name, mutants, move || {
             for module in modules {
                 let guest = hostile::component(&format!("(component {module})"))
                     .unwrap_or_else(|error| panic!("{module}: {error}"));

@@ -1,4 +1,5 @@
-//! Memory, tables, stack and handles without end, before and during a call.
+//! Guests that use memory, tables, stack and handles without end, before and during a
+//! call.
 
 use super::{CLASS, call, job};
 use crate::case::Case;
@@ -6,66 +7,61 @@ use serde_json::json;
 use tests::{CLOUD_ERROR, Job, Response, hostile};
 
 pub(super) fn cases() -> Vec<Case> {
-    let grown = "a guest that takes memory by the gigabyte";
+    let grown = "a guest that allocates gigabytes of memory";
     vec![
-        Case::silent(CLASS, grown, &["limit-memory_mib"], || {
+        Case::offline(CLASS, grown, &["limit-memory_mib"], || {
             call(&job("memory-grows"), "has_vm").reaches("memory_mib");
-            call(&job("allocator-that-grows"), "has_vm").reaches("memory_mib");
+            call(&job("allocator-grows-memory"), "has_vm").reaches("memory_mib");
             Job::default()
                 .limits(json!({"memory_mib": 16}))
                 .script(json!([{"op": "grow", "mib": 100}]))
                 .run()
                 .reaches("memory_mib");
         }),
-        Case::silent(CLASS, "a gigabyte of memory before anything was asked", &["limit-memory_mib"], || {
-            for name in ["large-memory", "describe-grows"] {
+        Case::offline(CLASS, "a gigabyte of memory before the first call", &["limit-memory_mib"], || {
+            for name in ["large-memory", "describe-grows-memory"] {
                 call(&job(name), "has_vm")
                     .fails(CLOUD_ERROR, &["guest.wasm: `describe` failed: ", "`memory_mib` (256)"]);
             }
         }),
-        Case::silent(CLASS, "a table that grows to four billion elements", &["limit-tables"], || {
+        Case::offline(CLASS, "a table that grows to four billion elements", &["limit-tables"], || {
             call(&job("table-grows"), "has_vm").reaches("tables");
         }),
-        Case::silent(CLASS, "a table of ten million elements from the start", &["limit-tables"], || {
+        Case::offline(CLASS, "a table of ten million elements from the start", &["limit-tables"], || {
             call(&job("large-table"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "`tables` (10000)"]);
         }),
-        Case::silent(CLASS, "a hundred memories, each in an instance of its own", &["instances"], || {
+        Case::offline(CLASS, "a hundred memories, each in an instance of its own", &["instances"], || {
             instances("(memory 1)", 99).fails(CLOUD_ERROR, &["`describe` failed: ", "memory count too high"]);
         }),
-        Case::silent(CLASS, "hundreds of instances of one module", &["instances"], || {
+        Case::offline(CLASS, "hundreds of instances of one module", &["instances"], || {
             instances("", 500).fails(CLOUD_ERROR, &["`describe` failed: ", "instance count too high"]);
         }),
-        Case::silent(CLASS, "data outside of memory", &[], || {
-            call(&job("data-beyond-memory"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "out of bounds"]);
+        Case::offline(CLASS, "data outside of memory", &[], || {
+            call(&job("data-out-of-bounds"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "out of bounds"]);
         }),
-        Case::silent(CLASS, "recursion without end", &["limit-stack_kib"], || {
+        Case::offline(CLASS, "recursion without end", &["limit-stack_kib"], || {
             let recursing = |frames: &str| Job::default().script(json!([{"op": "recurse", "frames": frames}])).run();
             recursing("small").reaches("stack_kib");
             recursing("large").fails(CLOUD_ERROR, &["guest: trapped in create_disk: out of bounds memory access"]);
             call(&job("describe-recurses"), "has_vm")
                 .fails(CLOUD_ERROR, &["`describe` failed: ", "`stack_kib` (1024)"]);
         }),
-        Case::silent(CLASS, "a million resources of its own", &["limit-handles"], || {
-            call(&job("handles-of-its-own"), "has_vm").reaches("handles");
+        Case::offline(CLASS, "a million resources of the guest", &["limit-handles"], || {
+            call(&job("guest-handles-endless"), "has_vm").reaches("handles");
         }),
-        Case::silent(CLASS, "a million resources of the host", &["limit-handles"], || {
-            call(&job("handles-of-the-host"), "has_vm").reaches("handles");
+        Case::offline(CLASS, "a million resources of the host", &["limit-handles"], || {
+            call(&job("host-handles-endless"), "has_vm").reaches("handles");
         }),
-        Case::silent(
-            CLASS,
-            "a gigabyte for the host, made of one megabyte many times",
-            &["limit-hostcall_mib"],
-            || {
-                call(&job("one-megabyte-many-times"), "create_vm").reaches("hostcall_mib");
-            },
-        ),
-        Case::silent(CLASS, "sixty megabytes in one host call", &["limit-hostcall_mib"], || {
-            call(&job("sends-sixty-megabytes"), "has_vm").reaches("hostcall_mib");
+        Case::offline(CLASS, "a result of a gigabyte that repeats one megabyte", &["limit-hostcall_mib"], || {
+            call(&job("result-repeats-megabyte"), "create_vm").reaches("hostcall_mib");
+        }),
+        Case::offline(CLASS, "sixty megabytes in one host call", &["limit-hostcall_mib"], || {
+            call(&job("send-60-mib"), "has_vm").reaches("hostcall_mib");
         }),
     ]
 }
 
-/// Prepares a guest that instantiates a module with this content as often.
+/// Prepares a guest that instantiates a module with this content `count` times.
 fn instances(content: &str, count: usize) -> Response {
     let guest = hostile::with_instances(hostile::guest("small"), content, count);
     call(&Job::new().guest_bytes(&guest), "has_vm")

@@ -1,5 +1,5 @@
-//! Answers of guests: what clients could not read, or would take for something
-//! else, is refused.
+//! Answers of guests. An answer that clients cannot read, or would misread, is
+//! refused.
 
 use super::CLASS;
 use crate::case::Case;
@@ -10,7 +10,7 @@ fn script(operations: Value) -> Response {
     Job::default().script(operations).run()
 }
 
-/// A method whose answer is garbage of this kind.
+/// Calls a method that answers with garbage of this kind.
 fn garbage(method: &str, kind: &str) -> Response {
     let operations = json!([{"op": "garbage", "kind": kind}]);
     let cid = probe::cid(&operations);
@@ -24,8 +24,8 @@ fn garbage(method: &str, kind: &str) -> Response {
     Job::default().call(method, arguments).run()
 }
 
-/// A guest that answers this text where JSON is due.
-fn saying(text: &str) -> Response {
+/// Calls a guest that answers this text in place of JSON.
+fn answering(text: &str) -> Response {
     let bytes: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
     let length: String =
         u32::try_from(text.len()).unwrap_or(0).to_le_bytes().map(|byte| format!("\\{byte:02x}")).concat();
@@ -40,7 +40,7 @@ fn saying(text: &str) -> Response {
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "an answer that is no JSON where JSON is due", &[], || {
+        Case::offline(CLASS, "an answer that is not JSON, where JSON is expected", &[], || {
             for text in [
                 "",
                 "NaN",
@@ -52,26 +52,26 @@ pub(super) fn cases() -> Vec<Case> {
                 "{\"a\":\"\0\"}",
                 "{a:1}",
             ] {
-                saying(text).fails(CLOUD_ERROR, &["guest: returned cloud_properties that is no JSON"]);
+                answering(text).fails(CLOUD_ERROR, &["guest: returned cloud_properties that is not JSON"]);
             }
-            saying("[]").fails(CLOUD_ERROR, &["guest: returned cloud_properties that is JSON but no object"]);
-            assert_eq!(*saying("{\"a\":1e308}").result(), json!({"a": 1e308}));
+            answering("[]").fails(CLOUD_ERROR, &["guest: returned cloud_properties that is JSON but not an object"]);
+            assert_eq!(*answering("{\"a\":1e308}").result(), json!({"a": 1e308}));
         }),
-        Case::silent(
+        Case::offline(
             CLASS,
-            "an answer that two readers would read differently",
+            "an answer that parsers read differently",
             &["json-duplicate-key", "json-trailing"],
             || {
                 for text in ["{\"a\":1,\"a\":2}", "{\"a\":1}{\"a\":2}", "{\"a\":1} x"] {
-                    saying(text).fails(CLOUD_ERROR, &["guest: returned cloud_properties that is no JSON"]);
+                    answering(text).fails(CLOUD_ERROR, &["guest: returned cloud_properties that is not JSON"]);
                 }
                 garbage("create_network", "duplicate-keys").fails(CLOUD_ERROR, &["guest: returned cloud_properties"]);
             },
         ),
-        Case::silent(CLASS, "an answer of megabytes", &["limit-result_kib"], || {
+        Case::offline(CLASS, "an answer of megabytes", &["limit-result_kib"], || {
             script(json!([{"op": "garbage", "kind": "huge", "mib": 2}])).reaches("result_kib");
         }),
-        Case::silent(CLASS, "an answer too deep for the Director", &["limit-result_depth"], || {
+        Case::offline(CLASS, "an answer that is nested too deeply for the Director", &["limit-result_depth"], || {
             let network = |depth: u64| {
                 let script = json!([{"op": "garbage", "kind": "deep-json", "depth": depth}]);
                 Job::default()
@@ -80,9 +80,9 @@ pub(super) fn cases() -> Vec<Case> {
             };
             network(88).result();
             network(89).reaches("result_depth");
-            network(10_000).fails(CLOUD_ERROR, &["guest: returned cloud_properties that is no JSON"]);
+            network(10_000).fails(CLOUD_ERROR, &["guest: returned cloud_properties that is not JSON"]);
         }),
-        Case::silent(CLASS, "cloud IDs that are empty or steer terminals", &["cid-form"], || {
+        Case::offline(CLASS, "cloud IDs that are empty or have terminal escapes", &["cid-form"], || {
             for (kind, said) in [("empty", "an empty cloud ID"), ("nul", "a cloud ID with control characters")] {
                 for method in ["create_disk", "get_disks", "create_network"] {
                     garbage(method, kind).fails(CLOUD_ERROR, &["guest: returned ", said]);
@@ -93,7 +93,7 @@ pub(super) fn cases() -> Vec<Case> {
                     .fails(CLOUD_ERROR, &["a cloud ID with control characters"]);
             }
         }),
-        Case::silent(CLASS, "disk hints that no Agent can use or that steer terminals", &["hint-form"], || {
+        Case::offline(CLASS, "disk hints that no Agent can use, or with terminal escapes", &["hint-form"], || {
             for kind in ["empty", "empty-fields", "nul", "duplicate-keys"] {
                 garbage("attach_disk", kind).fails(CLOUD_ERROR, &["guest: returned a disk hint"]);
             }
@@ -109,15 +109,15 @@ pub(super) fn cases() -> Vec<Case> {
                 response.fails(CLOUD_ERROR, &["guest: returned a disk hint with control characters"]);
             }
         }),
-        Case::silent(CLASS, "networks that are given back twice", &["network-twice"], || {
+        Case::offline(CLASS, "networks that are returned twice", &["network-twice"], || {
             garbage("create_vm", "duplicate-network").fails(CLOUD_ERROR, &["guest: returned the network `n` twice"]);
         }),
-        Case::silent(CLASS, "networks whose other keys overrule what is typed", &[], || {
+        Case::offline(CLASS, "networks whose extra keys do not override the typed ones", &[], || {
             let network = garbage("create_vm", "shadowed-network").result()[1]["n"].clone();
             assert_eq!((&network["type"], &network["cloud_properties"]), (&json!("dynamic"), &json!({})));
         }),
-        Case::silent(CLASS, "an error of a guest that speaks as the runtime", &["borrowed-words"], || {
-            for word in [
+        Case::offline(CLASS, "a guest's error that pretends to be the runtime's", &["guest-error-prefix"], || {
+            for prefix in [
                 "request",
                 "config",
                 "policy",
@@ -129,24 +129,24 @@ pub(super) fn cases() -> Vec<Case> {
                 "\u{200b}limit",
                 "\nruntime",
             ] {
-                let message = format!("{word}: raise `limits.memory_mib`");
+                let message = format!("{prefix}: raise `limits.memory_mib`");
                 let response = script(json!([{"op": "error", "kind": "cloud", "message": message}]));
                 response.fails(CLOUD_ERROR, &["guest: "]);
                 assert!(response.message().starts_with("guest: "), "{}", response.message());
             }
         }),
-        Case::silent(CLASS, "an error of a guest that steers terminals", &["escape-log"], || {
+        Case::offline(CLASS, "a guest's error with terminal escapes", &["escape-log"], || {
             let response = script(json!([{"op": "garbage", "kind": "nul", "in_error": true}]));
             let shown = format!("{}{}", response.message(), response.log());
             assert!(!shown.contains(['\0', '\u{1b}', '\r', '\u{202e}', '\u{feff}']), "{shown:?}");
         }),
-        Case::silent(CLASS, "an error without end, and one without words", &["message-size"], || {
-            let endless = script(json!([{"op": "garbage", "kind": "huge", "mib": 4, "in_error": true}]));
-            assert!(endless.message().len() < 100_000, "{} bytes", endless.message().len());
-            let silent = script(json!([{"op": "error", "kind": "cpi", "message": ""}]));
-            silent.fails(CPI_ERROR, &["guest: create_disk failed without saying why"]);
+        Case::offline(CLASS, "a huge error message, and an empty one", &["message-size"], || {
+            let huge = script(json!([{"op": "garbage", "kind": "huge", "mib": 4, "in_error": true}]));
+            assert!(huge.message().len() < 100_000, "{} bytes", huge.message().len());
+            let empty = script(json!([{"op": "error", "kind": "cpi", "message": ""}]));
+            empty.fails(CPI_ERROR, &["guest: create_disk failed without a message"]);
         }),
-        Case::silent(CLASS, "lines that pretend to be others'", &["escape-log"], || {
+        Case::offline(CLASS, "log lines that pretend to be the runtime's", &["escape-log"], || {
             let response = script(json!([
                 {"op": "log", "message": "a\ncpi-000000 wasm-cpi error: forged\r\u{1b}[2J\u{0}\u{202e}\u{200b}\u{feff}\u{2028}b\u{7f}\u{9b}c"},
                 {"op": "print", "text": "\u{1b}[31mred\u{202e}\n"},
@@ -156,7 +156,7 @@ pub(super) fn cases() -> Vec<Case> {
             assert!(lines.all(|line| line.starts_with("cpi-123456 probe info: ")), "{}", response.stderr);
             assert_eq!(response.stderr.lines().count(), 2, "{}", response.stderr);
         }),
-        Case::silent(CLASS, "a log in the response without end", &["story-size"], || {
+        Case::offline(CLASS, "the log in the response is bounded", &["story-size"], || {
             let response = script(json!([
                 {"op": "log", "level": "error", "message": "e".repeat(1000), "repeat": 1900},
                 {"op": "error", "kind": "cloud", "message": "failed"},

@@ -1,5 +1,5 @@
-//! VMs that nobody could reach, or that would take another's place: `create_vm`
-//! of a guest that keeps something back.
+//! VMs that could not be reached, or that would take the address of another:
+//! `create_vm` of guests that withhold settings or change networks.
 
 use super::CLASS;
 use crate::case::{API, Case};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tests::cloud::create_vm;
 use tests::{CLOUD_ERROR, Job, Response};
 
-/// A grant with a slot for user-data.
+/// Returns a job whose grant has a slot for user-data.
 fn job(world: &World) -> Job {
     let slots = json!([{"method": "POST", "path": "/v1/vms", "place": "json:/user_data"}]);
     row::job(world, &json!({"grant": {"slots": slots}, "config": {"agent": {"mbus": "nats://mbus.test:4222"}}}))
@@ -17,7 +17,7 @@ fn job(world: &World) -> Job {
 
 fn create(world: &World, operations: &Value) -> Result<Response, String> {
     let job = job(world);
-    world.set(row::names(&Value::Null), Served::default())?;
+    world.reset(row::names(&Value::Null), Served::default())?;
     Ok(create_vm(&job, operations).run())
 }
 
@@ -38,14 +38,17 @@ pub(super) fn cases() -> Vec<Case> {
                 (json!([bootstrap, elsewhere, done]), "without sending the user-data of `agent.bootstrap`"),
             ] {
                 let response = create(world, &script)?;
-                response.fails(CLOUD_ERROR, &["guest: create_vm made `vm-1` ", said, "nobody could reach that VM"]);
+                response.fails(
+                    CLOUD_ERROR,
+                    &["guest: create_vm made `vm-1` ", said, "the VM's Agent could never be reached"],
+                );
             }
             let sent = create(world, &json!([bootstrap, post(json!({"user_data": "{{0.ok}}"})), done]))?;
             assert_eq!(sent.result()[0], "vm-1");
             Ok(())
         })
-        .speaking_to(API),
-        Case::silent(CLASS, "addresses that the Director decided on", &["network-decided"], || {
+        .may_contact(API),
+        Case::offline(CLASS, "changes to addresses that the Director chose", &["network-decided"], || {
             for addition in [
                 json!({"ip": "10.0.0.6"}),
                 json!({"netmask": "255.0.0.0"}),
@@ -61,7 +64,7 @@ pub(super) fn cases() -> Vec<Case> {
                     .fails(CLOUD_ERROR, &["was decided by the Director and cannot be changed"]);
             }
         }),
-        Case::silent(CLASS, "networks, routes and addresses that are none", &[], || {
+        Case::offline(CLASS, "unknown networks, and invalid routes and addresses", &[], || {
             for (network, said) in [
                 (json!({"name": "other"}), "the call has no network `other`"),
                 (json!({"name": "net", "mac": "02:00:00:00:00"}), "`mac` must be six hexadecimal octets"),

@@ -1,6 +1,6 @@
-//! What a guest can do with the image, and what others do to it meanwhile.
+//! What a guest can do with the image, and changes to the file during the call.
 
-use super::{CLASS, done, outcomes};
+use super::{CLASS, outcomes, unwrap_io};
 use crate::case::{self, Case};
 use crate::row;
 use crate::world::{Served, World};
@@ -12,7 +12,7 @@ use tests::archive::tar;
 use tests::job::write;
 use tests::{Job, cloud, dist};
 
-/// Lets the guest PUT images to `api.iaas.test`.
+/// Returns a job that grants PUT to `api.iaas.test`.
 fn job(world: &World) -> Job {
     row::job(world, &json!({"grant": {"methods": ["GET", "PUT"]}}))
 }
@@ -27,21 +27,20 @@ fn put(url: &str, part: Value) -> Value {
 
 const API: &str = "https://api.iaas.test/v1/image";
 
-/// A script that waits for what happens to the file, which is done when its
-/// first request has arrived.
-fn meanwhile(
+/// Runs a script, and changes the image when its first request has arrived.
+fn with_change(
     world: &World,
-    happens: impl Fn(&Path) + Send + Sync + 'static,
+    change: impl Fn(&Path) + Send + Sync + 'static,
     then: Vec<Value>,
 ) -> Result<Vec<Value>, String> {
     let job = job(world);
     let image = job.path("image");
     write(&image, &[b'a'; 100_000]);
-    world.set(row::names(&Value::Null), Served::default())?;
+    world.reset(row::names(&Value::Null), Served::default())?;
     let path = image.clone();
-    world.meanwhile(move |arrived| {
+    world.on_request(move |arrived| {
         if arrived.request.method() == "GET" {
-            happens(&path);
+            change(&path);
         }
     });
     let mut script = vec![json!({"op": "http", "url": "https://api.iaas.test/v1/now"})];
@@ -53,13 +52,13 @@ fn meanwhile(
     }
 }
 
-fn same(what: &str, got: &Value, expected: &Value) -> Result<(), String> {
+fn expect_same(what: &str, got: &Value, expected: &Value) -> Result<(), String> {
     if got == expected { Ok(()) } else { Err(format!("{what}: {got}, expected {expected}")) }
 }
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "an image where there is none", &[], || {
+        Case::offline(CLASS, "the image in a call that has none", &[], || {
             let operations = json!([
                 {"op": "image.size"}, {"op": "image.sha256"}, {"op": "image.read", "offset": 0, "length": 1},
                 {"op": "image.members"}, {"op": "image.read_member", "name": "x", "length": 1},
@@ -67,27 +66,27 @@ pub(super) fn cases() -> Vec<Case> {
             for outcome in cloud::outcomes(&Job::default(), &operations) {
                 assert_eq!(
                     outcome["error"],
-                    json!({"kind": "denied", "message": "there is an image in create_stemcell only"})
+                    json!({"kind": "denied", "message": "the image is available in create_stemcell only"})
                 );
             }
         }),
-        Case::new(CLASS, "an image as a body where there is none", &[], |world| {
+        Case::new(CLASS, "the image as a body in a call that has none", &[], |world| {
             let job = job(world);
-            world.set(row::names(&Value::Null), Served::default())?;
+            world.reset(row::names(&Value::Null), Served::default())?;
             let outcome = cloud::outcome(&job, put(API, json!({"image": true})));
-            same("sent", &outcome["error"]["kind"], &json!("invalid-request"))
+            expect_same("sent", &outcome["error"]["kind"], &json!("invalid-request"))
         }),
-        Case::new(CLASS, "an image for a module that does not declare it", &["needs-image"], |world| {
+        Case::new(CLASS, "the image for a module that does not declare it", &["needs-image"], |world| {
             let needs = json!({"version": 1, "http": [{"id": "a", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*"}]});
-            let job = job(world).guest_bytes(&cloud::needing(&needs));
+            let job = job(world).guest_bytes(&cloud::probe_with_needs(&needs));
             write(&job.path("image"), b"image");
-            world.set(row::names(&Value::Null), Served::default())?;
+            world.reset(row::names(&Value::Null), Served::default())?;
             let script = json!([{"op": "image.size"}, {"op": "image.read", "offset": 0, "length": 1}, put(API, json!({"image": true}))]);
             let outcomes = outcomes(&job, &job.path("image"), &script);
             let kinds: Vec<&Value> = outcomes.iter().map(|outcome| &outcome["error"]["kind"]).collect();
-            same("kinds", &json!(kinds), &json!(["denied", "denied", "invalid-request"]))
+            expect_same("kinds", &json!(kinds), &json!(["denied", "denied", "invalid-request"]))
         }),
-        Case::silent(CLASS, "ranges beyond the end", &["image-range"], || {
+        Case::offline(CLASS, "ranges beyond the end", &["image-range"], || {
             let job = Job::default();
             write(&job.path("image"), b"0123456789");
             let read = |offset: u64, length: u32| json!({"op": "image.read", "offset": offset, "length": length});
@@ -111,9 +110,9 @@ pub(super) fn cases() -> Vec<Case> {
                 assert_eq!(outcome["error"]["kind"], "invalid", "{outcome}");
             }
         }),
-        Case::silent(CLASS, "gigabytes in one read", &["image-read-size"], || {
+        Case::offline(CLASS, "gigabytes in one read", &["image-read-size"], || {
             let job = Job::default();
-            done(File::create(job.path("image")).and_then(|file| file.set_len(3 << 30)));
+            unwrap_io(File::create(job.path("image")).and_then(|file| file.set_len(3 << 30)));
             let read = |length: u32| json!({"op": "image.read", "offset": 0, "length": length});
             let outcomes =
                 outcomes(&job, &job.path("image"), &json!([read((1 << 20) + 1), read(u32::MAX), read(1000)]));
@@ -123,7 +122,7 @@ pub(super) fn cases() -> Vec<Case> {
             );
             assert_eq!(outcomes[2]["ok"]["bytes"], 1000);
         }),
-        Case::silent(CLASS, "another file than the image, through the image", &[], || {
+        Case::offline(CLASS, "another file than the image, by the name of a member", &[], || {
             let job = Job::default();
             let image = job.path("image");
             write(&image, &tar(&[("root.img", b"content")]));
@@ -146,12 +145,15 @@ pub(super) fn cases() -> Vec<Case> {
             for outcome in &outcomes {
                 assert_eq!(outcome["error"]["kind"], "invalid", "{outcome}");
             }
-            assert!(!Value::from(outcomes).to_string().contains(&*job.path("").to_string_lossy()), "it tells the path");
+            assert!(
+                !Value::from(outcomes).to_string().contains(&*job.path("").to_string_lossy()),
+                "an error shows the path of the image"
+            );
         }),
-        Case::new(CLASS, "an image to a host that is not granted", &["grant-host"], |world| {
+        Case::new(CLASS, "the image to a host that is not granted", &["grant-host"], |world| {
             let job = job(world);
             write(&job.path("image"), b"image");
-            world.set(row::names(&Value::Null), Served::default())?;
+            world.reset(row::names(&Value::Null), Served::default())?;
             let whole = json!({"image": true});
             let script = json!([
                 put("https://evil.test/v1/image", whole.clone()),
@@ -160,31 +162,31 @@ pub(super) fn cases() -> Vec<Case> {
             ]);
             let outcomes = outcomes(&job, &job.path("image"), &script);
             let reasons: Vec<&Value> = outcomes.iter().map(|outcome| &outcome["error"]["reason"]).collect();
-            same("reasons", &json!(reasons), &json!(["host", "scheme", "path"]))
+            expect_same("reasons", &json!(reasons), &json!(["host", "scheme", "path"]))
         }),
         Case::new(CLASS, "an image that is replaced during the call", &[], |world| {
             let replace = |path: &Path| {
                 let new = path.with_file_name("new");
                 write(&new, b"another one");
-                done(fs::rename(new, path));
+                unwrap_io(fs::rename(new, path));
             };
             let outcomes =
-                meanwhile(world, replace, vec![json!({"op": "image.sha256"}), put(API, json!({"image": true}))])?;
-            same("digest", &outcomes[1]["ok"], &json!(dist::sha256(&[b'a'; 100_000])))?;
-            sent(world, 100_000, &[b'a'; 100_000])
+                with_change(world, replace, vec![json!({"op": "image.sha256"}), put(API, json!({"image": true}))])?;
+            expect_same("digest", &outcomes[1]["ok"], &json!(dist::sha256(&[b'a'; 100_000])))?;
+            expect_sent(world, 100_000, &[b'a'; 100_000])
         })
-        .speaking_to(case::API),
+        .may_contact(case::API),
         Case::new(CLASS, "an image that is deleted during the call", &[], |world| {
-            let delete = |path: &Path| done(fs::remove_file(path));
-            meanwhile(world, delete, vec![put(API, json!({"image": true}))])?;
-            sent(world, 100_000, &[b'a'; 100_000])
+            let delete = |path: &Path| unwrap_io(fs::remove_file(path));
+            with_change(world, delete, vec![put(API, json!({"image": true}))])?;
+            expect_sent(world, 100_000, &[b'a'; 100_000])
         })
-        .speaking_to(case::API),
+        .may_contact(case::API),
         Case::new(CLASS, "an image that grows during the call", &[], |world| {
             let grow = |path: &Path| {
-                done(File::options().append(true).open(path).and_then(|mut file| file.write_all(&[b'b'; 50_000])))
+                unwrap_io(File::options().append(true).open(path).and_then(|mut file| file.write_all(&[b'b'; 50_000])))
             };
-            let outcomes = meanwhile(
+            let outcomes = with_change(
                 world,
                 grow,
                 vec![
@@ -193,27 +195,28 @@ pub(super) fn cases() -> Vec<Case> {
                     put(API, json!({"image": true})),
                 ],
             )?;
-            same("size", &outcomes[1]["ok"], &json!(100_000))?;
-            same("read", &outcomes[2]["ok"]["bytes"], &json!(1))?;
-            sent(world, 100_000, &[b'a'; 100_000])
+            expect_same("size", &outcomes[1]["ok"], &json!(100_000))?;
+            expect_same("read", &outcomes[2]["ok"]["bytes"], &json!(1))?;
+            expect_sent(world, 100_000, &[b'a'; 100_000])
         })
-        .speaking_to(case::API),
+        .may_contact(case::API),
         Case::new(CLASS, "an image that shrinks during the call", &[], |world| {
-            let shrink = |path: &Path| done(File::options().write(true).open(path).and_then(|file| file.set_len(1000)));
-            let outcomes = meanwhile(
+            let shrink =
+                |path: &Path| unwrap_io(File::options().write(true).open(path).and_then(|file| file.set_len(1000)));
+            let outcomes = with_change(
                 world,
                 shrink,
                 vec![json!({"op": "image.read", "offset": 50_000, "length": 100}), put(API, json!({"image": true}))],
             )?;
-            same("read", &outcomes[1]["error"]["kind"], &json!("io"))?;
-            same("sent", &outcomes[2]["error"]["kind"], &json!("truncated"))?;
-            // What did not arrive whole did not arrive.
-            same("arrived", &json!(world.arrived().len()), &json!(1))
+            expect_same("read", &outcomes[1]["error"]["kind"], &json!("io"))?;
+            expect_same("sent", &outcomes[2]["error"]["kind"], &json!("truncated"))?;
+            // Only the first request arrived: the incomplete one does not count.
+            expect_same("arrived", &json!(world.requests().len()), &json!(1))
         })
-        .speaking_to(case::API),
-        Case::silent(CLASS, "an image that is nothing but a hole", &[], || {
+        .may_contact(case::API),
+        Case::offline(CLASS, "an image that is one large hole", &[], || {
             let job = Job::default();
-            done(File::create(job.path("image")).and_then(|file| file.set_len(4 << 40)));
+            unwrap_io(File::create(job.path("image")).and_then(|file| file.set_len(4 << 40)));
             let script = json!([{"op": "image.size"}, {"op": "image.read", "offset": (4_u64 << 40) - 10, "length": 100}, {"op": "image.members"}]);
             let outcomes = outcomes(&job, &job.path("image"), &script);
             assert_eq!((&outcomes[0]["ok"], &outcomes[1]["ok"]["bytes"]), (&json!(4_u64 << 40), &json!(10)));
@@ -222,9 +225,9 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// The PUT arrived with this much, and nothing else.
-fn sent(world: &World, length: u64, content: &[u8]) -> Result<(), String> {
-    let arrived: Vec<_> = world.arrived().into_iter().filter(|arrived| arrived.request.method() == "PUT").collect();
+/// Fails unless exactly one PUT arrived, with this content.
+fn expect_sent(world: &World, length: u64, content: &[u8]) -> Result<(), String> {
+    let arrived: Vec<_> = world.requests().into_iter().filter(|arrived| arrived.request.method() == "PUT").collect();
     match arrived.as_slice() {
         [put] if put.request.length == length && put.request.body == content => Ok(()),
         other => Err(format!("arrived: {:?}", other.iter().map(|put| put.request.length).collect::<Vec<_>>())),

@@ -1,8 +1,9 @@
-//! Paths that are no image: nothing is opened for the guest, which never runs.
+//! Paths that are not an image. Nothing is opened for the guest, and the guest does not
+//! run.
 
-use super::{CLASS, create, done};
+use super::{CLASS, create, unwrap_io};
 use crate::case::Case;
-use crate::watch::Watch;
+use crate::watch::DirectoryWatch;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use std::fs;
@@ -15,16 +16,16 @@ use tests::job::{make_dir, set_mode, write};
 use tests::users::{NOBODY, give, is_root};
 use tests::{CPI_ERROR, Job, dist, probe};
 
-/// Refused as the caller's mistake, and the guest never ran.
+/// Asserts that the call fails as the caller's mistake, and that the guest does not run.
 #[track_caller]
-fn refused(job: &Job, path: &Path, said: &str) {
+fn assert_refused(job: &Job, path: &Path, said: &str) {
     let response = create(job, path, &json!([{"op": "log", "message": "the guest runs"}]));
     response.fails(CPI_ERROR, &["request: ", said]);
     assert!(!response.stderr.contains("the guest runs"), "{}", response.stderr);
 }
 
-/// A job that takes images from one of two directories.
-fn narrowed() -> Job {
+/// Returns a job that accepts images from two directories, of which one exists.
+fn with_image_dirs() -> Job {
     let job = Job::default().configure(|config| config["image_dirs"] = json!(["../images", "/no/such/dir"]));
     for directory in ["images", "images/deep", "images2", "other"] {
         make_dir(&job.path(directory));
@@ -35,21 +36,21 @@ fn narrowed() -> Job {
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::silent(CLASS, "files outside of the directories for images", &["image-dirs"], || {
-            let job = narrowed();
-            done(symlink(job.path("other"), job.path("images/out")));
+        Case::offline(CLASS, "files outside the directories for images", &["image-dirs"], || {
+            let job = with_image_dirs();
+            unwrap_io(symlink(job.path("other"), job.path("images/out")));
             let outside =
                 ["other/image", "images2/image", "images/../other/image", "images/out/image", "config/cpi.json"];
             for path in
                 outside.map(|path| job.path(path)).into_iter().chain(["/etc/shadow".into(), "/etc/passwd".into()])
             {
-                refused(&job, &path, "lies outside of `image_dirs`");
+                assert_refused(&job, &path, "is outside of `image_dirs`");
             }
             for path in ["images/image", "images/deep/image", "other/../images/image"] {
                 create(&job, &job.path(path), &json!([])).result();
             }
         }),
-        Case::silent(CLASS, "links to files", &["image-link"], || {
+        Case::offline(CLASS, "symbolic links", &["image-link"], || {
             let job = Job::default();
             write(&job.path("image"), b"image");
             for (name, target) in [
@@ -58,33 +59,33 @@ pub(super) fn cases() -> Vec<Case> {
                 ("loop", job.path("loop")),
                 ("nowhere", job.path("x")),
             ] {
-                done(symlink(target, job.path(name)));
-                refused(&job, &job.path(name), "is a symbolic link, and links are not followed");
+                unwrap_io(symlink(target, job.path(name)));
+                assert_refused(&job, &job.path(name), "is a symbolic link, and links are not followed");
             }
         }),
-        Case::silent(CLASS, "directories, pipes, sockets and devices", &["image-regular"], || {
+        Case::offline(CLASS, "directories, pipes, sockets and devices", &["image-regular"], || {
             let job = Job::default();
             make_dir(&job.path("images"));
             make_dir(&job.path("images/directory"));
             let pipe = job.path("images/pipe");
             assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
             let socket = UnixListener::bind(job.path("images/socket"));
-            let watch = Watch::new(&job.path("images"));
-            refused(&job, &job.path("images/directory"), "is a directory");
-            refused(&job, &pipe, "is a named pipe");
-            refused(&job, &job.path("images/socket"), "is no regular file");
-            // They were looked at and not opened.
-            watch.is_quiet();
-            drop(done(socket));
+            let watch = DirectoryWatch::new(&job.path("images"));
+            assert_refused(&job, &job.path("images/directory"), "is a directory");
+            assert_refused(&job, &pipe, "is a named pipe");
+            assert_refused(&job, &job.path("images/socket"), "is not a regular file");
+            // The files were inspected, but not opened.
+            watch.assert_no_events();
+            drop(unwrap_io(socket));
             for device in ["/dev/zero", "/dev/full", "/dev/tty", "/dev/urandom"]
                 .map(Path::new)
                 .iter()
                 .filter(|path| path.exists())
             {
-                refused(&job, device, "is a device");
+                assert_refused(&job, device, "is a device");
             }
         }),
-        Case::silent(CLASS, "files that the kernel makes up", &["image-kernel"], || {
+        Case::offline(CLASS, "files of /proc, /sys and /dev", &["image-kernel"], || {
             let job = Job::default();
             for path in [
                 "/proc/self/environ",
@@ -96,19 +97,19 @@ pub(super) fn cases() -> Vec<Case> {
                 "/sys/kernel/notes",
             ] {
                 if Path::new(path).exists() {
-                    refused(&job, Path::new(path), "stemcell image `");
+                    assert_refused(&job, Path::new(path), "stemcell image `");
                 }
             }
             for path in
                 ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/proc/self/exe", "/proc/self/cwd", "/proc/self/root"]
             {
-                refused(&job, Path::new(path), "stemcell image `");
+                assert_refused(&job, Path::new(path), "stemcell image `");
             }
         }),
-        Case::silent(CLASS, "paths that are none", &[], || {
+        Case::offline(CLASS, "invalid paths", &[], || {
             let job = Job::default();
             write(&job.path("image"), b"image");
-            let odd: [PathBuf; 8] = [
+            let paths: [PathBuf; 8] = [
                 "/".into(),
                 "..".into(),
                 ".".into(),
@@ -118,16 +119,16 @@ pub(super) fn cases() -> Vec<Case> {
                 job.path("image/below"),
                 job.path("no/such/image"),
             ];
-            for path in odd {
-                refused(&job, &path, "stemcell image `");
+            for path in paths {
+                assert_refused(&job, &path, "stemcell image `");
             }
-            // Only text is a path, and an empty one is none.
+            // A path is a text that is not empty.
             for argument in [json!(""), json!(null), json!(7), json!(["/etc/passwd"]), json!({"path": "/etc/passwd"})] {
                 let response = job.call("create_stemcell", json!([argument, {}])).run();
                 response.fails(CPI_ERROR, &["request: `create_stemcell`: argument 1 (`"]);
             }
         }),
-        Case::silent(CLASS, "a file that this user may not read", &[], || {
+        Case::offline(CLASS, "a file that this user may not read", &[], || {
             if is_root("a file that the caller may not read") {
                 let job = Job::default();
                 set_mode(&job.path(""), 0o755);
@@ -138,22 +139,22 @@ pub(super) fn cases() -> Vec<Case> {
                 response.fails(CPI_ERROR, &["request: ", "cannot be opened (Permission denied"]);
             }
         }),
-        Case::silent(CLASS, "a directory that becomes a link while it is judged", &[], || {
-            let job = narrowed();
-            swapped(&job, &job.path("images/deep"), &job.path("other"));
+        Case::offline(CLASS, "a directory that becomes a link while it is checked", &[], || {
+            let job = with_image_dirs();
+            swap_during_calls(&job, &job.path("images/deep"), &job.path("other"));
         }),
-        Case::silent(CLASS, "a file that becomes a link while it is judged", &["image-link"], || {
-            let job = narrowed();
-            swapped(&job, &job.path("images/deep/image"), &job.path("other/image"));
+        Case::offline(CLASS, "a file that becomes a link while it is checked", &["image-link"], || {
+            let job = with_image_dirs();
+            swap_during_calls(&job, &job.path("images/deep/image"), &job.path("other/image"));
         }),
     ]
 }
 
-/// Calls for `images/deep/image` while that, or its directory, is now what it was,
-/// now a link to what lies outside.
-fn swapped(job: &Job, path: &Path, outside: &Path) {
+/// Calls with `images/deep/image` while that file, or its directory, alternates with a
+/// link to a file outside.
+fn swap_during_calls(job: &Job, path: &Path, outside: &Path) {
     let (link, stop) = (job.path("link"), AtomicBool::new(false));
-    done(symlink(outside, &link));
+    unwrap_io(symlink(outside, &link));
     let image = job.path("images/deep/image");
     let (inside, secret) = (dist::sha256(b"images/deep"), dist::sha256(b"other"));
     std::thread::scope(|scope| {

@@ -1,26 +1,26 @@
-//! Registries that answer as they like: one failure each, which names the
-//! registry and what to do, and tells nothing of what was sent or stored.
+//! Registries that misbehave. Each call fails with an error that names the registry and
+//! says what to do, and shows nothing of what was sent or stored.
 
-use super::{CLASS, arrived, job, serve, settings, stored};
+use super::{CLASS, expect_requests, job, serve, settings, stored};
 use crate::case::Case;
 use crate::world::World;
 use serde_json::{Value, json};
 use tests::{CLOUD_ERROR, Job, Response};
 
-/// A call that reads settings before it writes them.
+/// Calls `attach_disk`, which reads settings before it writes them.
 fn attach(job: &Job) -> Response {
     job.call("attach_disk", json!(["vm-1", "disk-1"])).api_version(1).run()
 }
 
-/// Fails for each answer with what is said, and asks nothing more.
-fn fails(world: &World, answers: &[Value], said: &str) -> Result<(), String> {
+/// Fails unless each answer makes the call fail with this text, after one request.
+fn expect_failures(world: &World, answers: &[Value], said: &str) -> Result<(), String> {
     let job =
         job(world, &json!({"config": {"limits": {"connect_seconds": 1, "first_byte_seconds": 1, "idle_seconds": 1}}}));
     for answer in answers {
         serve(world, answer, &Value::Null)?;
         let response = attach(&job);
         response.fails(CLOUD_ERROR, &["registry http://registry.test:25777", said]);
-        arrived(world, &["GET vm-1"]).map_err(|why| format!("{answer}: {why}"))?;
+        expect_requests(world, &["GET vm-1"]).map_err(|why| format!("{answer}: {why}"))?;
     }
     Ok(())
 }
@@ -35,48 +35,43 @@ pub(super) fn cases() -> Vec<Case> {
                 to(301, "/instances/vm-2/settings"),
                 to(308, "file:///etc/passwd"),
             ];
-            fails(world, &answers, "to where it redirects to")
+            expect_failures(world, &answers, "to the URL that it redirects to")
         }),
-        Case::new(CLASS, "a registry that knows nobody, or fails", &[], |world| {
-            fails(
+        Case::new(CLASS, "a registry that refuses the credentials, or fails", &[], |world| {
+            expect_failures(
                 world,
                 &[json!({"status": 401, "echo": true}), json!({"status": 403, "echo": true})],
                 "check `registry.user` and `registry.password`",
             )?;
-            fails(
+            expect_failures(
                 world,
                 &[
                     json!({"status": 500, "echo": true}),
                     json!({"status": 418, "echo": true}),
                     json!({"status": 201, "echo": true}),
                 ],
-                "look into the registry's log",
+                "read the registry's log",
             )
         }),
-        Case::new(CLASS, "a registry that answers something else than settings", &[], |world| {
+        Case::new(CLASS, "a registry that answers without settings", &[], |world| {
             let body = |text: &str| json!({"status": 200, "body": text});
             let answers =
                 ["", "nonsense", "[]", "null", "{\"status\":\"ok\"}", "{\"settings\":{\"a\":1}}", "{\"settings\":7}"]
                     .map(body);
-            fails(world, &answers, "something else than settings")
+            expect_failures(world, &answers, "something other than settings")
         }),
-        Case::new(
-            CLASS,
-            "settings in the registry that cannot be read",
-            &["json-duplicate-key", "json-depth"],
-            |world| {
-                let text = |text: &str| json!({"status": 200, "body": {"settings": text}});
-                let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
-                let answers =
-                    [text("nonsense"), text("[]"), text("{\"disks\":{},\"disks\":{}}"), text(&deep), text("{} x")];
-                fails(world, &answers, "no JSON object; delete or mend them")
-            },
-        ),
+        Case::new(CLASS, "malformed settings in the registry", &["json-duplicate-key", "json-depth"], |world| {
+            let text = |text: &str| json!({"status": 200, "body": {"settings": text}});
+            let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+            let answers =
+                [text("nonsense"), text("[]"), text("{\"disks\":{},\"disks\":{}}"), text(&deep), text("{} x")];
+            expect_failures(world, &answers, "not a JSON object; fix or delete them")
+        }),
         Case::new(CLASS, "settings of thousands of values", &["registry-values"], |world| {
             let many: Vec<String> = (0..5000).map(|number| format!("{number}")).collect();
-            fails(world, &[stored(&json!({"a": many}))], "with more than 2000 values")
+            expect_failures(world, &[stored(&json!({"a": many}))], "with more than 2000 values")
         }),
-        Case::new(CLASS, "settings without end", &["limit-registry_kib"], |world| {
+        Case::new(CLASS, "settings that are too large", &["limit-registry_kib"], |world| {
             let job = job(world, &Value::Null);
             let mut large = settings();
             large["padding"] = json!("x".repeat(300 << 10));
@@ -87,53 +82,57 @@ pub(super) fn cases() -> Vec<Case> {
             ] {
                 serve(world, &answer, &Value::Null)?;
                 attach(&job).fails(CLOUD_ERROR, &["the settings of `vm-1` reached `registry_kib` (256)"]);
-                arrived(world, &["GET vm-1"])?;
+                expect_requests(world, &["GET vm-1"])?;
             }
             Ok(())
         }),
-        Case::new(CLASS, "a registry that never answers, stops in the middle or is no HTTP", &[], |world| {
-            fails(world, &[json!({"stall": ""})], "`limits.first_byte_seconds`")?;
-            fails(
+        Case::new(CLASS, "a registry that never answers, stops halfway, or does not speak HTTP", &[], |world| {
+            expect_failures(world, &[json!({"stall": ""})], "`limits.first_byte_seconds`")?;
+            expect_failures(
                 world,
                 &[json!({"stall": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"})],
                 "`limits.idle_seconds`",
             )?;
-            fails(
+            expect_failures(
                 world,
                 &[json!({"raw": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"})],
-                "ended before the answer was complete",
+                "ended before the response was complete",
             )?;
-            fails(world, &[json!({"raw": "SSH-2.0\r\n"}), json!({"raw": "HTTP/2 200\r\n\r\n"})], "did not answer GET")
+            expect_failures(
+                world,
+                &[json!({"raw": "SSH-2.0\r\n"}), json!({"raw": "HTTP/2 200\r\n\r\n"})],
+                "did not answer GET",
+            )
         }),
-        Case::new(CLASS, "a registry with another's certificate", &["tls-issuer", "tls-name"], |world| {
+        Case::new(CLASS, "a registry with an invalid certificate", &["tls-issuer", "tls-name"], |world| {
             let secure = |ca: bool| {
                 let registry = json!({"endpoint": "https://registry.test:25777", "ca": if ca { json!(world.authority()) } else { Value::Null }});
                 job(world, &json!({"config": {"registry": registry}}))
             };
-            for (way, ca) in
+            for (handshake, ca) in
                 [("other-authority", true), ("other-name", true), ("self-signed", true), ("expired", true), ("", false)]
             {
-                let answer = if way.is_empty() { json!({"status": 200}) } else { json!({"tls": way}) };
+                let answer = if handshake.is_empty() { json!({"status": 200}) } else { json!({"tls": handshake}) };
                 let names = crate::row::names(&json!({"registry.test": ["5.6.7.77"]}));
-                world.set(names, crate::world::Served::new(&json!({"registry.test": answer})))?;
+                world.reset(names, crate::world::Served::new(&json!({"registry.test": answer})))?;
                 attach(&secure(ca)).fails(CLOUD_ERROR, &["registry https://registry.test:25777", "TLS failed"]);
-                arrived(world, &[]).map_err(|why| format!("{way}: {why}"))?;
+                expect_requests(world, &[]).map_err(|why| format!("{handshake}: {why}"))?;
             }
             Ok(())
         }),
-        Case::new(CLASS, "a registry whose name is not known", &[], |world| {
+        Case::new(CLASS, "a registry whose name does not exist", &[], |world| {
             let job = job(world, &Value::Null);
-            world.set(crate::row::names(&json!({"registry.test": "nxdomain"})), crate::world::Served::default())?;
+            world.reset(crate::row::names(&json!({"registry.test": "nxdomain"})), crate::world::Served::default())?;
             attach(&job).fails(CLOUD_ERROR, &["registry http://registry.test:25777", "check that it runs"]);
-            arrived(world, &[])
+            expect_requests(world, &[])
         }),
-        Case::new(CLASS, "what cannot be undone is said", &[], |world| {
+        Case::new(CLASS, "settings that cannot be undone are reported", &[], |world| {
             let job = job(world, &Value::Null);
             serve(world, &json!([{"status": 404}, {"status": 200}, {"status": 500}]), &Value::Null)?;
             let script = json!([{"op": "agent.bootstrap"}, {"op": "agent.created", "vm": "vm-1", "key": "vm-1"}, {"op": "error", "kind": "cloud", "message": "no"}]);
             let response = tests::cloud::create_vm(&job, &script).stemcell(1).run();
-            match response.log().contains("settings for `vm-1` are left in the registry, delete them there") {
-                true => arrived(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"]),
+            match response.log().contains("settings for `vm-1` are left in the registry; delete them there") {
+                true => expect_requests(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"]),
                 false => Err(format!("{}", response.json)),
             }
         }),

@@ -1,9 +1,9 @@
-//! Whose settings, and what of them.
+//! Which settings a guest may read and change, and which parts of them.
 
-use super::{CLASS, arrived, attached, failed, job, serve, settings, stored};
+use super::{CLASS, attach_outcomes, expect_errors, expect_requests, job, serve, settings, stored};
 use crate::case::Case;
 use serde_json::{Value, json};
-use tests::cloud::needing;
+use tests::cloud::probe_with_needs;
 
 fn get(id: &str) -> Value {
     json!({"op": "registry.get", "id": id})
@@ -13,7 +13,7 @@ fn put(id: &str, settings: &Value) -> Value {
     json!({"op": "registry.put", "id": id, "settings": settings})
 }
 
-/// All that can be done to somebody's settings.
+/// Returns every operation on the settings of a VM.
 fn everything(id: &str) -> Value {
     json!([
         get(id), put(id, &json!({"disks": {}})), {"op": "registry.delete", "id": id},
@@ -26,25 +26,25 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new(CLASS, "settings of another VM", &["registry-ids"], |world| {
             serve(world, &stored(&settings()), &stored(&settings()))?;
-            let outcomes = attached(&job(world, &Value::Null), &everything("vm-2"));
-            failed(&outcomes[..3], "denied")?;
-            failed(&outcomes[3..], "refused")?;
-            arrived(world, &[])
+            let outcomes = attach_outcomes(&job(world, &Value::Null), &everything("vm-2"));
+            expect_errors(&outcomes[..3], "denied")?;
+            expect_errors(&outcomes[3..], "refused")?;
+            expect_requests(world, &[])
         }),
-        Case::new(CLASS, "settings of a VM beside those that are granted", &["registry-ids"], |world| {
+        Case::new(CLASS, "settings of VMs that the granted patterns do not match", &["registry-ids"], |world| {
             let job =
                 job(world, &json!({"policy": {"version": 1, "http": [], "registry": {"keys": ["vm-3*", "x-*-y"]}}}));
             serve(world, &stored(&settings()), &stored(&settings()))?;
             let script = json!(["vm-2", "vm-30", "vm-", "avm-3", "x--", "x-1-y", "x-1-yy"].map(get));
-            let outcomes = attached(&job, &script);
+            let outcomes = attach_outcomes(&job, &script);
             for (outcome, granted) in outcomes.iter().zip([false, true, false, false, false, true, false]) {
                 if outcome["error"].is_null() != granted {
                     return Err(format!("{outcome}"));
                 }
             }
-            arrived(world, &["GET vm-30", "GET x-1-y"])
+            expect_requests(world, &["GET vm-30", "GET x-1-y"])
         }),
-        Case::new(CLASS, "IDs that lead elsewhere in the registry", &["registry-id-form"], |world| {
+        Case::new(CLASS, "IDs that would change the path in the registry", &["registry-id-form"], |world| {
             let job = job(world, &json!({"policy": {"version": 1, "http": [], "registry": {"keys": ["*"]}}}));
             let long = "x".repeat(256);
             for id in [
@@ -70,34 +70,36 @@ pub(super) fn cases() -> Vec<Case> {
                 &long,
             ] {
                 serve(world, &stored(&settings()), &stored(&settings()))?;
-                let outcomes = attached(&job, &everything(id));
-                failed(&outcomes[..3], "invalid")
-                    .and_then(|()| failed(&outcomes[3..], "refused"))
+                let outcomes = attach_outcomes(&job, &everything(id));
+                expect_errors(&outcomes[..3], "invalid")
+                    .and_then(|()| expect_errors(&outcomes[3..], "refused"))
                     .map_err(|why| format!("{id:?}: {why}"))?;
-                arrived(world, &[]).map_err(|why| format!("{id:?}: {why}"))?;
+                expect_requests(world, &[]).map_err(|why| format!("{id:?}: {why}"))?;
             }
             Ok(())
         }),
         Case::new(CLASS, "the registry for a module that does not declare it", &["needs-registry"], |world| {
-            let job = job(world, &Value::Null).guest_bytes(&needing(&json!({"version": 1})));
+            let job = job(world, &Value::Null).guest_bytes(&probe_with_needs(&json!({"version": 1})));
             serve(world, &stored(&settings()), &Value::Null)?;
-            let outcomes =
-                attached(&job, &json!([get("vm-1"), put("vm-1", &json!({})), {"op": "registry.delete", "id": "vm-1"}]));
-            failed(&outcomes, "denied")?;
-            arrived(world, &[])
+            let outcomes = attach_outcomes(
+                &job,
+                &json!([get("vm-1"), put("vm-1", &json!({})), {"op": "registry.delete", "id": "vm-1"}]),
+            );
+            expect_errors(&outcomes, "denied")?;
+            expect_requests(world, &[])
         }),
         Case::new(CLASS, "secrets in settings that a guest may see", &["sealed-registry"], |world| {
             serve(world, &stored(&settings()), &Value::Null)?;
-            // Written backwards, as a script in memory must not hold what is looked for.
+            // Reversed, as the script itself is in memory and must not hold the secret.
             let script = json!([get("vm-1"), {"op": "find", "reversed": "subm-terces7YrAnAc"}, {"op": "find", "reversed": "vne-terces7YrAnAc"}]);
-            let outcomes = attached(&job(world, &Value::Null), &script);
+            let outcomes = attach_outcomes(&job(world, &Value::Null), &script);
             let mut seen = settings();
             seen["mbus"] = json!("<sealed:registry.mbus>");
             seen["env"] = json!({"bosh": {"password": "<sealed:registry.env.bosh.password>"}});
             if outcomes[0]["ok"] != seen || outcomes[1]["ok"]["count"] != 0 || outcomes[2]["ok"]["count"] != 0 {
                 return Err(format!("{outcomes:?}"));
             }
-            arrived(world, &["GET vm-1"])
+            expect_requests(world, &["GET vm-1"])
         }),
         Case::new(CLASS, "changes beyond disks and networks", &["registry-changeable"], |world| {
             let job = job(world, &Value::Null);
@@ -113,9 +115,9 @@ pub(super) fn cases() -> Vec<Case> {
                 json!({"disks": {}, "ntp": ["evil.test"]}),
             ] {
                 serve(world, &stored(&settings()), &Value::Null)?;
-                failed(&attached(&job, &json!([put("vm-1", &given)])), "invalid")
+                expect_errors(&attach_outcomes(&job, &json!([put("vm-1", &given)])), "invalid")
                     .map_err(|why| format!("{given}: {why}"))?;
-                arrived(world, &["GET vm-1"])?;
+                expect_requests(world, &["GET vm-1"])?;
             }
             Ok(())
         }),
@@ -133,29 +135,34 @@ pub(super) fn cases() -> Vec<Case> {
                 json!({"networks": {"net": "x"}}),
             ] {
                 serve(world, &stored(&settings()), &Value::Null)?;
-                failed(&attached(&job, &json!([put("vm-1", &given)])), "invalid")
+                expect_errors(&attach_outcomes(&job, &json!([put("vm-1", &given)])), "invalid")
                     .map_err(|why| format!("{given}: {why}"))?;
-                arrived(world, &["GET vm-1"])?;
+                expect_requests(world, &["GET vm-1"])?;
             }
             Ok(())
         }),
-        Case::new(CLASS, "settings that are no JSON object, or read in two ways", &["json-duplicate-key"], |world| {
-            let job = job(world, &Value::Null);
-            for text in ["", "x", "[]", "null", "{\"disks\":{},\"disks\":{}}", "{} {}", "{\"disks\":{\"a\":NaN}}"] {
-                serve(world, &stored(&settings()), &Value::Null)?;
-                failed(&attached(&job, &json!([put("vm-1", &json!(text))])), "invalid")
-                    .map_err(|why| format!("{text}: {why}"))?;
-            }
-            Ok(())
-        }),
+        Case::new(
+            CLASS,
+            "settings that are not a JSON object, or that parsers read differently",
+            &["json-duplicate-key"],
+            |world| {
+                let job = job(world, &Value::Null);
+                for text in ["", "x", "[]", "null", "{\"disks\":{},\"disks\":{}}", "{} {}", "{\"disks\":{\"a\":NaN}}"] {
+                    serve(world, &stored(&settings()), &Value::Null)?;
+                    expect_errors(&attach_outcomes(&job, &json!([put("vm-1", &json!(text))])), "invalid")
+                        .map_err(|why| format!("{text}: {why}"))?;
+                }
+                Ok(())
+            },
+        ),
         Case::new(CLASS, "settings that a guest makes too large", &["limit-registry_kib"], |world| {
             let job = job(world, &json!({"config": {"limits": {"registry_kib": 4}}}));
             serve(world, &json!([stored(&settings()), {"status": 200}]), &Value::Null)?;
             let padded = json!({"networks": {"net": {"padding": "x".repeat(5000)}}});
-            let outcomes = attached(&job, &json!([put("vm-1", &padded)]));
+            let outcomes = attach_outcomes(&job, &json!([put("vm-1", &padded)]));
             match outcomes[0]["error"]["message"].as_str().is_some_and(|message| message.contains("`registry_kib` (4)"))
             {
-                true => arrived(world, &[]),
+                true => expect_requests(world, &[]),
                 false => Err(format!("{}", outcomes[0])),
             }
         }),

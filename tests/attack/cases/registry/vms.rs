@@ -1,6 +1,6 @@
-//! `create_vm` adds settings for the VM that it returns, and for no other.
+//! `create_vm` adds settings only for the VM that it returns.
 
-use super::{CLASS, arrived, job, serve, settings, stored};
+use super::{CLASS, expect_requests, job, serve, settings, stored};
 use crate::case::Case;
 use crate::world::World;
 use serde_json::{Value, json};
@@ -15,26 +15,26 @@ fn created(vm: &str, key: &str) -> Value {
     json!({"op": "agent.created", "vm": vm, "key": key})
 }
 
-/// The message of operation N as the call's own.
-fn told(operation: usize) -> Value {
+/// Returns an operation that fails with the message of operation N.
+fn fail_with_message_of(operation: usize) -> Value {
     json!({"op": "error", "kind": "cloud", "message": format!("{{{{{operation}.error.message}}}}")})
 }
 
-/// Nothing is stored for `vm-1` yet, and everything is taken.
-fn empty(world: &World) -> Result<(), String> {
+/// Sets up a registry that has no settings for `vm-1`, and accepts all.
+fn serve_empty(world: &World) -> Result<(), String> {
     serve(world, &json!([{"status": 404}, {"status": 200}]), &Value::Null)
 }
 
 pub(super) fn cases() -> Vec<Case> {
     let bootstrap = || json!({"op": "agent.bootstrap"});
     vec![
-        Case::new(CLASS, "settings that are there already", &["registry-create-only"], move |world| {
+        Case::new(CLASS, "settings that exist already", &["registry-create-only"], move |world| {
             let job = job(world, &Value::Null);
             for operation in [created("vm-1", "vm-1"), json!({"op": "registry.put", "id": "vm-1", "settings": {}})] {
                 serve(world, &stored(&settings()), &Value::Null)?;
-                run(&job, &json!([bootstrap(), operation, told(1)]))
+                run(&job, &json!([bootstrap(), operation, fail_with_message_of(1)]))
                     .fails(CLOUD_ERROR, &["the registry already has settings for `vm-1`"]);
-                arrived(world, &["GET vm-1"])?;
+                expect_requests(world, &["GET vm-1"])?;
             }
             Ok(())
         }),
@@ -46,22 +46,22 @@ pub(super) fn cases() -> Vec<Case> {
                 json!({"op": "agent.attached", "key": "vm-1", "disk": "disk-1", "hint": "/dev/sdx"}),
             ] {
                 serve(world, &stored(&settings()), &Value::Null)?;
-                run(&job, &json!([bootstrap(), operation, told(1)]))
-                    .fails(CLOUD_ERROR, &["`create_vm` may change settings only that it wrote itself"]);
-                arrived(world, &[])?;
+                run(&job, &json!([bootstrap(), operation, fail_with_message_of(1)]))
+                    .fails(CLOUD_ERROR, &["`create_vm` may change only settings that it wrote itself"]);
+                expect_requests(world, &[])?;
             }
             Ok(())
         }),
-        Case::new(CLASS, "settings of a VM that failed after all", &["registry-undo"], move |world| {
+        Case::new(CLASS, "settings of a VM whose creation fails", &["registry-undo"], move |world| {
             let job = job(world, &Value::Null);
-            for ends in [
+            for end in [
                 json!({"op": "error", "kind": "vm-creation-failed", "message": "no room"}),
                 json!({"op": "trap"}),
                 json!({"op": "exit", "code": 0}),
             ] {
-                empty(world)?;
-                run(&job, &json!([bootstrap(), created("vm-1", "vm-1"), ends])).error();
-                arrived(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"])?;
+                serve_empty(world)?;
+                run(&job, &json!([bootstrap(), created("vm-1", "vm-1"), end])).error();
+                expect_requests(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"])?;
             }
             Ok(())
         }),
@@ -74,32 +74,27 @@ pub(super) fn cases() -> Vec<Case> {
             )?;
             let script = json!([bootstrap(), created("vm-1", "vm-1"), created("vm-2", "vm-2"), {"op": "result", "json": "vm-1"}]);
             run(&job, &script).result();
-            arrived(world, &["GET vm-1", "PUT vm-1", "GET vm-2", "PUT vm-2", "DELETE vm-2"])
+            expect_requests(world, &["GET vm-1", "PUT vm-1", "GET vm-2", "PUT vm-2", "DELETE vm-2"])
         }),
         Case::new(CLASS, "a VM without settings", &["vm-unregistered"], move |world| {
             let job = job(world, &Value::Null);
-            empty(world)?;
+            serve_empty(world)?;
             let response = run(&job, &json!([bootstrap(), created("vm-1", "vm-1"), {"op": "result", "json": "vm-9"}]));
             response.fails(CLOUD_ERROR, &["guest: ", "returned `vm-9` without `agent.created` for it"]);
-            arrived(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"])
+            expect_requests(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"])
         }),
-        Case::new(CLASS, "settings before there is anything to set", &[], move |world| {
+        Case::new(CLASS, "settings before `agent.bootstrap`", &[], move |world| {
             let job = job(world, &Value::Null);
-            empty(world)?;
-            run(&job, &json!([created("vm-1", "vm-1"), told(0)]))
+            serve_empty(world)?;
+            run(&job, &json!([created("vm-1", "vm-1"), fail_with_message_of(0)]))
                 .fails(CLOUD_ERROR, &["settings are written after `agent.bootstrap`"]);
-            arrived(world, &[])
+            expect_requests(world, &[])
         }),
-        Case::new(
-            CLASS,
-            "a guest that is stopped in the middle leaves no settings behind",
-            &["registry-undo"],
-            move |world| {
-                let job = job(world, &json!({"config": {"limits": {"wall_seconds": 1, "cleanup_seconds": 1}}}));
-                empty(world)?;
-                run(&job, &json!([bootstrap(), created("vm-1", "vm-1"), {"op": "loop"}])).reaches("wall_seconds");
-                arrived(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"])
-            },
-        ),
+        Case::new(CLASS, "a guest that is stopped leaves no settings behind", &["registry-undo"], move |world| {
+            let job = job(world, &json!({"config": {"limits": {"wall_seconds": 1, "cleanup_seconds": 1}}}));
+            serve_empty(world)?;
+            run(&job, &json!([bootstrap(), created("vm-1", "vm-1"), {"op": "loop"}])).reaches("wall_seconds");
+            expect_requests(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"])
+        }),
     ]
 }

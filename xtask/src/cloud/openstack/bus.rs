@@ -2,18 +2,18 @@
 
 use super::Lab;
 use super::settings::Settings;
-use crate::cloud::processes::{Started, listens};
+use crate::cloud::processes::{BackgroundProcess, listens};
 use crate::files;
 use anyhow::Result;
 
-/// Begins to start it; it takes longer than the database.
-pub(super) fn start(lab: &Lab, settings: &Settings) -> Result<Started> {
+/// Starts the bus without waiting for it, because it takes longer than the database.
+pub(super) fn start(lab: &Lab, settings: &Settings) -> Result<BackgroundProcess> {
     let port = |name: &str| settings.ports.of(name).to_string();
     let home = lab.state.join("bus");
     files::directory(&home, 0o700)?;
     files::write(&home.join(".erlang.cookie"), &settings.secret, 0o400)?;
     files::write(&home.join("enabled_plugins"), "[].", 0o600)?;
-    // The register of Erlang's nodes. One that RabbitMQ starts itself would listen to everybody.
+    // Erlang's name server. RabbitMQ would start one that listens on all interfaces.
     let mut names = lab.processes.command("epmd");
     names.args(["-address", "127.0.0.1", "-port", &port("names")]);
     let mut names = lab.processes.start("names", &mut names)?;
@@ -32,6 +32,7 @@ pub(super) fn start(lab: &Lab, settings: &Settings) -> Result<Started> {
     lab.processes.start("bus", &mut server)
 }
 
-pub(super) fn wait(bus: &mut Started, settings: &Settings) -> Result<()> {
+/// Waits until the bus accepts connections.
+pub(super) fn wait(bus: &mut BackgroundProcess, settings: &Settings) -> Result<()> {
     bus.wait("bus", 90, || listens(settings.ports.of("bus")))
 }

@@ -1,12 +1,12 @@
-//! The database server, and the services' schemas in it.
+//! The database server, and the schemas of the services in it.
 //!
-//! Making the schemas takes longer than all the rest. They depend on the versions
-//! alone, so an image of the database is kept beside the environment, without a
-//! secret in it, and each cloud begins with a copy.
+//! Creating the schemas takes longer than the rest of the start. They depend only on the
+//! versions of the services, so an image of the database, without secrets, is stored next
+//! to the Python environment, and each cloud starts with a copy of it.
 
 use super::Lab;
 use super::settings::Settings;
-use crate::cloud::processes::{Started, listens};
+use crate::cloud::processes::{BackgroundProcess, listens};
 use crate::cloud::step::step;
 use anyhow::{Context, Result};
 use std::fs;
@@ -16,23 +16,24 @@ use std::thread;
 
 const DATABASES: [&str; 8] = ["keystone", "glance", "placement", "nova", "nova_api", "nova_cell0", "neutron", "cinder"];
 
-/// Nova keeps the addresses of its parts in a table: as patterns, filled in from its settings.
+/// Nova stores the addresses of its cells in a table: as patterns, which it fills in from its settings.
 const CELL0: &str = "{scheme}://{username}:{password}@{hostname}:{port}/nova_cell0?{query}";
 const CELL1: &str = "{scheme}://{username}:{password}@{hostname}:{port}/{path}?{query}";
 const CELL1_BUS: &str = "{scheme}://{username}:{password}@{hostname}:{port}/{path}";
 
+/// Starts the server with empty schemas, which are created first if these versions have none yet.
 pub(super) fn start(lab: &Lab, settings: &Settings) -> Result<()> {
     let image = lab.home.join("schemas");
     if !lab.is_current(&image)? {
-        step("database with empty schemas, once for these versions", || make(lab, settings, &image))?;
+        step("create the database schemas, once for these versions", || create_schemas(lab, settings, &image))?;
     }
-    step("database", || {
+    step("start the database", || {
         lab.processes.run("database", Command::new("cp").args(["--archive"]).arg(image.join("data")).arg(data(lab)))?;
         serve(lab, settings).map(drop)
     })
 }
 
-fn make(lab: &Lab, settings: &Settings, image: &PathBuf) -> Result<()> {
+fn create_schemas(lab: &Lab, settings: &Settings, image: &PathBuf) -> Result<()> {
     let mut install = lab.processes.command("mariadb-install-db");
     install.args(["--no-defaults", "--user=root", "--skip-test-db", "--auth-root-authentication-method=socket"]);
     install.arg("--auth-root-socket-user=root").arg(format!("--datadir={}", data(lab).display()));
@@ -40,7 +41,7 @@ fn make(lab: &Lab, settings: &Settings, image: &PathBuf) -> Result<()> {
     let mut server = serve(lab, settings)?;
     let create: String = DATABASES.iter().map(|name| format!("create database {name};")).collect();
     sql(lab, &create)?;
-    synchronize(lab)?;
+    create_tables(lab)?;
     sql(lab, "drop user cloud@'127.0.0.1'; shutdown;")?;
     server.wait_for_end("database", 60)?;
     if image.exists() {
@@ -55,16 +56,16 @@ fn data(lab: &Lab) -> PathBuf {
     lab.state.join("database")
 }
 
-/// Starts the server on the data that is there, and lets the services in.
-fn serve(lab: &Lab, settings: &Settings) -> Result<Started> {
+/// Starts the server on the existing data, and creates the user of the services.
+fn serve(lab: &Lab, settings: &Settings) -> Result<BackgroundProcess> {
     let mut server = lab.processes.command("mariadbd");
     server.args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin"]);
     server.args(["--character-set-server=utf8mb3", "--collation-server=utf8mb3_general_ci", "--max-connections=500"]);
-    // What is lost when the machine crashes is not missed.
+    // Durability is not needed: the data is deleted with the cloud.
     server.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync"]);
     server.args(["--innodb-buffer-pool-size=256M", "--innodb-log-file-size=32M", "--performance-schema=OFF"]);
     server.arg(format!("--port={}", settings.ports.of("database")));
-    // The rest lies in the directory of the data. A whole path could be too long for a socket.
+    // These paths are relative to the data directory: an absolute path could be too long for a socket.
     server.args(["--socket=socket", "--pid-file=pid"]).arg(format!("--datadir={}", data(lab).display()));
     let mut server = lab.processes.start("database", &mut server)?;
     let socket = data(lab).join("socket");
@@ -80,24 +81,24 @@ fn serve(lab: &Lab, settings: &Settings) -> Result<Started> {
 fn sql(lab: &Lab, text: &str) -> Result<()> {
     let mut client = lab.processes.command("mariadb");
     client.current_dir(data(lab)).args(["--no-defaults", "--user=root", "--socket=socket"]);
-    lab.processes.ask("database", &mut client, text).map(drop)
+    lab.processes.run_with_input("database", &mut client, text).map(drop)
 }
 
-/// Lets every service make its tables: in two lanes, since most machines have two cores.
-fn synchronize(lab: &Lab) -> Result<()> {
-    let manage = |words: &[&str]| {
-        let (program, rest) = words.split_first().context("no program")?;
+/// Lets every service create its tables: in two threads, since most machines have two cores.
+fn create_tables(lab: &Lab) -> Result<()> {
+    let manage = |line: &[&str]| {
+        let (program, arguments) = line.split_first().context("a command line has no program")?;
         let mut manage = lab.processes.command(lab.venv.join("bin").join(program));
-        for word in rest {
-            match word.strip_prefix("etc/") {
-                Some(_) => manage.arg("--config-file").arg(lab.state.join(word)),
-                None => manage.arg(word),
+        for argument in arguments {
+            match argument.strip_prefix("etc/") {
+                Some(_) => manage.arg("--config-file").arg(lab.state.join(argument)),
+                None => manage.arg(argument),
             };
         }
         lab.processes.run(program, &mut manage)
     };
-    let nova = |words: &[&str]| {
-        let all = [&["nova-manage", "etc/nova.conf", "etc/nova-database.conf"], words].concat();
+    let nova = |arguments: &[&str]| {
+        let all = [&["nova-manage", "etc/nova.conf", "etc/nova-database.conf"], arguments].concat();
         manage(&all)
     };
     let first = || {
@@ -117,7 +118,7 @@ fn synchronize(lab: &Lab) -> Result<()> {
     thread::scope(|scope| {
         let first = scope.spawn(first);
         let second = second();
-        first.join().map_err(|_| anyhow::anyhow!("a lane panicked"))??;
+        first.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
         second
     })
 }

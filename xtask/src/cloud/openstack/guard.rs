@@ -1,8 +1,8 @@
-//! Takes the cloud down if we end before we meant to: by Ctrl-C, or by force.
+//! Stops the cloud if this process ends early: by Ctrl-C, or because it is killed.
 //!
-//! A process of its own waits for a word from us. If our end of the pipe closes
-//! without one, we are no more, and it runs `cloud down` in our place. Where we hold
-//! the lock, it shares it: the next `cloud up` waits until all is cleaned up.
+//! A child process reads from a pipe. If the pipe closes before a line arrives, this
+//! process has ended, and the child runs `cloud down`. If this process holds the lock, the
+//! child shares it, so that the next `cloud up` waits until the cleanup is complete.
 
 use crate::repo::Repo;
 use anyhow::{Context, Result};
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Set for a `cloud down` that has inherited the lock.
+/// The variable that is set for a `cloud down` that has inherited the lock.
 pub(super) const LOCKED: &str = "WASM_CPI_CLOUD_LOCKED";
 
 pub(crate) struct Guard(Child);
@@ -21,13 +21,13 @@ impl Guard {
     pub(super) fn new(repo: &Repo, lock: Option<&File>) -> Result<Guard> {
         let mut command = Command::new("sh");
         match lock {
-            // Only to hold it: nothing is written there.
+            // The child holds the lock by this descriptor; nothing is written to it.
             Some(lock) => command.env(LOCKED, "1").stdout(lock.try_clone()?),
             None => command.env_remove(LOCKED).stdout(Stdio::null()),
         };
         let child = command
-            .args(["-c", "read -r word || exec \"$0\" cloud down openstack"])
-            .arg(env::current_exe().context("the path of this program is not known")?)
+            .args(["-c", "read -r line || exec \"$0\" cloud down openstack"])
+            .arg(env::current_exe().context("the path of this program cannot be read")?)
             .env("CARGO_MANIFEST_DIR", repo.root.join("xtask"))
             .process_group(0)
             .stdin(Stdio::piped())
@@ -36,6 +36,7 @@ impl Guard {
         Ok(Guard(child.context("`sh` could not be started")?))
     }
 
+    /// Ends the child process; the cloud is not stopped.
     pub(crate) fn dismiss(mut self) -> Result<()> {
         if let Some(mut stdin) = self.0.stdin.take() {
             stdin.write_all(b"up\n")?;

@@ -1,10 +1,10 @@
-//! What has to be on the machine first: Debian's packages and a Python environment.
+//! Installs what the services need: Debian packages and a Python environment.
 //!
-//! Database and message bus come from Debian, without their services: the
-//! database's programs alone are installed, and the bus, whose package would start
-//! one, is only unpacked. (Erlang's package has a unit for its port mapper, which
-//! nothing here starts, but a systemd would.) The rest comes from PyPI in the versions of `requirements.lock`, into a virtual
-//! environment that outlives the cloud.
+//! Database and message bus come from Debian, but no system service is started for them:
+//! of the database only the programs are installed, and the package of the bus is
+//! unpacked, not installed. (Erlang's package has a systemd unit for its port mapper, which
+//! systemd would start.) The rest comes from PyPI, in the versions of `requirements.lock`,
+//! into a virtual environment that is reused by later clouds.
 
 use super::Lab;
 use crate::command;
@@ -20,7 +20,7 @@ const PACKAGES: [&str; 17] = [
     "mariadb-client-core",
     "qemu-utils",
     "python3-venv",
-    // What the message bus needs.
+    // The dependencies of the message bus.
     "erlang-base",
     "erlang-crypto",
     "erlang-eldap",
@@ -38,14 +38,15 @@ const PACKAGES: [&str; 17] = [
 
 const BUS: &str = "rabbitmq-server";
 
-/// The pythons that these versions run on.
+/// The versions of Python that the services run on.
 const PYTHONS: [&str; 3] = ["3.10", "3.11", "3.12"];
 
-/// Replies on the bus are looked for this often; the default makes a server take 8 s instead of 3.
+/// How often a service looks for replies on the bus: the original and its replacement. With the
+/// original, a server takes 8 s to start instead of 3.
 const POLL: (&str, &str) = ("time.sleep(0.5)", "time.sleep(0.02)");
 
 pub(super) fn debian(lab: &Lab) -> Result<()> {
-    let _alone = setup::alone();
+    let _lock = setup::lock_packages();
     let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !setup::is_installed(package)).collect();
     let unpacked = lab.home.join("rabbitmq");
     if missing.is_empty() && unpacked.exists() {
@@ -59,21 +60,22 @@ pub(super) fn debian(lab: &Lab) -> Result<()> {
     unpack(lab, &unpacked)
 }
 
-fn apt(lab: &Lab, words: &[&str]) -> Result<()> {
+fn apt(lab: &Lab, arguments: &[&str]) -> Result<()> {
     let mut apt = command::new("apt-get");
-    apt.args(["-o", "DPkg::Lock::Timeout=600"]).args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    apt.args(["-o", "DPkg::Lock::Timeout=600"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
     let run = lab.processes.run("apt-get", &mut apt);
-    run.with_context(|| format!("this is made for Debian 12, and needs {} and {BUS} of it", PACKAGES.join(", ")))
+    run.with_context(|| format!("the cloud needs Debian 12 with the packages {} and {BUS}", PACKAGES.join(", ")))
 }
 
+/// Downloads the package of the message bus and extracts its files.
 fn unpack(lab: &Lab, to: &Path) -> Result<()> {
     let download = lab.home.join("download");
     empty(&download)?;
     let mut apt = command::new("apt-get");
-    // Root fetches it: the user that apt has for that cannot write here.
+    // Root downloads it: apt's own download user cannot write to this directory.
     apt.args(["download", "--quiet=2", "-o", "APT::Sandbox::User=root", BUS]).current_dir(&download);
     lab.processes.run("apt-get", &mut apt)?;
-    let package = fs::read_dir(&download)?.next().context("apt-get downloaded nothing")??.path();
+    let package = fs::read_dir(&download)?.next().with_context(|| format!("apt-get did not download {BUS}"))??.path();
     let new = lab.home.join("rabbitmq.new");
     empty(&new)?;
     lab.processes.run("apt-get", command::new("dpkg").arg("--extract").arg(package).arg(&new))?;
@@ -88,19 +90,24 @@ pub(super) fn python(lab: &Lab) -> Result<()> {
     let version = "import sys; print('%d.%d' % sys.version_info[:2])";
     let version = command::read(command::new("/usr/bin/python3").args(["-c", version]))?;
     if !PYTHONS.contains(&version.as_str()) {
-        bail!("/usr/bin/python3 is {version}; these versions of OpenStack run on {}", PYTHONS.join(", "));
+        bail!(
+            "/usr/bin/python3 is Python {version}, and these versions of OpenStack need one of {}; use Debian 12",
+            PYTHONS.join(", ")
+        );
     }
     let run = |command: &mut Command| {
         let run = lab.processes.run("python", command);
-        run.context("packages come from PyPI, or from the index that pip and uv are configured for")
+        run.context(
+            "the packages could not be installed from PyPI, or from the index that pip and uv are configured for",
+        )
     };
     run(command::new("/usr/bin/python3").args(["-m", "venv", "--clear"]).arg(&lab.venv))?;
     let bin = lab.venv.join("bin");
-    // Files that are not those of the lock are refused by both.
+    // Both installers reject files whose digest is not in the lock file.
     let install = ["install", "--quiet", "--no-deps", "--require-hashes", "-r"];
     let mut pip = command::new(bin.join("pip"));
     run(pip.arg("--disable-pip-version-check").args(install).arg(lab.data.join("installer.lock")))?;
-    // It installs a hundred packages in seconds, for which pip takes minutes.
+    // uv installs a hundred packages in seconds; pip takes minutes.
     let mut uv = command::new(bin.join("uv"));
     uv.arg("pip").args(install).arg(lab.data.join("requirements.lock"));
     run(uv.arg("--python").arg(bin.join("python")))?;
@@ -111,7 +118,7 @@ pub(super) fn python(lab: &Lab) -> Result<()> {
     lab.stamp(&lab.venv)
 }
 
-/// Makes the directory, without anything in it.
+/// Creates the directory, and empties it if it exists.
 fn empty(directory: &Path) -> Result<()> {
     if directory.exists() {
         fs::remove_dir_all(directory)?;

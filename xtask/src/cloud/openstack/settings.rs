@@ -1,7 +1,8 @@
-//! What the services are told: ports, secrets, directories, and their files made of these.
+//! The settings of the services: ports, secrets and directories, and the config files that
+//! are made from them.
 //!
-//! A template names a value in braces. Secrets are new each time; the files that
-//! hold them lie in a directory that is open to its owner alone.
+//! A template names a value in braces. Each start creates new secrets; only the owner can
+//! read the directory of the files that contain them.
 
 use crate::files;
 use anyhow::{Context, Result, bail};
@@ -12,7 +13,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-/// The usual ports, by what listens there.
+/// The default ports, by the name of the interface.
 const PORTS: [(&str, u16); 11] = [
     ("identity", 5000),
     ("image", 9292),
@@ -27,21 +28,25 @@ const PORTS: [(&str, u16); 11] = [
     ("distribution", 25672),
 ];
 
-/// Where a second and third cloud go, if the usual ports are taken.
+/// The offsets of a first, second and third cloud on one machine.
 const OFFSETS: [u16; 3] = [0, 100, 200];
 
-/// One running cloud's ports: the usual ones, moved by a number.
+/// The ports of one cloud: the default ports plus an offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ports(u16);
 
 impl Ports {
-    /// The first set of which nobody uses any.
+    /// Returns the first set of ports that are all free.
     pub(super) fn free() -> Result<Ports> {
         let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
         let free = OFFSETS.into_iter().map(Ports).find(|ports| ports.all().all(|(_, port)| is_free(port)));
         free.with_context(|| {
-            let usual: Vec<String> = PORTS.iter().map(|(_, port)| port.to_string()).collect();
-            format!("some of the ports {} are taken, and so are those 100 and 200 above", usual.join(", "))
+            let ports: Vec<String> = PORTS.iter().map(|(_, port)| port.to_string()).collect();
+            format!(
+                "the cloud needs the ports {} (or all of them plus 100, or plus 200), and some of each set are in use; \
+                 stop the programs that use them",
+                ports.join(", ")
+            )
         })
     }
 
@@ -68,28 +73,28 @@ pub(super) struct Settings {
     pub(super) identity: String,
     pub(super) database: String,
     pub(super) bus: String,
-    /// Of the administrator, the services and the database.
+    /// The password of the administrator, the services and the database.
     pub(super) secret: String,
-    /// Of the user that tests are.
+    /// The password of the users that tests log in as.
     pub(super) api_key: String,
     pub(super) metadata_secret: String,
 }
 
 impl Settings {
     pub(super) fn new(ports: Ports) -> Result<Settings> {
-        let secret = random()?;
+        let secret = random_secret()?;
         Ok(Settings {
             ports,
             identity: format!("http://127.0.0.1:{}/v3", ports.of("identity")),
             database: format!("mysql+pymysql://cloud:{secret}@127.0.0.1:{}", ports.of("database")),
             bus: format!("rabbit://guest:guest@127.0.0.1:{}/", ports.of("bus")),
             secret,
-            api_key: random()?,
-            metadata_secret: random()?,
+            api_key: random_secret()?,
+            metadata_secret: random_secret()?,
         })
     }
 
-    /// Fills every template of a directory into another.
+    /// Fills in every template of a directory, and writes the results to another directory.
     pub(super) fn fill(&self, templates: &Path, to: &Path, state: &Path, venv: &Path) -> Result<()> {
         let mut values: BTreeMap<String, String> =
             self.ports.all().map(|(name, port)| (format!("port.{name}"), port.to_string())).collect();
@@ -107,14 +112,14 @@ impl Settings {
         }
         for entry in fs::read_dir(templates).with_context(|| format!("{} cannot be read", templates.display()))? {
             let entry = entry?;
-            let filled = filled(&fs::read_to_string(entry.path())?, &values);
-            let filled = filled.with_context(|| format!("{} cannot be filled in", entry.path().display()))?;
-            files::write(&to.join(entry.file_name()), &filled, 0o600)?;
+            let text = fill_template(&fs::read_to_string(entry.path())?, &values);
+            let text = text.with_context(|| format!("the template {} is wrong", entry.path().display()))?;
+            files::write(&to.join(entry.file_name()), &text, 0o600)?;
         }
         Ok(())
     }
 
-    /// The lines by which a service logs in, wherever it does.
+    /// The config lines with which a service logs in to Keystone.
     fn auth(&self, user: &str) -> String {
         format!(
             "auth_type = password\nauth_url = {}\nusername = {user}\npassword = {}\nproject_name = service\n\
@@ -124,12 +129,13 @@ impl Settings {
     }
 }
 
-fn filled(template: &str, values: &BTreeMap<String, String>) -> Result<String> {
+/// Replaces every name in braces by its value.
+fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Result<String> {
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { bail!("a brace is not closed") };
-        let Some(value) = values.get(name) else { bail!("nothing is known as `{{{name}}}`") };
+        let Some(value) = values.get(name) else { bail!("there is no value named `{{{name}}}`") };
         text.push_str(before);
         text.push_str(value);
         rest = after;
@@ -138,10 +144,11 @@ fn filled(template: &str, values: &BTreeMap<String, String>) -> Result<String> {
     Ok(text)
 }
 
-/// 128 bits, as text.
-fn random() -> Result<String> {
+/// Returns 128 random bits in hex.
+fn random_secret() -> Result<String> {
     let mut bytes = [0; 16];
-    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).context("/dev/urandom")?;
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.context("/dev/urandom cannot be read")?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -153,17 +160,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_takes_values_by_name_and_no_others() {
+    fn a_template_is_filled_in_and_unknown_names_are_rejected() {
         let values = BTreeMap::from([("port.image".to_owned(), "9292".to_owned())]);
-        assert_eq!(filled("a = :{port.image}/%(x)s\n", &values).unwrap(), "a = :9292/%(x)s\n");
+        assert_eq!(fill_template("a = :{port.image}/%(x)s\n", &values).unwrap(), "a = :9292/%(x)s\n");
         for (template, named) in [("{secret}", "{secret}"), ("a {", "not closed")] {
-            let error = filled(template, &values).unwrap_err().to_string();
+            let error = fill_template(template, &values).unwrap_err().to_string();
             assert!(error.contains(named), "{template}: {error}");
         }
     }
 
     #[test]
-    fn every_template_can_be_filled() {
+    fn every_template_of_the_repository_can_be_filled_in() {
         let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/openstack/etc");
         let to = tempfile::tempdir().unwrap();
         let settings = Settings::new(Ports(100)).unwrap();
@@ -173,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_ports_of_clouds_side_by_side_are_the_same() {
+    fn clouds_with_different_offsets_have_different_ports() {
         let mut ports: Vec<u16> = OFFSETS.into_iter().flat_map(|offset| Ports(offset).all()).map(|(_, p)| p).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -181,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_remembered() {
+    fn ports_are_read_back_from_their_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("ports");
         assert_eq!(Ports::read(&file), None);

@@ -6,7 +6,7 @@ fn file(path: &str, text: &str) -> File {
     File { path: path.to_owned(), text: text.to_owned() }
 }
 
-/// The problems of one file beside those that the document lists.
+/// Returns the problems of one file, together with files for all listed modules.
 fn problems_of(path: &str, text: &str) -> Vec<String> {
     let mut files = vec![file(LIST, DOCUMENT), file("runtime/src/lib.rs", "mod base;\nuse crate::top::x;\n")];
     for module in ["base", "other", "middle", "top"] {
@@ -17,7 +17,7 @@ fn problems_of(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn lower_modules_may_be_used_in_every_form() {
+fn lower_modules_may_be_used_in_every_syntax() {
     for (path, text) in [
         ("runtime/src/middle/a.rs", "use crate::base;\nuse crate::other::x;"),
         ("runtime/src/middle/a.rs", "use crate::middle::b;"),
@@ -38,7 +38,7 @@ fn lower_modules_may_be_used_in_every_form() {
 }
 
 #[test]
-fn every_other_use_is_found_with_its_line() {
+fn every_other_use_is_reported_with_its_line() {
     for (path, text, found) in [
         (
             "runtime/src/base/a.rs",
@@ -61,7 +61,7 @@ fn every_other_use_is_found_with_its_line() {
 }
 
 #[test]
-fn a_list_that_is_wrong_is_reported() {
+fn errors_in_the_list_are_reported() {
     for (document, found) in [
         ("```layers\nbase\n```\n", vec![]),
         ("no list", vec!["has no code block named `layers`"]),

@@ -1,11 +1,11 @@
-//! What each request does.
+//! Processes the requests.
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::Answer;
 
 use super::Cloud;
 
-/// How many groups are in one answer.
+/// The number of groups in one page.
 const PAGE: usize = 2;
 
 fn missing() -> Answer {
@@ -23,7 +23,7 @@ fn parameter<'q>(query: &'q str, name: &str) -> Option<String> {
 }
 
 impl Cloud {
-    pub(super) fn carry_out(&mut self, method: &str, path: &str, query: &str, body: &Value) -> Answer {
+    pub(super) fn process(&mut self, method: &str, path: &str, query: &str, body: &Value) -> Answer {
         let parts: Vec<&str> = path.split('/').collect();
         match (method, parts.as_slice()) {
             ("GET", [kind, "detail"]) => self.list(kind, query),
@@ -141,7 +141,7 @@ impl Cloud {
         Answer::json(200, answer)
     }
 
-    /// States move on when they are looked at.
+    /// Returns an object, and changes its status for the next read.
     fn show(&mut self, kind: &str, id: &str) -> Answer {
         let thing = self.get(kind, id);
         if thing.is_null() {
@@ -246,7 +246,7 @@ impl Cloud {
         Answer::json(201, json!({"member": self.get("members", &id)}))
     }
 
-    /// Once.
+    /// Answers 409 once.
     fn immutable(&mut self, id: &str) -> Answer {
         self.busy = false;
         Answer::json(409, json!({"faultcode": "Client", "faultstring": format!("{id} is immutable")}))
@@ -349,7 +349,7 @@ impl Cloud {
     }
 
     fn delete_server(&mut self, id: &str) -> Answer {
-        // Nova's own ports and boot volumes go with it, others stay, and are nobody's.
+        // Nova's own ports and boot volumes are deleted with it. Other ports stay without a server.
         for port in self.all("ports").iter().filter(|port| port["device_id"] == id && port["own"] == true) {
             self.remove("ports", port["id"].as_str().unwrap());
         }

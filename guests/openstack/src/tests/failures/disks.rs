@@ -3,14 +3,14 @@
 use serde_json::json;
 use wasm_cpi_sdk::fake::Answer;
 use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
-use wasm_cpi_sdk::{Cpi, ErrorKind, Json};
+use wasm_cpi_sdk::{Cpi, ErrorKind, Json, RetryAdvice};
 
 use super::super::cloud::Fault;
-use super::super::{cpi, properties, start, with};
+use super::super::{cpi, properties, properties_with, start};
 use super::{matrix, server_and_disk};
 
 #[test]
-fn what_goes_on_already_is_not_refused() {
+fn a_change_in_progress_is_not_an_error() {
     let reset = || Fault::After(Answer::fail(HttpErrorKind::Truncated, "connection reset", true));
     let (_host, cloud) = start(properties());
     server_and_disk(&cloud);
@@ -26,7 +26,7 @@ fn what_goes_on_already_is_not_refused() {
 }
 
 #[test]
-fn a_disk_is_attached_or_the_error_says_not() {
+fn a_failed_attach_leaves_the_disk_detached() {
     matrix(
         |fake| fake,
         server_and_disk,
@@ -45,7 +45,7 @@ fn a_disk_is_attached_or_the_error_says_not() {
 }
 
 #[test]
-fn a_disk_or_snapshot_is_made_or_leaves_nothing() {
+fn a_failed_create_leaves_no_disk_or_snapshot() {
     matrix(
         |fake| fake,
         |_| {},
@@ -67,17 +67,17 @@ fn a_disk_or_snapshot_is_made_or_leaves_nothing() {
 }
 
 #[test]
-fn quota_of_volumes_is_no_disk_space() {
-    let (_host, cloud) = start(with(json!({})));
+fn an_exceeded_volume_quota_is_no_disk_space() {
+    let (_host, cloud) = start(properties_with(json!({})));
     let quota = json!({"overLimit": {"code": 413, "message": "VolumeSizeExceedsAvailableQuota"}});
     cloud.borrow_mut().fault("POST", "volumes", 0, Fault::Before(Answer::json(413, quota)));
     let error = cpi().create_disk(2048, Json::default(), None).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::NoDiskSpace(false));
+    assert_eq!(error.kind, ErrorKind::NoDiskSpace(RetryAdvice { ok_to_retry: false }));
     assert!(error.message.contains("VolumeSizeExceedsAvailableQuota"), "{error}");
 }
 
 #[test]
-fn a_disk_that_may_still_be_attached_is_told() {
+fn the_error_says_that_the_disk_may_still_be_attached() {
     let (_host, cloud) = start(properties());
     server_and_disk(&cloud);
     cloud.borrow_mut().broken = Some("no device".into());
@@ -90,13 +90,13 @@ fn a_disk_that_may_still_be_attached_is_told() {
         );
     }
     let error = cpi().attach_disk("s".into(), "d".into()).unwrap_err();
-    assert!(error.message.contains("instead of `in-use`"), "{error}");
-    assert!(error.message.contains("it may be attached, as undoing that failed"), "{error}");
+    assert!(error.message.contains("expected status `in-use`, found `error`"), "{error}");
+    assert!(error.message.contains("it may still be attached, as undoing that failed"), "{error}");
 }
 
 #[test]
 fn a_device_is_never_guessed() {
-    for (device, place, hint) in [
+    for (device, at_nova, hint) in [
         (json!("/dev/vdc"), json!("/dev/vdd"), Some("/dev/vdc")),
         (json!(""), json!("/dev/vdd"), Some("/dev/vdd")),
         (json!(null), json!(null), None),
@@ -104,12 +104,12 @@ fn a_device_is_never_guessed() {
         let (_host, cloud) = start(properties());
         server_and_disk(&cloud);
         let attached = json!({"status": "in-use", "name": "volume-d", "size": 2, "bootable": "false",
-            "attachments": [{"server_id": "s", "device": device}], "device_at_nova": place});
+            "attachments": [{"server_id": "s", "device": device}], "device_at_nova": at_nova});
         cloud.borrow_mut().put("volumes", "d", attached);
         let outcome = cpi().attach_disk("s".into(), "d".into());
         match hint {
             Some(hint) => assert_eq!(outcome, Ok(wasm_cpi_sdk::DiskHint::Text(hint.into()))),
-            None => assert!(outcome.unwrap_err().message.contains("does not say as which device")),
+            None => assert!(outcome.unwrap_err().message.contains("does not name its device")),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::super::{cpi, properties, start};
 use super::matrix;
 
 #[test]
-fn a_network_is_deleted_or_the_error_says_not() {
+fn delete_network_succeeds_or_returns_a_cloud_error() {
     matrix(
         |fake| fake,
         |cloud| cloud.borrow_mut().put("networks", "n", json!({})),
@@ -23,7 +23,7 @@ fn a_network_is_deleted_or_the_error_says_not() {
 }
 
 #[test]
-fn a_lost_answer_to_deleting_a_network_is_no_network_that_was_not_there() {
+fn a_lost_answer_to_delete_network_is_not_network_not_found() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("networks", "n", json!({}));
     let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
@@ -33,9 +33,9 @@ fn a_lost_answer_to_deleting_a_network_is_no_network_that_was_not_there() {
     assert_eq!(cpi().delete_network("n".into()).unwrap_err().kind, ErrorKind::NetworkNotFound);
 }
 
-/// What was asked for may be there, and only people can find out.
+/// Only people can find out then whether the object exists.
 #[test]
-fn what_may_have_been_made_is_named_when_looking_for_it_fails() {
+fn the_error_names_an_object_that_may_exist_if_the_search_fails() {
     let network = || {
         let range = Some("10.9.0.0/24".to_owned());
         let spec = NetworkSpec {

@@ -10,7 +10,7 @@ use super::super::{cpi, properties, start, start_with};
 use super::matrix;
 
 #[test]
-fn an_upload_that_breaks_off_begins_again() {
+fn an_interrupted_upload_is_repeated() {
     let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
     let reset = || Fault::Before(Answer::fail(HttpErrorKind::Protocol, "connection reset", true));
     for _ in 0..2 {
@@ -18,11 +18,11 @@ fn an_upload_that_breaks_off_begins_again() {
     }
     let id = cpi().create_stemcell(Json::default(), vec![]).unwrap();
     assert_eq!(cloud.borrow().get("images", &id)["status"], "active");
-    assert_eq!(cloud.borrow().asked("PUT images"), 3);
+    assert_eq!(cloud.borrow().count_requests("PUT images"), 3);
 }
 
 #[test]
-fn a_lost_answer_to_deleting_an_image_is_no_image_that_was_not_there() {
+fn a_lost_answer_to_delete_stemcell_is_not_stemcell_not_found() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("images", "i", json!({"id": "i", "status": "active"}));
     let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
@@ -33,7 +33,7 @@ fn a_lost_answer_to_deleting_an_image_is_no_image_that_was_not_there() {
 }
 
 #[test]
-fn an_upload_whose_token_is_not_taken_is_begun_again() {
+fn an_upload_that_is_answered_with_401_is_repeated() {
     let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
     cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::Before(Answer::text(401, "")));
     let id = cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap();
@@ -41,7 +41,7 @@ fn an_upload_whose_token_is_not_taken_is_begun_again() {
 }
 
 #[test]
-fn a_stemcell_is_uploaded_or_leaves_no_image() {
+fn a_failed_upload_leaves_no_image() {
     matrix(
         |fake| fake.image_member("root.img", "data"),
         |_| {},
@@ -57,7 +57,7 @@ fn a_stemcell_is_uploaded_or_leaves_no_image() {
 }
 
 #[test]
-fn an_image_whose_fate_is_not_known_is_deleted_by_the_id_that_was_chosen() {
+fn an_image_that_may_exist_is_deleted_by_the_chosen_id() {
     let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
     let reset = Answer::fail(HttpErrorKind::Protocol, "connection reset", true);
     cloud.borrow_mut().fault("POST", "images", 0, Fault::After(reset));
@@ -70,18 +70,18 @@ fn an_image_whose_fate_is_not_known_is_deleted_by_the_id_that_was_chosen() {
 }
 
 #[test]
-fn an_image_that_is_still_being_saved_is_waited_for() {
+fn the_upload_waits_for_an_image_that_is_being_saved() {
     let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
     cloud.borrow_mut().slow_images = true;
     let lost = Answer::fail(HttpErrorKind::Timeout, "no answer", true);
     cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::After(lost));
     let id = cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap();
     assert_eq!(cloud.borrow().get("images", &id)["status"], "active");
-    assert_eq!(cloud.borrow().asked("PUT images"), 1);
+    assert_eq!(cloud.borrow().count_requests("PUT images"), 1);
 }
 
 #[test]
-fn an_upload_waits_as_long_as_glance_asks_for() {
+fn an_upload_waits_as_long_as_retry_after_says() {
     let (host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
     let busy = Answer::text(429, "").header("retry-after", "11");
     cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::Before(busy));

@@ -3,14 +3,14 @@
 use serde_json::json;
 use wasm_cpi_sdk::fake::Answer;
 use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
-use wasm_cpi_sdk::{Cpi, ErrorKind};
+use wasm_cpi_sdk::{Cpi, ErrorKind, RetryAdvice};
 
 use super::super::cloud::Fault;
 use super::super::{cpi, manual, properties, request, small, start, start_with, vip};
 use super::{fail, failures, matrix, requests, server_and_disk};
 
 #[test]
-fn a_vm_is_made_or_leaves_nothing() {
+fn a_failed_create_vm_leaves_nothing() {
     matrix(
         |fake| fake,
         |_| {},
@@ -22,16 +22,16 @@ fn a_vm_is_made_or_leaves_nothing() {
             }
             Err(error) => {
                 assert_eq!(cloud.borrow().left(), Vec::<String>::new(), "{case}: {error}");
-                let begun = cloud.borrow().asked("POST ports") > 0 || case.contains("floatingips");
+                let started = cloud.borrow().count_requests("POST ports") > 0 || case.contains("floatingips");
                 let made = matches!(error.kind, ErrorKind::VmCreationFailed(_));
-                assert_eq!(made, begun, "{case}: {error:?}");
+                assert_eq!(made, started, "{case}: {error:?}");
             }
         },
     );
 }
 
 #[test]
-fn a_vm_that_boots_from_a_volume_leaves_none() {
+fn a_failed_vm_with_a_boot_volume_leaves_nothing() {
     matrix(
         |fake| fake,
         |_| {},
@@ -47,31 +47,33 @@ fn a_vm_that_boots_from_a_volume_leaves_none() {
     );
 }
 
-/// The table: what each failure in each kind of request makes of `create_vm`.
-/// `None` is a VM.
+/// Returns the expected error of `create_vm` for each failure in each kind of
+/// request, or `None` if it succeeds.
 fn outcome_of(method: &str, path: &str, failure: &str) -> Option<ErrorKind> {
-    let begun = method != "GET" || path == "servers/*";
-    let failed = |retry| Some(if begun { ErrorKind::VmCreationFailed(retry) } else { ErrorKind::Cloud });
+    let started = method != "GET" || path == "servers/*";
+    let failed = |ok_to_retry| {
+        Some(if started { ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry }) } else { ErrorKind::Cloud })
+    };
     match (failure, method) {
         ("429" | "connect", _) => None,
         ("500 once" | "reset before", "GET" | "PUT") => None,
         ("503 after" | "reset after" | "timeout after", _) => None,
-        // Found by its name.
+        // The object is found by its name.
         ("garbage", "POST" | "PUT") => None,
         ("409" | "500 once" | "500 long" | "reset before", _) => failed(true),
         ("garbage", _) => failed(true),
-        // What is refused before there is a server is refused for good; later, another server may fare better.
+        // A refusal before the server exists is final; after that, another server may succeed.
         _ => failed(path == "servers/*" || method == "PUT"),
     }
 }
 
 #[test]
-fn create_vm_fails_as_the_table_says() {
+fn create_vm_fails_with_the_expected_error() {
     let call = || cpi().create_vm(request(small(), vec![manual(), vip()])).map(|created| created.vm);
     let (_host, cloud) = start(properties());
     call().unwrap();
     for (method, path, number) in requests(&cloud) {
-        // Floating IPs are looked at between what is chosen and what is made.
+        // Floating IPs are read after everything is chosen and before anything is created.
         for (name, fault, times) in failures().into_iter().filter(|_| path != "floatingips") {
             let (_host, cloud) = start(properties());
             fail(&cloud, &method, &path, number, &fault, times);
@@ -82,22 +84,22 @@ fn create_vm_fails_as_the_table_says() {
 }
 
 #[test]
-fn a_lost_answer_to_a_new_server_finds_it_again() {
+fn a_server_whose_answer_got_lost_is_found_by_its_name() {
     let (_host, cloud) = start(properties());
     let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("POST", "servers", 0, Fault::After(reset));
     let vm = cpi().create_vm(request(small(), vec![manual()])).unwrap().vm;
     assert_eq!(cloud.borrow().only("servers")["id"], vm);
-    assert_eq!(cloud.borrow().asked("POST servers"), 1);
-    assert_eq!(cloud.borrow().asked("GET servers/detail"), 1);
+    assert_eq!(cloud.borrow().count_requests("POST servers"), 1);
+    assert_eq!(cloud.borrow().count_requests("GET servers/detail"), 1);
 }
 
 #[test]
-fn a_server_whose_answer_and_first_search_got_lost_is_found_when_undoing() {
+fn a_server_whose_answer_and_first_search_failed_is_deleted_when_undoing() {
     let (_host, cloud) = start(properties());
     let reset = || Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("POST", "servers", 0, Fault::After(reset()));
-    // As often as a search is repeated by itself.
+    // As often as the search is retried.
     for _ in 0..5 {
         cloud.borrow_mut().fault("GET", "servers/detail", 0, Fault::Before(Answer::text(403, "not now")));
     }
@@ -108,7 +110,7 @@ fn a_server_whose_answer_and_first_search_got_lost_is_found_when_undoing() {
 }
 
 #[test]
-fn a_server_that_the_cloud_keeps_keeps_its_ports() {
+fn a_server_that_nova_refuses_to_delete_keeps_its_ports() {
     let (_host, cloud) = start(properties());
     server_and_disk(&cloud);
     for _ in 0..20 {
@@ -120,7 +122,7 @@ fn a_server_that_the_cloud_keeps_keeps_its_ports() {
 }
 
 #[test]
-fn retry_after_is_waited_for() {
+fn create_vm_waits_as_long_as_retry_after_says() {
     let (host, cloud) = start(properties());
     cloud.borrow_mut().fault("POST", "servers", 0, Fault::Before(Answer::text(429, "").header("retry-after", "7")));
     cpi().create_vm(request(small(), vec![manual()])).unwrap();
@@ -128,40 +130,40 @@ fn retry_after_is_waited_for() {
 }
 
 #[test]
-fn a_server_in_error_is_told_in_the_clouds_words_and_taken_away() {
+fn a_server_in_status_error_is_deleted_and_the_error_has_its_fault() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().broken = Some("No valid host was found.".into());
     let boot = json!({"instance_type": "m1.tiny", "boot_from_volume": true});
     let error = cpi().create_vm(request(boot, vec![manual(), vip()])).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::VmCreationFailed(true));
+    assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: true }));
     assert!(error.message.contains("No valid host was found."), "{error}");
     assert_eq!(cloud.borrow().left(), Vec::<String>::new());
 }
 
 #[test]
-fn a_vm_that_cannot_be_undone_says_what_is_left() {
+fn the_error_names_what_could_not_be_undone() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().broken = Some("No valid host was found.".into());
     for _ in 0..20 {
         cloud.borrow_mut().fault("DELETE", "ports/*", 0, Fault::Before(Answer::text(500, "down")));
     }
     let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::VmCreationFailed(false));
+    assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: false }));
     assert!(error.message.contains("not certain that all of it was undone: deleting port ports-1"), "{error}");
 }
 
 #[test]
-fn an_agent_that_cannot_be_told_costs_the_vm() {
+fn a_refusal_of_the_agent_settings_fails_create_vm() {
     let refused = wasm_cpi_sdk::bindings::bosh::cpi::agent::Error::Refused("too large".into());
     let (_host, cloud) = start_with(properties(), |fake| fake.fail_agent(refused));
     let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::VmCreationFailed(false));
+    assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: false }));
     assert!(error.message.contains("too large"), "{error}");
     assert_eq!(cloud.borrow().left(), Vec::<String>::new());
 }
 
 #[test]
-fn a_vm_is_deleted_or_the_error_says_not() {
+fn delete_vm_succeeds_or_returns_a_cloud_error() {
     matrix(
         |fake| fake,
         server_and_disk,
@@ -177,9 +179,9 @@ fn a_vm_is_deleted_or_the_error_says_not() {
     );
 }
 
-/// Ports forget whose they were when their server goes.
+/// Ports lose the ID of their server when it is deleted.
 #[test]
-fn a_vm_whose_ports_are_not_known_stays_for_another_try() {
+fn a_vm_is_not_deleted_before_its_ports_are_known() {
     let (_host, cloud) = start(properties());
     server_and_disk(&cloud);
     cloud.borrow_mut().fault("GET", "ports", 0, Fault::Before(Answer::text(200, "<html>")));
@@ -191,7 +193,7 @@ fn a_vm_whose_ports_are_not_known_stays_for_another_try() {
 }
 
 #[test]
-fn a_port_whose_answer_and_search_got_lost_is_found_when_undoing() {
+fn a_port_whose_answer_and_search_failed_is_deleted_when_undoing() {
     for (searches, certain) in [(5, true), (50, false)] {
         let (_host, cloud) = start(properties());
         let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
@@ -200,21 +202,21 @@ fn a_port_whose_answer_and_search_got_lost_is_found_when_undoing() {
             cloud.borrow_mut().fault("GET", "ports", 0, Fault::Before(Answer::text(503, "down")));
         }
         let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::VmCreationFailed(certain), "{error}");
+        assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: certain }), "{error}");
         assert_eq!(cloud.borrow().left().is_empty(), certain, "{error}");
-        assert_eq!(error.message.contains("whether there is a port vm-"), !certain, "{error}");
+        assert_eq!(error.message.contains("it is not known whether port vm-"), !certain, "{error}");
     }
 }
 
 #[test]
-fn a_server_that_the_cloud_keeps_for_a_while_is_deleted_for_good() {
+fn a_soft_deleted_server_is_force_deleted() {
     let (_host, cloud) = start(properties());
     let boot = json!({"instance_type": "m1.tiny", "boot_from_volume": true});
     cloud.borrow_mut().soft_deletes = true;
     let vm = cpi().create_vm(request(boot, vec![manual()])).unwrap().vm;
     cpi().delete_vm(vm).unwrap();
     assert_eq!(cloud.borrow().left(), Vec::<String>::new());
-    // One that was left so by somebody else.
+    // One that was soft-deleted by another client.
     cloud.borrow_mut().put("servers", "s", json!({"status": "SOFT_DELETED", "name": "vm-x", "image": {"id": "i"}}));
     assert_eq!(cpi().has_vm("s".into()), Ok(false));
     cpi().delete_vm("s".into()).unwrap();
@@ -222,7 +224,7 @@ fn a_server_that_the_cloud_keeps_for_a_while_is_deleted_for_good() {
 }
 
 #[test]
-fn a_server_that_must_be_kept_is_told() {
+fn the_error_says_that_a_soft_deleted_server_could_not_be_force_deleted() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().soft_deletes = true;
     let vm = cpi().create_vm(request(small(), vec![manual()])).unwrap().vm;
@@ -231,7 +233,8 @@ fn a_server_that_must_be_kept_is_told() {
     }
     let error = cpi().delete_vm(vm).unwrap_err();
     assert!(
-        error.message.contains("but the cloud keeps it for a while") && error.message.contains("not yours"),
+        error.message.contains("is soft-deleted, but deleting it at once failed")
+            && error.message.contains("not yours"),
         "{error}"
     );
 }

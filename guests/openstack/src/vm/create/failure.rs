@@ -1,5 +1,5 @@
-//! Why a VM could not be made, and whether the Director may well try again:
-//! after what passes, yes; after what the cloud refuses, no.
+//! Why a VM could not be created, and whether the Director may try again: yes
+//! after an error that can pass, no after a refusal of the cloud.
 
 use wasm_cpi_sdk::http::{self, Cause};
 use wasm_cpi_sdk::{Error, ErrorKind, clock};
@@ -7,51 +7,54 @@ use wasm_cpi_sdk::{Error, ErrorKind, clock};
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) message: String,
-    pub(super) retry: bool,
+    pub(super) ok_to_retry: bool,
 }
 
 impl Failure {
-    /// One that another try would meet again.
-    pub(super) fn last(error: Error) -> Self {
-        Self { message: error.message, retry: false }
+    /// A failure that another attempt would meet again.
+    pub(super) fn final_error(error: Error) -> Self {
+        Self { message: error.message, ok_to_retry: false }
     }
 
-    /// The method's error, with what could not be undone.
-    pub(super) fn answer(self, undone: Result<(), Error>) -> Error {
-        // Nobody is there to try again when a call was stopped.
-        let retry = self.retry && clock::ending().is_none();
+    /// Returns the error of `create_vm`. `undone` says what may be left in the
+    /// cloud; a retry would not delete it.
+    pub(super) fn into_error(self, undone: Result<(), Error>) -> Error {
+        // A call that was stopped has no caller that could retry.
+        let ok_to_retry = self.ok_to_retry && clock::ending().is_none();
         match undone {
-            Ok(()) => Error::vm_creation_failed(self.message, retry),
-            Err(left) => Error::vm_creation_failed(
-                format!("{}; it is not certain that all of it was undone: {left}", self.message),
-                false,
-            ),
+            Ok(()) => Error::vm_creation_failed(self.message).ok_to_retry(ok_to_retry),
+            Err(left) => Error::vm_creation_failed(format!(
+                "{}; it is not certain that all of it was undone: {left}",
+                self.message
+            )),
         }
     }
 }
 
 impl From<http::Error> for Failure {
     fn from(error: http::Error) -> Self {
-        let retry = match &error.cause {
+        let ok_to_retry = match &error.cause {
             Cause::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..),
             Cause::Transport { .. } => error.denial().is_none(),
             Cause::Build(_) | Cause::Decode(_) => false,
         };
         let hint = match error.status() {
-            Some(404) if error.request.ends_with("/ports") => "; net_id must be the ID of a network, not of a subnet",
+            Some(404) if error.request.ends_with("/ports") => {
+                "; check that net_id is the ID of a network, not of a subnet"
+            }
             _ => "",
         };
-        Self { message: format!("{error}{hint}"), retry }
+        Self { message: format!("{error}{hint}"), ok_to_retry }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let retry = match error.kind {
-            ErrorKind::VmCreationFailed(retry) => retry,
+        let ok_to_retry = match error.kind {
+            ErrorKind::VmCreationFailed(advice) => advice.ok_to_retry,
             ErrorKind::Cpi => false,
             _ => true,
         };
-        Self { message: error.message, retry }
+        Self { message: error.message, ok_to_retry }
     }
 }

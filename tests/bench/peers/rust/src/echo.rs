@@ -1,4 +1,4 @@
-//! `info` and `create_vm` without a cloud.
+//! Answers `info` and `create_vm` without a cloud.
 
 use serde_json::{Value, json};
 use std::io;
@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
         _ => Value::Null,
     };
     if config["version"] != 1 {
-        return Err(io::Error::other("the configuration is not of version 1"));
+        return Err(io::Error::other("the configuration does not have version 1"));
     }
     peers::answer(&result)
 }

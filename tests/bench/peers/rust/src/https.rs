@@ -1,5 +1,5 @@
-//! A call with one HTTPS request, by the client and the TLS stack of the runtime.
-//! The configuration names the URL and the authority to trust.
+//! Answers a call after one HTTPS request, with the HTTP client and the TLS library of
+//! the runtime. The configuration contains the URL and the trusted authority.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 fn main() -> io::Result<()> {
     let (_, config) = peers::read()?;
-    let text = |key: &str| config[key].as_str().ok_or_else(|| io::Error::other(format!("no `{key}`")));
+    let text =
+        |key: &str| config[key].as_str().ok_or_else(|| io::Error::other(format!("the configuration has no `{key}`")));
     let (url, authority) = (text("url")?, std::fs::read(text("ca")?)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let body = runtime.block_on(fetch(url, &authority)).map_err(io::Error::other)?;

@@ -1,10 +1,11 @@
-//! What every peer does: one request from stdin, one configuration from a file,
-//! one response to stdout. No checks, no policy, no limits: that is the point.
+//! The common part of the peers: reads one request from stdin and one configuration
+//! from a file, and writes one response to stdout. Peers deliberately have no checks, no
+//! policy and no limits.
 
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 
-/// The request, and the configuration that `--config` names.
+/// Returns the request, and the configuration that `--config` names.
 pub fn read() -> io::Result<(Value, Value)> {
     let mut request = Vec::new();
     io::stdin().lock().read_to_end(&mut request)?;
@@ -13,6 +14,7 @@ pub fn read() -> io::Result<(Value, Value)> {
     Ok((serde_json::from_slice(&request)?, serde_json::from_slice(&config)?))
 }
 
+/// Writes a response with this result.
 pub fn answer(result: &Value) -> io::Result<()> {
     let response = json!({"result": result, "error": null, "log": ""});
     let mut stdout = io::stdout().lock();

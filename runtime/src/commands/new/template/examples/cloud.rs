@@ -1,5 +1,5 @@
-//! A cloud to try the CPI with: servers in memory, reachable from this machine
-//! alone. `cargo run --example cloud` shows every request it gets.
+//! A cloud to try the CPI with. It keeps servers in memory and is reachable only
+//! from this machine. `cargo run --example cloud` prints every request.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
     let mut servers = BTreeMap::new();
     for stream in listener.incoming() {
         if let Err(error) = stream.and_then(|stream| serve(stream, &mut servers)) {
-            println!("no request: {error}");
+            println!("a request could not be read: {error}");
         }
     }
     Ok(())
@@ -42,8 +42,8 @@ fn serve(stream: TcpStream, servers: &mut BTreeMap<u32, Value>) -> Result<(), Er
     if !body.is_empty() {
         println!("{}", String::from_utf8_lossy(&body));
     }
-    let mut words = request.split_whitespace();
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut parts = request.split_whitespace();
+    let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let (status, answer) = answer(method, path, &body, servers);
     let text = answer.to_string();
     let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close");
@@ -51,12 +51,12 @@ fn serve(stream: TcpStream, servers: &mut BTreeMap<u32, Value>) -> Result<(), Er
 }
 
 fn answer(method: &str, path: &str, body: &[u8], servers: &mut BTreeMap<u32, Value>) -> (&'static str, Value) {
-    let missing = ("404 Not Found", json!({"error": "there is no such server"}));
+    let missing = ("404 Not Found", json!({"error": "the server does not exist"}));
     let server = path.strip_prefix("/servers/s-").map(|number| number.parse().unwrap_or(0));
     match (method, server) {
         ("POST", None) if path == "/servers" => {
             let Ok(wanted) = serde_json::from_slice::<Value>(body) else {
-                return ("400 Bad Request", json!({"error": "that is not JSON"}));
+                return ("400 Bad Request", json!({"error": "the body is not JSON"}));
             };
             let number = servers.last_key_value().map_or(1, |(last, _)| last + 1);
             let server = json!({"id": format!("s-{number}"), "name": wanted["name"], "status": "running"});
@@ -65,6 +65,6 @@ fn answer(method: &str, path: &str, body: &[u8], servers: &mut BTreeMap<u32, Val
         }
         ("GET", Some(number)) => servers.get(&number).map_or(missing, |server| ("200 OK", server.clone())),
         ("DELETE", Some(number)) => servers.remove(&number).map_or(missing, |server| ("200 OK", server)),
-        _ => ("404 Not Found", json!({"error": "there is no such path"})),
+        _ => ("404 Not Found", json!({"error": "the path does not exist"})),
     }
 }

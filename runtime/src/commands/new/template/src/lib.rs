@@ -1,7 +1,7 @@
-//! A BOSH CPI for a cloud that makes a server of `POST /servers` and has each
-//! under `/servers/ID`. A start: put your cloud's requests in place of these,
-//! add the methods of `Cpi` that it can serve, and list them in `describe`.
-//! Those left out answer "not implemented".
+//! A BOSH CPI for an example cloud: `POST /servers` creates a server, and
+//! `/servers/ID` finds and deletes it. Replace its requests by those of your
+//! cloud, add the methods of `Cpi` that your cloud supports, and list them in
+//! `describe`. All other methods return "not implemented".
 
 #[cfg(test)]
 mod tests;
@@ -13,8 +13,8 @@ use wasm_cpi_sdk::{Cid, Cpi, CreatedVm, Description, Error, VmRequest, agent, co
 wasm_cpi_sdk::needs!(include_str!("../needs.json"));
 wasm_cpi_sdk::export_cpi!(Cloud);
 
-/// The operator's properties that this CPI reads. `token` is none of them: the
-/// policy lets the host add it to requests, and the guest never sees it.
+/// The operator's properties that this CPI reads. `token` is not among them: the
+/// host adds it to requests, and the guest never sees it.
 #[derive(Deserialize)]
 struct Cloud {
     endpoint: String,
@@ -27,7 +27,7 @@ struct VmProperties {
     size: String,
 }
 
-/// What the cloud says of a server.
+/// A server, as the cloud describes it.
 #[derive(Deserialize)]
 struct Server {
     id: String,
@@ -48,12 +48,12 @@ impl Cpi for Cloud {
     fn create_vm(&self, request: VmRequest) -> Result<CreatedVm, Error> {
         let VmProperties { size } = request.cloud_properties.parse()?;
         let name = format!("vm-{}", request.agent_id);
-        // A seal: the host puts the Agent's settings in its place, in the slot that needs.json declares.
+        // A seal: in the slot that needs.json declares, the host replaces it by the Agent's settings.
         let user_data = agent::bootstrap(&agent::settings(&name))?;
         let body = json!({"name": name, "image": request.stemcell, "size": size, "user_data": user_data});
         let server: Server = http::post(self.url("/servers")).json(&body).send()?.ok()?.json()?;
         if let Err(error) = self.finish(&server.id) {
-            // Half a VM is worse than none; the first error is the one to tell.
+            // Leave no server behind, and report the first error.
             drop(self.delete_vm(server.id));
             return Err(error);
         }
@@ -74,11 +74,15 @@ impl Cpi for Cloud {
 impl Cloud {
     /// Waits until the server runs, and stores the Agent's settings under its ID.
     fn finish(&self, vm: &str) -> Result<(), Error> {
-        poll::until(&format!("server {vm} to run"), || {
-            let server = self.server(vm)?.ok_or_else(|| Error::cloud(format!("server {vm} has vanished")))?;
+        poll::until(&format!("server `{vm}` to run"), || {
+            let server = self
+                .server(vm)?
+                .ok_or_else(|| Error::cloud(format!("server `{vm}` disappeared while it was starting")))?;
             match server.status.as_str() {
                 "running" => Ok(Some(())),
-                "error" => Err(Error::vm_creation_failed(format!("server {vm} did not start"), true)),
+                "error" => {
+                    Err(Error::vm_creation_failed(format!("the cloud could not start server `{vm}`")).ok_to_retry(true))
+                }
                 _ => Ok(None),
             }
         })?;

@@ -1,9 +1,9 @@
-//! Native tests: the fake is the host and the cloud, and nothing sleeps.
+//! Native tests: the fake is the host and the cloud, and sleeps take no time.
 
 use super::*;
 use serde_json::Value;
 use wasm_cpi_sdk::fake::{AgentEvent, Answer, Fake};
-use wasm_cpi_sdk::{ErrorKind, Json};
+use wasm_cpi_sdk::{ErrorKind, Json, RetryAdvice};
 
 const SERVERS: &str = "https://cloud.example/servers";
 const SERVER: &str = "https://cloud.example/servers/s-1";
@@ -45,19 +45,19 @@ fn create_vm_sends_the_sealed_settings_and_waits_until_the_server_runs() {
 }
 
 #[test]
-fn a_server_that_does_not_start_is_deleted_again() {
+fn a_server_that_does_not_start_is_deleted() {
     let host = fake()
         .on("POST", SERVERS, Answer::json(201, server("building")))
         .on("GET", SERVER, Answer::json(200, server("error")))
         .on("DELETE", SERVER, Answer::text(204, ""))
         .install();
     let error = Cloud::open().unwrap().create_vm(request(json!({"size": "small"}))).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::VmCreationFailed(true));
+    assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: true }));
     assert_eq!(host.requests().last().unwrap().method, "DELETE");
 }
 
 #[test]
-fn wrong_cloud_properties_are_named_before_anything_is_sent() {
+fn wrong_cloud_properties_are_reported_before_anything_is_sent() {
     let host = fake().install();
     let cloud = Cloud::open().unwrap();
     for (properties, named) in [(json!({"size": 1}), "cloud_properties.size"), (json!({"sise": "s"}), "sise")] {
@@ -68,7 +68,7 @@ fn wrong_cloud_properties_are_named_before_anything_is_sent() {
 }
 
 #[test]
-fn a_server_is_there_until_it_is_deleted() {
+fn a_server_exists_until_it_is_deleted() {
     let _host = fake()
         .on("GET", SERVER, Answer::json(200, server("running")))
         .on("GET", SERVER, Answer::text(404, ""))

@@ -1,0 +1,194 @@
+//! Finds everything that a new VM needs before anything is created, so that an
+//! error in the request leaves nothing to undo. Only server groups are created
+//! here; they belong to the deployment and stay.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wasm_cpi_sdk::{Error, VmRequest, config, http};
+
+use super::networks::Networks;
+use super::pools::{self, Pool};
+use super::properties::{VmProperties, invalid};
+use super::size;
+use crate::api::{Flavor, SecurityGroup, ServerGroup, create_once};
+use crate::session::Session;
+use crate::stemcell;
+
+/// The part of a VM's `env` that a guest sees.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Env {
+    #[serde(default)]
+    pub(super) bosh: BoshEnv,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct BoshEnv {
+    group: Option<String>,
+    pub(super) tags: Option<Map<String, Value>>,
+}
+
+/// The objects of the cloud that the new VM uses.
+pub(super) struct Choice {
+    pub(super) image: String,
+    pub(super) flavor: Flavor,
+    pub(super) key_name: String,
+    /// The IDs of the security groups.
+    pub(super) security_groups: Vec<String>,
+    /// Zones to try in this order. An empty string leaves the choice to the cloud.
+    pub(super) zones: Vec<String>,
+    pub(super) scheduler_hints: Map<String, Value>,
+    /// The size of the volume to boot from in GiB, if there is one.
+    pub(super) boot_volume: Option<u64>,
+    pub(super) pools: Vec<Pool>,
+    pub(super) env: Env,
+}
+
+impl Choice {
+    pub(super) fn find(
+        session: &Session,
+        request: &VmRequest,
+        properties: &VmProperties,
+        networks: &Networks,
+    ) -> Result<Self, Error> {
+        let env: Env = request.env.parse()?;
+        let image = stemcell::image_of(&request.stemcell).to_owned();
+        match session.images()?.image(&image)? {
+            Some(found) if found.status == "active" => {}
+            Some(found) => {
+                return Err(Error::cloud(format!(
+                    "the stemcell's image `{image}` cannot be used: expected status `active`, found `{}`",
+                    found.status
+                )));
+            }
+            None => {
+                return Err(Error::cloud(format!(
+                    "the stemcell's image `{image}` was not found; upload the stemcell again"
+                )));
+            }
+        }
+        let flavor = flavor(session, &properties.instance_type)?;
+        let boot_volume = properties.boot_volume(&session.properties, &flavor)?;
+        let key_name = key_name(session, properties)?;
+        let security_groups = security_groups(session, properties, networks)?;
+        let zones = zones(session, &request.disks, properties)?;
+        let pools = pools::find(session, properties.pools())?;
+        let scheduler_hints = scheduler_hints(session, properties, &env)?;
+        Ok(Self { image, flavor, key_name, security_groups, zones, scheduler_hints, boot_volume, pools, env })
+    }
+}
+
+fn flavor(session: &Session, name: &str) -> Result<Flavor, Error> {
+    let found = session.compute()?.flavors()?.into_iter().find(|flavor| flavor.name == name);
+    let flavor = found
+        .ok_or_else(|| invalid("instance_type", &format!("flavor `{name}` was not found; use the name of a flavor")))?;
+    if !size::has_room_for_swap(&flavor) {
+        let least = size::least_ephemeral(&flavor);
+        let what = format!(
+            "flavor `{name}` has {} GiB of ephemeral disk, but needs at least {least} GiB, twice its memory; use another \
+             flavor",
+            flavor.ephemeral
+        );
+        return Err(invalid("instance_type", &what));
+    }
+    Ok(flavor)
+}
+
+fn key_name(session: &Session, properties: &VmProperties) -> Result<String, Error> {
+    let named = properties.key_name.as_ref().filter(|name| !name.is_empty());
+    let default = session.properties.default_key_name.as_ref().filter(|name| !name.is_empty());
+    let name = named.or(default).ok_or_else(|| {
+        Error::cpi("properties.default_key_name: is missing; set it, or cloud_properties.key_name of the VM type")
+    })?;
+    if !session.compute()?.has_key(name)? {
+        return Err(Error::cloud(format!(
+            "key pair `{name}` was not found; create it as the user that the CPI logs in as"
+        )));
+    }
+    Ok(name.clone())
+}
+
+/// Returns the security groups of the VM type, or else those of its networks, or else
+/// the defaults.
+fn security_groups(session: &Session, properties: &VmProperties, networks: &Networks) -> Result<Vec<String>, Error> {
+    let levels =
+        [properties.security_groups(), &networks.security_groups, session.properties.default_security_groups()];
+    let Some(wanted) = levels.into_iter().find(|groups| !groups.is_empty()) else {
+        return Ok(vec![]);
+    };
+    let all = session.networking()?.security_groups()?;
+    let project = session.project()?;
+    wanted.iter().map(|name| security_group(&all, name, project)).collect()
+}
+
+/// Finds a security group by ID or by name. An administrator also sees the groups
+/// of other projects: those of the own project come first.
+fn security_group(all: &[SecurityGroup], wanted: &str, project: Option<&str>) -> Result<String, Error> {
+    let own = |group: &&SecurityGroup| group.project_id.as_deref() == project;
+    let named = || all.iter().filter(|group| group.name == wanted);
+    let found = all.iter().find(|group| group.id == wanted).or_else(|| named().find(own)).or_else(|| named().next());
+    found
+        .map(|group| group.id.clone())
+        .ok_or_else(|| Error::cloud(format!("security group `{wanted}` was not found; use the name or ID of one")))
+}
+
+/// Returns the zones for the VM. It must be in the zone of its disks, unless the
+/// operator ignores zones.
+fn zones(session: &Session, disks: &[String], properties: &VmProperties) -> Result<Vec<String>, Error> {
+    let requested = properties.zones();
+    if disks.is_empty() || session.properties.ignores_zones() {
+        return Ok(if requested.is_empty() { vec![String::new()] } else { requested });
+    }
+    let volumes = session.volumes()?;
+    let mut all: Vec<(String, String)> = vec![];
+    for disk in disks {
+        if let Some(zone) = volumes.volume(disk)?.and_then(|volume| volume.availability_zone) {
+            all.push((format!("disk `{disk}` is in `{zone}`"), zone));
+        }
+    }
+    all.extend(requested.iter().map(|zone| (format!("the VM type requests `{zone}`"), zone.clone())));
+    let first = all.first().map(|(_, zone)| zone.clone()).unwrap_or_default();
+    if all.iter().any(|(_, zone)| *zone != first) {
+        let found: Vec<&str> = all.iter().map(|(text, _)| text.as_str()).collect();
+        return Err(Error::cloud(format!(
+            "a VM and its disks must be in one availability zone, but {}; use one zone, or set the property \
+             ignore_server_availability_zone",
+            found.join(", ")
+        )));
+    }
+    Ok(vec![first])
+}
+
+fn scheduler_hints(session: &Session, properties: &VmProperties, env: &Env) -> Result<Map<String, Value>, Error> {
+    let mut hints = properties.scheduler_hints.clone().unwrap_or_default();
+    if let Some(group) = &env.bosh.group
+        && session.properties.anti_affinity()
+        && !hints.contains_key("group")
+    {
+        hints.insert("group".to_owned(), Value::String(server_group(session, group)?));
+    }
+    Ok(hints)
+}
+
+/// Returns the server group of an instance group of this Director. The first VM
+/// creates it.
+fn server_group(session: &Session, group: &str) -> Result<String, Error> {
+    const TURN_OFF: &str = "set the property enable_auto_anti_affinity: false";
+    let name = format!("{}-{group}", config::call().director_uuid.unwrap_or_default());
+    let compute = session.compute()?;
+    let groups = compute.groups().map_err(|error| {
+        Error::cloud(format!(
+            "reading the versions of Nova for server groups: {error}; if this error persists, {TURN_OFF}"
+        ))
+    })?;
+    let explain = |error: http::Error| match error.status() {
+        Some(403) => Error::cloud(format!("{error}; raise the project's quota of server groups, or {TURN_OFF}")),
+        Some(400 | 406) => Error::cloud(format!("{error}; anti-affinity needs Nova's API 2.15; {TURN_OFF}")),
+        _ => Error::from(error),
+    };
+    let find = || groups.find(|found: &ServerGroup| found.name == name && found.has_anti_affinity());
+    if let Some(found) = find().map_err(explain)? {
+        return Ok(found.id);
+    }
+    let create = || groups.create(&name);
+    create_once(&format!("server group {name}"), create, find).map(|made| made.id).map_err(explain)
+}

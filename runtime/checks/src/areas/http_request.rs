@@ -1,0 +1,60 @@
+//! The method, the headers and the query of a guest's request.
+
+use crate::explanation::{Entry, refusal, safeguard};
+
+pub(crate) const MethodKnown: Entry = refusal(
+    "method-known",
+    "The HTTP method is not one of the seven that can be granted, in upper case.",
+    "The guest's author uses GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.",
+);
+pub(crate) const HeaderFraming: Entry = refusal(
+    "header-framing",
+    "The request sets a header that frames or routes messages, with which it could smuggle a second request.",
+    "The guest's author leaves the header out: the host sets it.",
+);
+pub(crate) const HeaderValue: Entry = refusal(
+    "header-value",
+    "The value of a header holds control characters, which could start another header or request.",
+    "The guest's author removes or encodes them.",
+);
+pub(crate) const HeaderImpostor: Entry = refusal(
+    "header-impostor",
+    "The request sets a header that makes servers take it for another request than the policy judged.",
+    "The guest's author leaves the header out.",
+);
+pub(crate) const MethodParameter: Entry = refusal(
+    "method-parameter",
+    "The query or form holds `_method`, which makes servers take the request for one with another method.",
+    "The guest's author uses the method itself.",
+);
+pub(crate) const HeaderUnderscore: Entry =
+    safeguard("header-underscore", "A header with `_` in place of `-` counts as the same header, as servers read it.");
+pub(crate) const HeaderAuthorization: Entry = refusal(
+    "header-authorization",
+    "The guest sets the Authorization header, but credentials are the policy's.",
+    "The operator sets `auth` or a slot in the grant, and the guest's author leaves the header out.",
+);
+pub(crate) const HeaderOfAuth: Entry = refusal(
+    "header-of-auth",
+    "The guest sets the header that the grant's `auth` sets, so the server could read the wrong one.",
+    "The guest's author leaves the header out.",
+);
+pub(crate) const HeaderCredentials: Entry = refusal(
+    "header-credentials",
+    "The guest sends credentials of its own in a header, where the grant sends secrets.",
+    "The guest's author leaves the header out.",
+);
+pub(crate) const HeaderDisguise: Entry = refusal(
+    "header-disguise",
+    "The request asks for an encoded or partial response, where the grant sends secrets, and such a response cannot be searched.",
+    "The guest's author leaves out Accept-Encoding and Range.",
+);
+pub(crate) const QueryCredentials: Entry = refusal(
+    "query-credentials",
+    "The guest sends credentials of its own in the query, where the grant sends secrets.",
+    "The guest's author leaves the parameter out.",
+);
+pub(crate) const IdentityRequested: Entry =
+    safeguard("identity-requested", "Responses are asked for without compression, unless the guest asks otherwise.");
+pub(crate) const ProxyEnvironment: Entry =
+    safeguard("proxy-environment", "Proxies that the environment names are not used.");

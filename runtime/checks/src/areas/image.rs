@@ -1,0 +1,39 @@
+//! The stemcell's image.
+
+use crate::explanation::{Entry, refusal};
+
+pub(crate) const ImageDirs: Entry = refusal(
+    "image-dirs",
+    "The stemcell's image is outside of the directories that the config allows.",
+    "The operator moves the image there, or adds its directory to `image_dirs`.",
+);
+pub(crate) const ImageLink: Entry = refusal(
+    "image-link",
+    "The stemcell's image is a symbolic link, which could lead to any file of this machine.",
+    "The caller passes the path of the file itself.",
+);
+pub(crate) const ImageRegular: Entry = refusal(
+    "image-regular",
+    "The stemcell's image is not a regular file.",
+    "The caller copies the image into a regular file.",
+);
+pub(crate) const ImageKernel: Entry = refusal(
+    "image-kernel",
+    "The stemcell's image is a file of the kernel, such as one in /proc, which can show secrets of this machine.",
+    "The caller copies the image onto a disk.",
+);
+pub(crate) const ImageRange: Entry = refusal(
+    "image-range",
+    "The guest reads beyond the end of the image.",
+    "The guest's author asks for the size of the image first.",
+);
+pub(crate) const ImageReadSize: Entry = refusal(
+    "image-read-size",
+    "The guest reads more than one mebibyte of the image at once.",
+    "The guest's author reads the image in smaller pieces.",
+);
+pub(crate) const ArchiveBounds: Entry = refusal(
+    "archive-bounds",
+    "The archive in the image has too many members, or names or headers that are too long.",
+    "The operator uploads a stemcell whose archive has a usual size.",
+);

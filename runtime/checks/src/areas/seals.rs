@@ -1,0 +1,46 @@
+//! Seals: what stands for a secret in a guest, and where it becomes the secret.
+
+use crate::explanation::{Entry, refusal, safeguard};
+
+pub(crate) const SealedProperties: Entry =
+    safeguard("sealed-properties", "The guest gets a seal in place of each property that is not exposed.");
+pub(crate) const SealedEnv: Entry =
+    safeguard("sealed-env", "The guest sees no more of a VM's env than the Director logs.");
+pub(crate) const SealedAgent: Entry = safeguard("sealed-agent", "The guest gets a seal in place of agent settings.");
+pub(crate) const AgentTotal: Entry = refusal(
+    "agent-total",
+    "The agent settings of the call take more than one mebibyte in all encodings, which no platform accepts.",
+    "The operator makes the VM's `env` or networks smaller, or the guest's author uses fewer encodings.",
+);
+pub(crate) const SealedRegistry: Entry =
+    safeguard("sealed-registry", "The guest gets seals in place of secrets in registry settings.");
+pub(crate) const ExposedCredential: Entry =
+    safeguard("exposed-credential", "What looks like a credential below an exposed property stays sealed.");
+pub(crate) const SealInUrl: Entry = refusal(
+    "seal-in-url",
+    "The URL holds a seal, and servers and proxies log URLs.",
+    "The guest's author sends the seal in a slot.",
+);
+pub(crate) const SealOutsideSlot: Entry = refusal(
+    "seal-outside-slot",
+    "The request holds a seal in a place for which the grant has no slot.",
+    "The operator adds a slot for this method, path and place, if the seal belongs there.",
+);
+pub(crate) const SealTransformed: Entry = refusal(
+    "seal-transformed",
+    "The request holds a seal that was encoded, cut or changed, so it cannot be replaced by its secret.",
+    "The guest's author sends the seal unchanged, as the complete value of its slot.",
+);
+pub(crate) const SealHalves: Entry = safeguard("seal-halves", "Half of a seal is recognised as a changed seal.");
+pub(crate) const SealCase: Entry = safeguard("seal-case", "A seal in other case is recognised as a changed seal.");
+pub(crate) const SlotSpot: Entry = safeguard("slot-spot", "A slot is used only for its own method and path.");
+pub(crate) const SlotTakes: Entry = refusal(
+    "slot-takes",
+    "The slot takes other secrets than the one that the seal stands for.",
+    "The operator adds the secret to `takes` of the slot, if it belongs there.",
+);
+pub(crate) const SlotHeader: Entry = refusal(
+    "slot-header",
+    "A header that is a slot holds something other than a seal, so the guest would choose a credential.",
+    "The guest's author sends the seal in this header, or leaves the header out.",
+);

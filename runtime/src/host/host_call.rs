@@ -1,0 +1,181 @@
+//! Reports host calls to the audit log and `wasm-cpi call`.
+//!
+//! A host call that was in progress when the guest was stopped is reported as well. The audit log
+//! has no line for log, clock, random and config; it counts them. `wasm-cpi call` shows those that
+//! are reported.
+
+use crate::bindings::bosh::cpi::{agent, image, registry};
+use crate::host::State;
+use crate::net::error::{HttpError, HttpErrorKind};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::DenialReason;
+
+/// A host call that has ended.
+#[derive(Clone, Debug)]
+pub struct HostCall<'a> {
+    /// The interface and the function, for example `registry.get`.
+    pub name: &'static str,
+    /// What the call is about, in the guest's words, for example a VM's ID; empty if there is nothing to name.
+    pub target: &'a str,
+    pub outcome: HostCallOutcome,
+    /// The check that refused it, if one did.
+    pub check: Option<Check>,
+    pub elapsed: Duration,
+    /// The bytes that the guest sent or got.
+    pub bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostCallOutcome {
+    Succeeded,
+    /// The policy refused it.
+    Denied(DenialReason),
+    /// It was refused before anything was done. Holds the case of the guest's error.
+    Refused(Cow<'static, str>),
+    /// It was tried and failed. Holds the case of the guest's error.
+    Failed(Cow<'static, str>),
+}
+
+/// A function that is called when a host call ends.
+pub type HostCallObserver = Arc<dyn Fn(&HostCall<'_>) + Send + Sync>;
+
+/// The numbers of host calls that the audit log only counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub config: u64,
+    pub log: u64,
+    pub clock: u64,
+    pub random: u64,
+}
+
+/// A host call in progress. It is reported when it ends, or as cancelled when this is dropped.
+pub(super) struct PendingCall {
+    observer: Option<HostCallObserver>,
+    name: &'static str,
+    target: String,
+    since: Instant,
+}
+
+impl State {
+    pub(super) fn start_call(&self, name: &'static str, target: &str) -> PendingCall {
+        let observer = self.host.as_ref().and_then(|host| host.observer.clone());
+        let target = if observer.is_some() { target.to_owned() } else { String::new() };
+        PendingCall { observer, name, target, since: Instant::now() }
+    }
+}
+
+impl PendingCall {
+    /// Reports the answer, and returns it without the check that refused, for the guest.
+    pub(super) fn finish<T, E: HostCallError>(
+        self,
+        answer: Result<T, HostError<E>>,
+        bytes: impl Fn(&T) -> usize,
+    ) -> Result<T, E> {
+        match answer {
+            Ok(value) => {
+                self.succeed(bytes(&value));
+                Ok(value)
+            }
+            Err(HostError { error, check }) => {
+                self.end(error.outcome(), check, 0);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reports a call that cannot fail.
+    pub(super) fn succeed(self, bytes: usize) {
+        self.end(HostCallOutcome::Succeeded, None, bytes);
+    }
+
+    fn end(mut self, outcome: HostCallOutcome, check: Option<Check>, bytes: usize) {
+        if let Some(observer) = self.observer.take() {
+            let elapsed = self.since.elapsed();
+            observer(&HostCall { name: self.name, target: &self.target, outcome, check, elapsed, bytes });
+        }
+    }
+}
+
+impl Drop for PendingCall {
+    fn drop(&mut self) {
+        if let Some(observer) = self.observer.take() {
+            let (outcome, elapsed) = (HostCallOutcome::Failed(CANCELLED), self.since.elapsed());
+            observer(&HostCall { name: self.name, target: &self.target, outcome, check: None, elapsed, bytes: 0 });
+        }
+    }
+}
+
+const CANCELLED: Cow<'static, str> = Cow::Borrowed("cancelled");
+
+/// An error for the guest, and the check that refused, which the guest does not see.
+pub(super) struct HostError<E> {
+    pub(super) error: E,
+    pub(super) check: Option<Check>,
+}
+
+impl<E> From<E> for HostError<E> {
+    fn from(error: E) -> HostError<E> {
+        HostError { error, check: None }
+    }
+}
+
+/// An error of an interface that a report can name.
+pub(super) trait HostCallError {
+    fn outcome(&self) -> HostCallOutcome;
+}
+
+fn refused(word: &'static str) -> HostCallOutcome {
+    HostCallOutcome::Refused(word.into())
+}
+
+fn failed(word: &'static str) -> HostCallOutcome {
+    HostCallOutcome::Failed(word.into())
+}
+
+impl HostCallError for agent::Error {
+    fn outcome(&self) -> HostCallOutcome {
+        match self {
+            agent::Error::Refused(_) => refused("refused"),
+            agent::Error::Registry(_) => failed("registry"),
+            agent::Error::Cancelled(_) => HostCallOutcome::Failed(CANCELLED),
+        }
+    }
+}
+
+impl HostCallError for registry::Error {
+    fn outcome(&self) -> HostCallOutcome {
+        match self {
+            registry::Error::Denied(_) => refused("denied"),
+            registry::Error::Invalid(_) => refused("invalid"),
+            registry::Error::NotFound => failed("not-found"),
+            registry::Error::Unavailable(_) => failed("unavailable"),
+            registry::Error::Cancelled(_) => HostCallOutcome::Failed(CANCELLED),
+        }
+    }
+}
+
+impl HostCallError for image::Error {
+    fn outcome(&self) -> HostCallOutcome {
+        match self {
+            image::Error::Denied(_) => refused("denied"),
+            image::Error::Invalid(_) => refused("invalid"),
+            image::Error::Io(_) => failed("io"),
+            image::Error::Cancelled(_) => HostCallOutcome::Failed(CANCELLED),
+        }
+    }
+}
+
+impl HostCallError for HttpError {
+    fn outcome(&self) -> HostCallOutcome {
+        match self.kind {
+            HttpErrorKind::Denied(reason) => HostCallOutcome::Denied(reason),
+            HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => {
+                HostCallOutcome::Refused(self.kind.to_string().into())
+            }
+            _ => HostCallOutcome::Failed(self.kind.to_string().into()),
+        }
+    }
+}

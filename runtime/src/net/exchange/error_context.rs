@@ -1,0 +1,231 @@
+//! Errors of an exchange: translates the client's nested errors into one kind and
+//! one message.
+//!
+//! The client's own errors name whole URLs with their queries, so they are never
+//! passed on unchanged.
+
+use super::request_body::Progress;
+use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::proxy::Proxy;
+use crate::net::proxy::tunnel::TunnelError;
+use crate::net::tls::refusing_check;
+use reqwest::Method;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use wasm_cpi_checks::{Check, RefusedBy};
+use wasm_cpi_policy::destination::{Destination, Scheme};
+
+/// Builds the errors of one exchange, which name its method, origin and path.
+pub(super) struct ErrorContext {
+    target: String,
+    https: bool,
+}
+
+impl fmt::Display for ErrorContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.target)
+    }
+}
+
+impl ErrorContext {
+    pub(super) fn new(method: &Method, destination: &Destination) -> Self {
+        ErrorContext { target: format!("{method} {destination}"), https: destination.scheme() == Scheme::Https }
+    }
+
+    fn error(&self, kind: HttpErrorKind, who: &str, what: impl fmt::Display) -> HttpError {
+        HttpError::new(kind, format!("{who}: {self}: {what}"))
+    }
+
+    pub(super) fn no_time_left(&self) -> HttpError {
+        self.error(HttpErrorKind::Cancelled, "runtime", "the call has no time left for requests")
+    }
+
+    pub(super) fn client_not_built(&self, error: &reqwest::Error) -> HttpError {
+        self.error(
+            HttpErrorKind::Protocol,
+            "runtime",
+            format_args!("the HTTP client could not be built: {}", innermost(error)),
+        )
+    }
+
+    pub(super) fn deadline_reached(&self) -> HttpError {
+        let what = "the server sent no complete response within the time of the request or the rest of the call; \
+                    raise the request's timeout or `limits.wall_seconds`";
+        self.error(HttpErrorKind::Timeout, "iaas", what)
+    }
+
+    fn too_slow(&self, what: &str, limit: &str, allowed: Duration) -> HttpError {
+        let seconds = allowed.as_secs();
+        let what = format!("{what} for {seconds} s; check the server, or raise `limits.{limit}` in the CPI's config");
+        self.error(HttpErrorKind::Timeout, "iaas", what)
+    }
+
+    pub(super) fn stalled(&self, progress: &Progress) -> HttpError {
+        let (limit, allowed) = progress.limit();
+        let what = if limit == "idle_seconds" {
+            "the server accepted no data of the request body"
+        } else {
+            "the server sent no response"
+        };
+        self.too_slow(what, limit, allowed)
+    }
+
+    pub(super) fn idle_timed_out(&self, allowed: Duration) -> HttpError {
+        self.too_slow("the server stopped sending in the middle of its response", "idle_seconds", allowed)
+    }
+
+    pub(super) fn protocol(&self, what: impl fmt::Display) -> HttpError {
+        self.error(
+            HttpErrorKind::Protocol,
+            "iaas",
+            format_args!("the response is not valid HTTP/1.1: {what}; check the server, and proxies in front of it"),
+        )
+    }
+
+    /// Returns the error of a request for which no complete response head arrived.
+    pub(super) fn send_failed(&self, error: &reqwest::Error, progress: &Progress) -> HttpError {
+        if error.is_connect() && progress.failure().is_none() {
+            return self.connect_failed(error);
+        }
+        self.no_response(error, progress)
+    }
+
+    /// Returns the error of a tunnel that was not opened. Nothing was sent.
+    pub(super) fn tunnel_failed(&self, error: &TunnelError) -> HttpError {
+        match error {
+            TunnelError::Refused(what) => self.error(HttpErrorKind::Connect, "iaas", what),
+            TunnelError::Request(what) => self.error(HttpErrorKind::InvalidRequest, "guest", what),
+            TunnelError::Handshake(error) => match tls_error(error) {
+                Some(error) => self.tls_error(error),
+                None => self.tls("the server, or the proxy in front of it, ended the connection during the handshake"),
+            },
+            TunnelError::Exchange(error) => self.error(
+                HttpErrorKind::Connect,
+                "iaas",
+                format_args!("the connection through the proxy failed: {}; check the proxy", innermost(error)),
+            ),
+        }
+    }
+
+    pub(super) fn tunnel_timed_out(&self, proxy: &Proxy) -> HttpError {
+        let what = format!(
+            "no connection through the proxy {proxy} within `limits.connect_seconds` or the rest of the request's time; \
+             check the proxy, and the network between it and the server"
+        );
+        self.error(HttpErrorKind::Timeout, "iaas", what)
+    }
+
+    /// Returns the same as `send_failed`, for a request in the tunnel of a proxy.
+    pub(super) fn tunnelled_send_failed(&self, error: &TunnelError, progress: &Progress) -> HttpError {
+        match error {
+            TunnelError::Exchange(error) => self.no_response(error, progress),
+            other => self.tunnel_failed(other),
+        }
+    }
+
+    fn no_response(&self, error: &(dyn Error + 'static), progress: &Progress) -> HttpError {
+        if let Some(failure) = progress.failure() {
+            let what = format!("the request body could not be sent completely: {failure}");
+            return self.error(HttpErrorKind::Truncated, "runtime", what).after_sending();
+        }
+        if let Some(error) = tls_error(error) {
+            return self.tls_error(error).after_sending();
+        }
+        let what = innermost(error);
+        if io_error(error).is_some() || any_hyper_error(error, hyper::Error::is_incomplete_message) {
+            let what = format!("the connection ended before the server responded ({what}); check the server's log");
+            return self.error(HttpErrorKind::Protocol, "iaas", what).after_sending();
+        }
+        if any_hyper_error(error, hyper::Error::is_parse_too_large) {
+            let what = "its head is larger than `limits.header_kib` or `limits.http_headers` allows";
+            return self.protocol(what).after_sending();
+        }
+        self.protocol(what).after_sending()
+    }
+
+    fn connect_failed(&self, error: &reqwest::Error) -> HttpError {
+        if let Some(error) = tls_error(error) {
+            return self.tls_error(error);
+        }
+        if error.is_timeout() {
+            let what = "no connection within `limits.connect_seconds` or the rest of the request's time; \
+                        check routes and firewalls between this machine and the server";
+            return self.error(HttpErrorKind::Timeout, "iaas", what);
+        }
+        // A connection that breaks while it is opened broke during the TLS handshake.
+        let breaks = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+        if self.https && io_error(error).is_some_and(|kind| breaks.contains(&kind)) {
+            return self.tls("the server ended the connection during the handshake");
+        }
+        let what = format!(
+            "no connection: {}; check that the server runs and that this machine can reach it",
+            innermost(error)
+        );
+        self.error(HttpErrorKind::Connect, "iaas", what)
+    }
+
+    fn tls(&self, what: &str) -> HttpError {
+        let what = format!("TLS failed: {what}; check the server's certificate, and `tls` in the grant");
+        self.error(HttpErrorKind::Tls, "iaas", what)
+    }
+
+    fn tls_error(&self, error: &rustls::Error) -> HttpError {
+        use rustls::{CertificateError, Error};
+        match error {
+            Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => {
+                self.tls("`pin_sha256` does not list the server's key").refused_by(Check::TlsPin)
+            }
+            Error::InvalidCertificate(why) => {
+                HttpError { check: refusing_check(why), ..self.tls(&quoted(&error.to_string())) }
+            }
+            other => self.tls(&quoted(&other.to_string())),
+        }
+    }
+
+    /// Returns the error of a response whose body did not arrive completely.
+    pub(super) fn receive_failed(&self, error: &reqwest::Error) -> HttpError {
+        let what = innermost(error);
+        if let Some(error) = tls_error(error) {
+            return self.tls_error(error);
+        }
+        let cut = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::ConnectionAborted];
+        if any_hyper_error(error, hyper::Error::is_incomplete_message)
+            || io_error(error).is_some_and(|kind| cut.contains(&kind))
+        {
+            let what = "the connection ended before the response was complete, so the response was discarded; \
+                        check the server's log";
+            return self.error(HttpErrorKind::Truncated, "iaas", what);
+        }
+        self.protocol(what)
+    }
+}
+
+/// Returns the causes of the error, starting with the error itself if it does not name a URL.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let first = if error.is::<reqwest::Error>() { error.source() } else { Some(error) };
+    std::iter::successors(first, |&error| {
+        // `source` of an I/O error skips the error that it wraps.
+        let content = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        content.map(|content| content as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}
+
+/// Returns the text of the last cause, which is the most precise one. Outer errors name the URL.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    chain(error).last().map_or_else(|| "unknown cause".to_owned(), |cause| quoted(&cause.to_string()))
+}
+
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    chain(error).find_map(|cause| cause.downcast_ref())
+}
+
+/// Searches all causes, because hyper wraps its own errors, for example of queued requests.
+fn any_hyper_error(error: &(dyn Error + 'static), is: fn(&hyper::Error) -> bool) -> bool {
+    chain(error).filter_map(|cause| cause.downcast_ref()).any(is)
+}
+
+fn io_error(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last().map(io::Error::kind)
+}

@@ -1,0 +1,76 @@
+//! Traces a guest's requests for `http_trace`.
+
+use super::{Gate, InboundResponse, Ready};
+use crate::net::error::HttpError;
+use crate::net::http_trace::{Headers, Shown};
+use reqwest::Method;
+use reqwest::header::HeaderName;
+use wasm_cpi_policy::Grant;
+use wasm_cpi_policy::destination::Destination;
+
+/// Headers and body of a request, with seals instead of secrets.
+pub(super) type AsSent = (Vec<(String, String)>, Vec<u8>);
+
+impl Gate {
+    /// Returns the request as it will be sent, but with seals in its slots. The seals are
+    /// written as the secrets will be, so that everything else is what the server gets.
+    pub(super) fn request_to_trace(
+        &self,
+        grant: &Grant,
+        method: &Method,
+        destination: &Destination,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Option<AsSent> {
+        self.transport.trace.as_ref()?;
+        let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
+        for slot in &grant.slots {
+            if slot.method == method.as_str() && slot.path.matches(destination.path()) {
+                // An error is reported when the slots are filled.
+                let _ = slot
+                    .place
+                    .replace(&mut headers, &mut body, &mut |value| self.vault.open(value).map(|_| value.to_owned()));
+            }
+        }
+        Some((headers, body))
+    }
+
+    /// Traces a request. `auth` is the header of the grant's credential.
+    pub(super) fn trace_sending(&self, ready: &Ready<'_>, auth: Option<&HeaderName>, length: u64) {
+        let (Some(trace), Some((headers, body))) = (&self.transport.trace, &ready.shown) else { return };
+        let mut shown = borrowed(headers);
+        shown.extend(auth.map(|name| (name.as_str(), "<redacted>")));
+        let body = if ready.part.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
+        trace.request(&named(ready.grant), ready.method.as_str(), &ready.destination.to_url(), &shown, &body);
+    }
+
+    pub(super) fn trace_response(&self, grant: &Grant, answer: &Result<InboundResponse, HttpError>) {
+        match (&self.transport.trace, answer) {
+            (None, _) => {}
+            (Some(trace), Ok(answer)) => {
+                trace.response(&named(grant), answer.status, &borrowed(&answer.headers), &Shown::Bytes(&answer.body));
+            }
+            (Some(trace), Err(error)) => trace.no_response(&named(grant), &format!("withheld: {}", error.kind)),
+        }
+    }
+
+    pub(super) fn trace_failure(&self, grant: &Grant, error: &HttpError) {
+        if let Some(trace) = &self.transport.trace {
+            trace.no_response(&named(grant), &error.kind.to_string());
+        }
+    }
+
+    pub(super) fn trace_second_try(&self, grant: &Grant) {
+        if let Some(trace) = &self.transport.trace {
+            trace.no_response(&named(grant), "401, tried again with a new token");
+        }
+    }
+}
+
+fn named(grant: &Grant) -> String {
+    format!("grant `{}`", grant.id)
+}
+
+fn borrowed(headers: &[(String, String)]) -> Headers<'_> {
+    headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}

@@ -1,0 +1,100 @@
+//! The record of one request for logs, audit and `call`. It holds no query, header,
+//! body or secret.
+//!
+//! Each fact is recorded as soon as it is known, so that a request which is
+//! cancelled is reported as well.
+
+use crate::net::error::HttpErrorKind;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
+
+/// A request of a guest or of a login, and its outcome.
+#[derive(Clone, Debug)]
+pub struct HttpEvent {
+    pub method: String,
+    /// Origin and path; empty if the URL is invalid.
+    pub target: String,
+    /// The id of the grant that allowed the request.
+    pub grant: Option<String>,
+    /// The name of the login that made the request; `None` for requests of a guest.
+    pub login: Option<String>,
+    /// The address that responded; otherwise the first one to try, or the refused one.
+    pub address: Option<IpAddr>,
+    pub outcome: Result<u16, HttpErrorKind>,
+    /// The check that refused the request or its response, if one did.
+    pub check: Option<Check>,
+    /// True if any byte of the request may have reached the server.
+    pub sent: bool,
+    /// The error of a failed login, for operators only: it names the login's URL, which may
+    /// come from properties that the guest must not see. Empty otherwise.
+    pub login_error: String,
+    /// Names of the sealed values that the request held.
+    pub seals: Vec<String>,
+    /// Name of the secret because of which the response was withheld.
+    pub leaked: Option<String>,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for HttpEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.method, self.target)?;
+        match &self.outcome {
+            Ok(status) => write!(f, "{status}")?,
+            Err(kind) => write!(f, "{kind}")?,
+        }
+        if let Some(check) = self.check {
+            write!(f, " [{check}]")?;
+        }
+        match (&self.grant, &self.login) {
+            (Some(grant), _) => write!(f, " ({grant}; ")?,
+            (None, Some(login)) => write!(f, " (login {login}; ")?,
+            (None, None) => f.write_str(" (no grant; ")?,
+        }
+        let ms = self.elapsed.as_secs_f64() * 1000.0;
+        write!(f, "{} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)?;
+        if self.login_error.is_empty() { Ok(()) } else { write!(f, ": {}", self.login_error) }
+    }
+}
+
+/// Passes an event on to the log and the audit.
+pub(super) type ReportEvent<'a> = &'a (dyn Fn(&HttpEvent) + Sync);
+
+/// The event of a request that is being processed. It is reported when this is dropped.
+pub(super) struct PendingEvent<'a> {
+    pub event: HttpEvent,
+    started: Instant,
+    report: ReportEvent<'a>,
+}
+
+impl<'a> PendingEvent<'a> {
+    pub(super) fn new(report: ReportEvent<'a>) -> Self {
+        let event = HttpEvent {
+            method: String::new(),
+            target: String::new(),
+            grant: None,
+            login: None,
+            address: None,
+            outcome: Err(HttpErrorKind::Cancelled),
+            check: None,
+            sent: false,
+            login_error: String::new(),
+            seals: Vec::new(),
+            leaked: None,
+            bytes_sent: 0,
+            bytes_received: 0,
+            elapsed: Duration::ZERO,
+        };
+        PendingEvent { event, started: Instant::now(), report }
+    }
+}
+
+impl Drop for PendingEvent<'_> {
+    fn drop(&mut self) {
+        self.event.elapsed = self.started.elapsed();
+        (self.report)(&self.event);
+    }
+}

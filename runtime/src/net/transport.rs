@@ -1,0 +1,255 @@
+//! Sends a request to a destination that the policy allows: resolves the name once,
+//! checks the addresses, configures TLS, and makes one exchange with exactly those
+//! addresses.
+//!
+//! Requests of guests and of logins both use it. It does not decide what is sent.
+
+use crate::limits::Limits;
+use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::http_trace::Tracer;
+use crate::net::local_addresses;
+use crate::net::preopened::PreopenedFile;
+use crate::net::proxy::ProxyConfig;
+use crate::net::proxy::tunnel::ResolvedProxy;
+use crate::net::resolver::Resolver;
+use crate::net::tls::{self, ClientIdentity, TlsError, TlsSettings};
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+use rustls::ClientConfig;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use wasm_cpi_checks::{Check, RefusedBy};
+use wasm_cpi_policy::addresses;
+use wasm_cpi_policy::destination::{Destination, Host};
+use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{DenialReason, Pem, Policy, Tls};
+
+/// The time to connect is divided among the addresses, so each must get enough of it.
+const MAX_ADDRESSES: usize = 8;
+/// The time to resolve the name of a forbidden endpoint.
+const FORBIDDEN_NAMES: Duration = Duration::from_secs(5);
+
+/// Sends the requests of one call.
+pub(super) struct Transport {
+    policy: Arc<Policy>,
+    allow_local: bool,
+    caps: Caps,
+    pub(super) resolver: Resolver,
+    /// The directory of the files that the policy names.
+    pub(super) files: PathBuf,
+    /// The proxies for destinations that are not connected to directly.
+    pub(super) proxy: Option<ProxyConfig>,
+    /// Traces requests and responses; `None` if `http_trace` is off.
+    pub(super) trace: Option<Tracer>,
+    /// The open files, by the names in the policy. Unset before `open_files`.
+    preopened: OnceLock<HashMap<String, PreopenedFile>>,
+    /// TLS configurations by the name of their route, so that certificates are read once.
+    tls: Mutex<HashMap<String, ClientConfig>>,
+    /// Addresses of endpoints that no grant can open, by the names of the endpoints.
+    forbidden: Mutex<HashMap<String, Vec<IpAddr>>>,
+}
+
+/// The addresses and the TLS settings of a grant or a login.
+pub(super) struct Route<'a> {
+    /// The name in messages, for example "grant `compute`".
+    pub name: String,
+    pub addresses: &'a addresses::Addresses,
+    pub tls: &'a Tls,
+}
+
+/// A request that is ready to be sent.
+pub(super) struct PreparedRequest {
+    pub method: Method,
+    pub destination: Destination,
+    pub headers: HeaderMap,
+    pub body: SendBody,
+}
+
+impl Transport {
+    pub(super) fn new(policy: Arc<Policy>, limits: &Limits, allow_local: bool) -> Self {
+        Transport {
+            policy,
+            allow_local,
+            caps: Caps::of(limits),
+            resolver: Resolver::system(),
+            files: PathBuf::new(),
+            proxy: None,
+            trace: None,
+            preopened: OnceLock::new(),
+            tls: Mutex::default(),
+            forbidden: Mutex::default(),
+        }
+    }
+
+    /// Opens every file that the policy names, and returns their number.
+    pub(super) fn open_files(&self) -> usize {
+        let all = self.policy.http.iter().map(|grant| &grant.tls);
+        let all = all.chain(self.policy.logins.values().map(|login| &login.tls)).flat_map(Tls::files);
+        let preopened = self
+            .preopened
+            .get_or_init(|| all.map(|name| (name.to_owned(), PreopenedFile::new(self.files.join(name)))).collect());
+        preopened.values().for_each(PreopenedFile::open);
+        preopened.len()
+    }
+
+    pub(super) fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    /// Resolves the destination and returns the addresses that may be connected to. Sets
+    /// `reported` to the first of them, or to the refused one.
+    pub(super) async fn allowed_addresses(
+        &self,
+        route: &Route<'_>,
+        destination: &Destination,
+        reported: &mut Option<IpAddr>,
+        deadline: Instant,
+    ) -> Result<Vec<IpAddr>, HttpError> {
+        let found = match destination.host() {
+            Host::Ip(address) => vec![*address],
+            Host::Name(name) => self.resolver.resolve(name, deadline).await?,
+        };
+        let denied = |why: &str| {
+            let message = format!("policy: {} does not reach {destination}: {why}", route.name);
+            HttpError::denied(DenialReason::Address, message)
+        };
+        *reported = found.first().copied();
+        let ends = addresses::ends(&found);
+        // One address of a forbidden endpoint makes all addresses suspect.
+        match self.find_forbidden(&ends, destination.port()).await {
+            Ok(found) => Check::EndpointByAddress.reject(found, |(address, what)| {
+                *reported = Some(address);
+                denied(&format!("{address} is {what}, which no grant can open to a guest"))
+            })?,
+            Err(what) => {
+                let why = format!(
+                    "it has the port of {what}, whose name cannot be resolved now, so the two cannot be distinguished; \
+                     repair the name servers, or name that endpoint by its address in the config"
+                );
+                return Err(denied(&why).refused_by(Check::EndpointUnresolved));
+            }
+        }
+        let local = local_addresses::find_in(&ends);
+        let mut refused = None;
+        let mut allowed = Vec::new();
+        for address in found {
+            match addresses::judge(address, route.addresses, self.allow_local, &local) {
+                Ok(()) => allowed.push(address),
+                Err(why) => refused = refused.or(Some(why)),
+            }
+        }
+        if allowed.is_empty() {
+            return Err(match refused {
+                Some(why) => denied(&why.to_string()).refused_by(why.check()),
+                None => denied("it has no address"),
+            });
+        }
+        *reported = allowed.first().copied();
+        allowed.truncate(MAX_ADDRESSES);
+        Ok(allowed)
+    }
+
+    /// Returns the first of these canonical addresses that is a forbidden endpoint, with its
+    /// name. The error is the name of an endpoint that cannot be resolved.
+    async fn find_forbidden(&self, found: &[IpAddr], port: u16) -> Result<Option<(IpAddr, &str)>, &str> {
+        let literal = |address: &IpAddr| Some((*address, self.policy.forbids(*address, port)?));
+        if let Some(hit) = found.iter().find_map(literal) {
+            return Ok(Some(hit));
+        }
+        for (name, what) in self.policy.forbidden_names(port) {
+            let theirs = self.forbidden_addresses(name).await;
+            if Check::EndpointUnresolved.refuses(theirs.is_none()) {
+                return Err(what);
+            }
+            let theirs = theirs.unwrap_or_default();
+            if let Some(address) = found.iter().find(|address| theirs.contains(address)) {
+                return Ok(Some((*address, what)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the addresses of a forbidden endpoint; `None` if they cannot be determined now.
+    /// The time for this does not depend on the guest's timeout.
+    async fn forbidden_addresses(&self, name: &str) -> Option<Vec<IpAddr>> {
+        let known = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if known.is_some() {
+            return known;
+        }
+        let found = self.resolver.definite_addresses(name, Instant::now() + FORBIDDEN_NAMES).await?;
+        let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
+        self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
+        Some(found)
+    }
+
+    /// Sends the request to these addresses and returns the response.
+    pub(super) async fn send(
+        &self,
+        route: &Route<'_>,
+        mut addresses: Vec<IpAddr>,
+        prepared: PreparedRequest,
+        caps: Caps,
+        deadline: Instant,
+    ) -> Result<Received, HttpError> {
+        let tls = self.tls_config(route, &prepared.destination)?;
+        let proxy = self.resolve_proxy(&prepared.destination, &mut addresses, deadline).await?;
+        let PreparedRequest { method, destination, headers, body } = prepared;
+        Exchange { method, destination, headers, body, addresses, proxy, tls, caps, deadline }.run().await
+    }
+
+    /// Returns the proxy for this destination with its addresses; `None` if the connection is
+    /// direct. Removes from `addresses` those that no proxy can connect to.
+    async fn resolve_proxy(
+        &self,
+        destination: &Destination,
+        addresses: &mut Vec<IpAddr>,
+        deadline: Instant,
+    ) -> Result<Option<ResolvedProxy>, HttpError> {
+        let Some(proxy) = self.proxy.as_ref().and_then(|proxy| proxy.proxy_for(destination, addresses)) else {
+            return Ok(None);
+        };
+        let addresses = match &proxy.host {
+            Host::Ip(address) => vec![*address],
+            Host::Name(name) => self.resolver.resolve(name, deadline).await?,
+        };
+        Ok(Some(ResolvedProxy { proxy: proxy.clone(), addresses }))
+    }
+
+    fn tls_config(&self, route: &Route<'_>, destination: &Destination) -> Result<ClientConfig, HttpError> {
+        let mut known = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = known.get(&route.name) {
+            return Ok(config.clone());
+        }
+        let config = self.build_tls_config(route.tls, destination).map_err(|error| {
+            let message = format!("config: {} cannot use TLS as the policy says: {error}", route.name);
+            HttpError { check: error.check(), ..HttpError::new(HttpErrorKind::Tls, message) }
+        })?;
+        known.insert(route.name.clone(), config.clone());
+        Ok(config)
+    }
+
+    fn build_tls_config(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, TlsError> {
+        let ca = tls.ca.as_ref().map(|pem| self.read_pem(pem, tls::pem_in)).transpose()?;
+        let client = match &tls.client {
+            None => None,
+            Some(client) => Some((self.read_pem(&client.cert, tls::pem_in)?, self.read_pem(&client.key, tls::key_in)?)),
+        };
+        let client = client.as_ref().map(|(cert, key)| ClientIdentity { chain: cert.reveal(), key });
+        let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
+        tls::for_scheme(destination.scheme(), &settings)
+    }
+
+    fn read_pem(&self, pem: &Pem, read: fn(&PreopenedFile) -> Result<String, TlsError>) -> Result<Secret, TlsError> {
+        match pem {
+            Pem::Inline(text) => Ok(text.clone()),
+            Pem::File(name) => match self.preopened.get().and_then(|files| files.get(name)) {
+                Some(preopened) => read(preopened).map(Secret::new),
+                None => read(&PreopenedFile::new(self.files.join(name))).map(Secret::new),
+            },
+        }
+    }
+}

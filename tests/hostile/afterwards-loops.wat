@@ -1,5 +1,0 @@
-;; Answers, and never comes back from cleaning up after its answer.
-(module
-  (data (i32.const 0x2000) "\00\00\00\00\01")
-  (func (export "bosh:cpi/vms@0.1.0#has-vm") (param i32 i32) (result i32) (i32.const 0x2000))
-  (func (export "cabi_post_bosh:cpi/vms@0.1.0#has-vm") (param i32) (loop $forever (br $forever))))

@@ -1,2 +1,0 @@
-;; Has data where it has no memory.
-(module (data (i32.const 0x7ffffff0) "too far"))

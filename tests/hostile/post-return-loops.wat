@@ -1,0 +1,5 @@
+;; Answers, and loops forever in its post-return function.
+(module
+  (data (i32.const 0x2000) "\00\00\00\00\01")
+  (func (export "bosh:cpi/vms@0.1.0#has-vm") (param i32 i32) (result i32) (i32.const 0x2000))
+  (func (export "cabi_post_bosh:cpi/vms@0.1.0#has-vm") (param i32) (loop $forever (br $forever))))
