@@ -27,7 +27,7 @@ pub(super) fn link_arguments(repo: &Repo) -> Result<PathBuf> {
     if !stale.is_empty() {
         let compiler = compiler()?;
         eprintln!("    compiling {} files of libFuzzer with {compiler}; later runs reuse them", stale.len());
-        let share = stale.len().div_ceil(super::cores());
+        let share = stale.len().div_ceil(thread::available_parallelism().map_or(1, usize::from));
         thread::scope(|scope| {
             let compile = |pairs: &[&(PathBuf, PathBuf)]| pairs.iter().try_for_each(|pair| compile(&compiler, pair));
             let workers: Vec<_> = stale.chunks(share).map(|pairs| scope.spawn(move || compile(pairs))).collect();
