@@ -26,7 +26,7 @@ pub(crate) fn new(program: impl AsRef<OsStr>) -> Command {
         command.env_remove(name);
     }
     for (name, _) in std::env::vars_os() {
-        if is_flags_of_a_target(&name) {
+        if is_flags_of_a_target(&name) || describes_this_package(&name) {
             command.env_remove(name);
         }
     }
@@ -36,6 +36,12 @@ pub(crate) fn new(program: impl AsRef<OsStr>) -> Command {
 /// Returns true for `CARGO_TARGET_<TRIPLE>_RUSTFLAGS`, which only the caller of [`new`] may set.
 fn is_flags_of_a_target(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS"))
+}
+
+/// Returns true for the variables in which `cargo xtask` passes the name and the version of xtask. The build script of `ring`
+/// reads its own; with those of xtask in cargo's environment it would run again after each plain cargo command.
+fn describes_this_package(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_"))
 }
 
 /// Prints the command and runs it; the output of the command is not captured.
@@ -89,5 +95,12 @@ mod tests {
         assert!(removed.contains(&OsStr::new("RUSTFLAGS")) && removed.contains(&OsStr::new("CARGO_TARGET_DIR")));
         assert!(is_flags_of_a_target(OsStr::new("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS")));
         assert!(!is_flags_of_a_target(OsStr::new("CARGO_TARGET_WASM32_WASIP2_LINKER")));
+    }
+    #[test]
+    fn the_name_of_this_package_is_not_inherited() {
+        let command = new("env");
+        let removed: Vec<&OsStr> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        assert!(removed.contains(&OsStr::new("CARGO_PKG_NAME")), "{removed:?}");
     }
 }
