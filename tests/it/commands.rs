@@ -62,6 +62,19 @@ fn check_opens_the_certificates_that_the_policy_names() {
 }
 
 #[test]
+fn check_warns_about_a_certificate_that_nothing_trusts() {
+    let pem = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n";
+    for (tls, warned) in [(json!({}), true), (json!({"tls": {"ca": "${options.ca}"}}), false)] {
+        let job = Job::default()
+            .properties(json!({"options": {"ca": pem}}))
+            .policy(json!({"version": 1, "http": [with(grant("a", "https://api.cloud.test"), tls)]}));
+        let text = check_output(&tool(&["check", "--config", &config(&job)]), true, &["0 problems"]);
+        let said = "no grant or login trusts the certificate in the property `options.ca`";
+        assert_eq!(text.contains(said), warned, "{text}");
+    }
+}
+
+#[test]
 fn check_refuses_a_guest_that_differs_from_its_pin() {
     let job = Job::default().configure(|config| config["guest"]["sha256"] = json!("0".repeat(64)));
     check_output(&tool(&["check", "--config", &config(&job)]), false, &["change the pin"]);

@@ -13,10 +13,15 @@ mod version;
 mod volumes;
 
 pub(crate) use compute::{Attachment, Compute, Flavor, Server};
-pub(crate) use groups::ServerGroup;
+pub(crate) use groups::{Groups, ServerGroup};
 pub(crate) use images::Images;
 pub(crate) use loadbalancing::{LoadBalancing, Member};
 pub(crate) use networking::{FloatingIp, Networking, Port, SecurityGroup};
 pub(crate) use repetition::{create_once, may_have_succeeded, request_change, retry_while_busy, with_detail};
 pub(crate) use service::Service;
 pub(crate) use volumes::{Volume, Volumes};
+
+/// Returns the names of metadata for a log line. Values may be long.
+fn names(metadata: &std::collections::BTreeMap<String, String>) -> String {
+    metadata.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}

@@ -48,6 +48,19 @@ pub(crate) struct Properties {
     endpoints: Option<Map<String, Value>>,
 }
 
+/// The properties that are no texts, so that they cannot be read if they are sealed.
+const NOT_TEXTS: [&str; 9] = [
+    "state_timeout",
+    "boot_from_volume",
+    "stemcell_public_visibility",
+    "wait_resource_poll_interval",
+    "use_dhcp",
+    "ignore_server_availability_zone",
+    "human_readable_vm_names",
+    "use_nova_networking",
+    "enable_auto_anti_affinity",
+];
+
 /// The device that is the config drive in the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigDrive {
@@ -57,9 +70,19 @@ pub(crate) enum ConfigDrive {
 
 impl Properties {
     pub(crate) fn read() -> Result<Self, Error> {
-        let properties: Self = config::properties()?;
+        let properties: Result<Self, Error> = config::properties();
+        // A seal is a string, whatever the property is: it may be the reason why they cannot be read.
+        if properties.as_ref().map_or(true, |read| read.auth_url.as_deref().is_some_and(is_sealed)) {
+            check_exposed(&config::properties()?)?;
+        }
+        let properties = properties?;
         properties.check()?;
         Ok(properties)
+    }
+
+    /// Returns the name of the policy preset for these properties, as the BOSH release ships it.
+    pub(crate) fn preset(&self) -> &'static str {
+        preset(non_empty(&self.application_credential_id).is_some(), non_empty(&self.project_id).is_some())
     }
 
     /// Returns the URL that the operator allows for a service.
@@ -96,7 +119,8 @@ impl Properties {
             let what = if password { "both are set" } else { "neither is set completely" };
             return Err(Error::cpi(format!(
                 "properties: username and api_key, or application_credential_id and application_credential_secret: \
-                 {what}; set exactly one of the two pairs, and use the policy preset for it"
+                 {what}; set exactly one of the two pairs, and use the preset for it: openstack.json for project, \
+                 openstack-project-id.json for project_id, openstack-application-credential.json for the second pair"
             )));
         }
         if !password {
@@ -218,6 +242,34 @@ impl Properties {
 /// set as null or as an empty string.
 fn non_empty(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|text| !text.is_empty())
+}
+
+fn preset(has_credential: bool, has_project_id: bool) -> &'static str {
+    match (has_credential, has_project_id) {
+        (true, _) => "openstack-application-credential.json",
+        (false, true) => "openstack-project-id.json",
+        (false, false) => "openstack.json",
+    }
+}
+
+/// Returns an error if the policy does not expose a property that the guest reads.
+fn check_exposed(properties: &Map<String, Value>) -> Result<(), Error> {
+    let sealed = |name: &str| properties.get(name).and_then(Value::as_str).is_some_and(is_sealed);
+    let Some(name) = ["auth_url"].into_iter().chain(NOT_TEXTS).find(|name| sealed(name)) else {
+        return Ok(());
+    };
+    let is_set = |name: &str| properties.get(name).is_some_and(|value| !value.is_null() && *value != "");
+    let preset = preset(is_set("application_credential_id"), is_set("project_id"));
+    Err(invalid(
+        name,
+        "is sealed, as the policy does not expose it to the guest",
+        &format!("use the preset {preset} of this guest, or list what the guest reads under `expose` of the policy"),
+    ))
+}
+
+/// Returns true if the text looks like a seal: a random word of this length.
+fn is_sealed(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn is_set(value: &Option<Value>) -> bool {

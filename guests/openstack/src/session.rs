@@ -191,7 +191,8 @@ impl Session {
         }
         let login = log_in().map_err(|error| match error.denial() {
             Some(Denial::Undeclared) => {
-                Error::cpi(format!("{error}; the policy needs the login `{LOGIN}`; use the preset of this guest"))
+                let preset = self.properties.preset();
+                Error::cpi(format!("{error}; the policy has no login `{LOGIN}`; use the preset {preset} of this guest"))
             }
             _ => Error::from(error).context("logging in"),
         })?;
@@ -201,7 +202,8 @@ impl Session {
         {
             return Err(Error::cpi(format!(
                 "properties.project_id: expected a login for project `{wanted}`, but the login is for project `{got}`; \
-                 use the policy preset that logs in by project_id"
+                 use the preset {}, which logs in by project_id",
+                self.properties.preset()
             )));
         }
         Ok(self.login.get_or_init(|| login))

@@ -4,6 +4,8 @@
 
 mod upload;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::{Cid, Error, Json, Metadata, image};
 
@@ -16,21 +18,24 @@ const LIGHT: &str = " light";
 const ROOT_IMAGE: &str = "root.img";
 const QCOW2: &[u8] = b"QFI\xfb";
 
-/// Properties that Glance and Nova know. Each is a string there.
-const IMAGE_PROPERTIES: [&str; 13] = [
-    "version",
-    "os_type",
-    "os_distro",
-    "architecture",
-    "auto_disk_config",
-    "hw_vif_model",
-    "hw_disk_bus_model",
-    "hw_scsi_model",
-    "hw_disk_bus",
-    "vmware_adaptertype",
-    "vmware_disktype",
-    "vmware_linked_clone",
-    "vmware_ostype",
+/// The properties of an image that bosh-openstack-cpi sets, in Ruby or in Go, each with the key
+/// in the stemcell's manifest. Each is a string in Glance. README.md has the same table.
+pub(crate) const IMAGE_PROPERTIES: [(&str, &str); 15] = [
+    ("version", "version"),
+    ("os_type", "os_type"),
+    ("os_distro", "os_distro"),
+    ("architecture", "architecture"),
+    ("auto_disk_config", "auto_disk_config"),
+    ("hw_vif_model", "hw_vif_model"),
+    ("hw_vif_multiqueue_enabled", "hw_vif_multiqueue_enabled"),
+    ("hw_disk_bus_model", "hw_disk_bus_model"),
+    ("hw_scsi_model", "hw_scsi_model"),
+    ("hw_disk_bus", "hw_disk_bus"),
+    ("hypervisor_type", "hypervisor"),
+    ("vmware_adaptertype", "vmware_adaptertype"),
+    ("vmware_disktype", "vmware_disktype"),
+    ("vmware_linked_clone", "vmware_linked_clone"),
+    ("vmware_ostype", "vmware_ostype"),
 ];
 
 pub(crate) fn create(session: &Session, cloud_properties: &Json, metadata: &Metadata) -> Result<Cid, Error> {
@@ -90,13 +95,10 @@ fn body(
 ) -> Result<Map<String, Value>, Error> {
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
-    for key in IMAGE_PROPERTIES {
+    for (name, key) in IMAGE_PROPERTIES {
         if let Some(value) = text(properties, key)? {
-            set(key, json!(value));
+            set(name, json!(value));
         }
-    }
-    if let Some(hypervisor) = text(properties, "hypervisor")? {
-        set("hypervisor_type", json!(hypervisor));
     }
     let name = match (text(properties, "name")?, text(properties, "version")?) {
         (Some(name), Some(version)) => format!("{name}/{version}"),
@@ -112,19 +114,32 @@ fn body(
     set("disk_format", json!(disk_format));
     set("container_format", json!(text(properties, "container_format")?.unwrap_or_else(|| "bare".to_owned())));
     set("visibility", json!(if session.properties.public_stemcells() { "public" } else { "private" }));
-    let tags: Vec<String> = tags(metadata).iter().map(|(key, value)| truncate(&format!("{key}={value}"))).collect();
+    let tags = image_tags(properties, metadata)?;
     if !tags.is_empty() {
         set("tags", json!(tags));
     }
     Ok(body)
 }
 
-/// Returns a property as the text that Glance expects. Numbers and booleans are
-/// converted.
+/// Returns the tags of the stemcell's manifest, and those of the Director as `key=value`.
+fn image_tags(properties: &Map<String, Value>, metadata: &Metadata) -> Result<BTreeSet<String>, Error> {
+    let wrong = || Error::cpi("cloud_properties.tags: expected a list of strings");
+    let own = match properties.get("tags") {
+        None | Some(Value::Null) => &[][..],
+        Some(Value::Array(own)) => own,
+        Some(_) => return Err(wrong()),
+    };
+    let own = own.iter().map(|tag| tag.as_str().map(truncate).ok_or_else(wrong));
+    let given = tags(metadata).into_iter().map(|(key, value)| Ok(truncate(&format!("{key}={value}"))));
+    own.chain(given).filter(|tag| tag.as_ref().map_or(true, |tag| !tag.is_empty())).collect()
+}
+
+/// Returns a property as the text that Glance expects, or `None` if it is empty. Numbers and
+/// booleans are converted.
 fn text(properties: &Map<String, Value>, key: &str) -> Result<Option<String>, Error> {
     match properties.get(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
         Some(value @ (Value::Bool(_) | Value::Number(_))) => Ok(Some(value.to_string())),
         Some(_) => Err(Error::cpi(format!("cloud_properties.{key}: expected a string, number or boolean"))),
     }

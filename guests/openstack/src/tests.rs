@@ -1,10 +1,13 @@
 //! Native tests of the CPI's methods. They use the SDK's fake host and a small cloud
 //! in memory (`cloud`), which lists the objects that are left in it.
 
+mod addresses;
 mod cloud;
 mod disks;
 mod failures;
+mod groups;
 mod leftovers;
+mod log_lines;
 mod networks;
 mod policies;
 mod pools;

@@ -12,6 +12,7 @@ mod ports;
 mod properties;
 mod reboot;
 mod remove;
+mod server_group;
 mod size;
 
 pub(crate) use create::create;

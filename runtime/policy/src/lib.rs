@@ -112,6 +112,7 @@ pub mod strict_json;
 mod target;
 mod template;
 mod tls;
+mod unused_certificates;
 
 #[cfg(test)]
 mod tests;

@@ -88,6 +88,7 @@ pub(super) struct LoginSpec {
     expires: Option<Expires>,
     send: SendToken,
     show: Vec<(String, Place)>,
+    alternatives: Option<String>,
 }
 
 /// What messages name as the reason why secrets are sent.
@@ -110,6 +111,7 @@ impl LoginSpec {
         let expires = expires(&mut fields);
         let send = send(&mut fields);
         let show = show(&mut fields, token.as_ref());
+        let alternatives = fields.text("alternatives").map(str::to_owned);
         fields.close();
         let target = target?;
         target.check(Some(SECRETS), &at, problems);
@@ -125,6 +127,7 @@ impl LoginSpec {
             expires,
             send: send?,
             show,
+            alternatives,
         })
     }
 
@@ -140,8 +143,11 @@ impl LoginSpec {
 
     pub(super) fn resolve(&self, properties: &Properties, problems: &Problems) -> Option<Login> {
         let target = self.target.resolve(properties, Some(SECRETS), &self.at, problems)?;
-        let headers = resolve_all(&self.headers, properties, target.layer, &format!("{}.headers", self.at), problems);
-        let (body, mut layers) = self.body.resolve(properties, target.layer, &self.at, problems)?;
+        let own = Problems::default();
+        let headers = resolve_all(&self.headers, properties, target.layer, &format!("{}.headers", self.at), &own);
+        let body = self.body.resolve(properties, target.layer, &self.at, &own);
+        own.into_vec().into_iter().for_each(|problem| problems.push(self.with_alternatives(problem)));
+        let (body, mut layers) = body?;
         layers.extend(headers.iter().filter(|(_, value)| !value.name.is_empty()).map(|(_, value)| value.layer));
         if target.tls.client.is_some() {
             layers.push(target.layer);
@@ -173,6 +179,17 @@ impl LoginSpec {
             show: self.show.clone(),
             token_layer: if from_context { Layer::Context } else { Layer::Job },
         })
+    }
+}
+
+impl LoginSpec {
+    /// Adds the alternatives to a problem with a property of the login, which no check refused: the
+    /// property is not set, for example because the operator set those of another login.
+    fn with_alternatives(&self, mut problem: Problem) -> Problem {
+        if let (Some(alternatives), None) = (&self.alternatives, problem.check) {
+            problem.remedy.push_str(&format!("; {alternatives}"));
+        }
+        problem
     }
 }
 

@@ -82,6 +82,16 @@ impl Properties {
         Value::Object(view.collect())
     }
 
+    /// Calls `see` with the path and the value of each leaf.
+    pub(super) fn for_each_leaf(&self, mut see: impl FnMut(&str, &Value)) {
+        for (name, value) in &self.values {
+            map_leaves(name, name, value, &mut |_: &str, path: &str, value: &Value| {
+                see(path, value);
+                Value::Null
+            });
+        }
+    }
+
     fn layer(&self, top: &str) -> Layer {
         if self.from_context.iter().any(|name| name == top) { Layer::Context } else { Layer::Job }
     }

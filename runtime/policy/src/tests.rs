@@ -11,6 +11,7 @@ mod oracle;
 mod presets;
 mod resolve;
 mod schema;
+mod unused_certificates;
 
 use serde_json::{Map, Value, json};
 

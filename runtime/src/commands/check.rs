@@ -135,7 +135,8 @@ impl Findings {
             Ok(policy) => {
                 self.certificates(&config.policy, &policy);
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
-                self.warnings.extend(policy.warnings().iter().map(|warning| format!("{path}: {warning}")));
+                let unused = policy.unused_certificates(&properties);
+                self.warnings.extend(policy.warnings().iter().chain(&unused).map(|found| format!("{path}: {found}")));
             }
             Err(problems) => {
                 self.problems.extend(problems.iter().map(|problem| format!("{path}: {}", problem.report())));

@@ -5,12 +5,14 @@
 //! response is searched for the secrets of the job and for every token that the gateway
 //! saw.
 
+mod anti_affinity;
 mod cloud_errors;
 pub(crate) mod fault_matrix;
 mod faults;
 mod invalid_properties;
 mod least_privilege;
 mod lifecycle;
+mod log_lines;
 mod missing_resources;
 mod pools;
 mod retries;
@@ -19,6 +21,7 @@ mod tls;
 mod versions;
 
 use serde_json::{Value, json};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -145,6 +148,22 @@ impl<'g> Cpi<'g> {
         let result = self.ok("create_vm", arguments);
         let (cid, networks) = if self.version == 1 { (&result, &Value::Null) } else { (&result[0], &result[1]) };
         (cid.as_str().unwrap_or_else(|| panic!("{result} has no cloud ID")).to_owned(), networks.clone())
+    }
+
+    /// Creates VMs with these addresses in one instance group, all at once, and returns their
+    /// cloud IDs.
+    #[track_caller]
+    fn create_vms_in_parallel(&self, stemcell: &str, group: &str, addresses: &[String]) -> Vec<String> {
+        std::thread::scope(|threads| {
+            let create = |ip: &String| {
+                let mut arguments = small_vm(self, stemcell, ip);
+                arguments[2]["instance_type"] = json!("m1.tiny");
+                arguments[5]["bosh"]["group"] = json!(group);
+                threads.spawn(move || self.create_vm(arguments).0)
+            };
+            let calls: Vec<_> = addresses.iter().map(create).collect();
+            calls.into_iter().map(|call| call.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })
     }
 
     /// Uploads a small stemcell and returns its cloud ID.

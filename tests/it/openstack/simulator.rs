@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tests::openstack::{Api, Gateway, Service, Simulator};
 
-use Service::{Compute, Network, Volume};
+use Service::{Compute, Image, Network, Volume};
 
 fn cloud() -> (Simulator, Value) {
     let simulator = Simulator::new();
@@ -42,9 +42,7 @@ fn expired_and_revoked_tokens_are_refused() {
     assert_eq!(lines, [login, "GET /servers/detail 401", login, "GET /servers/detail 200"]);
     simulator.revoke_tokens();
     simulator.set_token_lifetime(Duration::ZERO);
-    for (service, path) in
-        [(Compute, "/servers"), (Network, "/ports"), (Volume, "/volumes"), (Service::Image, "/images")]
-    {
+    for (service, path) in [(Compute, "/servers"), (Network, "/ports"), (Volume, "/volumes"), (Image, "/images")] {
         let answer = api.request(service, "GET", path, None);
         assert_eq!(answer.status, 401, "{}", describe(&answer));
         assert!(
@@ -143,6 +141,25 @@ fn a_server_that_fits_on_no_host_reports_a_fault() {
         assert_eq!(built["server"]["status"], if expected.is_some() { "ERROR" } else { "ACTIVE" });
         assert_eq!(built["server"]["fault"]["message"].as_str(), expected);
         assert_eq!(built["server"]["fault"]["code"].as_u64(), expected.map(|_| 500));
+    }
+}
+
+#[test]
+fn an_image_for_another_hypervisor_fits_on_no_host() {
+    let (_, cloud) = cloud();
+    let api = Api::tenant(&cloud);
+    for (hypervisor, status) in [("kvm", "ERROR"), ("fake", "ACTIVE")] {
+        let asked = json!({
+            "name": "i", "disk_format": "raw", "container_format": "bare", "hypervisor_type": hypervisor,
+        });
+        let image = succeed(&api, Image, "POST", "/images", asked)["id"].as_str().unwrap_or_default().to_owned();
+        let headers = [("Content-Type", "application/octet-stream")];
+        api.request_with(Image, "PUT", &format!("/images/{image}/file"), &headers, Some(&json!({"any": "bytes"})));
+        let made = succeed(&api, Compute, "POST", "/servers", server_request(&cloud, &image));
+        let path = format!("/servers/{}", made["server"]["id"].as_str().unwrap_or_default());
+        succeed(&api, Compute, "GET", &path, Value::Null);
+        let built = succeed(&api, Compute, "GET", &path, Value::Null);
+        assert_eq!(built["server"]["status"], status, "{hypervisor}: {built}");
     }
 }
 

@@ -9,10 +9,10 @@ use ring::hmac;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
-use std::cell::RefCell;
 use std::error::Error;
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The timeout of one response, and of deletions in progress.
@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Api {
     cloud: Value,
     login: Value,
-    session: RefCell<(String, String)>,
+    session: Mutex<(String, String)>,
 }
 
 /// The resources of a tenant, sorted, one line each: kind, id, and details.
@@ -63,7 +63,7 @@ impl Api {
             }},
             "scope": {"project": {"name": user["project"], "domain": domain}},
         }});
-        let api = Api { cloud: cloud.clone(), login, session: RefCell::default() };
+        let api = Api { cloud: cloud.clone(), login, session: Mutex::default() };
         api.log_in();
         api
     }
@@ -77,12 +77,17 @@ impl Api {
             .header("x-subject-token")
             .unwrap_or_else(|| panic!("the login returned no token: {} {text}", answer.status));
         let project = answer.value()["token"]["project"]["id"].as_str().unwrap_or_default().to_owned();
-        *self.session.borrow_mut() = (token.to_owned(), project);
+        *self.session() = (token.to_owned(), project);
+    }
+
+    /// Returns the token and the project of the last login.
+    fn session(&self) -> MutexGuard<'_, (String, String)> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id of the session's project.
     pub fn project(&self) -> String {
-        self.session.borrow().1.clone()
+        self.session().1.clone()
     }
 
     /// Sends a request; the path is relative to the service's prefix (`/servers`).
@@ -265,7 +270,7 @@ impl Api {
         };
         let body = body.map(Value::to_string).unwrap_or_default();
         let mut all = vec![
-            ("X-Auth-Token".to_owned(), self.session.borrow().0.clone()),
+            ("X-Auth-Token".to_owned(), self.session().0.clone()),
             ("Content-Type".to_owned(), "application/json".to_owned()),
             ("Accept".to_owned(), "application/json".to_owned()),
             ("Content-Length".to_owned(), body.len().to_string()),

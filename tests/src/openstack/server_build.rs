@@ -1,6 +1,7 @@
 //! Builds and removes servers: the work that Nova does after it has answered.
 
 use super::state::{Effect, State};
+use super::table::Item;
 use super::{block_devices, clock, ports, seed, server_groups, servers};
 use serde_json::{Value, json};
 
@@ -9,6 +10,9 @@ const HOST: [(&str, u64); 3] = [("vcpus", 1_000), ("ram", 800_000), ("disk", 600
 
 /// The start of the message if no host can run a server.
 pub(super) const NO_HOST: &str = "No valid host was found. ";
+
+/// The kind of hypervisor of the only host. An image can demand another one.
+const HYPERVISOR: &str = "fake";
 
 /// Completes the build of a server: it is active, or has a fault.
 pub(super) fn finish(state: &mut State, id: &str) {
@@ -45,7 +49,7 @@ fn build(state: &mut State, id: &str) -> Result<(), String> {
     if !fits {
         return Err(NO_HOST.to_owned());
     }
-    if !server_groups::has_room(state, id) {
+    if !runs_image(state, &server) || !server_groups::has_room(state, id) {
         return Err(format!("{NO_HOST}There are not enough hosts available."));
     }
     let networks = server.hidden["networks"].as_array().cloned().unwrap_or_default();
@@ -87,6 +91,15 @@ fn build(state: &mut State, id: &str) -> Result<(), String> {
         }
     }
     block_devices::build(state, &server)
+}
+
+/// Returns true if the host has the hypervisor that the server's image demands, whether the
+/// server boots from the image or from a volume with its content.
+fn runs_image(state: &State, server: &Item) -> bool {
+    let devices = server.hidden["devices"].as_array().into_iter().flatten();
+    let sources = devices.filter(|device| device["source_type"] == "image").map(|device| &device["uuid"]);
+    let mut images = sources.chain([&server.hidden["image"]]).filter_map(|id| state.images.get(id.as_str()?));
+    images.all(|image| image.view.get("hypervisor_type").is_none_or(|kind| kind == HYPERVISOR))
 }
 
 fn set_hidden(state: &mut State, id: &str, key: &str, values: &[Value]) {

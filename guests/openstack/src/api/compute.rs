@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::log;
 
-use super::Service;
+use super::{Service, names};
 
 pub(crate) struct Compute(pub(crate) Service);
 
@@ -155,31 +156,41 @@ impl Compute {
 
     /// Creates a server. The answer has little more than the ID.
     pub(crate) fn create_server(&self, body: &Value) -> Result<Server, Error> {
-        Ok(self.0.post::<One>("/servers", body)?.server)
+        let server = self.0.post::<One>("/servers", body)?.server;
+        log::info(format_args!(
+            "created server {} ({})",
+            server.id,
+            body["server"]["name"].as_str().unwrap_or_default()
+        ));
+        Ok(server)
     }
 
     pub(crate) fn delete_server(&self, id: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/servers/{}", segment(id)))
+        self.0.delete(&format!("/servers/{}", segment(id)), format_args!("server {id}"))
     }
 
     /// Deletes a server at once, also a soft-deleted one. Nova accepts any value;
     /// the policy grants only this one.
     pub(crate) fn force_delete(&self, id: &str) -> Result<(), Error> {
-        self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"forceDelete": "now"}))
+        let change = format_args!("deleted soft-deleted server {id}");
+        self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"forceDelete": "now"}), change)
     }
 
     /// `kind` is `SOFT` or `HARD`.
     pub(crate) fn reboot(&self, id: &str, kind: &str) -> Result<(), Error> {
-        self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"reboot": {"type": kind}}))
+        let change = format_args!("rebooted server {id} ({kind})");
+        self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"reboot": {"type": kind}}), change)
     }
 
     /// Adds metadata and keeps the existing one.
     pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
-        self.0.post_repeatable(&format!("/servers/{}/metadata", segment(id)), &json!({"metadata": metadata}))
+        let change = format_args!("set metadata of server {id}: {}", names(metadata));
+        self.0.post_repeatable(&format!("/servers/{}/metadata", segment(id)), &json!({"metadata": metadata}), change)
     }
 
     pub(crate) fn rename(&self, id: &str, name: &str) -> Result<(), Error> {
-        self.0.put(&format!("/servers/{}", segment(id)), &json!({"server": {"name": name}}))
+        let change = format_args!("renamed server {id} to {name}");
+        self.0.put(&format!("/servers/{}", segment(id)), &json!({"server": {"name": name}}), change)
     }
 
     pub(crate) fn attachments(&self, server: &str) -> Result<Vec<Attachment>, Error> {
@@ -189,11 +200,13 @@ impl Compute {
 
     pub(crate) fn attach(&self, server: &str, volume: &str, device: &str) -> Result<(), Error> {
         let path = format!("/servers/{}/os-volume_attachments", segment(server));
-        self.0.post_action(&path, &json!({"volumeAttachment": {"volumeId": volume, "device": device}}))
+        let body = json!({"volumeAttachment": {"volumeId": volume, "device": device}});
+        self.0.post_action(&path, &body, format_args!("attached volume {volume} to server {server}"))
     }
 
     pub(crate) fn detach(&self, server: &str, volume: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/servers/{}/os-volume_attachments/{}", segment(server), segment(volume)))
+        let path = format!("/servers/{}/os-volume_attachments/{}", segment(server), segment(volume));
+        self.0.delete(&path, format_args!("attachment of volume {volume} to server {server}"))
     }
 
     /// Returns all flavors, from all pages.

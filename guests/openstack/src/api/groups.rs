@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, Error, Request};
+use wasm_cpi_sdk::http::{self, Error, Request, segment};
 use wasm_cpi_sdk::{Error as CpiError, log};
 
 use super::Compute;
@@ -19,15 +19,18 @@ const SINGLE_POLICY: Version = Version(2, 64);
 #[derive(Debug, Deserialize)]
 pub(crate) struct ServerGroup {
     pub(crate) id: String,
-    pub(crate) name: String,
+    name: String,
     #[serde(default)]
     policies: Vec<String>,
     policy: Option<String>,
+    /// The IDs of the servers in the group.
+    #[serde(default)]
+    pub(crate) members: Vec<String>,
 }
 
 impl ServerGroup {
     /// Returns true if the group places its servers on different hosts.
-    pub(crate) fn has_anti_affinity(&self) -> bool {
+    fn has_anti_affinity(&self) -> bool {
         self.policies.iter().chain(&self.policy).any(|policy| policy == GROUP_POLICY)
     }
 }
@@ -67,25 +70,23 @@ impl Groups<'_> {
         request.header("openstack-api-version", format!("compute {}", self.version))
     }
 
-    /// Returns the first group that fits. Reads further pages until one is empty or
-    /// repeats the page before.
-    pub(crate) fn find(&self, fits: impl Fn(&ServerGroup) -> bool) -> Result<Option<ServerGroup>, Error> {
+    /// Returns all groups with this name that place their servers on different hosts. Reads
+    /// further pages until one is empty or repeats the page before.
+    pub(crate) fn named(&self, name: &str) -> Result<Vec<ServerGroup>, Error> {
         let (mut before, mut first): (usize, Option<String>) = (0, None);
+        let mut found = vec![];
         loop {
             let mut list = http::get(self.compute.0.url("/os-server-groups"));
             if before > 0 {
                 list = list.query("offset", &before.to_string());
             }
             let page = self.compute.0.read::<Many>(self.with_version(list))?.server_groups;
-            if page.first().is_some_and(|group| first.as_ref() == Some(&group.id)) {
-                return Ok(None);
+            if page.first().is_none_or(|group| first.as_ref() == Some(&group.id)) {
+                return Ok(found);
             }
             before += page.len();
             first = page.first().map(|group| group.id.clone());
-            match page.into_iter().find(&fits) {
-                None if first.is_some() => {}
-                found => return Ok(found),
-            }
+            found.extend(page.into_iter().filter(|group| group.name == name && group.has_anti_affinity()));
         }
     }
 
@@ -96,6 +97,12 @@ impl Groups<'_> {
             json!({"name": name, "policies": [GROUP_POLICY]})
         };
         let create = http::post(self.compute.0.url("/os-server-groups")).json(&json!({"server_group": group}));
-        Ok(self.compute.0.read::<One>(self.with_version(create))?.server_group)
+        let made = self.compute.0.read::<One>(self.with_version(create))?.server_group;
+        log::info(format_args!("created server group {} ({name})", made.id));
+        Ok(made)
+    }
+
+    pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
+        self.compute.0.delete(&format!("/os-server-groups/{}", segment(id)), format_args!("server group {id}"))
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use wasm_cpi_sdk::http::{self, Error, ImagePart, segment};
+use wasm_cpi_sdk::log;
 
 use super::Service;
 
@@ -26,7 +27,9 @@ impl Images {
     }
 
     pub(crate) fn create(&self, body: &Value) -> Result<Image, Error> {
-        self.0.post("/v2/images", body)
+        let image: Image = self.0.post("/v2/images", body)?;
+        log::info(format_args!("created image {} ({})", image.id, body["name"].as_str().unwrap_or_default()));
+        Ok(image)
     }
 
     /// Sends one file of the stemcell's archive, which the host streams. It is
@@ -37,10 +40,10 @@ impl Images {
             .image(ImagePart::Member(member.to_owned()))
             .timeout(UPLOAD_TIME)
             .unrepeatable();
-        self.0.send(put)?.ok().map(drop)
+        self.0.change(put, format_args!("uploaded image {id}"))
     }
 
     pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/v2/images/{}", segment(id)))
+        self.0.delete(&format!("/v2/images/{}", segment(id)), format_args!("image {id}"))
     }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::log;
 
 use super::Service;
 
@@ -63,10 +64,13 @@ impl LoadBalancing {
 
     pub(crate) fn add_member(&self, pool: &str, member: &Value) -> Result<Member, Error> {
         let path = format!("/v2.0/lbaas/pools/{}/members", segment(pool));
-        Ok(self.0.post::<OneMember>(&path, &json!({"member": member}))?.member)
+        let made = self.0.post::<OneMember>(&path, &json!({"member": member}))?.member;
+        log::info(format_args!("created member {} of pool {pool}", made.id));
+        Ok(made)
     }
 
     pub(crate) fn delete_member(&self, pool: &str, id: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/v2.0/lbaas/pools/{}/members/{}", segment(pool), segment(id)))
+        let path = format!("/v2.0/lbaas/pools/{}/members/{}", segment(pool), segment(id));
+        self.0.delete(&path, format_args!("member {id} of pool {pool}"))
     }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::log;
 
 use super::Service;
 
@@ -114,7 +115,10 @@ struct OneSubnet {
 
 impl Networking {
     pub(crate) fn create_port(&self, port: &Value) -> Result<Port, Error> {
-        Ok(self.0.post::<OnePort>("/v2.0/ports", &json!({"port": port}))?.port)
+        let made = self.0.post::<OnePort>("/v2.0/ports", &json!({"port": port}))?.port;
+        let address = port["fixed_ips"][0]["ip_address"].as_str().unwrap_or_default();
+        log::info(format_args!("created port {} with address {address}", made.id));
+        Ok(made)
     }
 
     pub(crate) fn ports(&self, filters: &[(&str, &str)]) -> Result<Vec<Port>, Error> {
@@ -137,11 +141,11 @@ impl Networking {
 
     pub(crate) fn tag_port(&self, id: &str, tag: &str) -> Result<(), Error> {
         let put = http::put(self.0.url(&format!("/v2.0/ports/{}/tags/{}", segment(id), segment(tag))));
-        self.0.send(put)?.ok().map(drop)
+        self.0.change(put, format_args!("set tag {tag} of port {id}"))
     }
 
     pub(crate) fn delete_port(&self, id: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/v2.0/ports/{}", segment(id)))
+        self.0.delete(&format!("/v2.0/ports/{}", segment(id)), format_args!("port {id}"))
     }
 
     /// Returns all security groups, from all pages.
@@ -169,11 +173,18 @@ impl Networking {
 
     /// Moves a floating IP to a port, or to none.
     pub(crate) fn associate(&self, floating_ip: &str, port: Option<&str>) -> Result<(), Error> {
-        self.0.put(&format!("/v2.0/floatingips/{}", segment(floating_ip)), &json!({"floatingip": {"port_id": port}}))
+        let path = format!("/v2.0/floatingips/{}", segment(floating_ip));
+        let change = match port {
+            Some(port) => format!("associated floating IP {floating_ip} with port {port}"),
+            None => format!("dissociated floating IP {floating_ip}"),
+        };
+        self.0.put(&path, &json!({"floatingip": {"port_id": port}}), change)
     }
 
     pub(crate) fn create_network(&self, name: &str) -> Result<NamedNetwork, Error> {
-        Ok(self.0.post::<OneNetwork>("/v2.0/networks", &json!({"network": {"name": name}}))?.network)
+        let made = self.0.post::<OneNetwork>("/v2.0/networks", &json!({"network": {"name": name}}))?.network;
+        log::info(format_args!("created network {} ({name})", made.id));
+        Ok(made)
     }
 
     pub(crate) fn network_named(&self, name: &str) -> Result<Option<NamedNetwork>, Error> {
@@ -187,15 +198,18 @@ impl Networking {
     }
 
     pub(crate) fn delete_network(&self, id: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/v2.0/networks/{}", segment(id)))
+        self.0.delete(&format!("/v2.0/networks/{}", segment(id)), format_args!("network {id}"))
     }
 
     pub(crate) fn create_subnet(&self, subnet: &Value) -> Result<Subnet, Error> {
-        Ok(self.0.post::<OneSubnet>("/v2.0/subnets", &json!({"subnet": subnet}))?.subnet)
+        let made = self.0.post::<OneSubnet>("/v2.0/subnets", &json!({"subnet": subnet}))?.subnet;
+        log::info(format_args!("created subnet {} with range {}", made.id, made.cidr));
+        Ok(made)
     }
 
     pub(crate) fn change_subnet(&self, id: &str, subnet: &Value) -> Result<(), Error> {
-        self.0.put(&format!("/v2.0/subnets/{}", segment(id)), &json!({"subnet": subnet}))
+        let change = format_args!("changed subnet {id}");
+        self.0.put(&format!("/v2.0/subnets/{}", segment(id)), &json!({"subnet": subnet}), change)
     }
 
     pub(crate) fn subnet_of(&self, network: &str) -> Result<Option<Subnet>, Error> {

@@ -63,7 +63,10 @@ pub(crate) fn create_once<T>(
     let by_proxy = matches!(error.status(), None | Some(502 | 504));
     let within = if by_proxy { SEARCH } else { SEARCH_AFTER_ANSWER };
     match find_within(within, find) {
-        Ok(Some(found)) => Ok(found),
+        Ok(Some(found)) => {
+            log::info(format_args!("{what} was created"));
+            Ok(found)
+        }
         Ok(None) => Err(error),
         Err(lookup) => {
             let more = format!("it is not certain whether {what} was created, as searching for it failed: {lookup}");

@@ -1,10 +1,14 @@
 //! One service of the cloud: its URL, and requests to it. IDs come from the
-//! Director, so callers encode them with `http::segment`.
+//! Director, so callers encode them with `http::segment`. A request that changes
+//! something logs one line, so that the log of the Director's task lists all changes.
+
+use std::fmt::Display;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use wasm_cpi_sdk::http::{self, Denial, Error, Request, Response};
+use wasm_cpi_sdk::log;
 
 use super::with_detail;
 use crate::session::Kind;
@@ -77,30 +81,42 @@ impl Service {
         self.unless_missing(self.send(http::get(self.url(path)))?)?.map(|response| response.json()).transpose()
     }
 
+    /// Creates an object. The caller logs it, as the answer has its ID.
     pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         self.read(http::post(self.url(path)).json(body))
     }
 
-    /// Sends a POST whose answer holds no result.
-    pub(super) fn post_action(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
-        self.send(http::post(self.url(path)).json(body))?.ok().map(drop)
+    /// Sends a POST whose answer holds no result, and logs `change`.
+    pub(super) fn post_action(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), Error> {
+        self.change(http::post(self.url(path)).json(body), change)
     }
 
-    /// Sends a POST that has the same effect if it is sent twice.
-    pub(super) fn post_repeatable(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
-        self.send(http::post(self.url(path)).repeatable().json(body))?.ok().map(drop)
+    /// Sends a POST that has the same effect if it is sent twice, and logs `change`.
+    pub(super) fn post_repeatable(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), Error> {
+        self.change(http::post(self.url(path)).repeatable().json(body), change)
     }
 
-    pub(super) fn put(&self, path: &str, body: &impl Serialize) -> Result<(), Error> {
-        self.send(http::put(self.url(path)).json(body))?.ok().map(drop)
+    pub(super) fn put(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), Error> {
+        self.change(http::put(self.url(path)).json(body), change)
     }
 
-    /// Deletes an object. Returns true if it existed.
-    pub(super) fn delete(&self, path: &str) -> Result<bool, Error> {
+    /// Sends a request that changes something, and logs `change` if the service accepted it.
+    pub(super) fn change(&self, request: Request, change: impl Display) -> Result<(), Error> {
+        self.send(request)?.ok()?;
+        log::info(change);
+        Ok(())
+    }
+
+    /// Deletes an object. Returns true if it existed, and then logs that it is deleted.
+    pub(super) fn delete(&self, path: &str, what: impl Display) -> Result<bool, Error> {
         if has_impossible_id(path) {
             return Ok(false);
         }
-        Ok(self.unless_missing(self.send(http::delete(self.url(path)))?)?.is_some())
+        let existed = self.unless_missing(self.send(http::delete(self.url(path)))?)?.is_some();
+        if existed {
+            log::info(format_args!("deleted {what}"));
+        }
+        Ok(existed)
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::log;
 
-use super::Service;
+use super::{Service, names};
 
 pub(crate) struct Volumes(pub(crate) Service);
 
@@ -82,26 +83,35 @@ impl Volumes {
     }
 
     pub(crate) fn create(&self, volume: &Value) -> Result<Volume, Error> {
-        Ok(self.0.post::<One>("/volumes", &json!({"volume": volume}))?.volume)
+        let made = self.0.post::<One>("/volumes", &json!({"volume": volume}))?.volume;
+        log::info(format_args!("created volume {} of {} GiB", made.id, volume["size"]));
+        Ok(made)
     }
 
     pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/volumes/{}", segment(id)))
+        self.0.delete(&format!("/volumes/{}", segment(id)), format_args!("volume {id}"))
     }
 
     pub(crate) fn extend(&self, id: &str, size: u64) -> Result<(), Error> {
-        self.0.post_action(&format!("/volumes/{}/action", segment(id)), &json!({"os-extend": {"new_size": size}}))
+        let change = format_args!("extended volume {id} to {size} GiB");
+        self.0.post_action(
+            &format!("/volumes/{}/action", segment(id)),
+            &json!({"os-extend": {"new_size": size}}),
+            change,
+        )
     }
 
     /// Changes the type of a volume without a migration of its data.
     pub(crate) fn retype(&self, id: &str, to: &str) -> Result<(), Error> {
         let body = json!({"os-retype": {"new_type": to, "migration_policy": "never"}});
-        self.0.post_action(&format!("/volumes/{}/action", segment(id)), &body)
+        let change = format_args!("changed the type of volume {id} to {to}");
+        self.0.post_action(&format!("/volumes/{}/action", segment(id)), &body, change)
     }
 
     /// Adds metadata and keeps the existing one.
     pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
-        self.0.post_repeatable(&format!("/volumes/{}/metadata", segment(id)), &json!({"metadata": metadata}))
+        let change = format_args!("set metadata of volume {id}: {}", names(metadata));
+        self.0.post_repeatable(&format!("/volumes/{}/metadata", segment(id)), &json!({"metadata": metadata}), change)
     }
 
     pub(crate) fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, Error> {
@@ -115,10 +125,13 @@ impl Volumes {
     }
 
     pub(crate) fn create_snapshot(&self, snapshot: &Value) -> Result<Snapshot, Error> {
-        Ok(self.0.post::<OneSnapshot>("/snapshots", &json!({"snapshot": snapshot}))?.snapshot)
+        let made = self.0.post::<OneSnapshot>("/snapshots", &json!({"snapshot": snapshot}))?.snapshot;
+        let of = snapshot["volume_id"].as_str().unwrap_or_default();
+        log::info(format_args!("created snapshot {} of volume {of}", made.id));
+        Ok(made)
     }
 
     pub(crate) fn delete_snapshot(&self, id: &str) -> Result<bool, Error> {
-        self.0.delete(&format!("/snapshots/{}", segment(id)))
+        self.0.delete(&format!("/snapshots/{}", segment(id)), format_args!("snapshot {id}"))
     }
 }

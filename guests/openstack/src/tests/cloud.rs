@@ -46,6 +46,12 @@ pub(super) struct Cloud {
     pub(super) busy: bool,
     /// Every page of a list is the first page.
     pub(super) same_page: bool,
+    /// The groups that appear together with the first group that the call creates.
+    pub(super) parallel_groups: Vec<(String, Value)>,
+    /// The members of that group.
+    pub(super) own_members: Vec<Value>,
+    /// A group that appears after the first list of groups.
+    pub(super) late_group: Option<(String, Value)>,
     /// The newest version of Nova's API.
     pub(super) newest: &'static str,
     /// How often an object has to be read before its status changes.
@@ -81,6 +87,9 @@ impl Cloud {
             busy: false,
             same_page: false,
             slow_images: false,
+            parallel_groups: vec![],
+            own_members: vec![],
+            late_group: None,
             newest: "2.96",
             slow: 0,
             next: 0,

@@ -99,6 +99,19 @@ fn unsupported_values_of_properties_are_rejected_with_a_remedy() {
         ),
         (json!({"auth_url": "http://k:5000"}), "use the URL that ends in /v3"),
         (
+            json!({"auth_url": "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFy"}),
+            "properties.auth_url: is sealed, as the policy does not expose it to the guest; use the preset openstack.json \
+             of this guest, or list what the guest reads under `expose` of the policy",
+        ),
+        (
+            json!({"auth_url": "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFy", "project_id": "p"}),
+            "use the preset openstack-project-id.json",
+        ),
+        (
+            json!({"use_dhcp": "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFy"}),
+            "properties.use_dhcp: is sealed, as the policy does not expose it to the guest",
+        ),
+        (
             json!({"project": null, "tenant": "t"}),
             "properties.tenant: is for Keystone v2, which is not supported; set `project`",
         ),
@@ -111,7 +124,8 @@ fn unsupported_values_of_properties_are_rejected_with_a_remedy() {
         (json!({"api_key": null}), "neither is set completely"),
         (
             json!({"application_credential_id": "i", "application_credential_secret": "s"}),
-            "both are set; set exactly one of the two pairs",
+            "both are set; set exactly one of the two pairs, and use the preset for it: openstack.json for project, \
+             openstack-project-id.json for project_id, openstack-application-credential.json for the second pair",
         ),
         (
             json!({"connection_options": {"ssl_verify_peer": false}}),

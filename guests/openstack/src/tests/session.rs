@@ -113,10 +113,19 @@ fn a_service_can_have_several_entries_in_the_catalog() {
 
 #[test]
 fn the_error_for_a_policy_without_the_login_names_the_preset() {
-    let _host = Fake::new().properties(properties()).install();
-    let error = cpi().has_vm("vm-1".into()).unwrap_err();
-    assert!(error.message.contains("use the preset"), "{error}");
-    assert_eq!(error.kind, ErrorKind::Cpi);
+    let credential = json!({
+        "auth_url": "https://k/v3", "application_credential_id": "i", "application_credential_secret": "<seal>",
+    });
+    for (properties, preset) in [
+        (properties(), "openstack.json"),
+        (properties_with(json!({"project_id": "p"})), "openstack-project-id.json"),
+        (credential, "openstack-application-credential.json"),
+    ] {
+        let _host = Fake::new().properties(properties).install();
+        let error = cpi().has_vm("vm-1".into()).unwrap_err();
+        assert!(error.message.contains(&format!("use the preset {preset} of this guest")), "{error}");
+        assert_eq!(error.kind, ErrorKind::Cpi);
+    }
 }
 
 #[test]
@@ -131,6 +140,7 @@ fn a_login_for_another_project_is_rejected() {
             .contains("properties.project_id: expected a login for project `other`, but the login is for project `p`"),
         "{error}"
     );
+    assert!(error.message.contains("use the preset openstack-project-id.json"), "{error}");
     assert!(host.requests().is_empty());
 }
 

@@ -40,6 +40,69 @@ fn a_heavy_stemcell_is_uploaded_with_its_properties() {
     assert_eq!(cpi().delete_stemcell(id).unwrap_err().kind, ErrorKind::StemcellNotFound);
 }
 
+/// The properties that the stemcell creators of bosh-openstack-cpi pass on to Glance, in Ruby and in Go.
+const RUBY: [&str; 15] = [
+    "version",
+    "os_type",
+    "os_distro",
+    "architecture",
+    "auto_disk_config",
+    "hw_vif_model",
+    "hw_vif_multiqueue_enabled",
+    "hw_disk_bus_model",
+    "hw_scsi_model",
+    "hw_disk_bus",
+    "hypervisor_type",
+    "vmware_adaptertype",
+    "vmware_disktype",
+    "vmware_linked_clone",
+    "vmware_ostype",
+];
+const GO: [&str; 11] = [
+    "version",
+    "os_type",
+    "os_distro",
+    "architecture",
+    "auto_disk_config",
+    "hw_vif_model",
+    "hypervisor_type",
+    "vmware_adaptertype",
+    "vmware_disktype",
+    "vmware_linked_clone",
+    "vmware_ostype",
+];
+
+#[test]
+fn every_image_property_of_the_ruby_and_the_go_cpi_reaches_glance_and_is_in_the_readme() {
+    let readme = include_str!("../../README.md");
+    let rows: Vec<&str> =
+        readme.lines().filter(|line| line.ends_with("| yes | yes |") || line.ends_with("| yes | no |")).collect();
+    assert_eq!(rows.len(), RUBY.len(), "{rows:?}");
+    for name in RUBY {
+        let key = if name == "hypervisor_type" { "hypervisor" } else { name };
+        let (_host, cloud) = start_with(properties(), archive);
+        let id = cpi().create_stemcell(Json::from(json!({key: true})), vec![]).unwrap();
+        assert_eq!(cloud.borrow().get("images", &id)[name], "true", "{name}");
+        let row = format!("| `{key}` | `{name}` | yes | {} |", if GO.contains(&name) { "yes" } else { "no" });
+        assert!(rows.contains(&row.as_str()), "README.md does not have: {row}");
+    }
+    assert!(GO.iter().all(|name| RUBY.contains(name)));
+}
+
+#[test]
+fn empty_properties_are_left_out_and_tags_of_the_manifest_are_kept() {
+    let (_host, cloud) = start_with(properties(), archive);
+    let cloud_properties = json!({"os_type": "", "hw_vif_multiqueue_enabled": false, "tags": ["one", "team=a", ""]});
+    let id = cpi().create_stemcell(Json::from(cloud_properties), vec![("team".into(), "a".into())]).unwrap();
+    let image = cloud.borrow().get("images", &id);
+    assert_eq!((&image["os_type"], &image["hw_vif_multiqueue_enabled"]), (&Value::Null, &json!("false")));
+    assert_eq!(image["tags"], json!(["one", "team=a"]));
+    for tags in [json!("one"), json!([1])] {
+        let error = cpi().create_stemcell(Json::from(json!({"tags": tags})), vec![]).unwrap_err();
+        assert!(error.message.contains("cloud_properties.tags: expected a list of strings"), "{error}");
+    }
+}
+
 #[test]
 fn the_disk_format_is_detected_if_it_is_not_set() {
     let (_host, cloud) = start_with(properties(), archive);

@@ -4,13 +4,13 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wasm_cpi_sdk::{Error, VmRequest, config, http};
+use wasm_cpi_sdk::{Error, VmRequest};
 
 use super::networks::Networks;
 use super::pools::{self, Pool};
 use super::properties::{VmProperties, invalid};
-use super::size;
-use crate::api::{Flavor, SecurityGroup, ServerGroup, create_once};
+use super::{server_group, size};
+use crate::api::{Flavor, SecurityGroup};
 use crate::session::Session;
 use crate::stemcell;
 
@@ -164,31 +164,7 @@ fn scheduler_hints(session: &Session, properties: &VmProperties, env: &Env) -> R
         && session.properties.anti_affinity()
         && !hints.contains_key("group")
     {
-        hints.insert("group".to_owned(), Value::String(server_group(session, group)?));
+        hints.insert("group".to_owned(), Value::String(server_group::find_or_create(session, group)?));
     }
     Ok(hints)
-}
-
-/// Returns the server group of an instance group of this Director. The first VM
-/// creates it.
-fn server_group(session: &Session, group: &str) -> Result<String, Error> {
-    const TURN_OFF: &str = "set the property enable_auto_anti_affinity: false";
-    let name = format!("{}-{group}", config::call().director_uuid.unwrap_or_default());
-    let compute = session.compute()?;
-    let groups = compute.groups().map_err(|error| {
-        Error::cloud(format!(
-            "reading the versions of Nova for server groups: {error}; if this error persists, {TURN_OFF}"
-        ))
-    })?;
-    let explain = |error: http::Error| match error.status() {
-        Some(403) => Error::cloud(format!("{error}; raise the project's quota of server groups, or {TURN_OFF}")),
-        Some(400 | 406) => Error::cloud(format!("{error}; anti-affinity needs Nova's API 2.15; {TURN_OFF}")),
-        _ => Error::from(error),
-    };
-    let find = || groups.find(|found: &ServerGroup| found.name == name && found.has_anti_affinity());
-    if let Some(found) = find().map_err(explain)? {
-        return Ok(found.id);
-    }
-    let create = || groups.create(&name);
-    create_once(&format!("server group {name}"), create, find).map(|made| made.id).map_err(explain)
 }

@@ -21,7 +21,7 @@ pub(super) fn find(networking: &Networking, address: &str) -> Result<FloatingIp,
 pub(super) fn associate(networking: &Networking, floating_ip: &FloatingIp, port: &str) -> Result<(), Error> {
     match floating_ip.port_id.as_deref() {
         Some(old) if old == port => return Ok(()),
-        Some(old) => log::info(format_args!("moving floating IP {} from port {old}", floating_ip.id)),
+        Some(old) => log::debug(format_args!("moving floating IP {} from port {old}", floating_ip.id)),
         None => {}
     }
     Ok(networking.associate(&floating_ip.id, Some(port))?)

@@ -11,6 +11,7 @@ use crate::properties::Properties;
 struct NetworkProperties {
     net_id: Option<String>,
     security_groups: Option<Vec<String>>,
+    vrrp_port_check: Option<bool>,
 }
 
 /// A network interface, in the order of the request.
@@ -21,6 +22,8 @@ pub(super) struct Nic {
     pub(super) net_id: Option<String>,
     /// Set on manual networks only.
     pub(super) ip: Option<String>,
+    /// Whether the VM's allowed address must have a port.
+    pub(super) vrrp_port_check: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -39,7 +42,8 @@ impl Networks {
         let (mut nics, mut vip, mut gateway): (Vec<Nic>, _, _) = (vec![], None, None);
         let mut security_groups: Vec<String> = vec![];
         for network in networks {
-            let NetworkProperties { net_id, security_groups: groups } = network.cloud_properties.parse()?;
+            let NetworkProperties { net_id, security_groups: groups, vrrp_port_check } =
+                network.cloud_properties.parse()?;
             for group in groups.into_iter().flatten() {
                 if !security_groups.contains(&group) {
                     security_groups.push(group);
@@ -58,13 +62,13 @@ impl Networks {
                     if net_id.is_none() {
                         return Err(invalid("cloud_properties.net_id: is missing; set it to the ID of the network"));
                     }
-                    nics.push(Nic { name: network.name.clone(), net_id, ip: Some(ip) });
+                    nics.push(Nic { name: network.name.clone(), net_id, ip: Some(ip), vrrp_port_check });
                 }
                 "dynamic" => {
                     if nics.iter().any(|nic| nic.ip.is_none()) {
                         return Err(invalid("this VM has two dynamic networks; use at most one"));
                     }
-                    nics.push(Nic { name: network.name.clone(), net_id, ip: None });
+                    nics.push(Nic { name: network.name.clone(), net_id, ip: None, vrrp_port_check });
                 }
                 "vip" if vip.is_some() => return Err(invalid("this VM has two vip networks; use at most one")),
                 "vip" => {

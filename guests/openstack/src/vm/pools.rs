@@ -48,7 +48,7 @@ pub(super) fn find(session: &Session, wanted: &[PoolProperties]) -> Result<Vec<P
         let port = requested.port.filter(|port| *port > 0).ok_or_else(|| missing("port"))?;
         let Some(service) = session.load_balancing()? else {
             let what = "needs the property endpoints.loadbalancer, the URL of the load-balancer service, and the preset \
-                        policy-loadbalancer.json; set both, or remove it";
+                        openstack-loadbalancer.json; set both, or remove it";
             return Err(invalid(KEY, what));
         };
         let mut found = service.pools_named(name)?;

@@ -2,12 +2,12 @@
 //! server and are not deleted with it, so `delete_vm` deletes them.
 
 use serde_json::json;
-use wasm_cpi_sdk::http::Error as HttpError;
+use wasm_cpi_sdk::http::{Cause, Error as HttpError};
 use wasm_cpi_sdk::{Error, log};
 
 use super::networks::Nic;
 use super::properties::{VmProperties, invalid};
-use crate::api::{Networking, Port, create_once};
+use crate::api::{Networking, Port, create_once, with_detail};
 use crate::session::Session;
 
 /// The attributes of a port besides its network and address.
@@ -33,28 +33,57 @@ pub(super) fn create(networking: &Networking, nic: &Nic, attributes: &PortAttrib
         let find = || Ok(networking.ports_named(attributes.name)?.into_iter().find(|port| port.network_id == net_id));
         create_once(&format!("port {} for {ip}", attributes.name), || networking.create_port(&body), find)
     };
-    match send() {
-        Err(error) if error.status() == Some(409) && delete_unused(networking, net_id, ip)? => send(),
-        outcome => outcome,
+    let first = match send() {
+        Err(error) if error.status() == Some(409) => error,
+        outcome => return outcome,
+    };
+    let holders = holders(networking, net_id, ip)?;
+    if !delete_unused(networking, &holders, ip)? {
+        return Err(with_holders(first, &holders, ip));
     }
+    send().or_else(|error| match error.status() {
+        Some(409) => Err(with_holders(error, &self::holders(networking, net_id, ip)?, ip)),
+        _ => Err(error),
+    })
+}
+
+/// Returns the ports of this network that have the address and that the project sees.
+fn holders(networking: &Networking, net_id: &str, ip: &str) -> Result<Vec<Port>, HttpError> {
+    let listed = networking.ports(&[("network_id", net_id), ("fixed_ips", &format!("ip_address={ip}"))])?;
+    Ok(listed.into_iter().filter(|port| port.fixed_ips.iter().any(|fixed| fixed.ip_address == ip)).collect())
 }
 
 /// Deletes ports that have the address but no server: an interrupted creation of a
 /// VM leaves them. Returns true if there was one.
-fn delete_unused(networking: &Networking, net_id: &str, ip: &str) -> Result<bool, HttpError> {
+fn delete_unused(networking: &Networking, holders: &[Port], ip: &str) -> Result<bool, HttpError> {
     let mut deleted = false;
-    let holders = networking.ports(&[("network_id", net_id), ("fixed_ips", &format!("ip_address={ip}"))])?;
-    for port in holders.iter().filter(|port| port.fixed_ips.iter().any(|fixed| fixed.ip_address == ip)) {
-        if port.status == "DOWN" && port.device_id.is_empty() && port.device_owner.is_empty() {
-            log::warn(format_args!("port {} has the address {ip} but no server; deleting it", port.id));
-            networking.delete_port(&port.id)?;
-            deleted = true;
-        } else {
-            let (device, owner) = (&port.device_id, &port.device_owner);
-            log::warn(format_args!("port {} of `{device}` ({owner}) has the address {ip}", port.id));
-        }
+    let unused = |port: &&Port| port.status == "DOWN" && port.device_id.is_empty() && port.device_owner.is_empty();
+    for port in holders.iter().filter(unused) {
+        log::warn(format_args!("port {} has the address {ip} but no server; deleting it", port.id));
+        networking.delete_port(&port.id)?;
+        deleted = true;
     }
     Ok(deleted)
+}
+
+/// Adds to a 409 which VM or port has the address. Neutron also answers 409 if a quota is used up.
+fn with_holders(error: HttpError, holders: &[Port], ip: &str) -> HttpError {
+    let describe = |port: &Port| match (port.device_owner.as_str(), port.device_id.as_str()) {
+        (owner, vm) if owner.starts_with("compute:") => format!("VM `{vm}` has it, with port `{}`", port.id),
+        (_, "") => format!("port `{}` has it", port.id),
+        ("", device) => format!("port `{}` of device `{device}` has it", port.id),
+        (owner, device) => format!("port `{}` of device `{device}` ({owner}) has it", port.id),
+    };
+    let found: Vec<String> = holders.iter().map(describe).collect();
+    if !found.is_empty() {
+        let found = found.join(", ");
+        return with_detail(error, &format!("address {ip}: {found}; delete that, or use another address"));
+    }
+    if matches!(&error.cause, Cause::Status { text: Some(text), .. } if text.contains(ip)) {
+        let what = format!("address {ip}: a port that this project cannot see has it; use another address");
+        return with_detail(error, &what);
+    }
+    error
 }
 
 /// Returns the address that the VM may use besides its own.
@@ -66,19 +95,21 @@ pub(super) fn allowed_address<'a>(
     let Some(address) = properties.allowed_address_pairs.as_deref().filter(|address| !address.is_empty()) else {
         return Ok(None);
     };
-    if gateway.is_none_or(|nic| nic.ip.is_none()) {
+    let Some(nic) = gateway.filter(|nic| nic.ip.is_some()) else {
         return Err(invalid(
             "allowed_address_pairs",
             "needs a manual network as the VM's default network; use one, or remove the key",
         ));
-    }
-    if properties.checks_vrrp_port()
-        && session.networking()?.ports(&[("fixed_ips", &format!("ip_address={address}"))])?.is_empty()
-    {
-        return Err(invalid(
-            "allowed_address_pairs",
-            &format!("no port has the address {address}; create one, or set vrrp_port_check: false"),
-        ));
+    };
+    // The Ruby CPI reads it from the network, the Go CPI from the VM type.
+    let is_checked = nic.vrrp_port_check.or(properties.vrrp_port_check).unwrap_or(true);
+    if is_checked && session.networking()?.ports(&[("fixed_ips", &format!("ip_address={address}"))])?.is_empty() {
+        let what = format!(
+            "no port has the address {address}; create a port that reserves it, or set vrrp_port_check: false in the \
+             cloud_properties of network `{}`",
+            nic.name
+        );
+        return Err(invalid("allowed_address_pairs", &what));
     }
     Ok(Some(address))
 }

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wasm_cpi_sdk::Error;
+use wasm_cpi_sdk::{Error, random};
 
 use super::pools::PoolProperties;
 use crate::api::Flavor;
@@ -20,7 +20,7 @@ pub(super) struct VmProperties {
     root_disk: Option<RootDisk>,
     pub(super) scheduler_hints: Option<Map<String, Value>>,
     pub(super) allowed_address_pairs: Option<String>,
-    vrrp_port_check: Option<bool>,
+    pub(super) vrrp_port_check: Option<bool>,
     loadbalancer_pools: Option<Vec<PoolProperties>>,
 }
 
@@ -44,9 +44,6 @@ impl VmProperties {
                 "several zones need the property ignore_server_availability_zone: true; set it, or list one zone",
             ));
         }
-        if self.root_disk.as_ref().is_some_and(|disk| disk.size.is_none_or(|size| size < 1.0)) {
-            return Err(invalid("root_disk.size", "expected a number of GiB, at least 1"));
-        }
         Ok(())
     }
 
@@ -54,11 +51,12 @@ impl VmProperties {
         self.availability_zones.as_deref().unwrap_or_default()
     }
 
-    /// Returns the zones to try in this order. If there are none, the cloud chooses.
+    /// Returns the zones to try in this order. If there are none, the cloud chooses. A list is
+    /// shuffled, so that the VMs of one type are distributed over its zones.
     pub(super) fn zones(&self) -> Vec<String> {
         match &self.availability_zone {
             Some(zone) => vec![zone.clone()],
-            None => self.zones_listed().to_vec(),
+            None => shuffled(self.zones_listed().to_vec()),
         }
     }
 
@@ -70,18 +68,17 @@ impl VmProperties {
         self.security_groups.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn checks_vrrp_port(&self) -> bool {
-        self.vrrp_port_check.unwrap_or(false)
-    }
-
     /// Returns the size of the volume to boot from in GiB, or `None` to boot from the
     /// image.
     pub(super) fn boot_volume(&self, properties: &Properties, flavor: &Flavor) -> Result<Option<u64>, Error> {
         if !self.boot_from_volume.unwrap_or(properties.boot_from_volume()) {
             return Ok(None);
         }
-        let requested = self.root_disk.as_ref().and_then(|disk| disk.size).map(|size| size.ceil() as u64);
-        match requested.or((flavor.disk > 0).then_some(flavor.disk)) {
+        let requested = self.root_disk.as_ref().and_then(|disk| disk.size);
+        if requested.is_some_and(|size| size < 1.0) {
+            return Err(invalid("root_disk.size", "expected a number of GiB, at least 1"));
+        }
+        match requested.map(|size| size.ceil() as u64).or((flavor.disk > 0).then_some(flavor.disk)) {
             Some(size) => Ok(Some(size)),
             None => Err(invalid(
                 "root_disk.size",
@@ -92,6 +89,15 @@ impl VmProperties {
             )),
         }
     }
+}
+
+/// Returns the list in a random order (Fisher and Yates).
+fn shuffled<T>(mut list: Vec<T>) -> Vec<T> {
+    for last in (1..list.len()).rev() {
+        let number = random::bytes(8).into_iter().fold(0, |number, byte| number << 8 | u64::from(byte));
+        list.swap(last, (number % (last as u64 + 1)) as usize);
+    }
+    list
 }
 
 pub(super) fn invalid(name: &str, what: &str) -> Error {

@@ -51,6 +51,7 @@ pub(super) fn complete_files() -> Vec<Value> {
         login(json!({"body": "REMOVED", "form": {"grant_type": "client_credentials", "client_secret": "${secret}"},
                  "expires": {"in_seconds": "json:/expires_in"}, "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}})),
         login(json!({"token": "header:X-Subject-Token", "show": {"all": "body", "token": "json:/token"}})),
+        login(json!({"alternatives": "use the preset other.json"})),
     ]
 }
 

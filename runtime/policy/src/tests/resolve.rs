@@ -253,3 +253,27 @@ fn a_risky_setting_is_a_warning() {
     let local = Policy::resolve(&file(&policy), &Properties::default(), Some(&any_needs()), &[], true).unwrap();
     assert_eq!(local.warnings().len(), 2);
 }
+
+#[test]
+fn a_login_without_its_property_names_the_alternatives() {
+    let policy = |alternatives: &str| {
+        let login = json!({
+            "to": "https://api.iaas.test", "path": "/tokens", "body": {"project": "${project}"}, "token": "json:/token",
+            "send": {"header": "X-Auth-Token"}, "alternatives": alternatives,
+        });
+        let mut policy = with_auth("https://api.iaas.test", json!({"login": "cloud"}));
+        policy["logins"] = json!({"cloud": login});
+        policy
+    };
+    let remedies = |policy: &Value, job: Value, context: Value| {
+        let problems = resolve(policy, &job, &context, Some(&any_needs())).err().unwrap_or_default();
+        problems.into_iter().map(|problem| problem.remedy).collect::<Vec<_>>()
+    };
+    let found = remedies(&policy("use the preset other.json"), json!({}), json!({}));
+    assert_eq!(found, ["set the property, or remove what takes it; use the preset other.json"]);
+    // A named check has its own remedy, which alternatives would not change.
+    let mut from_context = policy("use the preset other.json");
+    from_context["logins"]["cloud"]["to"] = json!("${url}");
+    let found = remedies(&from_context, json!({"project": "p"}), json!({"url": "https://api.iaas.test"}));
+    assert!(found.len() == 1 && !found[0].contains("other.json"), "{found:?}");
+}

@@ -105,13 +105,17 @@ fn create_vm_deletes_the_port_of_a_taken_address_only_if_the_port_is_unused() {
         let made = cpi.api.request(Service::Network, "POST", "/ports", Some(&port("another-device"))).value();
         let before = cpi.api.contents();
         let response = cpi.run("create_vm", small_vm(&cpi, &stemcell, "10.0.0.83"));
-        response.fails(VM_CREATION_FAILED, &["10.0.0.83"]);
-        assert_eq!(cpi.api.left_behind(&before), Vec::<String>::new(), "{name}");
         let id = made["port"]["id"].as_str().unwrap_or_default();
+        let holder = format!("port `{id}` of device `another-device` (lab:other) has it");
+        response.fails(VM_CREATION_FAILED, &["10.0.0.83", &holder]);
+        assert_eq!(cpi.api.left_behind(&before), Vec::<String>::new(), "{name}");
         cpi.api.request(Service::Network, "DELETE", &format!("/ports/{id}"), None);
         // The unused port of a VM that was never completed is deleted.
         cpi.api.request(Service::Network, "POST", "/ports", Some(&port("")));
         let (vm, _) = cpi.create_vm(small_vm(&cpi, &stemcell, "10.0.0.83"));
+        // The error for the address of a VM names the VM.
+        let response = cpi.run("create_vm", small_vm(&cpi, &stemcell, "10.0.0.83"));
+        response.fails(VM_CREATION_FAILED, &[&format!("address 10.0.0.83: VM `{vm}` has it")]);
         cpi.ok("delete_vm", json!([vm]));
         assert_eq!(cpi.api.left_behind(&first), Vec::<String>::new(), "{name}");
         cpi.ok("delete_stemcell", json!([stemcell]));

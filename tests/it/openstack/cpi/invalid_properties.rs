@@ -58,7 +58,7 @@ fn the_error_names_the_invalid_cloud_property_and_nothing_is_created() {
             ("security_groups", json!("bosh"), CPI_ERROR, "security_groups"),
             ("availability_zones", json!(["a", "b"]), CPI_ERROR, "ignore_server_availability_zone"),
             ("loadbalancer_pools", json!([{"name": "p"}]), CPI_ERROR, "cloud_properties.loadbalancer_pools"),
-            ("root_disk", json!({"size": 0}), CPI_ERROR, "cloud_properties.root_disk.size"),
+            ("root_disk", json!({"size": "x"}), CPI_ERROR, "cloud_properties.root_disk.size"),
         ] {
             let mut arguments = small_vm(&cpi, &stemcell, "10.0.0.51");
             arguments[2][key] = value;
@@ -77,6 +77,36 @@ fn the_error_names_the_invalid_cloud_property_and_nothing_is_created() {
         cpi.run("calculate_vm_cloud_properties", size).fails(CLOUD_ERROR, &["flavor"]);
         assert_eq!(cpi.api.left_behind(&before), Vec::<String>::new(), "{name}");
         cpi.ok("delete_stemcell", json!([stemcell]));
+    });
+}
+
+#[test]
+fn the_error_for_a_login_that_the_preset_does_not_have_names_the_presets() {
+    on_each_cloud(|name, gateway| {
+        for login in [Login::ProjectId, Login::Credential] {
+            // The properties of one login with the preset of another.
+            let cpi = Cpi::with_login(gateway, login);
+            let preset = std::fs::read(Login::Password.preset()).unwrap_or_default();
+            tests::job::write(&cpi.job.path("config/openstack.json"), &preset);
+            let right = match login {
+                Login::ProjectId => "openstack-project-id.json",
+                _ => "openstack-application-credential.json",
+            };
+            let message = cpi.run("has_vm", json!(["vm"])).message().to_owned();
+            assert!(message.contains("is set neither"), "{name}: {message}");
+            assert!(message.contains(right), "{name}: {message}");
+        }
+    });
+}
+
+#[test]
+fn the_error_for_a_policy_without_a_preset_names_expose() {
+    on_each_cloud(|name, gateway| {
+        let mut cpi = Cpi::new(gateway);
+        cpi.job = cpi.job.policy(json!({"version": 1}));
+        let response = cpi.run("has_vm", json!(["vm"]));
+        response.fails(CPI_ERROR, &["properties.auth_url: is sealed", "`expose`", "openstack.json"]);
+        assert_eq!(gateway.records().len(), 0, "{name}");
     });
 }
 

@@ -5,6 +5,7 @@ use super::lifecycle::run_lifecycle;
 use super::{Cpi, Login, small_vm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tests::openstack::{Fault, Gateway, RecordedRequest, Rule, Service, on_each_cloud};
 use tests::response::CANARY;
 
@@ -39,6 +40,19 @@ fn create_with_lost_responses(cpi: &Cpi<'_>) {
     }
 }
 
+/// Creates two VMs of one instance group in parallel, so that one call deletes its server group.
+fn create_in_parallel(cpi: &Cpi<'_>) {
+    let delayed = Rule::on(Compute, "POST", "/os-server-groups").times(2);
+    let hits = cpi.gateway.inject(delayed, Fault::Delay(Duration::from_secs(2)));
+    let stemcell = cpi.stemcell();
+    let addresses = ["10.0.0.42".to_owned(), "10.0.0.43".to_owned()];
+    for vm in cpi.create_vms_in_parallel(&stemcell, "parallel", &addresses) {
+        cpi.ok("delete_vm", json!([vm]));
+    }
+    assert_eq!(hits.count(), 2);
+    cpi.ok("delete_stemcell", json!([stemcell]));
+}
+
 #[test]
 fn the_presets_grant_exactly_the_requests_that_the_guest_sends() {
     on_each_cloud(|name, gateway| {
@@ -59,7 +73,7 @@ fn check_grants(gateway: &Gateway, login: Login) {
     gateway.clear_records();
     let mut seen: Vec<RecordedRequest> = Vec::new();
     // Only these requests are checked. The presets do not restrict what the test client does later.
-    for part in [run_lifecycle, create_with_lost_responses] {
+    for part in [run_lifecycle, create_with_lost_responses, create_in_parallel] {
         part(&cpi);
         seen.extend(gateway.records());
         gateway.clear_records();

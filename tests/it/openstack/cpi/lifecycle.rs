@@ -67,7 +67,7 @@ pub(super) fn run_lifecycle(cpi: &Cpi<'_>) {
 fn upload_stemcell(cpi: &Cpi<'_>) -> String {
     let properties = json!({
         "name": "little", "version": "1.2", "disk_format": "raw", "container_format": "bare", "os_type": "linux",
-        "architecture": "x86_64", "auto_disk_config": true,
+        "architecture": "x86_64", "auto_disk_config": true, "hw_vif_multiqueue_enabled": true,
         // Nova runs an image only on a hypervisor of this kind.
         "hypervisor": "fake",
     });
@@ -87,6 +87,7 @@ fn upload_stemcell(cpi: &Cpi<'_>) -> String {
         ("name", json!("little/1.2")),
         ("os_type", json!("linux")),
         ("auto_disk_config", json!("true")),
+        ("hw_vif_multiqueue_enabled", json!("true")),
         ("hypervisor_type", json!("fake")),
         ("visibility", json!("private")),
         ("size", json!(root_image().len())),
@@ -263,6 +264,8 @@ fn a_vm_can_have_several_networks_an_allowed_address_a_config_drive_and_a_readab
         let made = cpi.ok("create_network", json!([spec]));
         assert_eq!(made[1]["range"], "10.7.0.0/24", "{name}");
         let mut networks = manual_network(&cpi.cloud, "10.0.0.22");
+        // No port reserves the allowed address.
+        networks["net"]["cloud_properties"]["vrrp_port_check"] = json!(false);
         networks["other"] = json!({
             "type": "manual", "ip": "10.7.0.9", "netmask": "255.255.255.0", "gateway": "10.7.0.1",
             "cloud_properties": made[2],

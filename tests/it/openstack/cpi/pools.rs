@@ -109,7 +109,7 @@ fn without_a_load_balancer_endpoint_pools_are_refused_and_existing_members_are_l
     let cpi = Cpi::new(&gateway).set("endpoints", endpoints);
     let stemcell = cpi.stemcell();
     let before = cpi.api.contents();
-    let expected = ["cloud_properties.loadbalancer_pools", "endpoints.loadbalancer", "policy-loadbalancer.json"];
+    let expected = ["cloud_properties.loadbalancer_pools", "endpoints.loadbalancer", "openstack-loadbalancer.json"];
     cpi.run("create_vm", vm_in_pools(&cpi, &stemcell)).fails(CPI_ERROR, &expected);
     let (vm, _) = cpi.create_vm(small_vm(&cpi, &stemcell, "10.0.0.96"));
     cpi.ok("set_vm_metadata", json!([vm, {"lbaas_pool_1": "pool-1/member-1"}]));

@@ -35,6 +35,9 @@ impl Cloud {
                 let asked = parameter(query, "offset").map_or(0, |offset| offset.parse().unwrap());
                 let skip = if self.same_page { 0 } else { asked };
                 let page: Vec<Value> = self.all("groups").into_iter().skip(skip).take(PAGE).collect();
+                if let Some((id, group)) = self.late_group.take_if(|_| page.is_empty()) {
+                    self.put("groups", &id, group);
+                }
                 Answer::json(200, json!({"server_groups": page}))
             }
             ("GET", ["pools"]) => self.list("pools", query),
@@ -53,7 +56,12 @@ impl Cloud {
             ("POST", ["servers"]) => self.create_server(body),
             ("POST", ["ports"]) => self.create_port(body),
             ("POST", ["os-server-groups"]) => {
-                let id = self.create("groups", body["server_group"].clone());
+                let mut group = body["server_group"].clone();
+                group["members"] = json!(self.own_members);
+                let id = self.create("groups", group);
+                for (id, group) in std::mem::take(&mut self.parallel_groups) {
+                    self.put("groups", &id, group);
+                }
                 Answer::json(200, json!({"server_group": self.get("groups", &id)}))
             }
             ("POST", [kind]) => self.create_other(kind, body),
@@ -92,6 +100,7 @@ impl Cloud {
                 })
             }
             ("DELETE", ["servers", server, "os-volume_attachments", volume]) => self.detach(server, volume),
+            ("DELETE", ["os-server-groups", id]) => self.delete("groups", id),
             ("DELETE", [kind, id]) => self.delete(kind, id),
             _ => panic!("the cloud does not know {method} {path}"),
         }

@@ -1,5 +1,6 @@
 //! Why a VM could not be created, and whether the Director may try again: yes
-//! after an error that can pass, no after a refusal of the cloud.
+//! after an error that can pass, no after a refusal of the cloud. A server group
+//! that does not exist any more is one that can pass: `server_group` says when.
 
 use wasm_cpi_sdk::http::{self, Cause};
 use wasm_cpi_sdk::{Error, ErrorKind, clock};
@@ -34,6 +35,7 @@ impl Failure {
 impl From<http::Error> for Failure {
     fn from(error: http::Error) -> Self {
         let ok_to_retry = match &error.cause {
+            Cause::Status { status: 400, text: Some(text), .. } if text.contains("Instance group") => true,
             Cause::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..),
             Cause::Transport { .. } => error.denial().is_none(),
             Cause::Build(_) | Cause::Decode(_) => false,
