@@ -18,7 +18,7 @@ mod respond;
 mod settle;
 
 pub use assemble::assemble;
-pub use authorise::authorise;
+pub use authorise::{authorise, leak_refusal};
 pub use error::CallError;
 pub use execute::execute;
 pub use load::{Loaded, load};

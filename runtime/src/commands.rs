@@ -9,6 +9,8 @@ pub mod cli;
 #[cfg(feature = "compiler")]
 pub mod explain;
 #[cfg(feature = "compiler")]
+pub mod forget_leaks;
+#[cfg(feature = "compiler")]
 pub mod inspect;
 #[cfg(feature = "compiler")]
 pub mod new;

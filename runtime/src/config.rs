@@ -19,6 +19,7 @@ use crate::component::signature::Signature;
 use crate::component::source::PinnedGuest;
 use crate::failure::{Failure, Problem};
 use crate::hardening::Hardening;
+use crate::leak_latch::{LatchKey, Leaks};
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::net::http_trace::HttpTrace;
@@ -58,6 +59,10 @@ pub struct Config {
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
     pub hardening: Hardening,
+    /// What follows when an answer or a result holds a credential.
+    pub leaks: Leaks,
+    /// The file, and the module of it, that this config is for.
+    pub source: ConfigArg,
     /// The newest API version that `info` returns.
     pub api_version: u32,
     /// What is allowed but not recommended, for `check`.
@@ -98,6 +103,11 @@ impl Config {
     /// Returns which guest has to be prepared, and how.
     pub fn preparation(&self) -> Preparation<'_> {
         Preparation { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
+    }
+
+    /// Returns the module of this job, by which leaks are remembered.
+    pub fn latch_key(&self) -> LatchKey<'_> {
+        LatchKey { config: &self.source.path, module: self.source.module.as_deref(), guest_sha256: &self.guest.sha256 }
     }
 
     pub fn load(source: &ConfigArg) -> Result<Config, Failure> {
@@ -165,6 +175,7 @@ impl Config {
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
+        let leaks: Leaks = sections.optional("leaks").unwrap_or_default();
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.unknown();
         sections.problems.extend(limits.problems().into_iter().map(Problem::new));
@@ -179,6 +190,9 @@ impl Config {
             advice.push("`allow_local` lets grants reach this machine itself: for tests and local clouds only".into());
         }
         advice.extend(http_trace.map(HttpTrace::warning));
+        if leaks == Leaks::End {
+            advice.push("`leaks` is `end`: a guest can go on searching for a credential with the next call".into());
+        }
         if hardening == Hardening::Off {
             advice.push("`hardening` is `off`: only the engine separates a guest from this machine".into());
         }
@@ -209,6 +223,8 @@ impl Config {
                 image_dirs: image_dirs.iter().map(|dir| base.join(dir)).collect(),
                 allow_local,
                 hardening,
+                leaks,
+                source: source.clone(),
                 api_version,
                 warnings: [warnings, advice].concat(),
             }),

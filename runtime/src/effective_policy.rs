@@ -3,8 +3,10 @@
 //!
 //! This module reads the operator's files. The crate `wasm-cpi-policy` decides.
 
+mod credentials;
 mod presets;
 
+pub use credentials::{check_sendable, credentials};
 pub use presets::Presets;
 
 use crate::component::description::Description;

@@ -46,7 +46,7 @@ pub fn name_servers(text: &str) -> (Vec<IpAddr>, Vec<String>, bool) {
 
 /// Returns a registry's settings as a guest sees them.
 pub fn sealed_settings(stored: &Map<String, Value>, vault: &Vault) -> Value {
-    settings::seal_settings(stored, vault)
+    settings::seal_settings("vm", stored, vault)
 }
 
 /// Returns the stored settings with a guest's changes applied.

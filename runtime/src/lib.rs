@@ -25,6 +25,7 @@ pub mod fuzzing;
 mod hardening;
 mod host;
 mod image;
+mod leak_latch;
 mod limits;
 mod log;
 mod net;

@@ -119,8 +119,18 @@ impl Log {
         self.cut(text, max, "")
     }
 
+    /// Does the same as `clean_field` for the target of an audit line, in which values that a server
+    /// chose stay.
+    pub fn clean_target(&self, text: &str, max: usize) -> String {
+        let redact = |head: &str| self.vault.redact_target(head);
+        self.cut_redacted(self.redacted_head_by(text, max, Check::RedactLog, &redact), max, "")
+    }
+
     fn cut(&self, text: &str, max: usize, why_cut: &str) -> String {
-        let (redacted, left_out) = self.redacted_head(text, max, Check::RedactLog);
+        self.cut_redacted(self.redacted_head(text, max, Check::RedactLog), max, why_cut)
+    }
+
+    fn cut_redacted(&self, (redacted, left_out): (String, usize), max: usize, why_cut: &str) -> String {
         let line = printable(&redacted, max, why_cut, |_| false);
         if left_out > 0 && redacted.len() <= max { format!("{line}… ({left_out} more bytes{why_cut})") } else { line }
     }
@@ -139,9 +149,19 @@ impl Log {
 
     /// Returns at least `max` redacted bytes of the text, if it has them, and how many bytes are left out.
     fn redacted_head(&self, text: &str, max: usize, check: Check) -> (String, usize) {
+        self.redacted_head_by(text, max, check, &|head| self.vault.redact(head))
+    }
+
+    fn redacted_head_by(
+        &self,
+        text: &str,
+        max: usize,
+        check: Check,
+        redact: &dyn Fn(&str) -> String,
+    ) -> (String, usize) {
         let end = text.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
         let head = &text[..end];
-        let mut redacted = check.perform(|| self.vault.redact(head)).unwrap_or_else(|| head.to_owned());
+        let mut redacted = check.perform(|| redact(head)).unwrap_or_else(|| head.to_owned());
         if end < text.len() {
             redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
         }

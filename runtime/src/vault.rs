@@ -2,9 +2,15 @@
 //!
 //! A seal is 40 random alphanumeric characters. It is valid only in this call: only
 //! slots (`net::slots`) replace it by its secret. The vault also searches for
-//! secrets: `leak_in` is the tripwire on responses, and `redact` removes secrets
-//! from texts for logs and answers. Only `open` returns a secret.
+//! secrets: `leak_in` is the tripwire on responses and results, and `redact` removes
+//! secrets from texts for people. Only `open` returns a secret.
+//!
+//! A guest must not learn anything about a secret from the vault. So no function that
+//! a guest can reach returns a redacted text, and no seal, cost or refusal depends on
+//! whether a value equals a secret: two runs that differ only in secrets look the same to the guest.
 
+#[cfg(feature = "mutation-testing")]
+mod mutants;
 mod needles;
 mod scanner;
 mod views;
@@ -24,7 +30,7 @@ use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// Shorter secrets are not redacted, because they occur in most texts by chance.
 const MIN_REDACTED: usize = 6;
-/// Shorter secrets do not count as leaks, because they occur in responses by chance.
+/// Shorter credentials do not count as leaks, because they occur in responses by chance.
 const MIN_TRIPWIRE: usize = 12;
 /// The total size of the secrets that a call may capture. Each one costs memory, and the time to
 /// rebuild the search, so it counts as at least `MIN_CAPTURED` bytes.
@@ -36,6 +42,20 @@ const SEAL_LENGTH: usize = 40;
 #[derive(Default)]
 pub struct Vault {
     inner: Mutex<Inner>,
+}
+
+/// What a secret is, which decides where it is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A value of the operator that need not be a credential, such as the name of a region.
+    /// It is redacted, but an answer may hold it.
+    Value,
+    /// A credential of the operator or of the VM. It is redacted, and no answer may hold it.
+    Credential,
+    /// A credential that a server chose: a token, a captured value, settings of the registry. It
+    /// is treated like the others, except that it hides nothing in the targets of audit lines:
+    /// a server could otherwise choose what they show.
+    Foreign,
 }
 
 /// The secret that a seal represents.
@@ -50,26 +70,35 @@ pub struct Sealed {
 struct Inner {
     known: Vec<Known>,
     seals: BTreeMap<String, Arc<Sealed>>,
+    /// The seals of values that are read again and again, by their places.
+    places: HashMap<String, String>,
     /// The total size of the captured secrets.
     captured: usize,
-    /// Built when it is first used, and dropped when a secret is added.
-    index: Option<Arc<Index>>,
+    // The following are built when they are first used, and dropped when a secret is added.
+    credentials: Option<Arc<SecretIndex>>,
+    secrets: Option<Arc<SecretIndex>>,
+    sealed: Option<Arc<SealIndex>>,
 }
 
 #[derive(Clone)]
 struct Known {
     name: String,
     secret: Secret,
+    kind: Kind,
 }
 
-/// Searches for all secrets and all seals at once.
-struct Index {
-    /// The secrets that the needles in `secrets` belong to.
+/// Searches for many secrets at once.
+struct SecretIndex {
+    /// The secrets that the needles belong to.
     known: Vec<Known>,
-    secrets: Scanner,
-    /// The seals that the needles in `seals` belong to, and their names.
+    scanner: Scanner,
+}
+
+/// Searches for all seals at once.
+struct SealIndex {
+    /// The seals that the needles belong to, and their names.
     sealed: Vec<(String, String)>,
-    seals: Scanner,
+    scanner: Scanner,
 }
 
 impl Vault {
@@ -77,39 +106,68 @@ impl Vault {
         Vault::default()
     }
 
-    /// Registers a secret and returns its seal. The same name and value get the same seal, with
-    /// the stricter of their layers.
+    /// Registers a credential and returns a new seal for it.
     pub fn seal(&self, name: &str, secret: Secret, layer: Layer) -> String {
+        self.seal_as(Kind::Credential, name, secret, layer)
+    }
+
+    /// Registers a secret and returns a new seal for it, even if the same value has one: equal
+    /// seals would tell the guest that two secrets are equal.
+    pub fn seal_as(&self, kind: Kind, name: &str, secret: Secret, layer: Layer) -> String {
         let mut inner = self.lock();
-        let same = |sealed: &Arc<Sealed>| sealed.name == name && sealed.secret == secret;
-        if let Some((seal, sealed)) = inner.seals.iter_mut().find(|(_, sealed)| same(sealed)) {
-            if layer < sealed.layer {
-                *sealed = Arc::new(Sealed { layer, ..Sealed::clone(sealed) });
-            }
-            return seal.clone();
+        #[cfg(feature = "mutation-testing")]
+        if let Some(seal) = mutants::seal_of_equal_value(&inner, &secret) {
+            return seal;
         }
-        let seal = random_seal();
-        inner.register(name, secret.clone());
+        let seal = random_text();
+        inner.register(name, secret.clone(), kind);
         inner.seals.insert(seal.clone(), Arc::new(Sealed { name: name.to_owned(), secret, layer }));
-        inner.index = None;
+        inner.sealed = None;
         seal
     }
 
-    /// Does the same as `seal` for a captured secret. Returns `None` if the total size of captured
-    /// secrets is too large.
+    /// Does the same as `seal_as` for a value that a guest may read more than once. The same place
+    /// always has the same seal, which represents the value that was read last.
+    pub fn seal_at(&self, place: &str, kind: Kind, name: &str, secret: Secret, layer: Layer) -> String {
+        let mut inner = self.lock();
+        let Some(seal) = inner.places.get(place).cloned() else {
+            drop(inner);
+            let seal = self.seal_as(kind, name, secret, layer);
+            self.lock().places.insert(place.to_owned(), seal.clone());
+            return seal;
+        };
+        // Reading a value again must not take more memory each time. The guest cannot observe this.
+        if inner.seals.get(&seal).is_none_or(|sealed| sealed.secret != secret) {
+            inner.register(name, secret.clone(), kind);
+            inner.seals.insert(seal.clone(), Arc::new(Sealed { name: name.to_owned(), secret, layer }));
+        }
+        seal
+    }
+
+    /// Registers a captured value and returns a new seal for it, whatever the value is. Returns
+    /// `None` if the total size of captured values is too large.
     pub fn seal_captured(&self, name: &str, secret: Secret, layer: Layer) -> Option<String> {
         let mut inner = self.lock();
-        if !inner.known.iter().any(|known| known.secret == secret) {
+        #[cfg(feature = "mutation-testing")]
+        let known = mutants::is_known(&inner, &secret);
+        #[cfg(not(feature = "mutation-testing"))]
+        let known = false;
+        if !known {
             inner.captured += secret.reveal().len().max(MIN_CAPTURED);
         }
         let room = Check::CaptureTotal.accepts(inner.captured <= MAX_CAPTURED);
         drop(inner);
-        room.then(|| self.seal(name, secret, layer))
+        room.then(|| self.seal_as(Kind::Foreign, name, secret, layer))
     }
 
-    /// Registers a secret without a seal, for redaction and the tripwire.
+    /// Registers a credential without a seal, for redaction and the tripwire.
     pub fn register(&self, name: &str, secret: Secret) {
-        self.lock().register(name, secret);
+        self.register_as(Kind::Credential, name, secret);
+    }
+
+    /// Registers a secret without a seal.
+    pub fn register_as(&self, kind: Kind, name: &str, secret: Secret) {
+        self.lock().register(name, secret, kind);
     }
 
     /// Returns the secret of a seal.
@@ -117,32 +175,35 @@ impl Vault {
         self.lock().seals.get(seal).cloned()
     }
 
-    /// Returns the seals that occur unchanged in the bytes, each once.
+    /// Returns the seals that occur unchanged in the bytes, each once, in the order of their first
+    /// occurrences.
     pub fn seals_in(&self, bytes: &[u8]) -> Vec<String> {
-        let index = self.index();
-        let mut found: Vec<usize> = Vec::new();
-        let _: ControlFlow<()> = index.seals.scan(bytes, &mut |needle, _| {
-            if needle.form == PLAIN && !found.contains(&needle.owner) {
-                found.push(needle.owner);
+        let index = self.seal_index();
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        let _: ControlFlow<()> = index.scanner.scan(bytes, &mut |needle, span| {
+            if needle.form == PLAIN && !found.iter().any(|(_, owner)| *owner == needle.owner) {
+                found.push((span.start, needle.owner));
             }
             ControlFlow::Continue(())
         });
-        found.into_iter().map(|owner| index.sealed[owner].0.clone()).collect()
+        found.sort_unstable();
+        found.into_iter().map(|(_, owner)| index.sealed[owner].0.clone()).collect()
     }
 
     /// Returns the name of a seal that occurs in a changed form, and how it was changed. This
     /// helps authors of guests and protects nothing: a changed seal that is not found is sent as
     /// it is, and has no value.
     pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, &'static str)> {
-        let index = self.index();
+        let index = self.seal_index();
         let mut verbatim: HashMap<usize, usize> = HashMap::new();
         let found = views::visit_all(bytes, views::Track::No, &mut |view, encoding| {
             let mut plain: HashMap<usize, usize> = HashMap::new();
-            index.seals.scan(&view.bytes, &mut |needle, span| {
+            index.scanner.scan(&view.bytes, &mut |needle, span| {
                 let (seal, name) = &index.sealed[needle.owner];
                 match needle.form {
                     PLAIN => *plain.entry(needle.owner).or_default() += 1,
                     SPLIT if is_within(seal, &view.bytes, &span) => {}
+                    CASE if view.bytes[span.clone()] == *seal.as_bytes() => {}
                     form => return ControlFlow::Break((name.clone(), form)),
                 }
                 ControlFlow::Continue(())
@@ -160,36 +221,47 @@ impl Vault {
         found.break_value()
     }
 
-    /// The tripwire: returns the name of a secret that occurs in some encoding. Ignores texts
-    /// that differ from a secret in case, because they may be other words.
+    /// The tripwire: returns the name of a credential that occurs in some encoding. Ignores texts
+    /// that differ from it in case, because they may be other words.
     pub fn leak_in(&self, bytes: &[u8]) -> Option<String> {
-        let index = self.index();
+        let index = self.credential_index();
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
-            index.secrets.scan(&view.bytes, &mut |needle, _| {
-                let known = &index.known[needle.owner];
-                if needle.form == CASE || known.secret.reveal().trim().len() < MIN_TRIPWIRE {
-                    return ControlFlow::Continue(());
-                }
-                ControlFlow::Break(known.name.clone())
+            index.scanner.scan(&view.bytes, &mut |needle, _| match needle.form {
+                CASE => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
             })
         });
         found.break_value()
     }
 
     /// Returns the text with `<redacted>` instead of secrets and `<sealed:name>` instead of
-    /// seals, in any encoding. Does not escape anything else.
+    /// seals, in any encoding. Does not escape anything else. The text is for people only: a
+    /// guest could find out from it which of its own words are secrets.
     pub fn redact(&self, text: &str) -> String {
-        let index = self.index();
+        self.redact_kinds(text, &|_| true)
+    }
+
+    /// Does the same as `redact` for the target of an audit line: values that a server chose stay.
+    pub fn redact_target(&self, text: &str) -> String {
+        self.redact_kinds(text, &|kind| Check::AuditTarget.accepts(kind != Kind::Foreign))
+    }
+
+    fn redact_kinds(&self, text: &str, redacts: &dyn Fn(Kind) -> bool) -> String {
+        let (secrets, seals) = (self.secret_index(), self.seal_index());
         let mut marks: Vec<(Range<usize>, Option<usize>)> = Vec::new();
         let _: ControlFlow<()> = views::visit_all(text.as_bytes(), views::Track::Yes, &mut |view, _| {
-            let mut mark = |span, seal| {
-                marks.push((view.origin(span), seal));
+            secrets.scanner.scan(&view.bytes, &mut |needle, span| {
+                if redacts(secrets.known[needle.owner].kind) {
+                    marks.push((view.origin(span), None));
+                }
+                ControlFlow::Continue(())
+            })?;
+            let mut seal = |needle: &needles::Needle, span| {
+                marks.push((view.origin(span), Some(needle.owner)));
                 ControlFlow::Continue(())
             };
-            index.secrets.scan(&view.bytes, &mut |_, span| mark(span, None))?;
-            let seals =
-                Check::SealPrinted.perform(|| index.seals.scan(&view.bytes, &mut |n, span| mark(span, Some(n.owner))));
-            seals.unwrap_or(ControlFlow::Continue(()))
+            let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &mut seal));
+            found.unwrap_or(ControlFlow::Continue(()))
         });
         marks.sort_by_key(|(span, _)| span.start);
 
@@ -204,7 +276,7 @@ impl Vault {
             let (start, end) = (text.floor_char_boundary(span.start), text.ceil_char_boundary(span.end));
             redacted.push_str(&text[done.min(start)..start]);
             match seal {
-                Some(owner) => redacted.push_str(&format!("<sealed:{}>", index.sealed[owner].1)),
+                Some(owner) => redacted.push_str(&format!("<sealed:{}>", seals.sealed[owner].1)),
                 None => redacted.push_str("<redacted>"),
             }
             done = end;
@@ -213,14 +285,26 @@ impl Vault {
         redacted
     }
 
-    fn index(&self) -> Arc<Index> {
+    fn credential_index(&self) -> Arc<SecretIndex> {
         let mut inner = self.lock();
-        if let Some(index) = &inner.index {
-            return Arc::clone(index);
-        }
-        let index = Arc::new(Index::new(&inner));
-        inner.index = Some(Arc::clone(&index));
-        index
+        let Inner { known, credentials, .. } = &mut *inner;
+        let long = |one: &&Known| one.secret.reveal().trim().len() >= MIN_TRIPWIRE;
+        let credential = |one: &&Known| Check::TripwireCredentials.accepts(one.kind != Kind::Value);
+        Arc::clone(
+            credentials.get_or_insert_with(|| Arc::new(SecretIndex::new(known.iter().filter(long).filter(credential)))),
+        )
+    }
+
+    fn secret_index(&self) -> Arc<SecretIndex> {
+        let mut inner = self.lock();
+        let Inner { known, secrets, .. } = &mut *inner;
+        Arc::clone(secrets.get_or_insert_with(|| Arc::new(SecretIndex::new(known.iter()))))
+    }
+
+    fn seal_index(&self) -> Arc<SealIndex> {
+        let mut inner = self.lock();
+        let Inner { seals, sealed, .. } = &mut *inner;
+        Arc::clone(sealed.get_or_insert_with(|| Arc::new(SealIndex::new(seals))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -237,33 +321,31 @@ impl fmt::Debug for Vault {
 }
 
 impl Inner {
-    fn register(&mut self, name: &str, secret: Secret) {
-        if self.known.iter().any(|known| known.secret == secret) {
-            return;
-        }
+    fn register(&mut self, name: &str, secret: Secret, kind: Kind) {
         let password = secret.password_in_url();
-        self.known.push(Known { name: name.to_owned(), secret });
-        self.index = None;
+        self.known.push(Known { name: name.to_owned(), secret, kind });
+        (self.credentials, self.secrets) = (None, None);
         if let Some(password) = password {
-            self.register(&format!("{name}.password"), password);
+            // The password of a URL is a credential, whatever the URL is called.
+            let kind = if kind == Kind::Value { Kind::Credential } else { kind };
+            self.register(&format!("{name}.password"), password, kind);
         }
     }
 }
 
-impl Index {
-    fn new(inner: &Inner) -> Self {
-        let secrets = inner.known.iter().enumerate();
-        let sealed: Vec<_> = inner.seals.iter().map(|(seal, sealed)| (seal.clone(), sealed.name.clone())).collect();
-        Index {
-            known: inner.known.clone(),
-            secrets: Scanner::new(
-                secrets.flat_map(|(owner, known)| needles::of_secret(owner, &known.secret)).collect(),
-            ),
-            seals: Scanner::new(
-                sealed.iter().enumerate().flat_map(|(o, (seal, _))| needles::of_seal(o, seal)).collect(),
-            ),
-            sealed,
-        }
+impl SecretIndex {
+    fn new<'a>(known: impl Iterator<Item = &'a Known>) -> Self {
+        let known: Vec<Known> = known.cloned().collect();
+        let needles = known.iter().enumerate().flat_map(|(owner, known)| needles::of_secret(owner, &known.secret));
+        SecretIndex { scanner: Scanner::new(needles.collect()), known }
+    }
+}
+
+impl SealIndex {
+    fn new(seals: &BTreeMap<String, Arc<Sealed>>) -> Self {
+        let sealed: Vec<_> = seals.iter().map(|(seal, sealed)| (seal.clone(), sealed.name.clone())).collect();
+        let needles = sealed.iter().enumerate().flat_map(|(owner, (seal, _))| needles::of_seal(owner, seal));
+        SealIndex { scanner: Scanner::new(needles.collect()), sealed }
     }
 }
 
@@ -272,11 +354,12 @@ fn is_within(seal: &str, bytes: &[u8], span: &Range<usize>) -> bool {
     bytes[span.start..].starts_with(seal.as_bytes()) || bytes[..span.end].ends_with(seal.as_bytes())
 }
 
-/// Returns a new seal.
+/// Returns 40 random alphanumeric characters, which no guest and no server can predict: a seal,
+/// or a boundary.
 ///
 /// # Panics
 /// If the kernel returns no random bytes, because no seal would be safe then.
-fn random_seal() -> String {
+pub fn random_text() -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut seal = String::with_capacity(SEAL_LENGTH);
     while seal.len() < SEAL_LENGTH {

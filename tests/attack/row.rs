@@ -12,6 +12,7 @@
 //! | `serve` | what servers answer: see `world::spec` |
 //! | `expect` | the outcome of the last operation, or a list with the last ones: `200`, `denied scheme`, `limit url_bytes`, `ok`; `a/b` where both are right; for a call `ok`, or the error's type and who failed, `CpiError config` |
 //! | `says` | texts that the message contains |
+//! | `logs` | texts that stderr contains, which is for people |
 //! | `check` | true: `wasm-cpi check` fails with the same texts |
 //! | `contacts` | all addresses that were contacted, `dns`, `api:443`, `10.0.0.5:443`, with a `?` at the end if it is optional; default: `dns` and `api:443` if the last outcome is a status, else none |
 //! | `arrived` | all requests that reached a server, `GET api.iaas.test/v1/x`; default: at most one for each contact other than `dns` |
@@ -39,7 +40,7 @@ use tests::response::CANARY;
 use tests::rows::{expand_repeats, fill_placeholders, merge_patch, parse_json_values, texts};
 use tests::{Job, Response, probe};
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "case",
     "mutants",
     "get",
@@ -57,6 +58,7 @@ const KEYS: [&str; 24] = [
     "serve",
     "expect",
     "says",
+    "logs",
     "check",
     "contacts",
     "arrived",
@@ -102,7 +104,7 @@ fn is_refusal(outcome: &str) -> bool {
 fn attempt(world: &World, row: &Value) -> Result<(), String> {
     let job = job(world, row);
     prepare(world, row)?;
-    let (outcomes, message) = outcomes(&job, row);
+    let (outcomes, message, stderr) = outcomes(&job, row);
     let expected = texts(&row["expect"]);
     let got = &outcomes[outcomes.len().saturating_sub(expected.len())..];
     let fits = |(got, expected): (&String, &String)| expected.split('/').any(|outcome| outcome == got);
@@ -111,6 +113,9 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
     }
     if let Some(part) = texts(&row["says"]).iter().find(|part| !message.contains(part.as_str())) {
         return Err(format!("no `{part}` in: {message}"));
+    }
+    if let Some(part) = texts(&row["logs"]).iter().find(|part| !stderr.contains(part.as_str())) {
+        return Err(format!("no `{part}` in stderr: {stderr}"));
     }
     if row["check"] == true {
         let (passed, output) = job.check();
@@ -192,8 +197,8 @@ pub(crate) fn prepare(world: &World, row: &Value) -> Result<(), String> {
 }
 
 /// Runs the row's call. Returns the outcome of each operation, or that of the call,
-/// and the message.
-fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String) {
+/// the message, and stderr.
+fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String, String) {
     let get = json!([{"op": "http", "url": row["get"]}]);
     let script = if row["get"].is_null() { &row["script"] } else { &get };
     let response = if !script.is_null() {
@@ -205,7 +210,8 @@ fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String) {
             let found_nothing = |outcome: &mut Value| outcome["op"] == "find" && outcome["ok"]["count"] == 0;
             outcomes.pop_if(found_nothing);
             outcomes.pop_if(|outcome| outcome["op"] == "config");
-            return (outcomes.iter().map(operation_outcome).collect(), format!("{}", Value::from(outcomes)));
+            let message = format!("{}", Value::from(outcomes.clone()));
+            return (outcomes.iter().map(operation_outcome).collect(), message, response.stderr);
         }
         response
     } else if let Some(stdin) = row["stdin"].as_str() {
@@ -215,7 +221,9 @@ fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String) {
         let method = if arguments.is_empty() { Value::Null } else { arguments.remove(0) };
         with_context(job.call(method.as_str().unwrap_or_default(), Value::Array(arguments)), row).run()
     };
-    (vec![call_outcome(&response)], without_canary(response).json.to_string())
+    let outcome = call_outcome(&response);
+    let response = without_canary(response);
+    (vec![outcome], response.json.to_string(), response.stderr)
 }
 
 /// Returns the response. Panics if it, or stderr, holds the canary in any form.
@@ -254,6 +262,8 @@ fn call_outcome(response: &Response) -> String {
     }
     let kind = error["type"].as_str().unwrap_or_default().trim_start_matches("Bosh::Clouds::");
     let who = error["message"].as_str().and_then(|message| message.split_once(": ")).map_or("", |(who, _)| who);
+    // A guest's own message does not begin with who failed.
+    let who = if who.contains(' ') { "" } else { who };
     format!("{kind} {who}").trim_end().to_owned()
 }
 

@@ -43,7 +43,7 @@ fn check_cleaned_up(response: &Response, why: &str) {
 #[test]
 fn a_guest_that_reaches_wall_seconds_cleans_up_at_once() {
     let response = Job::default().limits(json!({"wall_seconds": 1})).script(waiting_script()).run();
-    check_cleaned_up(&response, "the limit wall_seconds is reached");
+    check_cleaned_up(&response, "the call is ending");
     response.reaches("wall_seconds");
 }
 
@@ -57,7 +57,7 @@ fn a_guest_that_reaches_cpu_seconds_cleans_up() {
     ];
     let script: Vec<_> = std::iter::repeat_n(turn, 200).flatten().collect();
     let response = job.script(script.into()).run();
-    response.reaches("cpu_seconds").fails(CLOUD_ERROR, &["probe cancelled: the limit cpu_seconds is reached"]);
+    response.reaches("cpu_seconds").fails(CLOUD_ERROR, &["probe cancelled: the call is ending"]);
     assert!(response.stderr.contains("cleaning up"));
 }
 

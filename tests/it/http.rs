@@ -381,6 +381,6 @@ fn a_pending_request_is_cancelled_when_the_call_ends_so_that_the_guest_can_clean
         &["SIGTERM ended the call; the guest ended in time", "POST ", " without an answer", "DELETE "],
     );
     let outcomes = tests::probe::outcomes_in(response.message());
-    failed(&outcomes[1], "cancelled", true, &["SIGTERM received"]);
+    failed(&outcomes[1], "cancelled", true, &["the call is ending"]);
     assert_eq!(answered(&outcomes[2], 200)["body"], "undone");
 }

@@ -115,7 +115,7 @@ fn make(directory: &Path) {
 /// Returns the manifest properties that are equivalent to a job's files.
 pub fn manifest(config: &Value, policy: &Value, guest: &Value) -> Value {
     let mut properties = json!({"guest": guest, "policy": policy, "properties": config["properties"]});
-    for key in ["limits", "hardening", "allow_local", "cache", "image_dirs", "debug", "audit", "log"] {
+    for key in ["limits", "hardening", "leaks", "allow_local", "cache", "image_dirs", "debug", "audit", "log"] {
         if let Some(value) = config.get(key) {
             properties[key] = value.clone();
         }

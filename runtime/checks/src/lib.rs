@@ -94,28 +94,29 @@ checks! {
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderImpostor MethodParameter HeaderUnderscore
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderDisguise QueryCredentials
-        IdentityRequested ProxyEnvironment
+        IdentityRequested ProxyEnvironment CountedBytes
     }
     "HTTP responses" http_response {
         Redirects SwitchedProtocol Truncation EncodedResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
     }
     "Captures" captures {
-        CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureName
+        CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
     }
     "Seals and slots" seals {
         SealedProperties SealedEnv SealedAgent AgentTotal SealedRegistry ExposedCredential
-        SealInUrl SealOutsideSlot SealTransformed SealHalves SealCase SlotSpot SlotTakes SlotHeader
+        SealInUrl SealOutsideSlot SealTransformed SealHalves SealCase SealPerPlace SlotSpot SlotTakes
+        SlotHeader SecretSendable
     }
     "Values in messages" places {
         PlaceHidden PlaceAlike PlaceOnce PlaceType XmlDoctype PartEncoding PlaceCharset PlaceForm PlaceUnwritable
-        JsonExact
+        JsonExact HostBoundary
     }
     "Secrets and logins" secrets {
-        Tripwire TripwireTwice TripwireShown ResultWithheld
+        Tripwire TripwireCredentials TripwireTwice TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
         FormBase64 FormHex FormJson FormPercent FormXml FormLines SecretLines
-        RedactLog RedactAnswer RedactGuestError SealPrinted
-        LoginPlace LoginStatus LoginCount LoginTokenSize
+        RedactLog RedactAnswer GuestText SealPrinted
+        LoginPlace LoginStatus LoginCount LoginTokenSize LoginTokenForm
     }
     "Modules" component {
         Pin Signature SignatureKey SignatureTwice Imports NeedsTwice NeedsSize DescriptionForm
@@ -145,7 +146,7 @@ checks! {
         LockDownPrivileges LockDownLandlock LockDownSeccomp LockDownDescriptors LockDownCoreDumps
     }
     "Logs" log {
-        EscapeLog GuestLines AuditLink AuditTrust AuditLines TraceCredentials TraceBounds
+        EscapeLog GuestLines AuditLink AuditTrust AuditLines AuditTarget TraceCredentials TraceBounds
     }
 }
 

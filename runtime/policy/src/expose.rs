@@ -79,10 +79,39 @@ impl Expose {
 /// Returns true if the name says so, or if the value holds `name:password@` or a private key.
 /// Rather finds too much than too little: the operator can list a property by its full path.
 fn looks_like_a_credential(path: &str, value: &Value) -> bool {
-    const NAMES: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
     let path = path.to_lowercase();
     let userinfo = |text: &str| matches!((text.find(':'), text.rfind('@')), (Some(colon), Some(at)) if colon < at);
-    let private_key = |text: &str| text.contains("PRIVATE KEY-----");
     NAMES.iter().any(|name| path.contains(name))
-        || value.as_str().is_some_and(|text| userinfo(text) || private_key(text))
+        || value.as_str().is_some_and(|text| userinfo(text) || is_private_key(text))
+}
+
+/// The parts of names that credentials have.
+const NAMES: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
+
+fn is_private_key(text: &str) -> bool {
+    text.contains("PRIVATE KEY-----")
+}
+
+/// Returns true if a property or field of this name holds a credential. A name or an ID of a
+/// credential is none: answers of a cloud repeat the name of a key pair.
+///
+/// ```
+/// use wasm_cpi_policy::is_credential_name;
+///
+/// assert!(is_credential_name("auth.password") && is_credential_name("apiKey"));
+/// assert!(!is_credential_name("default_key_name") && !is_credential_name("password.user.name"));
+/// ```
+pub fn is_credential_name(path: &str) -> bool {
+    let path = path.to_lowercase();
+    let mut parts = path.rsplit('.');
+    // The element of a list has the name of the list.
+    let last = parts.find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
+    let describes = ["name", "id", "public_key", "url", "path", "type"].iter().any(|end| last.ends_with(end));
+    let above = parts.next().unwrap_or_default();
+    !describes && [last, above].iter().any(|part| NAMES.iter().any(|name| part.contains(name)))
+}
+
+/// Returns true if a property holds a credential, by its name or because it is a private key.
+pub fn is_credential(path: &str, value: &str) -> bool {
+    is_credential_name(path) || is_private_key(value)
 }

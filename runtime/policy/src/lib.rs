@@ -125,7 +125,7 @@ pub use added_needs::{AddedNeed, added_needs};
 pub use auth::Auth;
 pub use body::LoginBody;
 pub use comparison::{ComparedNeed, Comparison};
-pub use expose::Expose;
+pub use expose::{Expose, is_credential, is_credential_name};
 pub use file::PolicyFile;
 pub use forbidden::Endpoint;
 pub use grant::Grant;

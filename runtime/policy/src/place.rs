@@ -62,6 +62,17 @@ pub fn expect_utf8(headers: &[(String, String)]) -> Result<(), PlaceError> {
     headers::expect_utf8(headers).map_err(|fault| PlaceError { place: "header:content-type".to_owned(), fault })
 }
 
+/// Gives a multipart form another boundary, which must not occur in any of its parts and in no value
+/// that is put into them. The host chooses it at random: with a boundary of the guest's choice, a
+/// secret that contains it would end its part. Has no effect on other messages.
+pub fn set_boundary(headers: &mut [(String, String)], body: &mut Vec<u8>, boundary: &str) -> Result<(), PlaceError> {
+    let failed = |fault| PlaceError { place: "header:content-type".to_owned(), fault };
+    let Some((index, old)) = headers::multipart_header(headers).map_err(failed)? else { return Ok(()) };
+    *body = multipart::with_boundary(body, &old, boundary).map_err(failed)?;
+    headers[index].1 = format!("multipart/form-data; boundary={boundary}");
+    Ok(())
+}
+
 /// The error of reading, writing or parsing a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{place}`: {fault}")]
@@ -227,6 +238,18 @@ impl Place {
             Some(Edit::Body(bytes)) => *body = bytes,
         }
         Ok(true)
+    }
+
+    /// Rejects a value that cannot be written at this place, whatever the message is. A secret is
+    /// judged by this before a guest runs, so that no refusal of a request depends on its value.
+    pub fn check_value(&self, value: &str) -> Result<(), PlaceError> {
+        let checked = match self {
+            Place::Header(_) => headers::check_header_value(value),
+            Place::Cookie(_) => headers::check_cookie_value(value),
+            Place::Xml(_) => xml::check_value(value),
+            Place::Json(_) | Place::Form(_) | Place::Part(_) | Place::Body => Ok(()),
+        };
+        checked.map_err(|fault| self.fault(fault))
     }
 
     fn edit(&self, message: &Message, change: &mut Change<'_>) -> Result<Option<Edit>, PlaceError> {

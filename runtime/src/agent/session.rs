@@ -35,7 +35,10 @@ const TOO_MUCH: &str = "the agent settings of this call take more than a mebibyt
 #[error("{message}")]
 pub struct AgentError {
     pub kind: AgentErrorKind,
+    /// What the guest reads: fixed words, and what the guest itself sent.
     pub message: String,
+    /// What the registry said, for people; empty if the message says everything.
+    pub detail: String,
     /// The check that refused, if it is a named one.
     pub check: Option<Check>,
 }
@@ -50,7 +53,7 @@ pub enum AgentErrorKind {
 
 impl AgentError {
     pub(super) fn refused(message: impl Into<String>) -> AgentError {
-        AgentError { kind: AgentErrorKind::Refused, message: message.into(), check: None }
+        AgentError { kind: AgentErrorKind::Refused, message: message.into(), detail: String::new(), check: None }
     }
 }
 
@@ -72,7 +75,7 @@ impl From<SessionError> for AgentError {
             SessionError::Denied { .. } | SessionError::Id(_) | SessionError::Settings(_) => AgentErrorKind::Refused,
             SessionError::NotFound(_) | SessionError::Failed(_) => AgentErrorKind::Registry,
         };
-        AgentError { kind, message: error.to_string(), check: error.check() }
+        AgentError { kind, message: error.for_guest(), detail: error.detail(), check: error.check() }
     }
 }
 

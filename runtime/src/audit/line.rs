@@ -58,6 +58,16 @@ impl<'a> Line<'a> {
         self
     }
 
+    /// Adds origin and path of a request. It must show what the guest did, so values that a server
+    /// chose are not redacted in it.
+    pub(super) fn target(&mut self, text: &str, max: usize) -> &mut Self {
+        if !text.is_empty() {
+            let text = self.log.clean_target(text, max);
+            self.fields.insert("target".to_owned(), Value::String(text));
+        }
+        self
+    }
+
     pub(super) fn texts(&mut self, name: &str, texts: &[String], most: usize, max: usize) -> &mut Self {
         if !texts.is_empty() {
             let texts = texts.iter().take(most).map(|text| Value::String(self.log.clean_field(text, max))).collect();

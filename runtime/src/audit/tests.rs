@@ -57,7 +57,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         outcome,
         check: None,
         sent,
-        login_error: String::new(),
+        detail: String::new(),
         seals: Vec::new(),
         leaked: None,
         bytes_sent: 1,

@@ -6,9 +6,11 @@ use crate::call::authorise::Authorised;
 use crate::call::load::LoadedGuest;
 use crate::call::{CallError, Observer, Record, observe};
 use crate::config::Config;
+use crate::effective_policy;
 use crate::failure::Failure;
 use crate::host::{Capabilities, State};
 use crate::image::Image;
+use crate::leak_latch::LeakLatch;
 use crate::log::GuestLog;
 use crate::net::gate::Gate;
 use crate::net::http_trace::Tracer;
@@ -16,12 +18,13 @@ use crate::net::proxy::ProxyConfig;
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
+use crate::vault::{Kind, Vault};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{AGENT, Policy};
+use wasm_cpi_policy::{AGENT, Needs, Policy, Properties, is_credential};
 
 /// A call that is ready to run.
 pub struct Assembled {
@@ -29,13 +32,14 @@ pub struct Assembled {
     pub policy: Arc<Policy>,
     pub gate: Arc<Gate>,
     pub agent: Arc<AgentSession>,
+    pub latch: Option<Arc<LeakLatch>>,
     /// The guest's state, which holds its capabilities.
     pub state: State,
 }
 
 /// Builds the capabilities of a call.
 pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observer>) -> Result<Assembled, CallError> {
-    let Authorised { loaded, needs, properties, policy, mode } = authorised;
+    let Authorised { loaded, needs, properties, policy, mode, latch } = authorised;
     let LoadedGuest { config, request, call, description, ending, .. } = &loaded;
     let Record { vault, log, audit } = record;
     let limits = &config.limits;
@@ -57,10 +61,9 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let trace = config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault)));
     let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(http));
     let files = config.policy.parent().unwrap_or(Path::new("."));
-    let gate = Arc::new(gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone()));
-    let visible = properties.visible(&policy.expose, needs.as_ref(), |name, value, layer| {
-        vault.seal(&seal_name(name), Secret::new(value), layer)
-    });
+    let gate = gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone());
+    let gate = Arc::new(gate.with_latch(latch.clone()));
+    let visible = seal_properties(&policy, &properties, needs.as_ref(), vault)?;
     let host = Capabilities {
         properties: visible.to_string(),
         call: CallInfo {
@@ -78,7 +81,30 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         observer: observe::host_calls(audit, observer),
     };
     let state = State::new(limits, Arc::clone(ending), host);
-    Ok(Assembled { loaded, policy, gate, agent, state })
+    Ok(Assembled { loaded, policy, gate, agent, latch, state })
+}
+
+/// Returns the properties as the guest sees them, with seals instead of those that are not exposed.
+/// Rejects a secret that cannot be written where the policy sends it.
+fn seal_properties(
+    policy: &Policy,
+    properties: &Properties,
+    needs: Option<&Needs>,
+    vault: &Vault,
+) -> Result<Value, Failure> {
+    let mut sealed = Vec::new();
+    let visible = properties.visible(&policy.expose, needs, |name, value, layer| {
+        let kind = if is_credential(name, value) { Kind::Credential } else { Kind::Value };
+        let (name, secret) = (seal_name(name), Secret::new(value));
+        sealed.push((name.clone(), secret.clone()));
+        vault.seal_as(kind, &name, secret, layer)
+    });
+    // A credential of exposed properties alone is not secret.
+    let has_sealed = |secret: &Secret| sealed.iter().any(|(_, sealed)| secret.reveal().contains(sealed.reveal()));
+    let credentials = effective_policy::credentials(policy).into_iter().filter(|(_, secret)| has_sealed(secret));
+    credentials.for_each(|(name, secret)| vault.register(&name, secret));
+    effective_policy::check_sendable(policy, &sealed)?;
+    Ok(visible)
 }
 
 /// Returns the name of a property's seal. The property `agent` becomes `properties.agent`, so

@@ -1,12 +1,17 @@
 //! Third step: determines what this call may do, from the operator's policy and the module's needs.
 
 use crate::agent::{self, Mode};
-use crate::call::CallError;
 use crate::call::load::LoadedGuest;
+use crate::call::{CallError, Record};
+use crate::config::{Config, ConfigArg};
 use crate::effective_policy;
+use crate::failure::{Failure, Who};
+use crate::leak_latch::{LeakLatch, Leaks, RecordedLeak};
+use crate::log::Level;
 use crate::rpc::arguments::Call;
+use crate::rpc::request::Request;
 use std::sync::Arc;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::{Needs, Policy, Properties};
 
 /// A call, and what it may do.
@@ -18,11 +23,14 @@ pub struct Authorised {
     pub policy: Arc<Policy>,
     /// Whether the VM's Agent reads its settings from the registry.
     pub mode: Mode,
+    /// Remembers a leak for later calls; absent if the config or the disk does not allow it.
+    pub latch: Option<Arc<LeakLatch>>,
 }
 
 /// Decides what the call may do.
-pub fn authorise(loaded: LoadedGuest) -> Result<Authorised, CallError> {
+pub fn authorise(loaded: LoadedGuest, record: &Record) -> Result<Authorised, CallError> {
     let LoadedGuest { config, request, call, description, .. } = &loaded;
+    let latch = leak_latch(config, request, record)?;
     let needs = effective_policy::needs(description)?;
     let properties = Properties::merge(config.properties.clone(), request.properties.clone());
     let mut policy = effective_policy::policy(config, &properties, needs.as_ref())?;
@@ -32,5 +40,42 @@ pub fn authorise(loaded: LoadedGuest) -> Result<Authorised, CallError> {
     }
     let mode = agent::mode(request.api_version, request.stemcell_api_version);
     mode.check(call.method().name(), config.registry.is_some())?;
-    Ok(Authorised { needs, properties, policy: Arc::new(policy), mode, loaded })
+    Ok(Authorised { needs, properties, policy: Arc::new(policy), mode, latch, loaded })
+}
+
+/// Opens the file that remembers leaks. Rejects the call if an earlier one of this module leaked.
+fn leak_latch(config: &Config, request: &Request, record: &Record) -> Result<Option<Arc<LeakLatch>>, Failure> {
+    if config.leaks == Leaks::End {
+        return Ok(None);
+    }
+    let latch = match LeakLatch::open(&config.cache, config.latch_key()) {
+        Ok(latch) => latch.for_call(&request.method, request.request_id.as_deref()),
+        Err(error) if error.is_untrusted() => {
+            let remedy = "correct or delete it, so that leaks can be remembered";
+            return Err(Failure::config(format!("{error}; {remedy}")).refused_by(Check::LatchTrust));
+        }
+        Err(error) => {
+            record.log.write(Level::Debug, &format!("a leak would not be remembered for later calls: {error}"));
+            return Ok(None);
+        }
+    };
+    Check::LeakLatched
+        .reject(latch.recorded(), |leak| Failure::new(Who::Policy, leak_refusal(leak, &config.source)))?;
+    Ok(Some(Arc::new(latch)))
+}
+
+/// Says why calls of a module are refused, and how they are allowed again.
+pub fn leak_refusal(leak: &RecordedLeak, source: &ConfigArg) -> String {
+    let RecordedLeak { at, method, secret, place, .. } = leak;
+    format!(
+        "{place} held the credential `{secret}` in an earlier call of this module (`{method}`, {at}), so its calls are \
+         refused; look at its requests in the audit log, and then run `{}`",
+        forget_command(source)
+    )
+}
+
+/// Returns the command that allows calls of a module again.
+pub fn forget_command(source: &ConfigArg) -> String {
+    let module = source.module.as_ref().map(|module| format!(" --module {module}")).unwrap_or_default();
+    format!("wasm-cpi forget-leaks --config {}{module}", source.path.display())
 }

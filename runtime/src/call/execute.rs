@@ -7,11 +7,12 @@ use crate::call::CallError;
 use crate::call::assemble::Assembled;
 use crate::call::invoke::{InvokeError, Invoked, invoke};
 use crate::call::load::LoadedGuest;
-use crate::config::Config;
+use crate::config::{Config, ConfigArg};
 use crate::effective_policy;
 use crate::failure::{Failure, Who};
 use crate::hardening::{self, CallResources, Hardening, Network};
 use crate::host::{self, State};
+use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::gate::Gate;
 use crate::net::resolver::Resolver;
@@ -33,18 +34,20 @@ pub struct Executed {
     pub answer: Invoked,
     pub used: Used,
     pub limits: Limits,
+    pub source: ConfigArg,
     pub request: Request,
     pub call: Call,
     pub policy: Arc<Policy>,
     pub gate: Arc<Gate>,
     pub agent: Arc<AgentSession>,
+    pub latch: Option<Arc<LeakLatch>>,
     pub ending: Arc<Ending>,
     pub runtime: Runtime,
 }
 
 /// Locks the process down and runs the guest's method in a fresh store. Blocks this thread.
 pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
-    let Assembled { loaded, policy, gate, agent, state } = assembled;
+    let Assembled { loaded, policy, gate, agent, latch, state } = assembled;
     let LoadedGuest { config, request, call, engine, component, ending, .. } = loaded;
     let cannot_start = |error: std::io::Error| Failure::runtime(format!("the call cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
@@ -77,7 +80,8 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let used = Used { wall: ending.elapsed(), usage, network: gate.usage(), counts, hardening };
     // The process ends after this call, so dropping these would only delay the response.
     std::mem::forget((store, component, engine));
-    Ok(Executed { answer, used, limits: config.limits, request, call, policy, gate, agent, ending, runtime })
+    let Config { limits, source, .. } = config;
+    Ok(Executed { answer, used, limits, source, request, call, policy, gate, agent, latch, ending, runtime })
 }
 
 fn link(engine: &Engine, component: &Component) -> Result<CpiPre<State>, Failure> {

@@ -37,7 +37,7 @@ pub(super) fn http(audit: &Arc<Audit>, log: &Arc<GuestLog>, observer: Option<Obs
     Box::new(move |event| {
         audit.http(event);
         // A login that was redirected or failed is always a warning.
-        let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300);
+        let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300) && event.detail.is_empty();
         let level = if fine { Level::Debug } else { Level::Warn };
         log.write_runtime_line(level, &event.to_string());
         if let Some(observer) = &observer {

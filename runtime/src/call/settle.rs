@@ -1,8 +1,9 @@
 //! Sixth step: checks the answer, removes registry settings that must not stay, and explains an
 //! early end.
 
-use crate::audit::{Audit, Used};
+use crate::audit::Used;
 use crate::bindings::bosh::cpi::types;
+use crate::call::authorise::forget_command;
 use crate::call::execute::Executed;
 use crate::call::invoke::InvokeError;
 use crate::call::{CallError, Record};
@@ -11,9 +12,9 @@ use crate::limits::Limits;
 use crate::log::{Level, escape};
 use crate::rpc::answer::{Answer, with_cid};
 use crate::rpc::method::Method;
+use crate::rpc::response::WireError;
 use crate::rpc::shape;
 use crate::sandbox::ending::EndReason;
-use crate::vault::Vault;
 use serde_json::Value;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::AGENT;
@@ -66,9 +67,9 @@ fn accept(answer: Answer, executed: &Executed, record: &Record) -> Result<Accept
         Some(cid) => with_cid(failure, cid),
         None => failure,
     })?;
-    check_for_secrets(&result, &record.vault, &record.audit)?;
+    check_for_secrets(&result, executed, record)?;
     match executed.ending.reason() {
-        Some(EndReason::Abort(failure)) => Err(failure),
+        Some(why @ EndReason::Abort(_)) => Err(with_leak(why.failure(), &why, executed)),
         // An answer in the cleanup time counts: what it names exists, so the caller must know it.
         _ => Ok(Accepted { created, result }),
     }
@@ -87,12 +88,35 @@ fn check_size(result: &Value, limits: &Limits) -> Result<(), Failure> {
 
 /// Rejects a result that holds a secret, because it reaches the Director's database and logs.
 /// The secret is not replaced, because a changed cloud ID could not be deleted any more.
-fn check_for_secrets(result: &Value, vault: &Vault, audit: &Audit) -> Result<(), Failure> {
-    Check::ResultWithheld.reject(vault.leak_in(result.to_string().as_bytes()), |name| {
-        audit.result_leak(&name);
-        let remedy = "if that is not a secret, list it under `expose` in the policy";
-        Failure::guest(format!("the result was withheld, because it holds the value of `{name}`; {remedy}"))
+fn check_for_secrets(result: &Value, executed: &Executed, record: &Record) -> Result<(), Failure> {
+    Check::ResultWithheld.reject(record.vault.leak_in(result.to_string().as_bytes()), |name| {
+        record.audit.result_leak(&name);
+        let latch = executed.latch.as_ref().map(|latch| latch.record(&name, "the result"));
+        let then = match latch {
+            None => String::new(),
+            Some(Ok(())) => after_leak(executed),
+            Some(Err(error)) => format!("; that later calls must be refused could not be recorded ({error})"),
+        };
+        let remedy = "remove the place that holds it from answers with `drop` of the grant, or capture it with `captures`; \
+                      only if it is not a secret, list it under `expose`";
+        let what = format!("the result was withheld, because it holds the credential `{name}`; {remedy}{then}");
+        Failure::guest(what)
     })
+}
+
+/// Says what follows for later calls.
+fn after_leak(executed: &Executed) -> String {
+    let command = forget_command(&executed.source);
+    format!("; further calls of this module are refused until you have looked at this and run `{command}`")
+}
+
+/// Adds to the failure of a call that ends because of a leak what follows for later calls.
+fn with_leak(failure: Failure, why: &EndReason, executed: &Executed) -> Failure {
+    let leaked = matches!(why, EndReason::Abort(_)) && executed.gate.leak().is_some();
+    if !leaked || executed.latch.is_none() {
+        return failure;
+    }
+    Failure { message: format!("{}{}", failure.message, after_leak(executed)), ..failure }
 }
 
 /// Rejects a VM that cannot be reached, and removes the registry's settings of VMs that are
@@ -136,19 +160,25 @@ fn error_for_caller(error: InvokeError, executed: &Executed, record: &Record) ->
     let failure = match (error, executed.ending.reason()) {
         (InvokeError::Guest(error), None) => return guest_error(error, executed, record),
         (InvokeError::Guest(error), Some(why)) => {
-            let failure = why.failure();
+            let failure = with_leak(why.failure(), &why, executed);
             Failure {
                 message: format!("{}; the guest ended in time and reported: {}", failure.message, error.message),
                 ..failure
             }
         }
-        (InvokeError::Stopped(failure), _) => Failure {
-            message: format!(
-                "{}; the guest did not end by itself within cleanup_seconds ({})",
-                failure.message, executed.limits.cleanup_seconds
-            ),
-            ..failure
-        },
+        (InvokeError::Stopped(failure), why) => {
+            let failure = match &why {
+                Some(why) => with_leak(failure, why, executed),
+                None => failure,
+            };
+            let again = executed.gate.leak().is_some_and(|leak| leak.count > 1);
+            let stopped = if again {
+                "the guest got another one while it cleaned up, so it was stopped".to_owned()
+            } else {
+                format!("the guest did not end by itself within cleanup_seconds ({})", executed.limits.cleanup_seconds)
+            };
+            Failure { message: format!("{}; {stopped}", failure.message), ..failure }
+        }
         (InvokeError::Failure(failure), Some(why)) => with_end_reason(failure, &why),
         (InvokeError::Failure(failure), None) => failure,
     };
@@ -181,5 +211,14 @@ fn guest_error(error: types::Error, executed: &Executed, record: &Record) -> Res
         return Ok(Value::Null);
     };
     record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
-    Err(CallError::Wire { who: Who::Guest, error })
+    Err(CallError::Wire { who: Who::Guest, error: with_cause(error, &executed.gate.last_failure()) })
+}
+
+/// Adds the cause of the last failed request to the guest's error. The guest could not do it: it gets
+/// only the kind of a failure, because the cause may depend on a secret.
+fn with_cause(error: WireError, cause: &str) -> WireError {
+    if cause.is_empty() {
+        return error;
+    }
+    WireError { message: format!("{}; the last request that failed: {cause}", error.message), ..error }
 }

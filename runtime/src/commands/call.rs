@@ -65,7 +65,7 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     let good = result.is_ok();
     let mut text = String::new();
     for line in events.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        let _ = writeln!(text, "{line}");
+        let _ = writeln!(text, "{}", record.log.clean_text(line, SHOWN_MAX));
     }
     text.push_str(&outcome(result, &record.log));
     text.push_str(&usage(&used, &config.limits));

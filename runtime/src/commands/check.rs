@@ -1,6 +1,7 @@
 //! `check`: lists all problems in a job's files, without running the guest.
 
 use crate::audit::Audit;
+use crate::call;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::source::PinnedGuest;
@@ -9,11 +10,13 @@ use crate::config::{self, Config, ConfigArg, Packages};
 use crate::effective_policy::{self, Presets};
 use crate::failure::Failure;
 use crate::hardening::{self, Hardening};
+use crate::leak_latch::{LeakLatch, Leaks};
 use crate::net::tls;
 use crate::startup;
 use std::fmt::Write as _;
 use std::path::Path;
-use wasm_cpi_checks::with_code;
+use wasm_cpi_checks::{Check, with_code};
+use wasm_cpi_policy::secret::Secret;
 use wasm_cpi_policy::{Needs, Pem, Policy, Properties};
 
 /// The lines of the report, by kind.
@@ -41,6 +44,7 @@ pub fn check(source: &ConfigArg) -> Report {
             let needs = findings.guest(&config);
             findings.policy(&config, needs.as_ref());
             findings.cache(&config);
+            findings.leaks(&config);
             findings.hardening(config.hardening);
             let problem = config.audit.as_ref().and_then(Audit::find_problem);
             findings.warnings.extend(problem.map(|problem| problem.report()));
@@ -61,6 +65,20 @@ impl Findings {
             self.problems.extend(failure.detail.lines().map(str::to_owned));
         } else {
             self.problems.push(with_code(&failure.message, failure.check));
+        }
+    }
+
+    /// Reports a leak because of which calls are refused.
+    fn leaks(&mut self, config: &Config) {
+        if config.leaks == Leaks::End || !LeakLatch::exists(&config.cache, config.latch_key()) {
+            return;
+        }
+        match LeakLatch::open(&config.cache, config.latch_key()) {
+            Ok(latch) => {
+                let refusal = latch.recorded().map(|leak| call::leak_refusal(leak, &config.source));
+                self.problems.extend(refusal.map(|text| with_code(&text, Some(Check::LeakLatched))));
+            }
+            Err(error) => self.problems.push(error.to_string()),
         }
     }
 
@@ -134,6 +152,7 @@ impl Findings {
         match resolved {
             Ok(policy) => {
                 self.certificates(&config.policy, &policy);
+                self.sendable(&policy, &properties, needs);
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
                 let unused = policy.unused_certificates(&properties);
                 self.warnings.extend(policy.warnings().iter().chain(&unused).map(|found| format!("{path}: {found}")));
@@ -141,6 +160,18 @@ impl Findings {
             Err(problems) => {
                 self.problems.extend(problems.iter().map(|problem| format!("{path}: {}", problem.report())));
             }
+        }
+    }
+
+    /// Checks that the job's secrets can be written where the policy sends them.
+    fn sendable(&mut self, policy: &Policy, properties: &Properties, needs: Option<&Needs>) {
+        let mut sealed = Vec::new();
+        properties.visible(&policy.expose, needs, |name, value, _| {
+            sealed.push((name.to_owned(), Secret::new(value)));
+            String::new()
+        });
+        if let Err(failure) = effective_policy::check_sendable(policy, &sealed) {
+            self.failed(&failure);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The command line of the tool.
 
-use crate::commands::{call, check, explain, inspect, new, prepare, run};
+use crate::commands::{call, check, explain, forget_leaks, inspect, new, prepare, run};
 use crate::component::{child, compile};
 use crate::config::ConfigArg;
 use crate::failure::Failure;
@@ -71,6 +71,13 @@ enum Command {
     /// what the code means and what to do. Without CODE it lists all codes.
     #[command(after_help = "Example: wasm-cpi explain grant-host")]
     Explain(explain::ExplainOptions),
+
+    /// Allow calls of a module again after a leak
+    ///
+    /// If an answer or a result held a credential, further calls of the module are
+    /// refused. Look at its requests in the audit log first. Without --module, the leaks
+    /// of all modules in the config are forgotten.
+    ForgetLeaks(ConfigArg),
 
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
@@ -144,6 +151,7 @@ pub fn main() -> ExitCode {
         Command::Call(options) => call::call(&options),
         Command::New(options) => new::new(&options),
         Command::Explain(options) => explain::explain(&options),
+        Command::ForgetLeaks(options) => forget_leaks::forget_leaks(&options),
         Command::Registry(options) => registry(options),
     };
     conclude(report, FAILURE)

@@ -38,7 +38,7 @@ pub(super) fn serve(
         Loaded::Info(info) => return Ok(Settled::without_guest(info)),
         Loaded::Guest(loaded) => *loaded,
     };
-    let authorised = call::authorise(loaded)?;
+    let authorised = call::authorise(loaded, record)?;
     let assembled = call::assemble(authorised, record, observer)?;
     let executed = call::execute(assembled)?;
     Ok(call::settle(executed, record))

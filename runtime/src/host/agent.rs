@@ -16,12 +16,12 @@ impl State {
 }
 
 impl From<AgentError> for HostError<Error> {
-    fn from(AgentError { kind, message, check }: AgentError) -> Self {
+    fn from(AgentError { kind, message, detail, check }: AgentError) -> Self {
         let error = match kind {
             AgentErrorKind::Refused => Error::Refused(message),
             AgentErrorKind::Registry => Error::Registry(message),
         };
-        HostError { error, check }
+        HostError { error, check, detail }
     }
 }
 

@@ -6,11 +6,12 @@
 
 use crate::bindings::bosh::cpi::{agent, image, registry};
 use crate::host::State;
+use crate::log::{GuestLog, Level};
 use crate::net::error::{HttpError, HttpErrorKind};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::DenialReason;
 
 /// A host call that has ended.
@@ -54,6 +55,8 @@ pub struct Counts {
 /// A host call in progress. It is reported when it ends, or as cancelled when this is dropped.
 pub(super) struct PendingCall {
     observer: Option<HostCallObserver>,
+    /// Reports causes that the guest does not see.
+    log: Option<Arc<GuestLog>>,
     name: &'static str,
     target: String,
     since: Instant,
@@ -63,7 +66,8 @@ impl State {
     pub(super) fn start_call(&self, name: &'static str, target: &str) -> PendingCall {
         let observer = self.host.as_ref().and_then(|host| host.observer.clone());
         let target = if observer.is_some() { target.to_owned() } else { String::new() };
-        PendingCall { observer, name, target, since: Instant::now() }
+        let log = self.host.as_ref().map(|host| Arc::clone(&host.log));
+        PendingCall { observer, log, name, target, since: Instant::now() }
     }
 }
 
@@ -79,7 +83,11 @@ impl PendingCall {
                 self.succeed(bytes(&value));
                 Ok(value)
             }
-            Err(HostError { error, check }) => {
+            Err(HostError { error, check, detail }) => {
+                if let Some(log) = self.log.as_ref().filter(|_| !detail.is_empty()) {
+                    let text = format!("{}: {detail}", self.name);
+                    log.write_runtime_line(Level::Warn, &with_code(&text, check));
+                }
                 self.end(error.outcome(), check, 0);
                 Err(error)
             }
@@ -110,15 +118,17 @@ impl Drop for PendingCall {
 
 const CANCELLED: Cow<'static, str> = Cow::Borrowed("cancelled");
 
-/// An error for the guest, and the check that refused, which the guest does not see.
+/// An error for the guest, and what the guest does not see: the check that refused, and the cause.
 pub(super) struct HostError<E> {
     pub(super) error: E,
     pub(super) check: Option<Check>,
+    /// What a server said, for people; empty if the error says everything.
+    pub(super) detail: String,
 }
 
 impl<E> From<E> for HostError<E> {
     fn from(error: E) -> HostError<E> {
-        HostError { error, check: None }
+        HostError { error, check: None, detail: String::new() }
     }
 }
 

@@ -1,11 +1,13 @@
 use crate::bindings::bosh::cpi::http::{Body, Denial, Error, ErrorKind, Host, ImagePart, Request, Response};
+use crate::failure::{Failure, Who};
 use crate::host::State;
 use crate::host::host_call::HostError;
 use crate::image;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
-use crate::sandbox::ending::EndReason;
+use crate::sandbox::ending::{ENDING, EndReason, Ending};
 use std::sync::Arc;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::DenialReason;
 
 impl State {
@@ -17,12 +19,18 @@ impl State {
             sent: false,
         })
     }
+}
 
-    /// Ends the call after the guest tried to send a secret a second time.
-    fn end_after_leaks(&self, gate: &Gate) {
-        if let Some(failure) = gate.end_reason() {
-            self.ending.request_end(EndReason::Abort(failure));
-        }
+/// Asks the guest to end if an answer held a credential. Stops it at once, and never returns, if
+/// that happens again while it cleans up: it could otherwise go on with guessing.
+async fn end_after_leak(gate: &Gate, ending: &Ending) {
+    let Some(leak) = gate.leak() else { return };
+    let what = format!("{} held the credential `{}` and was withheld", leak.place, leak.secret);
+    let failure = Failure::new(Who::Policy, format!("{what}, so the call was ended"));
+    ending.request_end(EndReason::Abort(failure.refused_by(Check::Tripwire)));
+    if Check::TripwireTwice.refuses(leak.count > 1) {
+        ending.stop();
+        std::future::pending::<()>().await;
     }
 }
 
@@ -49,7 +57,7 @@ impl Host for State {
                 Err(Error { kind: ErrorKind::Cancelled, message: why, sent: true })
             }
         };
-        self.end_after_leaks(&gate);
+        end_after_leak(&gate, &self.ending).await;
         let response = answer?;
         Ok(Response { status: response.status, headers: response.headers, body: response.body })
     }
@@ -58,9 +66,9 @@ impl Host for State {
         let gate = self.gate()?;
         let call = self.start_call("http.session", &name);
         let shown = gate.session(&name, self.ending.deadline()).await;
-        let shown = shown.map_err(|error| HostError { check: error.check, error });
+        let shown = shown.map_err(|error| HostError { check: error.check, detail: error.detail.clone(), error });
         let shown = call.finish(shown, String::len);
-        self.end_after_leaks(&gate);
+        end_after_leak(&gate, &self.ending).await;
         Ok(shown?)
     }
 }
@@ -68,6 +76,10 @@ impl Host for State {
 impl From<HttpError> for Error {
     fn from(error: HttpError) -> Self {
         let kind = match error.kind {
+            // The same as at every other ending of a call.
+            HttpErrorKind::Denied(DenialReason::Leak) => {
+                return Error { kind: ErrorKind::Cancelled, message: ENDING.to_owned(), sent: error.sent };
+            }
             HttpErrorKind::Denied(reason) => ErrorKind::Denied(reason.into()),
             HttpErrorKind::InvalidRequest => ErrorKind::InvalidRequest,
             HttpErrorKind::Limit(name) => ErrorKind::Limit(name.to_owned()),

@@ -18,7 +18,7 @@ impl State {
         }
         let Some(host) = &self.host else { return Err(Error::Denied(ELSEWHERE.into()).into()) };
         let absent = || match host.call.method == Method::CreateStemcell.name() {
-            true => HostError { error: Error::Denied(UNDECLARED.into()), check: Some(Check::NeedsImage) },
+            true => HostError { check: Some(Check::NeedsImage), ..Error::Denied(UNDECLARED.into()).into() },
             false => Error::Denied(ELSEWHERE.into()).into(),
         };
         host.image.clone().ok_or_else(absent)
@@ -39,7 +39,7 @@ async fn reading<T>(
 impl From<ImageError> for HostError<Error> {
     fn from(error: ImageError) -> Self {
         match error {
-            ImageError::Invalid { message, check } => HostError { error: Error::Invalid(message), check },
+            ImageError::Invalid { message, check } => HostError { check, ..Error::Invalid(message).into() },
             ImageError::Io(message) => Error::Io(message).into(),
         }
     }

@@ -15,14 +15,14 @@ impl State {
 }
 
 impl From<GuestRegistryError> for HostError<Error> {
-    fn from(GuestRegistryError { kind, message, check }: GuestRegistryError) -> Self {
+    fn from(GuestRegistryError { kind, message, detail, check }: GuestRegistryError) -> Self {
         let error = match kind {
             GuestRegistryErrorKind::Denied => Error::Denied(message),
             GuestRegistryErrorKind::NotFound => Error::NotFound,
             GuestRegistryErrorKind::Invalid => Error::Invalid(message),
             GuestRegistryErrorKind::Unavailable => Error::Unavailable(message),
         };
-        HostError { error, check }
+        HostError { error, check, detail }
     }
 }
 

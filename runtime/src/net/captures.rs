@@ -1,7 +1,7 @@
 //! Screens a response before the guest gets it.
 //!
-//! Values that the grant captures become new seals, other credentials are removed,
-//! and the tripwire searches the rest for known secrets. Fields that carry
+//! Values that the grant captures become new seals, whatever they are; other credentials are
+//! removed, and the tripwire searches the rest for known credentials. Fields that carry
 //! credentials by their name (`adminPass`, `private_key`, `user_data` and the
 //! like) stay, with null in JSON and no text in XML, so that a guest sees that
 //! they exist. No part of a response that fails here may reach the guest.
@@ -83,14 +83,17 @@ pub fn screen(
     })?;
 
     let mut captured = Vec::new();
+    // Two captures may name the same place: the second one finds the seal of the first.
+    let mut sealed: Vec<String> = Vec::new();
     let (mut too_long, mut too_many) = (false, false);
     let here = |capture: &&Capture| capture.method == method && capture.path.matches(path);
     for capture in Check::CaptureValue.choose(captures, &[]).iter().filter(here) {
         let replaced = capture.place.replace(headers, body, &mut |value| {
-            let fresh = !value.is_empty() && vault.open(value).is_none();
+            let fresh = !value.is_empty() && !sealed.iter().any(|seal| seal == value);
             too_long |= Check::CaptureSize.refuses(value.len() > MAX_CAPTURED);
             (fresh && !too_long).then(|| vault.seal_captured(&capture.name, Secret::new(value), layer)).map(|seal| {
                 too_many |= seal.is_none();
+                sealed.extend(seal.clone());
                 seal.unwrap_or_default()
             })
         });
@@ -139,8 +142,7 @@ pub fn screen(
     let mut parts =
         headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body.as_slice()]);
     Check::Tripwire.reject(parts.find_map(|part| vault.leak_in(part)), |name| {
-        let remedy = "if that is not a secret, the operator lists it under `expose`";
-        let why = format!("it holds the secret `{name}`; {remedy}");
+        let why = format!("it holds the credential `{name}`");
         withheld(Reason::Leak(name), why)
     })?;
     Ok(captured)

@@ -1,7 +1,9 @@
 //! The error of an HTTP request, for guests, logs and `call`.
 //!
 //! A message says who failed, what happened, and what to do. It names the origin
-//! and path, but never a query, a header value or a body.
+//! and path, but never a query, a header value or a body. The guest reads the message: it
+//! consists of fixed words, of names in the policy, and of what the guest itself sent, so it needs
+//! no redaction. What a server, the network or a library said is in the detail, for people.
 
 use crate::failure::Failure;
 use std::fmt;
@@ -47,7 +49,11 @@ impl fmt::Display for HttpErrorKind {
 #[error("{message}")]
 pub struct HttpError {
     pub kind: HttpErrorKind,
+    /// What the guest reads. It holds nothing that depends on a secret, and is never redacted:
+    /// a guest could find out from a redacted text which of its own words are secrets.
     pub message: String,
+    /// The cause, for people. It is redacted when it is printed, and no guest gets it.
+    pub detail: String,
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
     /// The check that refused the request or the response, if one did. It is for operators: the
@@ -64,7 +70,7 @@ impl RefusedBy for HttpError {
 impl HttpError {
     /// Returns an error of a request of which nothing was sent.
     pub fn new(kind: HttpErrorKind, message: impl Into<String>) -> Self {
-        HttpError { kind, message: message.into(), sent: false, check: None }
+        HttpError { kind, message: message.into(), detail: String::new(), sent: false, check: None }
     }
 
     /// Returns the error of a request that the policy refuses.
@@ -80,6 +86,18 @@ impl HttpError {
     /// Returns the error for `what` reaching the limit `name`.
     pub fn limit(name: &'static str, value: impl fmt::Display, what: impl fmt::Display) -> Self {
         HttpError::new(HttpErrorKind::Limit(name), Failure::limit(name, value, what).to_string())
+    }
+
+    /// Adds the cause, for people.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// Returns message and cause, for people.
+    pub fn explained(&self) -> String {
+        if self.detail.is_empty() { self.message.clone() } else { format!("{} ({})", self.message, self.detail) }
     }
 
     /// Returns the same error, for a request that may have reached the server.

@@ -2,7 +2,9 @@
 //!
 //! Each request passes the same steps in the same order (see `net`). Nothing is
 //! sent before all checks have passed, and `captures` screens every response.
-//! Everything that leaves the gate is redacted, including errors and events.
+//!
+//! What the guest gets does not depend on secrets: the messages of errors have fixed words and the
+//! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
 
 mod auth;
 mod message;
@@ -10,11 +12,11 @@ mod screening;
 mod trace;
 
 pub use crate::net::http_event::HttpEvent;
-pub use crate::net::http_usage::NetUsage;
+pub use crate::net::http_usage::{Leak, NetUsage};
 pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 
-use crate::failure::Failure;
 use crate::image::{Image, ImageError, ImagePart};
+use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::exchange::{Caps, Received, SendBody};
@@ -51,6 +53,7 @@ pub struct Gate {
     transport: Transport,
     sessions: Sessions,
     usage: HttpUsage,
+    latch: Option<Arc<LeakLatch>>,
     observer: Option<HttpObserver>,
 }
 
@@ -67,7 +70,7 @@ impl Gate {
     ) -> Self {
         let transport = Transport::new(Arc::clone(&policy), limits, allow_local);
         let (sessions, usage) = (Sessions::default(), HttpUsage::default());
-        Gate { policy, vault, limits: limits.clone(), image, transport, sessions, usage, observer }
+        Gate { policy, vault, limits: limits.clone(), image, transport, sessions, usage, latch: None, observer }
     }
 
     /// Sets the directory of the files that the policy names, which is that of the policy.
@@ -91,6 +94,13 @@ impl Gate {
         self
     }
 
+    /// Sets what remembers a leak for the calls after this one.
+    #[must_use]
+    pub fn with_latch(mut self, latch: Option<Arc<LeakLatch>>) -> Self {
+        self.latch = latch;
+        self
+    }
+
     /// Opens the files that requests may read, because no file can be opened after lock-down.
     /// Returns their number.
     pub fn open_files(&self) -> usize {
@@ -108,21 +118,30 @@ impl Gate {
         let report = |event: &HttpEvent| self.report_event(event);
         let mut pending = PendingEvent::new(&report);
         let event = &mut pending.event;
-        let result = self.process(request, deadline, event).await.map_err(|error| self.redacted(error));
+        let result = self.process(request, deadline, event).await;
         event.outcome = result.as_ref().map(|response| response.status).map_err(|error| error.kind);
         event.check = result.as_ref().err().and_then(|error| error.check);
         event.sent = result.as_ref().err().is_none_or(|error| error.sent);
-        result
+        event.detail = result.as_ref().err().map(|error| error.detail.clone()).unwrap_or_default();
+        self.usage.record_failure(result.as_ref().err());
+        result.map_err(|error| self.for_guest(error))
     }
 
     /// Returns the part of a login's response that the guest may see, a JSON object.
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
-        self.visible_session(name, deadline).await.map_err(|error| self.redacted(error))
+        let shown = self.visible_session(name, deadline).await;
+        self.usage.record_failure(shown.as_ref().err());
+        shown
     }
 
-    /// Returns why the guest's requests make the call end; `None` if it may go on.
-    pub fn end_reason(&self) -> Option<Failure> {
-        self.usage.end_reason()
+    /// Returns the leak because of which the call has to end, if there was one.
+    pub fn leak(&self) -> Option<Leak> {
+        self.usage.leak()
+    }
+
+    /// Returns why the last request failed, for people; empty if it did not, or if the guest knows.
+    pub fn last_failure(&self) -> String {
+        self.usage.last_failure()
     }
 
     /// Returns the requests that changed something, or may have.
@@ -151,7 +170,7 @@ impl Gate {
         method.as_str().clone_into(&mut event.method);
         headers::check(&request.headers, &self.limits)?;
         let destination = destination(&request.url, &self.limits)?;
-        event.target = self.vault.redact(&destination.to_string());
+        event.target = destination.to_string();
         let own = request.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
         let deadline = own.map_or(deadline, |own| own.min(deadline));
         if deadline <= Instant::now() {
@@ -178,6 +197,7 @@ impl Gate {
         )?;
         let shown = self.request_to_trace(grant, &method, &destination, &headers, &body);
         let url = destination.to_url();
+        let counted = body.len() as u64;
         let (text, path) = (method.as_str(), destination.path());
         let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
         let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing).map_err(|error| HttpError {
@@ -186,9 +206,8 @@ impl Gate {
         })?;
 
         event.seals.clone_from(&filled.names);
-
         let (method, destination) = (&method, &destination);
-        let ready = Ready { grant, method, destination, headers: &headers, body: body.into(), part, shown };
+        let ready = Ready { grant, method, destination, headers: &headers, body: body.into(), counted, part, shown };
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
         // Recorded before it is sent, because the call may end before the response.
         let change = (!safe).then(|| self.usage.record_change(format!("{method} {}", event.target)));
@@ -223,13 +242,7 @@ impl Gate {
     }
 
     fn start_request(&self) -> Result<(), HttpError> {
-        match self.end_reason() {
-            Some(failure) => {
-                let error = HttpError::new(HttpErrorKind::Cancelled, failure.to_string());
-                Err(HttpError { check: failure.check, ..error })
-            }
-            None => self.usage.start_request(&self.limits),
-        }
+        self.usage.start_request(&self.limits)
     }
 
     /// Returns the body as bytes, or the part of the image to send instead. Rejects a body above
@@ -284,7 +297,7 @@ impl Gate {
             let result =
                 self.transport.send(&route, addresses.clone(), prepared, self.caps(), deadline).await.map_err(later);
             if result.as_ref().err().is_none_or(|error| error.sent) {
-                self.usage.record_sent(length, ready.part.is_none());
+                self.usage.record_sent(length, ready.counted);
                 event.bytes_sent += length;
             }
             let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
@@ -338,6 +351,9 @@ struct Ready<'a> {
     destination: &'a Destination,
     headers: &'a [(String, String)],
     body: Bytes,
+    /// The bytes that count against `http_total_mib`: the body as the guest wrote it. A secret in
+    /// a slot is not counted, because the limit would measure it.
+    counted: u64,
     /// The part of the image that is sent instead of the body.
     part: Option<ImagePart>,
     /// The request as the trace shows it; `None` if requests are not traced.

@@ -14,7 +14,7 @@ use wasm_cpi_checks::Check;
 #[derive(Clone, Debug)]
 pub struct HttpEvent {
     pub method: String,
-    /// Origin and path; empty if the URL is invalid.
+    /// Origin and path as they are sent, not redacted; empty if the URL is invalid.
     pub target: String,
     /// The id of the grant that allowed the request.
     pub grant: Option<String>,
@@ -27,9 +27,9 @@ pub struct HttpEvent {
     pub check: Option<Check>,
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
-    /// The error of a failed login, for operators only: it names the login's URL, which may
-    /// come from properties that the guest must not see. Empty otherwise.
-    pub login_error: String,
+    /// Why the request failed, for operators only: what the server, the network or a library said.
+    /// Whoever prints it redacts it. Empty if the outcome says everything.
+    pub detail: String,
     /// Names of the sealed values that the request held.
     pub seals: Vec<String>,
     /// Name of the secret because of which the response was withheld.
@@ -56,7 +56,7 @@ impl fmt::Display for HttpEvent {
         }
         let ms = self.elapsed.as_secs_f64() * 1000.0;
         write!(f, "{} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)?;
-        if self.login_error.is_empty() { Ok(()) } else { write!(f, ": {}", self.login_error) }
+        if self.detail.is_empty() { Ok(()) } else { write!(f, ": {}", self.detail) }
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> PendingEvent<'a> {
             outcome: Err(HttpErrorKind::Cancelled),
             check: None,
             sent: false,
-            login_error: String::new(),
+            detail: String::new(),
             seals: Vec::new(),
             leaked: None,
             bytes_sent: 0,

@@ -1,7 +1,6 @@
 //! The HTTP usage of a call: counters for the limits, requests that may have changed
 //! something, delivered secrets, and leaks.
 
-use crate::failure::{Failure, Who};
 use crate::limits::Limits;
 use crate::net::error::HttpError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,9 +8,6 @@ use wasm_cpi_checks::Check;
 
 /// The number of changes that are listed; further ones are only counted.
 const MAX_CHANGES: usize = 200;
-/// One leak may be a server that echoes a request. A second one suggests that the guest searches for
-/// secrets.
-const MAX_LEAKS: u32 = 2;
 
 /// The number of requests of a call, and the sizes of their bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,9 +30,20 @@ struct State {
     more_changes: u64,
     /// Names of the secrets that a server received in a slot, or may have received.
     delivered: Vec<String>,
-    leaks: u32,
-    /// The name of the last secret that was found in a response.
-    leaked: String,
+    leak: Option<Leak>,
+    /// Why the last request failed, for people.
+    last_failure: String,
+}
+
+/// An answer that held a credential and was withheld.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leak {
+    /// The name of the credential.
+    pub secret: String,
+    /// What held it, for example `the response to GET https://…`.
+    pub place: String,
+    /// How many answers of this call held a credential.
+    pub count: u32,
 }
 
 /// A request that may change something.
@@ -86,10 +93,11 @@ impl HttpUsage {
         limits.http_total_mib.saturating_mul(1024 * 1024).saturating_sub(self.lock().total)
     }
 
-    pub(super) fn record_sent(&self, bytes: u64, counts: bool) {
+    /// Records a request of which `bytes` were sent and `counted` bytes count against the limit.
+    pub(super) fn record_sent(&self, bytes: u64, counted: u64) {
         let mut state = self.lock();
         state.usage.bytes_sent = state.usage.bytes_sent.saturating_add(bytes);
-        state.total = state.total.saturating_add(if counts { bytes } else { 0 });
+        state.total = state.total.saturating_add(Check::CountedBytes.choose(counted, bytes));
     }
 
     pub(super) fn record_received(&self, bytes: u64) {
@@ -125,20 +133,27 @@ impl HttpUsage {
         }
     }
 
-    pub(super) fn record_leak(&self, name: &str) {
+    /// Records a leak and returns it. The first one of a call is kept.
+    pub(super) fn record_leak(&self, secret: &str, place: String) -> Leak {
         let mut state = self.lock();
-        state.leaks += 1;
-        name.clone_into(&mut state.leaked);
+        let first = state.leak.take().unwrap_or(Leak { secret: secret.to_owned(), place, count: 0 });
+        let leak = Leak { count: first.count + 1, ..first };
+        state.leak = Some(leak.clone());
+        leak
     }
 
-    pub(super) fn end_reason(&self) -> Option<Failure> {
-        let state = self.lock();
-        let refusal = Check::TripwireTwice.ensure(state.leaks < MAX_LEAKS, || {
-            let (leaks, name) = (state.leaks, &state.leaked);
-            let what = format!("{leaks} answers held secrets (last `{name}`), so the guest may be looking for them");
-            Failure::new(Who::Policy, format!("{what}; the call was ended: look at what the guest asked for"))
-        });
-        refusal.err()
+    pub(super) fn leak(&self) -> Option<Leak> {
+        self.lock().leak.clone()
+    }
+
+    /// Keeps the cause of a failure that the guest's message does not tell, until the next request.
+    pub(super) fn record_failure(&self, error: Option<&HttpError>) {
+        let hidden = error.filter(|error| !error.detail.is_empty());
+        self.lock().last_failure = hidden.map(HttpError::explained).unwrap_or_default();
+    }
+
+    pub(super) fn last_failure(&self) -> String {
+        self.lock().last_failure.clone()
     }
 
     pub(super) fn usage(&self) -> NetUsage {

@@ -13,7 +13,7 @@ use crate::net::headers;
 use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::Shown;
 use crate::net::transport::{PreparedRequest, Route, Transport};
-use crate::vault::Vault;
+use crate::vault::{Kind, Vault};
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -148,13 +148,14 @@ fn bytes(text: &str) -> SendBody {
     SendBody::Bytes(text.as_bytes().to_vec().into())
 }
 
-/// Returns the error of a failed login as the guest may see it: without the login's URL and
-/// addresses, which only the log shows. The guest's own request has not been sent.
+/// Returns the error of a failed login as the guest may see it: its kind and fixed words. What the
+/// server said, the login's URL and addresses are in the detail. The guest's own request has not
+/// been sent.
 fn for_guest(login: &str, error: HttpError) -> HttpError {
-    let (who, what) = error.message.split_once(": ").unwrap_or(("iaas", &error.message));
-    let message =
-        Check::LoginPlace.choose(without_place(login, error.kind, who), format!("{who}: login `{login}`: {what}"));
-    HttpError { message, sent: false, ..error }
+    let who = error.message.split_once(": ").map_or("iaas", |(who, _)| who);
+    let message = Check::LoginPlace.choose(without_place(login, error.kind, who), error.explained());
+    let detail = format!("login `{login}`: {}", error.explained());
+    HttpError { message, detail, sent: false, ..error }
 }
 
 fn without_place(login: &str, kind: HttpErrorKind, who: &str) -> String {
@@ -167,6 +168,9 @@ fn without_place(login: &str, kind: HttpErrorKind, who: &str) -> String {
         }
         HttpErrorKind::Limit(limit) => {
             format!("limit: login `{login}` reached `{limit}`; raise `limits.{limit}` if that is legitimate")
+        }
+        HttpErrorKind::Denied(DenialReason::Credential) => {
+            format!("{who}: login `{login}` was refused; check the properties that it takes its credentials from")
         }
         kind => format!("{who}: login `{login}` failed ({kind}); the log says where and why"),
     }
@@ -183,21 +187,22 @@ impl Session {
         let result = {
             let mut pending = PendingEvent::new(report);
             let event = &mut pending.event;
-            (event.method, event.target) = (login.method.clone(), vault.redact(&login.destination.to_string()));
+            (event.method, event.target) = (login.method.clone(), login.destination.to_string());
             event.login = Some(login.name.clone());
             let result = request(login, transport, event, deadline).await;
             event.outcome = result.as_ref().map(|received| received.status).map_err(|error| error.kind);
-            event.check = result.as_ref().err().and_then(|error| error.check);
             event.sent = result.as_ref().err().is_none_or(|error| error.sent);
-            event.login_error = result.as_ref().err().map(|error| vault.redact(&error.message)).unwrap_or_default();
-            result
+            let session = result.and_then(|received| Session::read(login, &received, vault));
+            event.check = session.as_ref().err().and_then(|error| error.check);
+            event.detail = session.as_ref().err().map(HttpError::explained).unwrap_or_default();
+            session
         };
-        Session::read(login, &result.map_err(|error| for_guest(&login.name, error))?, vault)
+        result.map_err(|error| for_guest(&login.name, error))
     }
 
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
         let (name, status) = (&login.name, received.status);
-        let what = format!("login `{name}` was answered with HTTP {status}");
+        let what = format!("it was answered with HTTP {status}");
         Check::LoginStatus.ensure((200..=299).contains(&status), || match status {
             400..=403 => {
                 let remedy = "check the properties that it takes its credentials from";
@@ -212,12 +217,16 @@ impl Session {
                 let what =
                     || unusable(format!("with a token of {} bytes; at most {MAX_TOKEN} are accepted", token.len()));
                 Check::LoginTokenSize.ensure(token.len() <= MAX_TOKEN, what)?;
+                let sendable = headers::secret_value(&token, &login.send.header).is_ok();
+                Check::LoginTokenForm.ensure(sendable, || {
+                    unusable("with a token that no header can hold; check the login's `token`".to_owned())
+                })?;
                 Secret::new(token)
             }
             Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
         };
-        vault.register(&format!("token of login {name}"), token.clone());
+        vault.register_as(Kind::Foreign, &format!("token of login {name}"), token.clone());
         let text = |place: &wasm_cpi_policy::place::Place| place.read(&message).ok().flatten();
         let lifetime: Option<Duration> = match &login.expires {
             None => None,

@@ -244,7 +244,8 @@ fn dns_error(host: &str, why: &str) -> HttpError {
     HttpError::new(
         HttpErrorKind::Dns,
         format!(
-            "iaas: the name `{host}` could not be resolved: {why}; check the name, and the name servers in /etc/resolv.conf"
+            "iaas: the name `{host}` could not be resolved; check the name, and the name servers in /etc/resolv.conf"
         ),
     )
+    .with_detail(why)
 }

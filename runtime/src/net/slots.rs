@@ -3,7 +3,9 @@
 //! A seal is replaced only if it is the complete value at a place, the grant has a
 //! slot for that place which takes it, and the origin may have it. A request with
 //! a seal at any other place, or with a changed seal, is refused before it is
-//! sent: otherwise a guest could put a secret where it can read it back.
+//! sent: otherwise a guest could put a secret where it can read it back. No refusal
+//! depends on a configured secret: whether it can be written into its slot was decided before
+//! the guest ran.
 
 mod seal_location;
 
@@ -14,9 +16,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::vault::{Sealed, Vault};
+use crate::vault::{Sealed, Vault, random_text};
 use wasm_cpi_checks::{Check, RefusedBy};
-use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8};
+use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8, set_boundary};
 use wasm_cpi_policy::secret::Layer;
 use wasm_cpi_policy::{AGENT, Slot};
 
@@ -110,6 +112,12 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
     }
 
     let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
+    if let Some((_, sealed)) = plan.iter().find(|(place, _)| matches!(place, Place::Part(_))) {
+        Check::HostBoundary
+            .perform(|| set_boundary(&mut headers, &mut body, &random_text()))
+            .unwrap_or(Ok(()))
+            .map_err(|error| refuse.unwritable(&sealed.name, &error))?;
+    }
     let mut filled = Filled::default();
     for (place, sealed) in &plan {
         place

@@ -225,8 +225,9 @@ impl Transport {
             return Ok(config.clone());
         }
         let config = self.build_tls_config(route.tls, destination).map_err(|error| {
-            let message = format!("config: {} cannot use TLS as the policy says: {error}", route.name);
-            HttpError { check: error.check(), ..HttpError::new(HttpErrorKind::Tls, message) }
+            let message = format!("config: {} cannot use TLS as the policy says; the log says why", route.name);
+            let failed = HttpError::new(HttpErrorKind::Tls, message).with_detail(error.to_string());
+            HttpError { check: error.check(), ..failed }
         })?;
         known.insert(route.name.clone(), config.clone());
         Ok(config)

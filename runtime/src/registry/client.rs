@@ -98,8 +98,9 @@ impl RegistryClient {
             HttpErrorKind::Limit("registry_kib") => self.too_large(id),
             _ => {
                 let failure = self.failure(&format!(
-                    "did not answer {method} for `{id}`: {error}; check that it runs and that `registry` in the CPI's \
-                     config is correct"
+                    "did not answer {method} for `{id}`: {}; check that it runs and that `registry` in the CPI's \
+                     config is correct",
+                    error.explained()
                 ));
                 Failure { check: error.check, ..failure }
             }

@@ -16,8 +16,10 @@ const MAX_DEPTH: usize = 64;
 #[error("{message}")]
 pub struct GuestRegistryError {
     pub kind: GuestRegistryErrorKind,
-    /// The message for the guest.
+    /// The message for the guest: fixed words, and what the guest itself sent.
     pub message: String,
+    /// What the registry said, for people; empty if the message says everything.
+    pub detail: String,
     /// The check that refused, if it is a named one. The guest does not see it.
     pub check: Option<Check>,
 }
@@ -38,7 +40,7 @@ impl From<SessionError> for GuestRegistryError {
             SessionError::NotFound(_) => GuestRegistryErrorKind::NotFound,
             SessionError::Failed(_) => GuestRegistryErrorKind::Unavailable,
         };
-        GuestRegistryError { kind, message: error.to_string(), check: error.check() }
+        GuestRegistryError { kind, message: error.for_guest(), detail: error.detail(), check: error.check() }
     }
 }
 
@@ -57,7 +59,7 @@ impl GuestRegistry {
     pub async fn get(&self, id: &str, deadline: Instant) -> Result<String, GuestRegistryError> {
         self.session.check_declared(id)?;
         let settings = self.session.read(id, deadline).await?;
-        Ok(settings::seal_settings(&settings, &self.vault).to_string())
+        Ok(settings::seal_settings(id, &settings, &self.vault).to_string())
     }
 
     /// Stores the guest's disks and networks, and keeps everything else.
@@ -67,9 +69,11 @@ impl GuestRegistry {
         let given = strict_json::parse(given, MAX_DEPTH).map_err(|error| GuestRegistryError {
             kind: GuestRegistryErrorKind::Invalid,
             message: format!("settings are not JSON: {error}"),
+            detail: String::new(),
             check: error.check(),
         })?;
-        let change = |stored| settings::apply_change(&stored, &settings::seal_settings(&stored, &self.vault), &given);
+        let change =
+            |stored| settings::apply_change(&stored, &settings::seal_settings(id, &stored, &self.vault), &given);
         if self.session.creates() && !self.session.wrote(id) {
             // The guest does not name the VM here, so the ID stands for it.
             self.session.create(id, id, change, deadline).await?;

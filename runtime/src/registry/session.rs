@@ -60,6 +60,25 @@ impl SessionError {
         SessionError::Denied { message: message.into(), check: None }
     }
 
+    /// Returns the text that the guest gets: not what the registry said, nor where it is.
+    pub fn for_guest(&self) -> String {
+        match self {
+            SessionError::Failed(failure) => match failure.who {
+                Who::Iaas => "iaas: the registry failed; the log says why".to_owned(),
+                who => format!("{who}: the registry cannot be used for this; the log says why"),
+            },
+            other => other.to_string(),
+        }
+    }
+
+    /// Returns what only people get; empty if the guest gets everything.
+    pub fn detail(&self) -> String {
+        match self {
+            SessionError::Failed(failure) => failure.to_string(),
+            _ => String::new(),
+        }
+    }
+
     /// Returns the check that refused, if one did.
     pub fn check(&self) -> Option<Check> {
         match self {

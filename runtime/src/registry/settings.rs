@@ -4,7 +4,7 @@
 //! The Agent crashes on a disk hint that is neither a string nor an object of strings, so such hints
 //! are refused here.
 
-use crate::vault::Vault;
+use crate::vault::{Kind, Vault};
 use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
@@ -49,26 +49,30 @@ fn wrong_shape(what: &str, shape: &'static str) -> SettingsRefusal {
 const CHANGEABLE: [&str; 2] = ["disks", "networks"];
 
 /// Returns the settings as a guest sees them, with seals instead of strings that may be secrets.
-pub(crate) fn seal_settings(settings: &Map<String, Value>, vault: &Vault) -> Value {
+/// The seal of a value depends on the ID and the path, not on the value.
+pub(crate) fn seal_settings(id: &str, settings: &Map<String, Value>, vault: &Vault) -> Value {
     let fields = settings.iter().map(|(key, value)| {
         let plain = ["disks", "networks", "agent_id"].contains(&key.as_str());
-        let shown = if Check::SealedRegistry.accepts(plain) { value.clone() } else { seal(value, key, vault) };
+        let shown = if Check::SealedRegistry.accepts(plain) { value.clone() } else { seal(id, value, key, vault) };
         (key.clone(), shown)
     });
     Value::Object(fields.collect())
 }
 
-fn seal(value: &Value, path: &str, vault: &Vault) -> Value {
+fn seal(id: &str, value: &Value, path: &str, vault: &Vault) -> Value {
     match value {
         Value::String(_) if path == "vm.name" => value.clone(),
         Value::String(text) if !text.is_empty() => {
-            Value::String(vault.seal(&format!("registry.{path}"), Secret::new(text.as_str()), Layer::Call))
+            let (place, name) = (format!("registry {id} {path}"), format!("registry.{path}"));
+            let seal = vault.seal_at(&place, Kind::Foreign, &name, Secret::new(text.as_str()), Layer::Call);
+            Value::String(seal)
         }
         Value::Array(items) => {
-            items.iter().enumerate().map(|(index, item)| seal(item, &format!("{path}.{index}"), vault)).collect()
+            items.iter().enumerate().map(|(index, item)| seal(id, item, &format!("{path}.{index}"), vault)).collect()
         }
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| (key.clone(), seal(value, &format!("{path}.{key}"), vault)));
+            let fields =
+                fields.iter().map(|(key, value)| (key.clone(), seal(id, value, &format!("{path}.{key}"), vault)));
             Value::Object(fields.collect())
         }
         _ => value.clone(),

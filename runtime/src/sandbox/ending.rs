@@ -10,6 +10,7 @@ use crate::rpc::method::Method;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use wasm_cpi_checks::Check;
 
 /// Why a call ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +25,15 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the reason as the guest gets it, in a few words.
+    /// Returns what the guest gets: the same words at every ending, because some reasons depend on
+    /// a secret. The operator gets the reason.
     pub fn message_for_guest(&self) -> String {
-        match self {
+        let reason = match self {
             EndReason::Limit { name, .. } => format!("the limit {name} is reached"),
             EndReason::Signal(name) => format!("{name} received"),
             EndReason::Abort(failure) => failure.to_string(),
-        }
+        };
+        Check::EndingWords.choose(ENDING.to_owned(), reason)
     }
 
     pub fn failure(&self) -> Failure {
@@ -41,6 +44,9 @@ impl EndReason {
         }
     }
 }
+
+/// What a guest gets when its call ends early.
+pub const ENDING: &str = "the call is ending; undo what is unfinished and return";
 
 /// The error that stops the guest when its time for cleaning up is over.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +91,16 @@ impl Ending {
         let mut requested = self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if requested.is_none() {
             *requested = Some((reason, Instant::now()));
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Ends the time for cleaning up, so that the guest is stopped at once.
+    pub fn stop(&self) {
+        let mut requested = self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, since)) = requested.as_mut() {
+            // The clock may not have run for as long as the cleanup would take.
+            *since = Instant::now().checked_sub(self.cleanup).unwrap_or(self.started);
             self.changed.notify_waiters();
         }
     }
@@ -142,7 +158,13 @@ impl Ending {
     /// Resolves when the guest must be stopped.
     pub async fn cleanup_over(&self) {
         self.end_requested().await;
-        tokio::time::sleep_until(self.hard_deadline().into()).await;
+        loop {
+            let changed = self.changed.notified();
+            tokio::select! {
+                () = tokio::time::sleep_until(self.hard_deadline().into()) => return,
+                () = changed => {}
+            }
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<(EndReason, Instant)>> {

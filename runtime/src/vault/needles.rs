@@ -3,15 +3,14 @@
 //! characters.
 //!
 //! A call has many secrets, and most of them occur in no text that is searched. So
-//! a needle computes its first bytes only, and is encoded completely when a text
-//! has the same first bytes.
+//! a needle computes its head only, and is encoded completely when a text holds the
+//! head.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
 
-use super::scanner::PREFIX;
 use super::{MIN_REDACTED, MIN_TRIPWIRE};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::Secret;
@@ -30,11 +29,8 @@ pub(super) const HEX: &str = "hex";
 /// wrapped, indented or quoted line by line.
 const MIN_LINE: usize = 32;
 
-/// Every needle is at least as long as the prefix, because no encoding makes a text shorter.
-const _: () = assert!(MIN_REDACTED > PREFIX);
-
-/// The number of bytes of a text that determine the prefixes of all its encodings.
-const PLAIN_PREFIX: usize = 8;
+/// The number of bytes of a needle that are searched for first.
+pub(super) const HEAD: usize = 16;
 
 /// A secret or a seal in one encoding.
 pub(super) struct Needle {
@@ -54,22 +50,53 @@ impl Needle {
         Needle { owner, form, plain: Arc::clone(plain), offset, text: OnceLock::new() }
     }
 
-    /// Returns the bytes to search for.
+    /// Returns the bytes to search for, as `folded` writes them.
     pub(super) fn text(&self) -> &[u8] {
         match self.form {
             HEX | BASE64 => self.text.get_or_init(|| self.encoded(&self.plain)),
+            CASE => self.text.get_or_init(|| Zeroizing::new(self.plain.to_ascii_lowercase())),
             _ => &self.plain,
         }
     }
 
-    /// Returns the first bytes of `text`, without encoding all of it.
-    pub(super) fn prefix(&self) -> [u8; PREFIX] {
-        let short = &self.plain[..self.plain.len().min(PLAIN_PREFIX)];
-        let encoded = match self.form {
+    /// Returns the length of `text`, without encoding it.
+    pub(super) fn len(&self) -> usize {
+        match self.form {
+            HEX => 2 * self.plain.len(),
+            BASE64 => {
+                let (start, end) = aligned_span(self.offset + self.plain.len(), self.offset);
+                end - start
+            }
+            _ => self.plain.len(),
+        }
+    }
+
+    /// Returns true if the case of letters does not matter.
+    pub(super) fn is_any_case(&self) -> bool {
+        matches!(self.form, HEX | CASE)
+    }
+
+    /// Returns a byte of a searched text in the form in which it is compared with `text`.
+    pub(super) fn folded(&self, byte: u8) -> u8 {
+        match self.form {
+            HEX | CASE => byte.to_ascii_lowercase(),
+            BASE64 => standard(byte),
+            _ => byte,
+        }
+    }
+
+    /// Returns the first bytes of `text` without encoding all of it: once, or in both alphabets of
+    /// base64 if they differ.
+    pub(super) fn heads(&self) -> impl Iterator<Item = Zeroizing<Vec<u8>>> {
+        let short = &self.plain[..self.plain.len().min(HEAD)];
+        let mut head = match self.form {
             HEX | BASE64 => self.encoded(short),
             _ => Zeroizing::new(short.to_vec()),
         };
-        std::array::from_fn(|at| encoded.get(at).copied().unwrap_or_default())
+        head.truncate(HEAD);
+        let for_urls: Vec<u8> = head.iter().map(|character| url_safe(*character)).collect();
+        let differs = self.form == BASE64 && for_urls != *head;
+        std::iter::once(head).chain(differs.then(|| Zeroizing::new(for_urls)))
     }
 
     fn encoded(&self, plain: &[u8]) -> Zeroizing<Vec<u8>> {
@@ -136,17 +163,30 @@ fn shared(text: impl AsRef<[u8]>) -> Arc<Zeroizing<Vec<u8>>> {
 /// Returns the base64 characters that depend only on the bytes after the first `offset`.
 fn aligned(padded: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
     let mut encoded = Zeroizing::new(STANDARD_NO_PAD.encode(padded).into_bytes());
-    let (start, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
+    let (start, end) = aligned_span(padded.len(), offset);
     encoded.truncate(end);
     encoded.drain(..start);
     encoded
 }
 
+/// Returns the start and end of those characters, for a text of `length` bytes.
+fn aligned_span(length: usize, offset: usize) -> (usize, usize) {
+    ((offset * 8).div_ceil(6), length * 8 / 6)
+}
+
 /// Converts a character of the base64 alphabet for URLs to the standard alphabet.
-pub(super) fn standard(character: u8) -> u8 {
+fn standard(character: u8) -> u8 {
     match character {
         b'-' => b'+',
         b'_' => b'/',
+        same => same,
+    }
+}
+
+fn url_safe(character: u8) -> u8 {
+    match character {
+        b'+' => b'-',
+        b'/' => b'_',
         same => same,
     }
 }
@@ -156,14 +196,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prefix_of_a_needle_is_the_start_of_its_text() {
+    fn the_head_of_a_needle_is_the_start_of_its_text() {
         let text = "pässwörd/+-_ \"\n with all kinds of characters, and long enough to have lines\nof its own";
         for length in (MIN_REDACTED..text.len()).filter(|length| text.is_char_boundary(*length)) {
             let secret = Secret::new(&text[..length]);
             let needles = [of_secret(0, &secret), of_seal(0, &text[..length].replace(|c: char| !c.is_ascii(), "x"))];
-            for needle in needles.iter().flatten().filter(|needle| needle.text().len() >= PREFIX) {
+            for needle in needles.iter().flatten() {
                 let (form, whole) = (needle.form, String::from_utf8_lossy(needle.text()));
-                assert!(needle.text().starts_with(&needle.prefix()), "{form}: {whole}");
+                assert_eq!(needle.len(), needle.text().len(), "{form}: {whole}");
+                for head in needle.heads() {
+                    let folded: Vec<u8> = head.iter().map(|byte| needle.folded(*byte)).collect();
+                    assert!(
+                        head.len() == needle.len().min(HEAD) && needle.text().starts_with(&folded),
+                        "{form}: {whole}"
+                    );
+                }
             }
             let forms = |form| needles[0].iter().filter(|needle| needle.form == form).count();
             assert!(forms(HEX) >= 1 && forms(BASE64) >= 3, "{length}");

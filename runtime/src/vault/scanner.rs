@@ -1,129 +1,151 @@
-//! Searches for many byte strings at once.
+//! Searches for many byte strings at once, in time that is linear in the text.
 //!
-//! The scanner is rebuilt for every secret that a call captures, and then searches a
-//! few lines. So the time to build it matters more than the time to search: it is
-//! a sorted list of prefixes behind a filter, not an automaton. The prefixes ignore
-//! case and the alphabet of base64; the complete comparison then decides.
+//! A call has many secrets, each is searched for in many encodings, and most of them occur in no
+//! text. So an automaton finds the heads of all needles, and only a needle whose head occurs
+//! is then encoded and searched for as a whole (Knuth, Morris and Pratt). Both searches compare each byte of
+//! the text a bounded number of times, whatever the text and the secrets are, and neither guesses.
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-use super::needles::{BASE64, CASE, HEX, Needle, standard};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-/// The number of bytes of a needle that are looked up. Every needle has at least as many.
-pub(super) const PREFIX: usize = 4;
-
-/// The number of bytes that may be compared, per byte of the text and for a short text. A text
-/// that needs more was written to slow the search down, and counts as a match.
-const EFFORT: usize = 64;
-const MIN_EFFORT: usize = 64 * 1024;
+use super::needles::{HEAD, Needle};
 
 pub(super) struct Scanner {
     needles: Vec<Needle>,
-    /// Folded prefixes with the indices of their needles, sorted.
-    prefixes: Vec<(u32, usize)>,
-    /// One bit for each hash of a prefix.
-    filter: Filter,
+    exact: Heads,
+    any_case: Heads,
 }
 
-impl Needle {
-    /// Returns true if the bytes start with the needle, or if the effort is used up.
-    fn starts(&self, bytes: &[u8], effort: &mut usize) -> bool {
-        let text = self.text();
-        let Some(bytes) = bytes.get(..text.len()) else { return false };
-        let (head, rest) = bytes.split_at(bytes.len().min(EFFORT));
-        let alike = head.iter().zip(text).all(|(one, other)| folded(*one) == folded(*other));
-        *effort = effort.saturating_sub(if alike { head.len() + rest.len() } else { head.len() });
-        if !alike || *effort == 0 {
-            return *effort == 0;
-        }
-        match self.form {
-            HEX => bytes.eq_ignore_ascii_case(text),
-            CASE => bytes.eq_ignore_ascii_case(text) && bytes != text,
-            BASE64 => bytes.iter().zip(text).all(|(one, other)| standard(*one) == *other),
-            _ => bytes == text,
-        }
-    }
+/// Finds the heads of some needles.
+struct Heads {
+    /// Absent if there is no needle, or if the automaton could not be built.
+    automaton: Option<AhoCorasick>,
+    /// The needle of each pattern of the automaton.
+    owners: Vec<usize>,
 }
+
+type Visit<'a, B> = dyn FnMut(&Needle, Range<usize>) -> ControlFlow<B> + 'a;
 
 impl Scanner {
     pub(super) fn new(needles: Vec<Needle>) -> Self {
-        let mut filter = Filter::default();
-        let mut prefixes: Vec<(u32, usize)> = needles
-            .iter()
-            .enumerate()
-            .map(|(at, needle)| {
-                let prefix = needle.prefix().iter().fold(0, |before, byte| rolled(before, *byte));
-                filter.insert(prefix);
-                (prefix, at)
-            })
-            .collect();
-        prefixes.sort_unstable();
-        Scanner { needles, prefixes, filter }
+        let (exact, any_case) = (Heads::new(&needles, false), Heads::new(&needles, true));
+        Scanner { needles, exact, any_case }
     }
 
-    /// Visits every occurrence of every needle, overlapping ones too.
-    pub(super) fn scan<B>(
-        &self,
-        bytes: &[u8],
-        visit: &mut dyn FnMut(&Needle, Range<usize>) -> ControlFlow<B>,
-    ) -> ControlFlow<B> {
-        if self.needles.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        let (mut prefix, mut effort) = (0, EFFORT * bytes.len() + MIN_EFFORT);
-        for (last, byte) in bytes.iter().enumerate() {
-            prefix = rolled(prefix, *byte);
-            if last + 1 < PREFIX || !self.filter.may_have(prefix) {
-                continue;
-            }
-            let start = last + 1 - PREFIX;
-            let first = self.prefixes.partition_point(|(other, _)| *other < prefix);
-            for (_, at) in self.prefixes[first..].iter().take_while(|(other, _)| *other == prefix) {
-                let needle = &self.needles[*at];
-                if needle.starts(&bytes[start..], &mut effort) {
-                    visit(needle, start..start + needle.text().len())?;
+    /// Visits every occurrence of every needle, overlapping ones too. The occurrences of one
+    /// needle are visited in their order.
+    pub(super) fn scan<B>(&self, bytes: &[u8], visit: &mut Visit<'_, B>) -> ControlFlow<B> {
+        // The first head of each needle that is longer than its head.
+        let mut candidates: BTreeMap<usize, usize> = BTreeMap::new();
+        for heads in [&self.exact, &self.any_case] {
+            let Some(automaton) = &heads.automaton else { continue };
+            for found in automaton.find_overlapping_iter(bytes) {
+                let at = heads.owners[found.pattern().as_usize()];
+                let needle = &self.needles[at];
+                if needle.len() == found.len() {
+                    visit(needle, found.range())?;
+                } else {
+                    let first = candidates.entry(at).or_insert(found.start());
+                    *first = found.start().min(*first);
                 }
+            }
+        }
+        for (at, start) in candidates {
+            let needle = &self.needles[at];
+            if needle.len() <= bytes.len() - start {
+                find_all(needle, bytes, start, visit)?;
             }
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Returns the last four bytes, folded.
-fn rolled(before: u32, byte: u8) -> u32 {
-    before << 8 | u32::from(folded(byte))
-}
-
-/// Maps bytes that may be equal to the same byte: both cases, and both alphabets of base64.
-fn folded(byte: u8) -> u8 {
-    standard(byte.to_ascii_lowercase())
-}
-
-/// Excludes almost all prefixes that no needle has.
-struct Filter(Box<[u64; Filter::WORDS]>);
-
-impl Default for Filter {
-    fn default() -> Self {
-        Filter(Box::new([0; Filter::WORDS]))
+impl Heads {
+    fn new(needles: &[Needle], any_case: bool) -> Self {
+        let here = needles.iter().enumerate().filter(|(_, needle)| needle.is_any_case() == any_case);
+        let (mut owners, mut heads) = (Vec::new(), Vec::new());
+        for (at, needle) in here {
+            for head in needle.heads() {
+                debug_assert!(head.len() == needle.len().min(HEAD));
+                owners.push(at);
+                heads.push(head);
+            }
+        }
+        let automaton = (!heads.is_empty()).then(|| {
+            AhoCorasick::builder()
+                .kind(Some(AhoCorasickKind::NoncontiguousNFA))
+                .ascii_case_insensitive(any_case)
+                .prefilter(false)
+                .build(&heads)
+                // Only more than two billion states are an error.
+                .expect("the heads of a call's secrets fit into an automaton")
+        });
+        Heads { automaton, owners }
     }
 }
 
-impl Filter {
-    const WORDS: usize = 256;
+/// Visits every occurrence of the needle from `start` on.
+fn find_all<B>(needle: &Needle, bytes: &[u8], start: usize, visit: &mut Visit<'_, B>) -> ControlFlow<B> {
+    let text = needle.text();
+    // The length of the longest proper border of each prefix of the needle.
+    let mut borders = vec![0; text.len()];
+    let mut matched = 0;
+    for at in 1..text.len() {
+        while matched > 0 && text[at] != text[matched] {
+            matched = borders[matched - 1];
+        }
+        matched += usize::from(text[at] == text[matched]);
+        borders[at] = matched;
+    }
+    matched = 0;
+    for (at, byte) in bytes.iter().enumerate().skip(start) {
+        let byte = needle.folded(*byte);
+        while matched > 0 && (matched == text.len() || byte != text[matched]) {
+            matched = borders[matched - 1];
+        }
+        matched += usize::from(byte == text[matched]);
+        if matched == text.len() {
+            visit(needle, at + 1 - matched..at + 1)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
 
-    fn insert(&mut self, prefix: u32) {
-        let (word, bit) = Filter::place(prefix);
-        self.0[word] |= bit;
+#[cfg(test)]
+mod tests {
+    use super::super::needles;
+    use super::*;
+    use proptest::prelude::*;
+    use wasm_cpi_policy::secret::Secret;
+
+    fn spans(scanner: &Scanner, text: &[u8], form: &str) -> Vec<(usize, Range<usize>)> {
+        let mut found = Vec::new();
+        let _: ControlFlow<()> = scanner.scan(text, &mut |needle, span| {
+            if needle.form == form {
+                found.push((needle.owner, span));
+            }
+            ControlFlow::Continue(())
+        });
+        found.sort_by_key(|(owner, span)| (*owner, span.start));
+        found
     }
 
-    fn may_have(&self, prefix: u32) -> bool {
-        let (word, bit) = Filter::place(prefix);
-        self.0[word] & bit != 0
-    }
-
-    /// Returns the word and the bit of a prefix, by the upper bits of a product.
-    fn place(prefix: u32) -> (usize, u64) {
-        let hash = prefix.wrapping_mul(0x9e37_79b1) >> 18;
-        ((hash >> 6) as usize, 1 << (hash & 63))
+    proptest! {
+        #[test]
+        fn every_occurrence_is_found_as_a_naive_search_finds_it(
+            secrets in prop::collection::vec("[ab]{6,40}", 1..5),
+            text in "[ab]{0,120}",
+        ) {
+            let needles = secrets.iter().enumerate().flat_map(|(at, text)| needles::of_secret(at, &Secret::new(text.as_str())));
+            let scanner = Scanner::new(needles.collect());
+            let mut expected = Vec::new();
+            for (owner, secret) in secrets.iter().enumerate() {
+                let starts = (0..text.len()).filter(|start| text[*start..].starts_with(secret.as_str()));
+                expected.extend(starts.map(|start| (owner, start..start + secret.len())));
+            }
+            prop_assert_eq!(spans(&scanner, text.as_bytes(), needles::PLAIN), expected);
+        }
     }
 }

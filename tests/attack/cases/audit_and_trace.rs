@@ -58,6 +58,8 @@ pub(super) fn cases() -> Vec<Case> {
             let response = Job::default().call("has_vm", json!([probe::cid(&json!([error]))])).run();
             assert_eq!(response.message(), "x\\nconfig: forged by an error");
         }),
+        Case::new(CLASS, "a captured value that would hide the targets of later requests", &["audit-target"], targets)
+            .may_contact(API),
         Case::new(CLASS, "credentials in the HTTP trace, known by their names", &["trace-credentials"], credentials)
             .may_contact(API),
         Case::new(CLASS, "a guest that floods the log through the HTTP trace", &["trace-bounds"], flood)
@@ -88,6 +90,28 @@ fn traced(world: &World, operation: Value) -> Result<Response, String> {
         return Ok(response);
     }
     Err(format!("nothing is traced: {}", response.stderr))
+}
+
+/// The server returns the start of the guest's URLs where a value is captured.
+fn targets(world: &World) -> Result<(), String> {
+    let captures = json!([{"method": "POST", "path": "/v1/login", "place": "json:/token", "as": "token"}]);
+    let token = json!({"token": "https://api.iaas.test/v1/"});
+    let served = json!({"api.iaas.test/v1/login": {"headers": {"Content-Type": "application/json"}, "body": token}});
+    let row = json!({"grant": {"captures": captures}, "serve": served});
+    row::prepare(world, &row)?;
+    let job = row::job(world, &row);
+    let script = json!([
+        {"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/login"},
+        {"op": "http", "url": "https://api.iaas.test/v1/evil/cAnArY7secret-property"},
+        {"op": "result", "json": true},
+    ]);
+    job.call("has_vm", json!([probe::cid(&script)])).run();
+    let targets: Vec<Value> = lines(&job).iter().map(|line| line["target"].clone()).filter(Value::is_string).collect();
+    let expected = ["https://api.iaas.test:443/v1/login", "https://api.iaas.test:443/v1/evil/<redacted>"];
+    let without_port = |target: &Value| target.as_str().unwrap_or_default().replace(":443", "");
+    let shown: Vec<String> = targets.iter().map(without_port).collect();
+    let expected: Vec<String> = expected.iter().map(|target| target.replace(":443", "")).collect();
+    if shown == expected { Ok(()) } else { Err(format!("the targets are {shown:?}")) }
 }
 
 fn credentials(world: &World) -> Result<(), String> {

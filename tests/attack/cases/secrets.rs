@@ -5,6 +5,7 @@ mod bindings;
 mod endings;
 mod exfiltration;
 mod floods;
+mod latch;
 mod malformed_input;
 mod registry;
 mod scenario;
@@ -20,6 +21,7 @@ pub(super) fn cases() -> Vec<Case> {
         registry::cases(),
         bindings::cases(),
         floods::cases(),
+        latch::cases(),
     ];
     all.into_iter().flatten().collect()
 }

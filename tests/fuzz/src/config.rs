@@ -22,6 +22,7 @@ const KEYS: [&str; 18] = [
     "image_dirs",
     "allow_local",
     "hardening",
+    "leaks",
     "debug",
     "proxy",
     "modules",

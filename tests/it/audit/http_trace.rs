@@ -5,7 +5,7 @@ use tests::cloud::{create_vm, get, post, with_policy};
 use tests::job::write;
 use tests::response::CANARY;
 use tests::servers::{Answer, Server, with};
-use tests::{Job, Response};
+use tests::{CLOUD_ERROR, Job, Response};
 
 const PASSWORD: &str = "correct-horse-battery-staple";
 const TOKEN: &str = "a-token-that-is-never-shown";
@@ -88,7 +88,7 @@ fn nothing_is_traced_without_http_trace() {
     let cloud = cloud();
     let job = job(&cloud, "headers").configure(|config| config["http_trace"] = json!(null));
     let response = create_vm(&job, &script(&cloud)).run();
-    response.result();
+    response.fails(CLOUD_ERROR, &["held the credential `password`"]);
     assert_eq!(traced(&response), Vec::<&str>::new());
 }
 
@@ -96,7 +96,7 @@ fn nothing_is_traced_without_http_trace() {
 fn the_level_headers_shows_no_bodies() {
     let cloud = cloud();
     let response = create_vm(&job(&cloud, "headers"), &script(&cloud)).run();
-    response.result();
+    response.fails(CLOUD_ERROR, &["held the credential `password`"]);
     check_no_secret(&response);
     let lines = traced(&response);
     let url = cloud.url("/vms?flavor=shown-of-the-query&x=1");
@@ -123,7 +123,7 @@ fn the_level_headers_shows_no_bodies() {
 fn the_level_bodies_shows_bodies_with_seals_instead_of_secrets() {
     let cloud = cloud();
     let response = create_vm(&job(&cloud, "bodies"), &script(&cloud)).run();
-    response.result();
+    response.fails(CLOUD_ERROR, &["held the credential `password`"]);
     check_no_secret(&response);
     let lines = traced(&response);
     let sent = cloud.requests().into_iter().find(|seen| seen.target().starts_with("/vms")).unwrap();
@@ -141,7 +141,7 @@ fn trace_lines_are_json_if_the_log_format_is_json() {
     let cloud = cloud();
     let job = job(&cloud, "bodies").configure(|config| config["log"] = json!({"format": "json", "level": "error"}));
     let response = create_vm(&job, &script(&cloud)).run();
-    response.result();
+    response.fails(CLOUD_ERROR, &["held the credential `password`"]);
     check_no_secret(&response);
     let lines: Vec<Value> = response.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.len() > 20 && lines.iter().all(|line| line["source"] == "http_trace" && line["level"] == "trace"));

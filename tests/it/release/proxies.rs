@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
-use tests::cloud::{answered, failed, outcomes};
+use tests::cloud::{answered, call, failed, outcomes};
 use tests::response::CANARY;
 use tests::servers::{Answer, Authority, Server, Validity};
 use tests::{Job, dist};
@@ -213,9 +213,13 @@ fn the_error_names_a_proxy_that_fails_without_quoting_its_response() {
     ] {
         let proxy = proxy(cloud.address(), answer);
         let job = job(&json!({"http_proxy": proxy.url(&format!("u:{CANARY}@"))}), &json!([grant(&origin, &json!({}))]));
-        let outcome = outcomes(&job, &get(&format!("{origin}/x")));
-        failed(&outcome[0], "connect", false, &["iaas: GET http://10.203.7.9/x: the proxy 127.0.0.1:", expected]);
-        assert!(!outcome[0].to_string().contains("drowssap"), "{outcome:?}");
+        let response = call(&job, &get(&format!("{origin}/x")));
+        let outcome = tests::probe::outcomes_in(response.message());
+        failed(&outcome[0], "connect", false, &["iaas: GET http://10.203.7.9/x: no connection through the proxy"]);
+        assert!(!outcome[0].to_string().contains("127.0.0.1"), "{outcome:?}");
+        let message = response.message();
+        assert!(message.contains("the proxy 127.0.0.1:") && message.contains(expected), "{message}");
+        assert!(!message.contains("drowssap"), "{message}");
     }
     let (unresponsive, _connections) = Server::full_backlog();
     let env = json!({"http_proxy": format!("http://u:{CANARY}@{unresponsive}")});

@@ -63,8 +63,7 @@ fn a_captured_value_in_a_later_response_is_a_leak() {
         &json!([{"op": "http", "method": "POST", "url": server.url("/login")}, get(&server.url("/elsewhere"))]),
     );
     answered(&outcomes[0], 200);
-    assert_eq!(outcomes[1]["error"]["reason"], "leak", "{}", outcomes[1]);
-    failed(&outcomes[1], "denied", true, &["it holds the secret `token`"]);
+    failed(&outcomes[1], "cancelled", true, &["the call is ending"]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ const SECRET: &str = "s3cr3t/of+the \"job\" & more";
 fn echoing(answer: Answer) -> (Server, Job) {
     let server = Server::answering(answer);
     let job = job(json!([server.grant("api")])).properties(json!({"auth": {"password": SECRET}, "pin": "4711-0815"}));
-    (server, job)
+    // Several calls of one job leak here.
+    (server, job.configure(|config| config["leaks"] = json!("end")))
 }
 
 fn hex(text: &str) -> String {
@@ -61,9 +62,12 @@ fn a_response_that_holds_a_secret_in_any_encoding_is_withheld() {
         ("base64 of JSON", STANDARD.encode(json!({"password": SECRET}).to_string())),
     ] {
         let (server, job) = echoing(Answer::ok(body));
-        let outcome = outcomes(&job, &json!([get(&server.url("/"))])).remove(0);
-        assert_eq!(outcome["error"]["reason"], "leak", "{name}: {outcome}");
-        failed(&outcome, "denied", true, &["the response to GET / was withheld: it holds the secret `auth.password`"]);
+        let response = call(&job, &json!([get(&server.url("/"))]));
+        let outcome = tests::probe::outcomes_in(response.message()).remove(0);
+        failed(&outcome, "cancelled", true, &["the call is ending; undo what is unfinished and return"]);
+        let held = format!("the response to GET {} held the credential `auth.password`", server.url("/"));
+        assert!(response.message().contains(&held), "{name}: {}", response.message());
+        assert!(response.stderr.contains("`drop`"), "{name}: {}", response.stderr);
     }
     for answer in [
         Answer::ok("").header("X-Echo", SECRET),
@@ -72,7 +76,7 @@ fn a_response_that_holds_a_secret_in_any_encoding_is_withheld() {
     ] {
         let (server, job) = echoing(answer);
         let outcome = outcomes(&job, &json!([get(&server.url("/"))])).remove(0);
-        assert_eq!(outcome["error"]["reason"], "leak", "{outcome}");
+        assert_eq!(outcome["error"]["kind"], "cancelled", "{outcome}");
     }
 }
 
@@ -87,23 +91,29 @@ fn exposed_and_short_values_in_a_response_are_not_leaks() {
 }
 
 #[test]
-fn the_second_leak_ends_the_call() {
-    let (server, job) = echoing(Answer::ok(SECRET));
-    let undo = json!({"op": "http", "method": "DELETE", "url": server.url("/undo")});
+fn a_leak_ends_the_call_in_two_stages_and_a_second_one_stops_the_guest() {
+    let secret = Server::start(|seen| match seen.target() {
+        "/leak" => Answer::ok(SECRET),
+        _ => Answer::ok("fine"),
+    });
+    let job = job(json!([secret.grant("api")])).properties(json!({"auth": {"password": SECRET}}));
+    let job = job.configure(|config| config["leaks"] = json!("end"));
+    let undo = json!({"op": "http", "method": "DELETE", "url": secret.url("/undo")});
     let script = json!([
-        get(&server.url("/1")), get(&server.url("/2")), get(&server.url("/3")),
+        get(&secret.url("/leak")),
         {"op": "clock.sleep", "ms": 60_000, "on_cancel": [undo, {"op": "log", "message": "cleaned up"}]},
     ]);
     let response = call(&job, &script);
-    response.fails(
-        CLOUD_ERROR,
-        &["policy: 2 answers held secrets (last `auth.password`)", "look at what the guest asked for"],
-    );
+    response.fails(CLOUD_ERROR, &["policy: the response to GET", "held the credential `auth.password`"]);
     assert!(response.stderr.contains("cleaned up"), "{}", response.stderr);
-    assert_eq!(server.requests().len(), 2);
-    // The call also fails if the guest ignores the leaks.
-    let ignoring = json!([get(&server.url("/1")), get(&server.url("/2")), {"op": "result", "json": true}]);
-    call(&job, &ignoring).fails(CLOUD_ERROR, &["policy: 2 answers held secrets"]);
+    assert_eq!(secret.requests().len(), 2);
+    // The call also fails if the guest ignores the leak, and is stopped at the next one.
+    let ignoring = json!([get(&secret.url("/leak")), {"op": "result", "json": true}]);
+    call(&job, &ignoring).fails(CLOUD_ERROR, &["held the credential `auth.password`"]);
+    let insisting = json!([get(&secret.url("/leak")), get(&secret.url("/leak")), get(&secret.url("/leak"))]);
+    let before = secret.requests().len();
+    call(&job, &insisting).fails(CLOUD_ERROR, &["held the credential", "got another one while it cleaned up"]);
+    assert_eq!(secret.requests().len(), before + 2);
 }
 
 /// The server sends the secret reversed, which is not detected. The guest reverses it again and
@@ -143,7 +153,7 @@ fn a_secret_that_a_guest_learned_appears_in_no_output() {
         check_clean(&response);
         response.fails(
             CLOUD_ERROR,
-            &["the result was withheld, because it holds the value of `auth.password`", "list it under `expose`"],
+            &["the result was withheld, because it holds the credential `auth.password`", "`drop` of the grant"],
         );
     }
     for network in [

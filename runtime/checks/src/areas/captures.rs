@@ -19,6 +19,8 @@ pub(crate) const CaptureTotal: Entry = refusal(
     "The call has captured more values than it may, and each takes memory and time to search for.",
     "The guest's author requests fewer credentials in one call.",
 );
+pub(crate) const CaptureCost: Entry =
+    safeguard("capture-cost", "A captured value costs the same whether or not it equals a known secret.");
 pub(crate) const CaptureName: Entry = refusal(
     "capture-name",
     "A capture has an invalid name or the name `agent`, which stands for agent settings in slots.",

@@ -58,3 +58,5 @@ pub(crate) const IdentityRequested: Entry =
     safeguard("identity-requested", "Responses are asked for without compression, unless the guest asks otherwise.");
 pub(crate) const ProxyEnvironment: Entry =
     safeguard("proxy-environment", "Proxies that the environment names are not used.");
+pub(crate) const CountedBytes: Entry =
+    safeguard("counted-bytes", "Limits count the body that the guest wrote, not the secrets in its slots.");

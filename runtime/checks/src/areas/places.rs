@@ -1,7 +1,7 @@
 //! Reading and writing single values of messages. What two readers could understand
 //! differently is refused.
 
-use crate::explanation::{Entry, refusal};
+use crate::explanation::{Entry, refusal, safeguard};
 
 pub(crate) const PlaceHidden: Entry = refusal(
     "place-hidden",
@@ -53,3 +53,5 @@ pub(crate) const JsonExact: Entry = refusal(
     "The JSON beside a slot holds a number that would change when the body is written again.",
     "The guest's author sends such a number as a string.",
 );
+pub(crate) const HostBoundary: Entry =
+    safeguard("host-boundary", "The host chooses the boundary of a multipart form in which it fills a slot.");

@@ -33,6 +33,8 @@ pub(crate) const SealTransformed: Entry = refusal(
 );
 pub(crate) const SealHalves: Entry = safeguard("seal-halves", "Half of a seal is recognised as a changed seal.");
 pub(crate) const SealCase: Entry = safeguard("seal-case", "A seal in other case is recognised as a changed seal.");
+pub(crate) const SealPerPlace: Entry =
+    safeguard("seal-per-place", "Each sealed value has its own seal, so that a guest cannot compare secrets.");
 pub(crate) const SlotSpot: Entry = safeguard("slot-spot", "A slot is used only for its own method and path.");
 pub(crate) const SlotTakes: Entry = refusal(
     "slot-takes",
@@ -43,4 +45,9 @@ pub(crate) const SlotHeader: Entry = refusal(
     "slot-header",
     "A header that is a slot holds something other than a seal, so the guest would choose a credential.",
     "The guest's author sends the seal in this header, or leaves the header out.",
+);
+pub(crate) const SecretSendable: Entry = refusal(
+    "secret-sendable",
+    "A property has characters that cannot be written where the policy sends it.",
+    "The operator corrects the property, or sends it in another place.",
 );

@@ -4,14 +4,13 @@ use crate::explanation::{Entry, refusal, safeguard};
 
 pub(crate) const Tripwire: Entry = refusal(
     "tripwire",
-    "The response holds a secret of this call, so the guest must not see it.",
-    "The operator looks at what the server sends back, or lists the property under `expose` if it is not secret.",
+    "The response holds a credential of this call, so the guest must not see it, and the call was ended.",
+    "The operator removes the place with `drop` of the grant, or captures it with `captures`.",
 );
-pub(crate) const TripwireTwice: Entry = refusal(
-    "tripwire-twice",
-    "Two responses of the call held secrets, so the guest may be looking for them, and the call was ended.",
-    "The operator looks at the guest's requests in the audit log before the guest is used again.",
-);
+pub(crate) const TripwireCredentials: Entry =
+    safeguard("tripwire-credentials", "Only credentials are searched for in answers, not every property.");
+pub(crate) const TripwireTwice: Entry =
+    safeguard("tripwire-twice", "A guest that gets a second credential while it cleans up is stopped at once.");
 pub(crate) const TripwireShown: Entry = refusal(
     "tripwire-shown",
     "What a login would show the guest holds a secret.",
@@ -19,8 +18,20 @@ pub(crate) const TripwireShown: Entry = refusal(
 );
 pub(crate) const ResultWithheld: Entry = refusal(
     "result-withheld",
-    "The guest's result holds a secret, which would be stored and logged by the Director.",
-    "The operator lists the property under `expose` if it is not secret; otherwise the guest has a bug.",
+    "The guest's result holds a credential, which would be stored and logged by the Director.",
+    "The operator removes the place from answers with `drop`, or captures it with `captures` of the grant.",
+);
+pub(crate) const EndingWords: Entry =
+    safeguard("ending-words", "A guest gets the same words at every early ending, whatever the reason is.");
+pub(crate) const LeakLatched: Entry = refusal(
+    "leak-latched",
+    "An answer or a result of an earlier call of this module held a credential, so its calls are refused.",
+    "The operator looks at the guest's requests in the audit log, and then runs `wasm-cpi forget-leaks`.",
+);
+pub(crate) const LatchTrust: Entry = refusal(
+    "latch-trust",
+    "The file that remembers leaks is a link, or other users can write it.",
+    "The operator deletes the file, or runs `chown` or `chmod go-w` on it, as the message says.",
 );
 pub(crate) const FormBase64: Entry = safeguard("form-base64", "Secrets and seals are recognised in base64.");
 pub(crate) const FormHex: Entry = safeguard("form-hex", "Secrets and seals are recognised as hexadecimal digits.");
@@ -34,8 +45,8 @@ pub(crate) const SecretLines: Entry =
     safeguard("secret-lines", "Single lines of a secret with many lines are recognised.");
 pub(crate) const RedactLog: Entry = safeguard("redact-log", "Secrets are redacted in lines of the log.");
 pub(crate) const RedactAnswer: Entry = safeguard("redact-answer", "Secrets are redacted in the message of a response.");
-pub(crate) const RedactGuestError: Entry =
-    safeguard("redact-guest-error", "Secrets are redacted in the message of a failed request that the guest gets.");
+pub(crate) const GuestText: Entry =
+    safeguard("guest-text", "The guest gets the text of an error as it is, so it cannot ask which words are secrets.");
 pub(crate) const SealPrinted: Entry =
     safeguard("seal-printed", "Seals are replaced by their names in the log and in messages.");
 pub(crate) const LoginPlace: Entry =
@@ -49,6 +60,11 @@ pub(crate) const LoginCount: Entry = refusal(
     "login-count",
     "The login was repeated 100 times in one call, because the servers accept none of its tokens.",
     "The operator looks at the servers' logs.",
+);
+pub(crate) const LoginTokenForm: Entry = refusal(
+    "login-token-form",
+    "The token of the login has characters that no header can hold.",
+    "The operator corrects `token` of the login, or looks at what the server sends.",
 );
 pub(crate) const LoginTokenSize: Entry = refusal(
     "login-token-size",

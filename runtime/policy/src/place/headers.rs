@@ -17,10 +17,16 @@ pub(super) fn is_token(byte: u8) -> bool {
 pub(super) fn edit_header(headers: &Headers, name: &str, change: &mut Change<'_>) -> Result<Option<Edit>, Fault> {
     let Some((index, value)) = single(headers, name)? else { return Ok(None) };
     let Some(value) = change(value) else { return Ok(None) };
-    let fits = !value.chars().any(|c| c.is_control() && c != '\t') && value.trim() == value;
-    Check::PlaceUnwritable
-        .ensure(fits, || Fault::unwritable("a header has no line breaks, control characters or spaces around it"))?;
+    check_header_value(&value)?;
     Ok(Some(Edit::Header(index, value)))
+}
+
+/// Rejects what the value of a header cannot hold.
+pub(super) fn check_header_value(value: &str) -> Result<(), Fault> {
+    let fits = value.bytes().all(|byte| byte == b'\t' || (32..127).contains(&byte)) && value.trim() == value;
+    Check::PlaceUnwritable.ensure(fits, || {
+        Fault::unwritable("a header holds ASCII without line breaks, control characters or spaces around it")
+    })
 }
 
 /// Edits the value of a cookie. A changed `Set-Cookie` keeps only the name and the value, since
@@ -45,13 +51,18 @@ pub(super) fn edit_cookie(headers: &Headers, name: &str, change: &mut Change<'_>
     }
     let Some((index, at, pairs, value)) = found else { return Ok(None) };
     let Some(value) = change(value) else { return Ok(None) };
-    let breaks_out = |c: char| !c.is_ascii_graphic() || matches!(c, ';' | ',' | '"' | '\\');
-    Check::PlaceUnwritable.ensure(!value.contains(breaks_out), || {
-        Fault::unwritable("a cookie has no spaces, commas, semicolons, quotes or backslashes")
-    })?;
+    check_cookie_value(&value)?;
     let replaced = format!("{name}={value}");
     let text: Vec<&str> = pairs.iter().enumerate().map(|(i, p)| if i == at { &replaced } else { p.trim() }).collect();
     Ok(Some(Edit::Header(index, text.join("; "))))
+}
+
+/// Rejects what the value of a cookie cannot hold.
+pub(super) fn check_cookie_value(value: &str) -> Result<(), Fault> {
+    let breaks_out = |c: char| !c.is_ascii_graphic() || matches!(c, ';' | ',' | '"' | '\\');
+    Check::PlaceUnwritable.ensure(!value.contains(breaks_out), || {
+        Fault::unwritable("a cookie has no spaces, commas, semicolons, quotes or backslashes")
+    })
 }
 
 /// Rejects a Content-Type other than JSON. A missing Content-Type is accepted for JSON and XML,
@@ -89,6 +100,15 @@ pub(super) fn expect_plain(headers: &Headers) -> Result<(), Fault> {
         return Err(Fault::malformed("it has a Content-Encoding"));
     }
     expect_utf8(headers)
+}
+
+/// Returns the index of the Content-Type and the boundary in it, if the message is a multipart form.
+pub(super) fn multipart_header(headers: &Headers) -> Result<Option<(usize, String)>, Fault> {
+    if essence(headers)?.as_deref() != Some("multipart/form-data") {
+        return Ok(None);
+    }
+    let index = single(headers, "content-type")?.map(|(index, _)| index);
+    Ok(index.zip(Some(boundary(headers)?)))
 }
 
 /// Returns the boundary of a multipart form.

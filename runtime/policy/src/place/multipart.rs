@@ -1,7 +1,9 @@
 //! Parts of `multipart/form-data` bodies.
 //!
 //! The parser is stricter than RFC 7578: it rejects preambles, epilogues, padding after
-//! delimiters, folded headers and transfer encodings, because servers disagree about them.
+//! delimiters, folded headers and transfer encodings, because servers disagree about them. It does
+//! not search a new value for the boundary, because the answer would tell something about a secret:
+//! the host chooses a random boundary before it writes one (`set_boundary`).
 
 use super::headers::{is_token, parameter};
 use super::{Change, Fault, FaultKind, Unparsable};
@@ -22,18 +24,25 @@ pub(super) fn edit(body: &[u8], boundary: &str, name: &str, change: &mut Change<
     Check::PlaceOnce.ensure(targets.next().is_none(), Fault::ambiguous)?;
     let text = std::str::from_utf8(target.content).map_err(|_| FaultKind::NotPlain)?;
     let Some(text) = change(text) else { return Ok(None) };
-    Check::PlaceUnwritable
-        .ensure(!text.contains(&delimiter), || Fault::unwritable("it contains the boundary between the parts"))?;
     target.content = text.as_bytes();
+    Ok(Some(write(&parts, &delimiter)))
+}
 
+/// Returns the same form with another boundary.
+pub(super) fn with_boundary(body: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Fault> {
+    let parts = parse(body, &format!("--{old}")).map_err(|error| error.in_format("multipart form"))?;
+    Ok(write(&parts, &format!("--{new}")))
+}
+
+fn write(parts: &[Part<'_>], delimiter: &str) -> Vec<u8> {
     let mut written = Vec::new();
-    for part in &parts {
+    for part in parts {
         written.extend_from_slice(format!("{delimiter}\r\n{}\r\n\r\n", part.head).as_bytes());
         written.extend_from_slice(part.content);
         written.extend_from_slice(b"\r\n");
     }
     written.extend_from_slice(format!("{delimiter}--\r\n").as_bytes());
-    Ok(Some(written))
+    written
 }
 
 fn parse<'a>(body: &'a [u8], delimiter: &str) -> Result<Vec<Part<'a>>, Unparsable> {

@@ -244,14 +244,13 @@ fn a_value_in_a_header_is_read_and_replaced_only_where_it_is_unambiguous() {
 #[test]
 fn a_value_that_does_not_fit_its_place_is_not_written() {
     let huge = r#"{"a":"v","n":123456789012345678901234567890}"#;
-    let part = "--b0\r\nContent-Disposition: form-data; name=n\r\n\r\nv\r\n--b0--";
     for (place, header, body, value, why) in [
-        ("header:x", ("x", "v"), "", "a\r\nb: c", "no line breaks"),
+        ("header:x", ("x", "v"), "", "a\r\nb: c", "without line breaks"),
+        ("header:x", ("x", "v"), "", "\u{e4}", "ASCII"),
         ("header:x", ("x", "v"), "", "a\0", "control characters"),
         ("header:x", ("x", "v"), "", " a", "spaces around"),
         ("cookie:x", ("cookie", "x=v"), "", "a; b=c", "semicolons"),
         ("xml:E", ("content-type", "text/xml"), "<E/>", "\u{1}", "control characters"),
-        ("part:n", ("content-type", MULTI), part, "a\r\n--b0--", "boundary between"),
         ("json:/a", ("content-type", "application/json"), huge, "x", "too large"),
     ] {
         let mut headers = vec![(header.0.to_owned(), header.1.to_owned())];
@@ -261,6 +260,38 @@ fn a_value_that_does_not_fit_its_place_is_not_written() {
         let error = place.replace(&mut headers, &mut body, &mut |_| Some(value.to_owned())).unwrap_err().to_string();
         assert!(error.contains(why), "{place}: {error}");
         assert_eq!((headers, body), before, "{place}");
+    }
+}
+
+#[test]
+fn a_form_gets_another_boundary_and_keeps_its_parts() {
+    let part = "--b0\r\nContent-Disposition: form-data; name=n\r\nX-A: b\r\n\r\nv\r\n--b0--";
+    let (mut headers, mut body) = (headers(MULTI), part.as_bytes().to_vec());
+    set_boundary(&mut headers, &mut body, "other").unwrap();
+    assert_eq!(headers[0].1, "multipart/form-data; boundary=other");
+    assert_eq!(String::from_utf8(body).unwrap(), part.replace("b0", "other") + "\r\n");
+
+    let (mut json, mut body) = (self::headers("application/json"), b"{}".to_vec());
+    set_boundary(&mut json, &mut body, "other").unwrap();
+    assert_eq!((json[0].1.as_str(), body.as_slice()), ("application/json", b"{}".as_slice()));
+    let mut broken = b"--b0--x".to_vec();
+    assert!(set_boundary(&mut self::headers(MULTI), &mut broken, "other").is_err());
+}
+
+#[test]
+fn a_value_is_judged_for_its_place_without_a_message() {
+    for (place, value, fits) in [
+        ("header:x", "a b", true),
+        ("header:x", "a\r\nb", false),
+        ("cookie:x", "a;b", false),
+        ("xml:E", "\u{1}", false),
+        ("xml:E", "\n\u{e4}", true),
+        ("json:/a", "\u{1}", true),
+        ("form:a", "\u{1}", true),
+        ("part:a", "\u{1}", true),
+        ("body", "\u{1}", true),
+    ] {
+        assert_eq!(place.parse::<Place>().unwrap().check_value(value).is_ok(), fits, "{place} {value:?}");
     }
 }
 

@@ -27,8 +27,7 @@ pub(super) fn is_local_name(name: &str) -> bool {
 pub(super) fn edit(body: &[u8], name: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
     let Some(Found { value, inner }) = find(body, name)? else { return Ok(None) };
     let Some(value) = change(&value) else { return Ok(None) };
-    Check::PlaceUnwritable
-        .ensure(!value.contains(|c: char| !is_xml_char(c)), || Fault::unwritable("XML has no control characters"))?;
+    check_value(&value)?;
     // A bare CR would be read as a line feed.
     let escaped = quick_xml::escape::escape(&value).replace('\r', "&#13;");
     let text = Event::Text(BytesText::from_escaped(escaped));
@@ -240,6 +239,12 @@ fn check_name(name: &str) -> Result<(), &'static str> {
         None => is_local_name(name),
     };
     if fits { Ok(()) } else { Err("it has malformed names") }
+}
+
+/// Rejects what the text of an element cannot hold.
+pub(super) fn check_value(value: &str) -> Result<(), Fault> {
+    Check::PlaceUnwritable
+        .ensure(!value.contains(|c: char| !is_xml_char(c)), || Fault::unwritable("XML has no control characters"))
 }
 
 fn is_xml_char(c: char) -> bool {

@@ -10,7 +10,7 @@ fn warnings(grant: &Value, job: &Value) -> Vec<String> {
         policy["http"][0][key] = value.clone();
     }
     let policy = resolve(&policy, job, &json!({}), Some(&any_needs())).unwrap();
-    let properties = Properties::merge(job.as_object().cloned().unwrap(), serde_json::Map::new());
+    let properties = Properties::merge(job.as_object().cloned().unwrap(), Map::new());
     policy.unused_certificates(&properties).iter().map(ToString::to_string).collect()
 }
 

@@ -156,7 +156,8 @@ fn the_vault_recognises_user_data_after_every_encoding() {
     let seal = call.agent.bootstrap(&additions).unwrap();
     let mut text = call.vault.open(&seal).unwrap().secret.reveal().to_owned();
     for _ in 0..3 {
-        assert_eq!(call.vault.leak_in(text.as_bytes()).as_deref(), Some("agent"), "{text}");
+        let found = call.vault.leak_in(text.as_bytes());
+        assert!(found.is_some_and(|name| name.starts_with("agent")), "{text}");
         text = String::from_utf8(BASE64_STANDARD.decode(&text).unwrap()).unwrap();
     }
     assert!(text.starts_with('{'), "{text}");

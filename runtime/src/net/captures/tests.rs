@@ -230,6 +230,23 @@ fn a_captured_value_must_not_occur_elsewhere_in_the_response() {
 }
 
 #[test]
+fn a_value_that_equals_a_known_secret_is_captured_like_any_other() {
+    let vault = Vault::new();
+    let known = vault.seal("password", Secret::new("correct horse battery"), Layer::Job);
+    // Even a seal is only a text when a server sends it.
+    for value in ["correct horse battery", "another text", known.as_str()] {
+        let body = json!({"access_token": value}).to_string();
+        let (names, _, body) = receive(&vault, ("POST", "/tokens", 200), &[JSON], &body);
+        assert_eq!(names.unwrap(), ["token"]);
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let seal = body["access_token"].as_str().unwrap();
+        assert_ne!(seal, known);
+        let sealed = vault.open(seal).unwrap();
+        assert_eq!((sealed.name.as_str(), sealed.secret.reveal(), sealed.layer), ("token", value, Layer::Context));
+    }
+}
+
+#[test]
 fn encoded_responses_are_refused_where_secrets_are_sent() {
     for (header, encoding, body, guarded, allowed) in [
         ("Content-Encoding", "gzip", "x", true, false),

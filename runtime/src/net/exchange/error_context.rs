@@ -1,8 +1,8 @@
-//! Errors of an exchange: translates the client's nested errors into one kind and
-//! one message.
+//! Errors of an exchange: translates the client's nested errors into one kind, one
+//! message for the guest and one detail for people.
 //!
-//! The client's own errors name whole URLs with their queries, so they are never
-//! passed on unchanged.
+//! The message has fixed words only. The detail quotes the client's errors, but only the
+//! innermost ones, because the others name whole URLs with their queries.
 
 use super::request_body::Progress;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
@@ -43,11 +43,8 @@ impl ErrorContext {
     }
 
     pub(super) fn client_not_built(&self, error: &reqwest::Error) -> HttpError {
-        self.error(
-            HttpErrorKind::Protocol,
-            "runtime",
-            format_args!("the HTTP client could not be built: {}", innermost(error)),
-        )
+        self.error(HttpErrorKind::Protocol, "runtime", "the HTTP client could not be built")
+            .with_detail(innermost(error))
     }
 
     pub(super) fn deadline_reached(&self) -> HttpError {
@@ -95,26 +92,28 @@ impl ErrorContext {
     /// Returns the error of a tunnel that was not opened. Nothing was sent.
     pub(super) fn tunnel_failed(&self, error: &TunnelError) -> HttpError {
         match error {
-            TunnelError::Refused(what) => self.error(HttpErrorKind::Connect, "iaas", what),
-            TunnelError::Request(what) => self.error(HttpErrorKind::InvalidRequest, "guest", what),
+            TunnelError::Refused(what) => self.proxy_failed().with_detail(what),
+            TunnelError::Request(what) => {
+                let error = self.error(HttpErrorKind::InvalidRequest, "guest", "the request cannot be written");
+                error.with_detail(what)
+            }
             TunnelError::Handshake(error) => match tls_error(error) {
                 Some(error) => self.tls_error(error),
                 None => self.tls("the server, or the proxy in front of it, ended the connection during the handshake"),
             },
-            TunnelError::Exchange(error) => self.error(
-                HttpErrorKind::Connect,
-                "iaas",
-                format_args!("the connection through the proxy failed: {}; check the proxy", innermost(error)),
-            ),
+            TunnelError::Exchange(error) => self.proxy_failed().with_detail(innermost(error)),
         }
     }
 
+    fn proxy_failed(&self) -> HttpError {
+        let what = "no connection through the proxy; the log says why, and `proxy` in the CPI's config names it";
+        self.error(HttpErrorKind::Connect, "iaas", what)
+    }
+
     pub(super) fn tunnel_timed_out(&self, proxy: &Proxy) -> HttpError {
-        let what = format!(
-            "no connection through the proxy {proxy} within `limits.connect_seconds` or the rest of the request's time; \
-             check the proxy, and the network between it and the server"
-        );
-        self.error(HttpErrorKind::Timeout, "iaas", what)
+        let what = "no connection through the proxy within `limits.connect_seconds` or the rest of the request's time; \
+                    check the proxy, and the network between it and the server";
+        self.error(HttpErrorKind::Timeout, "iaas", what).with_detail(format!("the proxy is {proxy}"))
     }
 
     /// Returns the same as `send_failed`, for a request in the tunnel of a proxy.
@@ -127,6 +126,7 @@ impl ErrorContext {
 
     fn no_response(&self, error: &(dyn Error + 'static), progress: &Progress) -> HttpError {
         if let Some(failure) = progress.failure() {
+            // The host itself says so about the image: no server had a part in it.
             let what = format!("the request body could not be sent completely: {failure}");
             return self.error(HttpErrorKind::Truncated, "runtime", what).after_sending();
         }
@@ -135,14 +135,14 @@ impl ErrorContext {
         }
         let what = innermost(error);
         if io_error(error).is_some() || any_hyper_error(error, hyper::Error::is_incomplete_message) {
-            let what = format!("the connection ended before the server responded ({what}); check the server's log");
-            return self.error(HttpErrorKind::Protocol, "iaas", what).after_sending();
+            let message = "the connection ended before the server responded; check the server's log";
+            return self.error(HttpErrorKind::Protocol, "iaas", message).with_detail(what).after_sending();
         }
         if any_hyper_error(error, hyper::Error::is_parse_too_large) {
             let what = "its head is larger than `limits.header_kib` or `limits.http_headers` allows";
             return self.protocol(what).after_sending();
         }
-        self.protocol(what).after_sending()
+        self.protocol(UNPARSABLE).with_detail(what).after_sending()
     }
 
     fn connect_failed(&self, error: &reqwest::Error) -> HttpError {
@@ -159,11 +159,15 @@ impl ErrorContext {
         if self.https && io_error(error).is_some_and(|kind| breaks.contains(&kind)) {
             return self.tls("the server ended the connection during the handshake");
         }
-        let what = format!(
-            "no connection: {}; check that the server runs and that this machine can reach it",
-            innermost(error)
-        );
-        self.error(HttpErrorKind::Connect, "iaas", what)
+        let what = match io_error(error) {
+            Some(io::ErrorKind::ConnectionRefused) => "the server refuses connections",
+            Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
+                "there is no route to the server"
+            }
+            _ => "the server cannot be reached",
+        };
+        let what = format!("no connection: {what}; check that the server runs and that this machine can reach it");
+        self.error(HttpErrorKind::Connect, "iaas", what).with_detail(innermost(error))
     }
 
     fn tls(&self, what: &str) -> HttpError {
@@ -178,9 +182,15 @@ impl ErrorContext {
                 self.tls("`pin_sha256` does not list the server's key").refused_by(Check::TlsPin)
             }
             Error::InvalidCertificate(why) => {
-                HttpError { check: refusing_check(why), ..self.tls(&quoted(&error.to_string())) }
+                let what = match refusing_check(why) {
+                    Some(Check::TlsIssuer) => "no trusted authority has issued the server's certificate",
+                    Some(Check::TlsName) => "the server's certificate is for another name",
+                    Some(Check::TlsTime) => "the server's certificate has expired or is not yet valid",
+                    _ => "the server's certificate is not valid",
+                };
+                HttpError { check: refusing_check(why), ..self.tls(what).with_detail(quoted(&error.to_string())) }
             }
-            other => self.tls(&quoted(&other.to_string())),
+            other => self.tls("the handshake with the server failed").with_detail(quoted(&other.to_string())),
         }
     }
 
@@ -198,9 +208,11 @@ impl ErrorContext {
                         check the server's log";
             return self.error(HttpErrorKind::Truncated, "iaas", what);
         }
-        self.protocol(what)
+        self.protocol(UNPARSABLE).with_detail(what)
     }
 }
+
+const UNPARSABLE: &str = "the HTTP library rejects it, and the log says why";
 
 /// Returns the causes of the error, starting with the error itself if it does not name a URL.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

@@ -115,9 +115,7 @@ impl Gate {
         let login = self.find_login(name)?;
         let session = self.log_in(login, None, deadline).await?;
         Check::TripwireShown.reject(self.vault.leak_in(session.shown.as_bytes()), |secret| {
-            self.usage.record_leak(&secret);
-            let what = format!("policy: what the login `{name}` shows holds the secret `{secret}`");
-            HttpError::denied(DenialReason::Leak, format!("{what}; narrow its `show`"))
+            self.leaked(&secret, &format!("what the login `{name}` shows"), "narrow its `show`")
         })?;
         Ok(session.shown)
     }

@@ -1,5 +1,4 @@
-//! Screens what the guest gets: responses that passed `captures`, and errors
-//! without secrets. Nothing else leaves the gate.
+//! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `captures`.
 
 use super::{Gate, HttpEvent, InboundResponse, auth};
 use crate::net::captures::{self, Incoming, Reason, Withheld};
@@ -10,6 +9,10 @@ use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::secret::Layer;
 use wasm_cpi_policy::{DenialReason, Grant};
+
+/// What the operator can do about a response that holds a credential.
+const LEAK_ADVICE: &str = "remove the place that holds it with `drop` of the grant, or capture it with `captures`; only if it is \
+     not a secret, list it under `expose`";
 
 impl Gate {
     /// Returns the response as the guest may see it, or withholds it.
@@ -27,10 +30,10 @@ impl Gate {
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
         match captures::screen(&self.vault, &grant.captures, auth::carries_secrets(grant), layer, incoming) {
             Ok(_) => {}
-            Err(Withheld { reason: Reason::Leak(name), message, check }) => {
-                self.usage.record_leak(&name);
+            Err(Withheld { reason: Reason::Leak(name), check, .. }) => {
+                let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_ADVICE);
                 event.leaked = Some(name);
-                return Err(HttpError { check, ..HttpError::denied(DenialReason::Leak, message) });
+                return Err(HttpError { check, ..error });
             }
             Err(Withheld { message, check, .. }) => {
                 return Err(HttpError { check, ..HttpError::new(HttpErrorKind::Protocol, message) });
@@ -48,19 +51,23 @@ impl Gate {
         Ok(InboundResponse { status, headers, body })
     }
 
-    /// Redacts the message of an error. A refusal before sending quotes only text of the guest,
-    /// which holds no secret; redacting it would reveal which text is a secret.
-    pub(super) fn redacted(&self, error: HttpError) -> HttpError {
-        let refusal = match error.kind {
-            HttpErrorKind::Denied(reason) => !matches!(reason, DenialReason::Leak | DenialReason::Credential),
-            HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_) => true,
-            _ => false,
-        };
-        if refusal && !error.sent {
-            return error;
+    /// Returns the error as the guest gets it: unchanged. A mutant redacts it.
+    pub(super) fn for_guest(&self, error: HttpError) -> HttpError {
+        match Check::GuestText.accepts(false) {
+            false => error,
+            true => HttpError { message: self.vault.redact(&error.message), ..error },
         }
-        let redacted = Check::RedactGuestError.perform(|| self.vault.redact(&error.message));
-        let message = redacted.unwrap_or_else(|| error.message.clone());
-        HttpError { message, ..error }
+    }
+
+    /// Records that an answer held a credential. Returns the error, whose message says to the guest
+    /// only that the call ends, and whose detail says everything to the operator.
+    pub(super) fn leaked(&self, secret: &str, place: &str, advice: &str) -> HttpError {
+        let leak = self.usage.record_leak(secret, self.vault.redact_target(place));
+        let latched = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
+            Some(Err(error)) => format!("; that later calls must be refused could not be recorded ({error})"),
+            _ => String::new(),
+        };
+        let detail = format!("{place} was withheld, because it holds the credential `{secret}`; {advice}{latched}");
+        HttpError::denied(DenialReason::Leak, "policy: the call is ending").with_detail(detail).after_sending()
     }
 }

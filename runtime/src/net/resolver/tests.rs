@@ -177,7 +177,7 @@ fn names_are_resolved_to_addresses() {
             (Ok(found), Ok(expected)) => assert_eq!(found, *expected, "{host}"),
             (Err(error), Err(said)) => {
                 assert_eq!((error.kind, error.sent), (HttpErrorKind::Dns, false));
-                assert!(error.message.contains(said), "{host}: {error}");
+                assert!(error.explained().contains(said), "{host}: {error:?}");
             }
             (found, _) => panic!("{host}: {found:?}"),
         }

@@ -61,13 +61,16 @@ fn send(
     (filled, headers, String::from_utf8(body).unwrap())
 }
 
+/// Returns a form with one part.
+fn part(value: &str) -> String {
+    format!("--b\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{value}\r\n--b--\r\n")
+}
+
 const SERVERS: (&str, &str) = ("POST", "/v1/p/servers");
 
 #[test]
 fn a_seal_in_its_slot_is_replaced_and_encoded_for_the_place() {
     let (vault, agent, _, _) = vault();
-    let part =
-        |value: &str| format!("--b\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{value}\r\n--b--\r\n");
     let quoted = json!(SECRET).to_string();
     let escaped: String = agent.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
     let xml = "settings &quot;with&quot; &lt;hard&gt; &amp; characters";
@@ -96,13 +99,29 @@ fn a_seal_in_its_slot_is_replaced_and_encoded_for_the_place() {
             format!("<r><UserData>{agent}</UserData></r>"),
             format!("<r><UserData>{xml}</UserData></r>"),
         ),
-        (("POST", "/part"), "multipart/form-data; boundary=b", part(&agent), part(SECRET)),
         (("PUT", "/body"), "text/plain", agent.clone(), SECRET.to_owned()),
     ];
     for (line, content_type, body, expected) in table {
         let (filled, _, sent) = send(&vault, Layer::Context, line, typed(content_type), body.clone());
         assert_eq!(filled.unwrap().names, [AGENT], "{body}");
         assert_eq!(sent, expected, "{body}");
+    }
+}
+
+#[test]
+fn the_host_chooses_the_boundary_of_a_form_that_holds_a_secret() {
+    let line = ("POST", "/part");
+    for secret in [SECRET, "x\r\n--b\r\nContent-Disposition: form-data; name=\"admin\"\r\n\r\ntrue\r\n--b--"] {
+        let vault = Vault::new();
+        let agent = vault.seal(AGENT, Secret::new(secret), Layer::Call);
+        let (filled, headers, sent) =
+            send(&vault, Layer::Job, line, typed("multipart/form-data; boundary=b"), part(&agent));
+        assert_eq!(filled.unwrap().names, [AGENT]);
+        let boundary = headers[0].1.strip_prefix("multipart/form-data; boundary=").unwrap();
+        assert!(boundary.len() == 40 && boundary != "b", "{boundary}");
+        let place: Place = "part:data".parse().unwrap();
+        let message = wasm_cpi_policy::place::Message { headers: &headers, body: sent.as_bytes() };
+        assert_eq!(place.read(&message).unwrap().as_deref(), Some(secret), "{sent}");
     }
 }
 

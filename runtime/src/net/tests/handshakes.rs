@@ -88,7 +88,7 @@ fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Receiv
 fn refused(server: &Server, host: &str, settings: &TlsSettings<'_>, said: &str) {
     let error = get(server, host, settings).err().expect(said);
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Tls, false), "{said}: {error}");
-    assert!(error.message.contains(said) && !error.message.contains("hunter2"), "{said}: {error}");
+    assert!(error.explained().contains(said) && !error.explained().contains("hunter2"), "{said}: {error:?}");
     assert!(error.message.contains(&format!("GET https://{host}:{}/v1: TLS failed", server.address.port())), "{error}");
     assert_eq!(server.requests().len(), 0, "{said}");
 }
@@ -147,7 +147,7 @@ fn a_client_certificate_is_sent_if_it_is_configured() {
     assert_eq!(received.ok().unwrap().body, b"hello");
     // In TLS 1.3 the client learns this only after it has sent the request.
     let error = get(&server, "api.test", &TlsSettings { ca: Some(&ca), ..TlsSettings::default() }).err().unwrap();
-    assert!(error.kind == HttpErrorKind::Tls && error.message.contains("CertificateRequired"), "{error}");
+    assert!(error.kind == HttpErrorKind::Tls && error.explained().contains("CertificateRequired"), "{error:?}");
     assert_eq!(server.requests().len(), 1);
 }
 

@@ -53,7 +53,9 @@ fn a_refused_operation_has_a_reason() {
     fake.break_method("GET", http(500, ""));
     let error = run(registry.get("vm", soon())).unwrap_err();
     assert_eq!(error.kind, GuestRegistryErrorKind::Unavailable, "{error:?}");
-    assert!(error.message.starts_with("iaas: registry"), "{error:?}");
+    // The guest does not learn where the registry is, or what it said.
+    assert_eq!(error.message, "iaas: the registry failed; the log says why");
+    assert!(error.detail.starts_with("iaas: registry http"), "{error:?}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn stored() -> Map<String, Value> {
 #[test]
 fn strings_that_may_be_secrets_are_sealed_and_other_values_are_not() {
     let vault = Vault::new();
-    let seen = seal_settings(&stored(), &vault);
+    let seen = seal_settings("vm", &stored(), &vault);
     for (pointer, secret) in [("/mbus", "nats://u:p@h"), ("/ntp/0", "one"), ("/env/bosh/password", "hash")] {
         let seal = seen.pointer(pointer).unwrap().as_str().unwrap();
         let opened = vault.open(seal).unwrap();
@@ -36,7 +36,7 @@ fn strings_that_may_be_secrets_are_sealed_and_other_values_are_not() {
 #[test]
 fn only_disks_and_networks_can_be_changed() {
     let vault = Vault::new();
-    let seen = seal_settings(&stored(), &vault);
+    let seen = seal_settings("vm", &stored(), &vault);
     let mut given = seen.clone();
     given["disks"]["persistent"] = json!({"e": {"path": "/dev/sdc"}});
     given["networks"]["n"]["mac"] = json!("aa:bb:cc:dd:ee:ff");
@@ -105,7 +105,7 @@ proptest! {
     fn sealed_settings_can_be_written_back_unchanged(secret in "\\PC{0,20}", number in any::<i64>()) {
         let vault = Vault::new();
         let stored = object(json!({"a": [{"b": secret, "c": number}], "disks": {"persistent": {"d": secret}}}));
-        let seen = seal_settings(&stored, &vault);
+        let seen = seal_settings("vm", &stored, &vault);
         prop_assert_eq!(apply_change(&stored, &seen, &seen), Ok(stored));
     }
 }

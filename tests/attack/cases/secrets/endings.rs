@@ -156,14 +156,16 @@ fn endings() -> Vec<Ending> {
             name: "secrets in every field, then a server that echoes a credential",
             serve: json!({"basic.iaas.test/echo": {"echo": true}}),
             operations: json!([get("https://basic.iaas.test/echo"), fail]),
-            says: &["it holds the secret `basic."],
+            says: &["held the credential `basic."],
             ..Ending::default()
         },
         Ending {
             name: "secrets in every field, then servers that echo agent settings and a token",
             serve: json!({"api.iaas.test/v1/echo": {"echo": true}}),
             operations: json!([get("https://api.iaas.test/v1/echo"), get("https://api.iaas.test/v1/echo"), {"op": "result", "json": "vm-2"}]),
-            says: &["policy: 2 answers held secrets (last `token of login main`)"],
+            says: &[
+                "policy: the response to GET https://api.iaas.test/v1/echo held the credential `token of login main`",
+            ],
             ..Ending::default()
         },
         Ending {
@@ -262,7 +264,12 @@ fn check_slots(scenario: &Scenario, world: &World) -> Result<(), String> {
             "json" => json!({"data": secret}).to_string(),
             "form" => format!("a=b&data={}", urlencoded(&secret)),
             "xml" => format!("<r><data>{}</data></r>", escaped(&secret)),
-            _ => format!("--X\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n{secret}\r\n--X--\r\n"),
+            // The host has chosen the boundary.
+            _ => {
+                let boundary = text.split("\r\n").next().unwrap_or_default();
+                let head = "Content-Disposition: form-data; name=\"data\"";
+                format!("{boundary}\r\n{head}\r\n\r\n{secret}\r\n{boundary}--\r\n")
+            }
         };
         if text != expected {
             return Err(format!("the request with the slot of kind {kind} is {text:?}, expected {expected:?}"));

@@ -12,7 +12,14 @@ const CLASS: &str = "secrets";
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::new(CLASS, "too many captured values", &["capture-total"], captures).may_contact(API),
+        Case::new(CLASS, "too many captured values", &["capture-total"], |world| {
+            captures(world, |number| format!("{CANARY}-{number}"))
+        })
+        .may_contact(API),
+        Case::new(CLASS, "captured values that equal a property cost as much as others", &["capture-cost"], |world| {
+            captures(world, |_| format!("{CANARY}-property"))
+        })
+        .may_contact(API),
         Case::offline(CLASS, "user-data that grows with every encoding", &["agent-total"], || {
             let quotes = "\"".repeat(200_000);
             let encodings = ["json-string"; 4];
@@ -24,10 +31,11 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-fn captures(world: &World) -> Result<(), String> {
+fn captures(world: &World, value: fn(usize) -> String) -> Result<(), String> {
     let capture = json!({"method": "POST", "path": "/v1/login", "place": "json:/token", "as": "token"});
     let job = row::job(world, &json!({"grant": {"captures": [capture]}}));
-    let answer = |number: usize| json!({"headers": {"Content-Type": "application/json"}, "body": {"token": format!("{CANARY}-{number}")}});
+    let answer =
+        |number: usize| json!({"headers": {"Content-Type": "application/json"}, "body": {"token": value(number)}});
     let answers: Vec<Value> = (0..300).map(answer).collect();
     world.reset(row::names(&Value::Null), Served::new(&json!({"api.iaas.test": answers})))?;
     let login = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/login", "repeat": 300});

@@ -243,7 +243,11 @@ fn config(world: &World, secrets: &mut SecretSet) -> (Value, Value) {
     });
     (
         properties,
-        json!({"agent": agent, "registry": registry, "log": {"level": "debug"}, "audit": {"path": "../audit.log"}}),
+        // Some cases make several calls that leak.
+        json!({
+            "agent": agent, "registry": registry, "log": {"level": "debug"}, "audit": {"path": "../audit.log"},
+            "leaks": "end",
+        }),
     )
 }
 

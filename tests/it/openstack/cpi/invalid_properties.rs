@@ -104,6 +104,7 @@ fn the_error_for_a_policy_without_a_preset_names_expose() {
     on_each_cloud(|name, gateway| {
         let mut cpi = Cpi::new(gateway);
         cpi.job = cpi.job.policy(json!({"version": 1}));
+        gateway.clear_records();
         let response = cpi.run("has_vm", json!(["vm"]));
         response.fails(CPI_ERROR, &["properties.auth_url: is sealed", "`expose`", "openstack.json"]);
         assert_eq!(gateway.records().len(), 0, "{name}");

@@ -1,0 +1,161 @@
+//! The secrets that a policy sends: which of them are credentials, and whether each can be written
+//! where the policy sends it.
+//!
+//! Both are decided before the guest runs. If a request were refused because of a character in
+//! a secret, the guest would learn something about that secret.
+
+use crate::failure::Failure;
+use serde_json::Value;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::place::{Place, PlaceError};
+use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{Auth, Login, LoginBody, Policy, SecretRef, is_credential_name};
+
+/// Returns the credentials that grants and logins send, with the names of their properties.
+pub fn credentials(policy: &Policy) -> Vec<(String, Secret)> {
+    let of_grants = policy.http.iter().filter_map(|grant| match &grant.auth {
+        Some(Auth::Basic { password, .. }) => Some(named(password)),
+        Some(Auth::Bearer(value) | Auth::Header { value, .. }) => Some(named(value)),
+        Some(Auth::Login(_)) | None => None,
+    });
+    of_grants.chain(policy.logins.values().flat_map(of_login)).collect()
+}
+
+fn named(value: &SecretRef) -> (String, Secret) {
+    (value.name.clone(), value.secret.clone())
+}
+
+/// Returns the headers of a login's request, and the fields of its body whose names say that they
+/// are credentials. Other fields are names of users and projects, which answers repeat.
+fn of_login(login: &Login) -> Vec<(String, Secret)> {
+    let mut found: Vec<(String, Secret)> = login.headers.iter().map(|(_, value)| named(value)).collect();
+    match &login.body {
+        LoginBody::None => {}
+        LoginBody::Form(fields) => {
+            found.extend(fields.iter().filter(|(name, _)| is_credential_name(name)).map(|(_, value)| named(value)));
+        }
+        LoginBody::Json(text) => {
+            let body = serde_json::from_str(text.reveal()).unwrap_or_default();
+            collect(&body, &format!("login {}", login.name), &mut found);
+        }
+    }
+    found.retain(|(name, _)| !name.is_empty());
+    found
+}
+
+fn collect(value: &Value, name: &str, found: &mut Vec<(String, Secret)>) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        match value {
+            Value::String(text) if is_credential_name(key) => {
+                found.push((format!("{name}.{key}"), Secret::new(text.as_str())));
+            }
+            value => collect(value, &format!("{name}.{key}"), found),
+        }
+    }
+    value.as_array().into_iter().flatten().for_each(|value| collect(value, name, found));
+}
+
+/// Rejects a secret that cannot be written where the policy sends it. `sealed` holds the properties
+/// that the guest gets as seals.
+pub fn check_sendable(policy: &Policy, sealed: &[(String, Secret)]) -> Result<(), Failure> {
+    for grant in &policy.http {
+        let at = format!("`auth` of the grant `{}`", grant.id);
+        match &grant.auth {
+            Some(Auth::Bearer(value)) => check("authorization", value, &at)?,
+            Some(Auth::Header { name, value }) => check(name, value, &at)?,
+            Some(Auth::Basic { .. } | Auth::Login(_)) | None => {}
+        }
+        for slot in &grant.slots {
+            for (name, secret) in sealed.iter().filter(|(name, _)| slot.takes.contains(name)) {
+                let at = format!("the slot `{}` of the grant `{}`", slot.place, grant.id);
+                fits(name, slot.place.check_value(secret.reveal()), &at)?;
+            }
+        }
+    }
+    for login in policy.logins.values() {
+        let at = format!("`headers` of the login `{}`", login.name);
+        login.headers.iter().try_for_each(|(name, value)| check(name, value, &at))?;
+    }
+    Ok(())
+}
+
+fn check(header: &str, value: &SecretRef, at: &str) -> Result<(), Failure> {
+    fits(&value.name, Place::Header(header.to_owned()).check_value(value.secret.reveal()), at)
+}
+
+fn fits(name: &str, checked: Result<(), PlaceError>, at: &str) -> Result<(), Failure> {
+    Check::SecretSendable.reject(checked.err(), |error| {
+        let fault = error.fault;
+        Failure::config(format!(
+            "the property `{name}` cannot be sent in {at}: {fault}; correct the property or the policy"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, json};
+    use wasm_cpi_policy::{PolicyFile, Properties};
+
+    fn policy(policy: &Value, properties: &Value) -> Policy {
+        let file = PolicyFile::parse(&policy.to_string()).unwrap();
+        let properties = Properties::merge(properties.as_object().cloned().unwrap_or_default(), Map::new());
+        Policy::resolve(&file, &properties, None, &[], false).unwrap()
+    }
+
+    #[test]
+    fn auth_and_login_secrets_are_credentials_and_names_of_users_are_not() {
+        let properties = json!({"u": "a-user-of-the-job", "p": "pw", "b": "bearer", "h": "header"});
+        let policy = policy(
+            &json!({
+                "version": 1,
+                "http": [
+                    {"id": "a", "to": "https://a.test", "methods": ["GET"], "paths": ["/**"], "auth": {"basic": {"user": "${u}", "password": "${p}"}}},
+                    {"id": "b", "to": "https://b.test", "methods": ["GET"], "paths": ["/**"], "auth": {"bearer": "${b}"}},
+                    {"id": "c", "to": "https://c.test", "methods": ["GET"], "paths": ["/**"], "auth": {"login": "main"}}
+                ],
+                "logins": {"main": {
+                    "to": "https://id.test", "path": "/tokens", "headers": {"X-Key": "${h}"}, "token": "json:/t",
+                    "body": {"password": {"user": {"name": "${u}", "password": "${p}"}}}, "send": {"header": "X-T"}
+                }}
+            }),
+            &properties,
+        );
+        let mut found = credentials(&policy);
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        let found: Vec<(&str, &str)> = found.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
+        assert_eq!(found, [("b", "bearer"), ("h", "header"), ("login main.password.user.password", "pw"), ("p", "pw")]);
+    }
+
+    #[test]
+    fn a_secret_that_does_not_fit_its_slot_is_a_mistake_of_the_configuration() {
+        let grant = |place: &str| {
+            policy(
+                &json!({"version": 1, "http": [{
+                    "id": "a", "to": "https://a.test", "methods": ["POST"], "paths": ["/v1"],
+                    "slots": [{"method": "POST", "path": "/v1", "place": place, "takes": ["p"]}]
+                }]}),
+                &json!({"p": "x"}),
+            )
+        };
+        for (place, value, fits) in [
+            ("header:x-key", "plain", true),
+            ("header:x-key", "two\r\nlines", false),
+            ("header:x-key", "p\u{e4}ss", false),
+            ("header:x-key", " padded-value", false),
+            ("xml:Key", "p\u{e4}ss\nword", true),
+            ("xml:Key", "bell\u{7}", false),
+            ("json:/key", "bell\u{7}\r\n--x", true),
+            ("part:key", "bell\u{7}\r\n--x", true),
+        ] {
+            let checked = check_sendable(&grant(place), &[("p".to_owned(), Secret::new(value))]);
+            assert_eq!(checked.is_ok(), fits, "{place} {value:?}");
+            if let Err(failure) = checked {
+                let message = failure.to_string();
+                assert!(message.contains("`p`") && message.contains(place) && !message.contains(value), "{message}");
+            }
+            assert!(check_sendable(&grant(place), &[("q".to_owned(), Secret::new(value))]).is_ok());
+        }
+    }
+}

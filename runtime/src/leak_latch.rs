@@ -1,0 +1,267 @@
+//! Remembers that an answer or a result of a module held a credential, so that later calls of the
+//! module are refused until the operator has looked at it.
+//!
+//! Without it, a guest could search for a secret with many calls: each may end after one answer that
+//! held the right guess. The file is in the cache of prepared guests, one per module of a job. It is opened
+//! before the lock-down, empty until something leaks, and judged like the other files there: no link
+//! is followed, and only this user or root may be able to write it.
+
+use crate::trust::{Untrusted, check_owner_and_mode};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use wasm_cpi_checks::Check;
+
+/// The most bytes of the file that are read.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// What follows when an answer or a result holds a credential.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Leaks {
+    /// The call ends, and further calls of the module are refused.
+    #[default]
+    Latch,
+    /// Only the call ends.
+    End,
+}
+
+/// What leaked, as the file holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedLeak {
+    /// When it happened, in UTC.
+    pub at: String,
+    /// The method of the call.
+    pub method: String,
+    pub request_id: Option<String>,
+    /// The name of the credential.
+    pub secret: String,
+    /// What held it.
+    pub place: String,
+}
+
+/// The module of a job that a file is for.
+#[derive(Clone, Copy, Debug)]
+pub struct LatchKey<'a> {
+    /// The job's config. Jobs may share a cache.
+    pub config: &'a Path,
+    /// The name of the module in that config; `None` for its own guest.
+    pub module: Option<&'a str>,
+    pub guest_sha256: &'a str,
+}
+
+impl LatchKey<'_> {
+    fn file_name(&self) -> String {
+        let config = std::path::absolute(self.config).unwrap_or_else(|_| self.config.to_owned());
+        let mut job = blake3::Hasher::new();
+        job.update(config.as_os_str().as_encoded_bytes());
+        // No path holds this byte, and a module without a name differs from one with an empty name.
+        if let Some(module) = self.module {
+            job.update(b"\0").update(module.as_bytes());
+        }
+        format!("leaks-{}-{}", &job.finalize().to_hex()[..16], self.guest_sha256)
+    }
+}
+
+/// The file of one module, open and trusted.
+#[derive(Debug)]
+pub struct LeakLatch {
+    file: File,
+    path: PathBuf,
+    recorded: Option<RecordedLeak>,
+    method: String,
+    request_id: Option<String>,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LatchError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} {source}", path.display())]
+    Untrusted { path: PathBuf, source: Untrusted },
+}
+
+impl LatchError {
+    /// Returns true if the file is there, but must not be believed.
+    pub fn is_untrusted(&self) -> bool {
+        match self {
+            LatchError::Untrusted { .. } => true,
+            LatchError::Io { source, .. } => Errno::from_io_error(source) == Some(Errno::LOOP),
+        }
+    }
+}
+
+impl LeakLatch {
+    /// Opens the file of a module in the cache directory, and creates it if it is not there.
+    pub fn open(cache: &Path, key: LatchKey<'_>) -> Result<LeakLatch, LatchError> {
+        let name = key.file_name();
+        let path = cache.join(&name);
+        let failed = |error: Errno| LatchError::Io { path: path.clone(), source: error.into() };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let directory = rustix::fs::open(cache, flags, Mode::empty()).map_err(failed)?;
+        let stat = rustix::fs::fstat(&directory).map_err(failed)?;
+        check_owner_and_mode(stat.st_uid, stat.st_mode)
+            .map_err(|source| LatchError::Untrusted { path: cache.to_owned(), source })?;
+        let file = File::from(open_file(&directory, &name).map_err(failed)?);
+        let metadata = file.metadata().map_err(|source| LatchError::Io { path: path.clone(), source })?;
+        if rustix::process::geteuid().is_root() && metadata.len() == 0 && metadata.uid() != stat.st_uid {
+            // Root runs this for the user whose calls use the directory.
+            let (user, group) = (rustix::fs::Uid::from_raw(stat.st_uid), rustix::fs::Gid::from_raw(stat.st_gid));
+            rustix::fs::fchown(&file, Some(user), Some(group)).map_err(failed)?;
+        }
+        let trusted = if metadata.is_file() {
+            Check::LatchTrust.perform(|| check_owner_and_mode(metadata.uid(), metadata.mode())).transpose()
+        } else {
+            Err(Untrusted::NotAFile)
+        };
+        trusted.map_err(|source| LatchError::Untrusted { path: path.clone(), source })?;
+        let mut text = String::new();
+        let read = (&file).take(MAX_BYTES).read_to_string(&mut text);
+        read.map_err(|source| LatchError::Io { path: path.clone(), source })?;
+        Ok(LeakLatch { recorded: recorded(&text), file, path, method: String::new(), request_id: None })
+    }
+
+    /// Returns true if the module has a file, for commands that must not create one.
+    pub fn exists(cache: &Path, key: LatchKey<'_>) -> bool {
+        std::fs::symlink_metadata(cache.join(key.file_name())).is_ok()
+    }
+
+    /// Sets the call that is recorded with a leak.
+    #[must_use]
+    pub fn for_call(self, method: &str, request_id: Option<&str>) -> LeakLatch {
+        LeakLatch { method: method.to_owned(), request_id: request_id.map(str::to_owned), ..self }
+    }
+
+    /// Returns the leak of an earlier call.
+    pub fn recorded(&self) -> Option<&RecordedLeak> {
+        self.recorded.as_ref()
+    }
+
+    /// Records a leak of this call. `place` holds no secret.
+    pub fn record(&self, secret: &str, place: &str) -> io::Result<()> {
+        let leak = RecordedLeak {
+            at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            method: self.method.clone(),
+            request_id: self.request_id.clone(),
+            secret: secret.to_owned(),
+            place: place.to_owned(),
+        };
+        let line = serde_json::to_string(&leak).map_err(io::Error::other)?;
+        (&self.file).write_all(format!("{line}\n").as_bytes())
+    }
+
+    /// Forgets the leaks. The file stays, because calls that are running have it open.
+    pub fn forget(&self) -> Result<(), LatchError> {
+        self.file.set_len(0).map_err(|source| LatchError::Io { path: self.path.clone(), source })
+    }
+}
+
+/// Opens the file for reading and appending, or only for reading if nothing can be written here.
+fn open_file(directory: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    let no_link = Check::LatchTrust.choose(OFlags::NOFOLLOW, OFlags::empty());
+    // Opening must not wait for the other end of a pipe.
+    let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | no_link;
+    let writing = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
+    match rustix::fs::openat(directory, name, flags | writing, Mode::from_raw_mode(0o600)) {
+        Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
+            rustix::fs::openat(directory, name, flags | OFlags::RDONLY, Mode::empty())
+        }
+        opened => opened,
+    }
+}
+
+/// Returns the first leak in the text. A text that cannot be read counts as a leak, too.
+fn recorded(text: &str) -> Option<RecordedLeak> {
+    let line = text.lines().find(|line| !line.trim().is_empty())?;
+    let unreadable = || RecordedLeak {
+        at: "an unknown time".into(),
+        method: "an unknown method".into(),
+        request_id: None,
+        secret: "an unknown secret".into(),
+        place: "an unknown answer".into(),
+    };
+    Some(serde_json::from_str(line).unwrap_or_else(|_| unreadable()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const SHA256: &str = "00ff";
+
+    fn cache() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        dir
+    }
+
+    fn key(module: Option<&str>) -> LatchKey<'_> {
+        LatchKey { config: Path::new("/job/cpi.json"), module, guest_sha256: SHA256 }
+    }
+
+    fn open(dir: &Path, module: Option<&str>) -> Result<LeakLatch, LatchError> {
+        Ok(LeakLatch::open(dir, key(module))?.for_call("has_vm", Some("r-1")))
+    }
+
+    #[test]
+    fn a_recorded_leak_is_found_by_later_calls_of_the_same_module_until_it_is_forgotten() {
+        let dir = cache();
+        let running = open(dir.path(), None).unwrap();
+        assert_eq!(running.recorded(), None);
+        running.record("password", "the response to GET https://api.test/v1").unwrap();
+        running.record("token", "the result").unwrap();
+        let later = open(dir.path(), None).unwrap();
+        let recorded = later.recorded().unwrap();
+        assert_eq!((recorded.secret.as_str(), recorded.method.as_str()), ("password", "has_vm"));
+        assert_eq!(open(dir.path(), Some("other/../x")).unwrap().recorded(), None);
+        for other in [
+            LatchKey { guest_sha256: "11", ..key(None) },
+            LatchKey { config: Path::new("/other/cpi.json"), ..key(None) },
+        ] {
+            assert_eq!(LeakLatch::open(dir.path(), other).unwrap().recorded(), None);
+        }
+        later.forget().unwrap();
+        assert_eq!(open(dir.path(), None).unwrap().recorded(), None);
+        // A call that was already running can still record.
+        running.record("password", "the result").unwrap();
+        assert!(open(dir.path(), None).unwrap().recorded().is_some());
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_is_not_trusted_and_no_link_is_followed() {
+        let dir = cache();
+        let path = dir.path().join(key(None).file_name());
+        let elsewhere = dir.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert!(open(dir.path(), None).unwrap_err().is_untrusted());
+        assert!(!elsewhere.exists());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(open(dir.path(), None).unwrap_err().is_untrusted());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(open(dir.path(), None).unwrap().recorded(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_counts_as_a_leak() {
+        let dir = cache();
+        std::fs::write(dir.path().join(key(None).file_name()), "{\n").unwrap();
+        std::fs::set_permissions(dir.path().join(key(None).file_name()), std::fs::Permissions::from_mode(0o600))
+            .unwrap();
+        assert!(open(dir.path(), None).unwrap().recorded().is_some());
+    }
+
+    #[test]
+    fn a_directory_that_is_missing_is_an_error_but_not_a_doubt() {
+        let error = open(Path::new("/nonexistent/cache"), None).unwrap_err();
+        assert!(!error.is_untrusted(), "{error}");
+    }
+}
