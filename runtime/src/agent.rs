@@ -10,6 +10,7 @@ mod networks;
 mod secrets;
 mod session;
 mod settings;
+mod size;
 
 pub use additions::{Additions, DiskHint, Encoding, NetworkAddition};
 pub use config::{AgentConfig, endpoints_of_env};

@@ -4,11 +4,12 @@
 //! URL (`Destination`), the policy's verdict, `headers`, `slots`, the addresses
 //! (`transport` with `resolver`), the grant's credentials (`gate::auth`, for which
 //! `login` obtains a token if needed), `tls` and `proxy` (again `transport`),
-//! `exchange`, and `captures` with the tripwire. The host's own requests use
+//! `exchange`, `cleaning`, and `captures` with the tripwire. The host's own requests use
 //! `client`, without a policy, and nothing in them comes from a guest. Sockets,
 //! certificates and name servers are set up when they are first needed.
 
 pub mod captures;
+pub mod cleaning;
 pub mod client;
 pub mod error;
 pub mod exchange;

@@ -64,11 +64,22 @@ impl Fixture {
         json!(operations)
     }
 
-    /// Returns the user-data that arrived last.
+    /// Returns the user-data that arrived last, without the marker in its first and last key.
     fn user_data(&self) -> Value {
         let body = self.cloud.requests().pop().unwrap().json();
-        let text = STANDARD.decode(body["user_data"].as_str().unwrap()).unwrap();
-        serde_json::from_slice(&text).unwrap()
+        let text = String::from_utf8(STANDARD.decode(body["user_data"].as_str().unwrap()).unwrap()).unwrap();
+        let mut data: Value = serde_json::from_str(&text).unwrap();
+        assert!(text.starts_with("{\"_wasm-cpi-agent-settings-") && text.ends_with('}'), "{text}");
+        let keys: Vec<String> = data.as_object().unwrap().keys().cloned().collect();
+        let marked: Vec<&String> = keys.iter().filter(|key| key.contains("wasm-cpi-agent-settings-")).collect();
+        assert_eq!(marked.len(), 2, "{keys:?}");
+        assert!(
+            text.trim_end_matches(['}', ' '])
+                .ends_with(&format!("\"{}\":true", marked.iter().max_by_key(|key| key.len()).unwrap())),
+            "{text}"
+        );
+        marked.iter().for_each(|key| drop(data.as_object_mut().unwrap().remove(key.as_str())));
+        data
     }
 }
 
@@ -268,33 +279,54 @@ fn additions_that_are_invalid_or_contradict_the_director_are_refused() {
     assert_eq!(elsewhere["error"]["kind"], "refused", "{elsewhere}");
 }
 
+/// The guest learns nothing about the size of settings, so it is judged before the guest runs.
 #[test]
-fn settings_that_are_too_large_for_the_platform_are_refused_with_their_largest_parts() {
+fn settings_that_are_too_large_for_the_platform_are_refused_before_the_guest_runs() {
     let fixture = fixture();
-    let large = |max: u64| json!([with(bootstrap(), json!({"max_bytes": max})), post(&fixture.cloud.url("/vms"), &json!({"user_data": "{{0.ok}}"})), {"op": "result", "json": "vm-1"}]);
-    create_vm(&fixture.job, &large(100_000)).run().result();
-    let fits = fixture.cloud.requests().pop().unwrap().json()["user_data"].as_str().unwrap().len() as u64;
-    create_vm(&fixture.job, &large(fits)).run().result();
-    let refused = json!([with(bootstrap(), json!({"max_bytes": fits - 1})), {"op": "error", "kind": "cloud", "message": "{{0.error.message}}"}]);
-    let response = create_vm(&fixture.job, &refused).run();
+    let limited = |max: u64| {
+        let slot = json!([{"method": "POST", "path": "/vms", "place": "json:/user_data", "max_bytes": max}]);
+        let grant = with(fixture.cloud.grant("cloud"), json!({"slots": slot, "plain_http": true}));
+        with_policy(json!({"http": [grant]})).configure(|config| {
+            config["agent"] = agent();
+            config["registry"] = fixture.registry.section();
+        })
+    };
+    let script = fixture.script(create_operations());
+    let response = create_vm(&limited(5000), &script).run();
     let expected = [
-        &format!("the agent settings take {fits} bytes as user-data, but the platform takes only {}", fits - 1),
-        "the largest parts before encoding are `networks` (",
-        "make them smaller in the deployment or in the CPI's config",
+        "the agent settings of this VM take up to ",
+        "but `max_bytes` of the policy's slot for them is 5000",
+        "the largest parts are `networks` (",
     ];
-    response.fails(CLOUD_ERROR, &expected.map(|part: &str| part));
+    response.fails(CPI_ERROR, &expected);
+    assert_eq!(fixture.cloud.connections(), 0);
+    let fits: u64 = response.message().split("take up to ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    create_vm(&limited(fits - 1), &script).run().fails(CPI_ERROR, &["take up to"]);
+    create_vm(&limited(fits), &script).run().result();
+    let sent = fixture.cloud.requests().pop().unwrap().json()["user_data"].as_str().unwrap().len() as u64;
+    assert!(sent <= fits, "{sent} bytes were sent, and {fits} were expected at most");
     // User-data that refers to the registry is smaller.
-    create_vm(
-        &fixture.job,
-        &fixture.script(vec![
-            with(bootstrap(), json!({"max_bytes": fits - 1})),
-            create_operations()[1].clone(),
-            create_operations()[2].clone(),
-        ]),
-    )
-    .stemcell(1)
-    .run()
-    .result();
+    create_vm(&limited(fits - 1), &script).stemcell(1).run().result();
+}
+
+/// Whatever a secret's length is, the server receives user-data of the same length.
+#[test]
+fn user_data_has_steps_of_one_kibibyte() {
+    let fixture = fixture();
+    let lengths: Vec<usize> = ["short", "a-much-longer-password-of-the-same-vm"]
+        .iter()
+        .map(|password| {
+            let env = json!({"bosh": {"password": format!("{CANARY}-{password}")}});
+            let arguments =
+                json!(["agent-1", "stemcell-1", {"probe": fixture.script(create_operations())}, networks(), [], env]);
+            fixture.job.call("create_vm", arguments).run().result();
+            STANDARD
+                .decode(fixture.cloud.requests().pop().unwrap().json()["user_data"].as_str().unwrap())
+                .unwrap()
+                .len()
+        })
+        .collect();
+    assert!(lengths[0] == lengths[1] && lengths[0].is_multiple_of(1024), "{lengths:?}");
 }
 
 #[test]

@@ -228,7 +228,30 @@ fn registry_kib_bounds_settings_in_both_directions() {
         json!({"op": "registry.put", "id": "vm-1", "settings": {"networks": {"net": {"padding": "x".repeat(5000)}}}});
     let message = attach_disk_outcomes(&job, &json!([padded]))[0]["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("`registry_kib` (4)") && message.contains(remedy), "{message}");
-    // For a new VM, the limit is checked before the VM exists.
-    let script = json!([{"op": "agent.bootstrap", "system_disk": "x".repeat(5000)}, {"op": "error", "kind": "cloud", "message": "{{0.error.message}}"}]);
-    create_vm(&job, &script).stemcell(1).run().fails(CLOUD_ERROR, &["`registry_kib` (4)", remedy]);
+    // For a new VM, the limit is checked before the guest runs.
+    let script = json!([{"op": "error", "kind": "cloud", "message": "the guest ran"}]);
+    let env = json!({"bosh": {"certificates": "x".repeat(5000)}});
+    let arguments = json!(["agent-1", "stemcell-1", {"probe": script}, tests::cloud::networks(), [], env]);
+    job.call("create_vm", arguments).stemcell(1).run().fails(CLOUD_ERROR, &["`registry_kib` (4)", remedy]);
+}
+
+/// A guest that adds to settings until the limit is reached learns nothing about the rest of them.
+#[test]
+fn what_a_guest_may_add_to_settings_does_not_depend_on_their_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = RegistryServer::start(dir.path());
+    let job = job(server.section()).limits(json!({"registry_kib": 4}));
+    let fits = |password: &str| {
+        let mut stored = settings();
+        stored["env"] = json!({"bosh": {"password": password}});
+        let attach = |length: usize| json!({"op": "agent.attached", "key": "vm-1", "disk": "disk-1", "hint": "x".repeat(length)});
+        let lengths: Vec<usize> = (3300..4100).step_by(50).collect();
+        let script: Vec<Value> = lengths.iter().map(|length| attach(*length)).collect();
+        server.put("vm-1", &stored);
+        let outcomes = attach_disk_outcomes(&job, &json!(script));
+        outcomes.iter().map(|outcome| outcome["error"].is_null()).collect::<Vec<bool>>()
+    };
+    let (short, long) = (fits("short"), fits(&"a-much-longer-password".repeat(20)));
+    assert_eq!(short, long);
+    assert!(short.contains(&true) && short.contains(&false), "{short:?}");
 }

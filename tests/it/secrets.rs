@@ -1,6 +1,7 @@
 //! Secrets: what a guest sees of them, where the runtime sends them, and that they appear
 //! nowhere else.
 
+mod answers;
 mod auth;
 mod captures;
 mod layers;

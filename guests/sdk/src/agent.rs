@@ -18,7 +18,6 @@ pub fn settings(vm_name: &str) -> Settings {
         raw_ephemeral_disks: vec![],
         networks: vec![],
         encodings: vec![],
-        max_bytes: None,
     }
 }
 

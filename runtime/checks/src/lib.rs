@@ -75,12 +75,12 @@ checks! {
     "Grants and needs" policy {
         EndpointInPolicy EndpointOfEnv EndpointByName EndpointByAddress EndpointUnresolved
         NeedsAbsent NeedsHttp NeedsSlots NeedsRegistry NeedsImage
-        GrantScheme GrantHost GrantPort GrantMethod GrantPath GrantOperation OperationInQuery
+        GrantScheme GrantHost GrantPort GrantMethod GrantPath GrantQuery GrantOperation OperationInQuery
         WildcardLabel HintNarrow
     }
     "Config, policy and needs files" policy_file {
         PlainHttp SecretWildcard LayerProperty LayerToken LayerCapture LayerCertificate LayerCa
-        LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken SpotInGrant SlotBesideAuth
+        LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot SpotInGrant SlotBesideAuth
         OriginForm OriginWildcard OriginTemplate PatternForm
         EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin TrustedFile
     }
@@ -93,18 +93,19 @@ checks! {
     }
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderImpostor MethodParameter HeaderUnderscore
-        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderDisguise QueryCredentials
+        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderDisguise HeaderConditional QueryCredentials
         IdentityRequested ProxyEnvironment CountedBytes
     }
     "HTTP responses" http_response {
         Redirects SwitchedProtocol Truncation EncodedResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
+        ShownPlaces DroppedPlaces DropUnreadable AnswerDigests SettingsMarker SettingsShape SettingsWithheld
     }
     "Captures" captures {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
     }
     "Seals and slots" seals {
-        SealedProperties SealedEnv SealedAgent AgentTotal SealedRegistry ExposedCredential
+        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentEncodings SealedRegistry ExposedCredential
         SealInUrl SealOutsideSlot SealTransformed SealHalves SealCase SealPerPlace SlotSpot SlotTakes
         SlotHeader SecretSendable
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::answers;
 use super::auth::{Auth, AuthSpec};
 use super::fields::{Fields, IDENT, is_ident};
 use super::login::Login;
@@ -48,6 +49,16 @@ pub struct Grant {
     pub slots: Vec<Slot>,
     /// The values of responses that the guest gets as seals.
     pub captures: Vec<Capture>,
+    /// The places of answers that the guest does not see. They apply to every answer of the
+    /// origin; see [`Policy::cleaning`](crate::Policy::cleaning).
+    pub drop: Vec<Place>,
+    /// The query parameters that requests may have. `None` allows all of them, unless the origin's
+    /// answers are cleaned: then it allows none.
+    pub query: Option<Vec<String>>,
+    /// True if the grant has slots, captures or `drop`, even if the module does not declare them.
+    pub hides: bool,
+    /// True if the grant has a slot for agent settings, even if the module does not declare it.
+    pub writes_settings: bool,
     /// The certificates and pins of the connection.
     pub tls: Tls,
 }
@@ -64,6 +75,8 @@ pub(super) struct GrantSpec {
     auth: Option<AuthSpec>,
     slots: Vec<Slot>,
     pub(super) captures: Vec<Capture>,
+    drop: Vec<Place>,
+    query: Option<Vec<String>>,
 }
 
 impl GrantSpec {
@@ -80,11 +93,13 @@ impl GrantSpec {
         let paths = paths.iter().filter_map(|(at, text)| path(text, at, problems)).collect();
         let operations = Operations::read(&mut fields);
         let auth = AuthSpec::read(&mut fields);
-        let slots = Slot::read_all(&mut fields);
+        let slots = Slot::read_all(&mut fields, true);
         let captures = Capture::read_all(&mut fields);
+        let drop = answers::read_places(&mut fields, "drop");
+        let query = answers::read_query(&mut fields);
         fields.close();
         let (id, target) = (id?.to_owned(), target?);
-        let grant = GrantSpec { at, id, target, methods, paths, operations, auth, slots, captures };
+        let grant = GrantSpec { at, id, target, methods, paths, operations, auth, slots, captures, drop, query };
         grant.check(problems);
         Some(grant)
     }
@@ -203,6 +218,10 @@ impl GrantSpec {
             auth,
             slots: self.slots.iter().map(|slot| slot.below(&target.base)).collect(),
             captures: self.captures.iter().map(|capture| capture.below(&target.base)).collect(),
+            drop: self.drop.clone(),
+            query: self.query.clone(),
+            hides: !(self.slots.is_empty() && self.captures.is_empty() && self.drop.is_empty()),
+            writes_settings: self.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)),
             tls: target.tls,
         })
     }

@@ -1,7 +1,7 @@
 //! The verdict on one request: which grant allows it, or why it is denied.
 //!
 //! A request is allowed only if the operator grants it and the module declares it. Each grant
-//! is compared in stages (scheme, host, port, method, path, operation), and the reason of a
+//! is compared in stages (scheme, host, port, method, path, query, operation), and the reason of a
 //! denial is the furthest stage that any grant reached, so that it names what is missing.
 //! The guest's error, the audit log and the tests all show this reason.
 
@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Policy;
+use super::answers::unlisted_parameter;
 use super::forbidden::Endpoint;
 use super::grant::Grant;
 use super::paste_ready::grant_to_paste;
@@ -61,6 +62,8 @@ pub enum DenialReason {
     Method,
     /// The grants for the origin and method do not allow the path.
     Path,
+    /// The grants for the path do not allow a parameter of the query.
+    Query,
     /// The grant allows only some operations, and the request does not name one of them.
     Operation,
     /// The host resolves to an address that the grant may not reach.
@@ -84,6 +87,7 @@ impl fmt::Display for DenialReason {
             DenialReason::Port => "port",
             DenialReason::Method => "method",
             DenialReason::Path => "path",
+            DenialReason::Query => "query",
             DenialReason::Operation => "operation",
             DenialReason::Address => "address",
             DenialReason::Header => "header",
@@ -121,9 +125,10 @@ impl Policy {
                 Some(each.flat_map(|(one, paths)| paths.map(move |path| (one, path))).collect::<Vec<_>>())
             }
         };
+        let cleaned = self.cleaning(destination).applies;
         let undeclared = needs.as_ref().is_some_and(Vec::is_empty);
         let judged: Vec<(&Arc<Grant>, Result<(), Failed>)> =
-            self.http.iter().map(|grant| (grant, grant.allows(destination, method, message))).collect();
+            self.http.iter().map(|grant| (grant, grant.allows(destination, method, message, cleaned))).collect();
         let allowing = judged.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(grant, _)| *grant);
         // Of equals the first: `max_by_key` would take the last.
         let best = allowing.rev().max_by_key(|grant| grant.specificity(destination));
@@ -140,10 +145,14 @@ impl Policy {
         let nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
         // Without any grant, none names the host.
         let check = nearest.first().and_then(|(_, failed)| failed.check).unwrap_or(Check::GrantHost);
-        let mut declaring = needs.iter().flatten().filter(|_| reason != DenialReason::Operation);
+        let mut declaring =
+            needs.iter().flatten().filter(|_| !matches!(reason, DenialReason::Query | DenialReason::Operation));
         let hint = declaring.find_map(|(one, path)| grant_to_paste(one, path, destination, method, &self.http));
         let remedy = match hint {
             Some(grant) => format!("to allow it, add this, asked for by the guest, to the policy's \"http\": {grant}"),
+            None if reason == DenialReason::Query => {
+                "add it to the grant's `query`, unless it filters by values that the guest must not see".to_owned()
+            }
             None if undeclared => "the module's needs do not declare it either".to_owned(),
             None => "a grant in the policy's \"http\" would have to name it".to_owned(),
         };
@@ -158,6 +167,8 @@ struct Failed {
     check: Option<Check>,
     /// What is wrong with the operation, if the grant got as far as that.
     operation: Option<OperationMismatch>,
+    /// The parameter of the query that the grant does not list.
+    parameter: Option<String>,
 }
 
 /// The reason why the operation of a request is not one that a grant allows. The messages follow
@@ -197,19 +208,32 @@ impl OperationMismatch {
 }
 
 impl Grant {
-    fn allows(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Result<(), Failed> {
-        let at = |stage| move || Failed { stage, check: None, operation: None };
+    /// `cleaned` is true if answers of the origin are cleaned, so that no parameter is allowed that
+    /// the grant does not list.
+    fn allows(
+        &self,
+        destination: &Destination,
+        method: &str,
+        message: &Message<'_>,
+        cleaned: bool,
+    ) -> Result<(), Failed> {
+        let at = |stage| move || Failed { stage, check: None, operation: None, parameter: None };
         Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
         Check::GrantHost.ensure(self.origin.host.matches(destination.host()), at(DenialReason::Host))?;
         Check::GrantPort.ensure(self.origin.port == destination.port(), at(DenialReason::Port))?;
         Check::GrantMethod.ensure(self.methods.iter().any(|granted| granted == method), at(DenialReason::Method))?;
         let path = self.paths.iter().any(|granted| granted.matches(destination.path()));
         Check::GrantPath.ensure(path, at(DenialReason::Path))?;
+        let listed = self.query.as_deref().or(cleaned.then_some(&[]));
+        let unlisted = listed.and_then(|listed| unlisted_parameter(destination.query(), listed));
+        Check::GrantQuery
+            .reject(unlisted, |parameter| Failed { parameter: Some(parameter), ..at(DenialReason::Query)() })?;
         let Some(operations) = &self.operations else { return Ok(()) };
         Check::GrantOperation.reject(operations.allows(destination, message).err(), |mismatch| Failed {
             stage: DenialReason::Operation,
             check: mismatch.check(),
             operation: Some(mismatch),
+            parameter: None,
         })
     }
 
@@ -260,6 +284,13 @@ fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Des
         DenialReason::Path => grants("the origin's grants allow other paths", &|grant, _| {
             let paths: Vec<String> = grant.paths.iter().take(8).map(ToString::to_string).collect();
             paths.join(" ")
+        }),
+        DenialReason::Query => grants("the origin's grants allow other query parameters", &|grant, failed| {
+            let allow = grant.query.as_deref().unwrap_or_default().join(" ");
+            let allow = if allow.is_empty() { "none".to_owned() } else { allow };
+            let parameter = failed.parameter.as_deref().unwrap_or_default();
+            let parameter = if parameter == ";" { "`;`".to_owned() } else { quoted(parameter) };
+            format!("{allow}, not {parameter}")
         }),
         DenialReason::Operation => grants("the origin's grants allow other operations", &|grant, failed| {
             let allow = grant.operations.as_ref().map(|operations| operations.allow.join(" "));

@@ -68,7 +68,7 @@
 //! | modules | content |
 //! |---|---|
 //! | `file`, `preset`, `fields`, `problem` | how a policy file is parsed, and how its problems are reported |
-//! | `grant`, `login`, `auth`, `body`, `target`, `tls`, `slots` | the entries of a policy file, as written and as resolved for a call |
+//! | `grant`, `login`, `auth`, `body`, `target`, `tls`, `slots`, `answers` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
 //! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the module declares, and what limits a policy beside its grants |
 //! | `judge`, `paste_ready` | the verdict on a request, and the grant that a denial offers |
@@ -84,6 +84,7 @@
 
 mod added_needs;
 pub mod addresses;
+mod answers;
 mod auth;
 mod body;
 mod comparison;
@@ -122,6 +123,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use added_needs::{AddedNeed, added_needs};
+pub use answers::{ANY, Cleaning};
 pub use auth::Auth;
 pub use body::LoginBody;
 pub use comparison::{ComparedNeed, Comparison};
@@ -194,7 +196,7 @@ impl Policy {
         let logins: BTreeMap<String, Login> = file.logins.iter().filter_map(resolve).collect();
         let captures: Vec<&str> =
             file.http.iter().flat_map(|grant| &grant.captures).map(|one| one.name.as_str()).collect();
-        let mut http = Vec::new();
+        let (mut http, mut written) = (Vec::new(), Vec::new());
         let warnings = Problems::default();
         for spec in &file.http {
             let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
@@ -204,7 +206,10 @@ impl Policy {
                 Check::NeedsSlots.perform(|| grant.slots = declared_slots(&grant.slots, &grant.origin, needs));
             }
             http.push(Arc::new(grant));
+            written.push(spec.at().to_owned());
         }
+        let written: Vec<_> = written.into_iter().zip(http.iter().map(AsRef::as_ref)).collect();
+        answers::warn_about_read_back(&written, &warnings);
         for (name, login) in &logins {
             let Some(spec) = file.logins.get(name) else { continue };
             check_forbidden(&login.origin, forbidden, spec.at(), &problems);

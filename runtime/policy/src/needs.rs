@@ -150,7 +150,7 @@ impl Need {
         let slots = if wants_everything(fields.value("slots")) {
             Restriction::Any
         } else {
-            Restriction::Only(Slot::read_all(&mut fields))
+            Restriction::Only(Slot::read_all(&mut fields, false))
         };
         let why = fields.text("why").map(printable).unwrap_or_default();
         fields.close();
@@ -283,6 +283,6 @@ fn intersect(granted: &Slot, declared: &Slot) -> Option<Slot> {
     }
     let path = granted.path.intersect(&declared.path)?;
     let takes: Vec<String> = granted.takes.iter().filter(|name| declared.takes.contains(name)).cloned().collect();
-    let slot = Slot { method: granted.method.clone(), path, place: granted.place.clone(), takes };
+    let slot = Slot { path, takes, ..granted.clone() };
     (!slot.takes.is_empty()).then_some(slot)
 }

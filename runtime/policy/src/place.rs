@@ -16,7 +16,7 @@ mod tests;
 
 pub use form::{FormError, parse as parse_form};
 pub use json::{JsonBodyError, parse as parse_json};
-pub use xml::blank as blank_xml;
+pub use xml::{blank as blank_xml, remove as remove_xml, replace_texts as replace_xml_texts};
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,6 +2,7 @@
 //! by secrets, the captures that turn values of responses into seals, and the operations of
 //! APIs that have only one path.
 
+use super::answers;
 use super::fields::{Fields, IDENT, is_ident, printable};
 use super::path::{Base, PathError, PathPattern};
 use super::problem::{Problem, Problems};
@@ -24,6 +25,11 @@ pub struct Slot {
     pub place: Place,
     /// The names of the secrets that may be put there: [`AGENT`], properties and captures.
     pub takes: Vec<String>,
+    /// The places of the answer that the guest sees beside its status, if the slot was filled.
+    /// `*` in a pointer stands for any list element or object member.
+    pub show: Vec<Place>,
+    /// The largest agent settings that the server accepts, in bytes as they are sent.
+    pub max_bytes: Option<u64>,
 }
 
 /// A place in responses whose value is a secret: the guest gets a seal instead.
@@ -74,7 +80,8 @@ impl Slot {
         Slot { path: self.path.below(base), ..self.clone() }
     }
 
-    pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<Slot> {
+    /// Reads the slots of a need, or those of a grant, which also say what an answer shows.
+    pub(super) fn read_all(parent: &mut Fields<'_>, of_grant: bool) -> Vec<Slot> {
         let list = parent.list("slots");
         let read = |(at, value)| {
             let mut fields = Fields::open(value, at, parent.problems())?;
@@ -83,8 +90,19 @@ impl Slot {
                 fields.problem("place", "is a cookie, which requests do not carry", "use a header, field or the body");
             }
             let takes = takes(&mut fields);
+            let (mut show, mut max_bytes) = (Vec::new(), None);
+            if of_grant {
+                show = answers::read_places(&mut fields, "show");
+                max_bytes = answers::read_max_bytes(&mut fields, &takes);
+            }
+            if let Some(spot) = &spot {
+                let echoed = show.iter().any(|shown| answers::shows(shown, &spot.place));
+                fields.ensure(Check::ShownSlot, !echoed, "show", || {
+                    ("shows the slot itself, so a server that echoes it would reveal the secret", "list other places")
+                });
+            }
             fields.close();
-            spot.map(|Spot { method, path, place }| Slot { method, path, place, takes })
+            spot.map(|Spot { method, path, place }| Slot { method, path, place, takes, show, max_bytes })
         };
         list.into_iter().filter_map(read).collect()
     }

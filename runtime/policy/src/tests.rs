@@ -1,6 +1,7 @@
 //! Tests of the policy as a whole; single parts are tested in their modules.
 
 mod added_needs;
+mod answers;
 mod comparison;
 mod file;
 mod generate;

@@ -14,8 +14,6 @@ pub struct Additions {
     pub networks: Vec<NetworkAddition>,
     /// The encodings of the user-data, in the order in which they are applied.
     pub encodings: Vec<Encoding>,
-    /// The largest user-data, after encoding, that the platform accepts.
-    pub max_bytes: Option<u32>,
 }
 
 /// The additions to one network of the Director.

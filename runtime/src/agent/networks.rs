@@ -39,6 +39,13 @@ pub(super) fn with_additions(networks: &Networks, additions: &[NetworkAddition])
     Ok(networks)
 }
 
+/// Returns what an addition writes into a dynamic network, where it can write most.
+pub(super) fn added(addition: &NetworkAddition) -> Result<Value, AgentError> {
+    let mut network = Map::from_iter([("type".to_owned(), json!("dynamic"))]);
+    add(&mut network, addition)?;
+    Ok(Value::Object(network))
+}
+
 fn add(network: &mut Map<String, Value>, addition: &NetworkAddition) -> Result<(), AgentError> {
     let dynamic = network.get("type").and_then(Value::as_str) == Some("dynamic");
     let dns = (!addition.dns.is_empty()).then(|| json!(addition.dns));

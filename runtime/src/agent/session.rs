@@ -6,12 +6,12 @@
 
 use super::additions::{Additions, DiskHint};
 use super::config::AgentConfig;
-use super::{Mode, VmSpec, secrets, settings};
+use super::{Mode, VmSpec, secrets, settings, size};
 use crate::failure::Failure;
 use crate::registry::settings::{attach, detach};
 use crate::registry::{RegistryConfig, RegistrySession, SessionError};
 use crate::vault::Vault;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
@@ -20,15 +20,8 @@ use wasm_cpi_policy::secret::{Layer, Secret};
 /// The least time for deleting the settings that a failed call wrote.
 const UNDO_TIME: Duration = Duration::from_secs(10);
 
-/// A VM needs one bootstrap; a guest may try again with another size or name.
-const MAX_BOOTSTRAPS: usize = 16;
-
-/// The most bytes of user-data in a call, counting every encoding. No platform accepts more, and
-/// the search for each copy of a secret takes memory.
-const MAX_SETTINGS: usize = 1024 * 1024;
-
-const TOO_MUCH: &str = "the agent settings of this call take more than a mebibyte in all; make `env` or networks smaller, or use fewer \
-     encodings";
+/// A VM needs one bootstrap; a guest may try again with another name.
+const MAX_BOOTSTRAPS: usize = 8;
 
 /// The reason why agent settings are not built or stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,14 +81,8 @@ pub struct AgentSession {
     registry_config: Option<RegistryConfig>,
     registry: Arc<RegistrySession>,
     vault: Arc<Vault>,
-    user_data: Mutex<UserData>,
-}
-
-/// The user-data that was built in this call.
-#[derive(Default)]
-struct UserData {
-    seals: Vec<String>,
-    bytes: usize,
+    /// The seals of the user-data that was built in this call.
+    seals: Mutex<Vec<String>>,
 }
 
 impl AgentSession {
@@ -114,7 +101,21 @@ impl AgentSession {
         for (name, secret) in registry_config.iter().flat_map(RegistryConfig::secrets) {
             vault.register(name, secret);
         }
-        AgentSession { mode, config, spec, registry_config, registry, vault, user_data: Mutex::default() }
+        AgentSession { mode, config, spec, registry_config, registry, vault, seals: Mutex::default() }
+    }
+
+    /// Fails if the settings of this `create_vm` could be larger than the platform or the registry
+    /// accepts. It is called before the guest runs, which so learns nothing about their size.
+    /// `max_bytes` is the smallest one of the slots that take agent settings.
+    pub fn check_size(&self, max_bytes: Option<u64>) -> Result<(), Failure> {
+        let Some(spec) = &self.spec else { return Ok(()) };
+        let full = settings::build(&self.config, spec, &Additions::default())
+            .map_err(|error| Failure::runtime(format!("agent settings cannot be built: {error}")))?;
+        size::check_user_data(&self.user_data(&full, ""), max_bytes)?;
+        match self.mode {
+            Mode::Registryless => Ok(()),
+            Mode::Registry => self.registry.check_room(&full, size::RESERVE),
+        }
     }
 
     /// Returns a seal for the user-data of the VM of this `create_vm`.
@@ -129,29 +130,20 @@ impl AgentSession {
                 format!("`agent.bootstrap` was called {MAX_BOOTSTRAPS} times in this call; call it less often");
             return Err(AgentError::refused(message));
         }
+        size::check_encodings(&additions.encodings)?;
+        size::check_additions(additions)?;
         let full = settings::build(&self.config, spec, additions)?;
-        if Value::Object(full.clone()).to_string().len() > MAX_SETTINGS {
-            return Err(AgentError::refused(TOO_MUCH).refused_by(Check::AgentTotal));
+        let data = self.user_data(&full, &additions.vm_name);
+        if self.mode == Mode::Registry {
+            self.registry.prepare(full)?;
         }
-        let data = match self.mode {
-            Mode::Registryless => settings::registryless_user_data(&full),
-            Mode::Registry => {
-                let registry = self.registry_config.as_ref().map(RegistryConfig::for_agent);
-                let data = settings::registry_user_data(registry.unwrap_or_default(), &full, &additions.vm_name);
-                self.registry.prepare(full)?;
-                data
-            }
-        };
-        let mut stages = settings::encode(&data, &additions.encodings, additions.max_bytes)?;
-        let mut user_data = self.user_data();
-        user_data.bytes += stages.iter().map(String::len).sum::<usize>();
-        Check::AgentTotal.ensure(user_data.bytes <= MAX_SETTINGS, || AgentError::refused(TOO_MUCH))?;
+        let mut stages = settings::encode(&data, &additions.encodings);
         let text = stages.pop().unwrap_or_default();
         for stage in stages {
             self.vault.register("agent", Secret::new(stage));
         }
         let seal = self.vault.seal("agent", Secret::new(text), Layer::Call);
-        user_data.seals.push(seal.clone());
+        self.seals().push(seal.clone());
         #[cfg(feature = "mutation-testing")]
         if let Some(sealed) = self.vault.open(&seal).filter(|_| Check::SealedAgent.is_off()) {
             return Ok(sealed.secret.reveal().to_owned());
@@ -162,11 +154,22 @@ impl AgentSession {
     /// Returns the seals of all user-data of this call. A VM that was created without one cannot be
     /// reached.
     pub fn bootstrap_seals(&self) -> Vec<String> {
-        self.user_data().seals.clone()
+        self.seals().clone()
     }
 
-    fn user_data(&self) -> MutexGuard<'_, UserData> {
-        self.user_data.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seals(&self) -> MutexGuard<'_, Vec<String>> {
+        self.seals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the user-data of a VM with these settings.
+    fn user_data(&self, full: &Map<String, Value>, vm_name: &str) -> Map<String, Value> {
+        match self.mode {
+            Mode::Registryless => settings::registryless_user_data(full),
+            Mode::Registry => {
+                let registry = self.registry_config.as_ref().map(RegistryConfig::for_agent);
+                settings::registry_user_data(registry.unwrap_or_default(), full, vm_name)
+            }
+        }
     }
 
     /// Writes the settings of the new VM to the registry, if it is used.
@@ -180,6 +183,7 @@ impl AgentSession {
     /// Adds a disk to the VM's settings in the registry, if it is used.
     pub async fn attached(&self, key: &str, disk: &str, hint: &DiskHint, deadline: Instant) -> Result<(), AgentError> {
         let hint = hint.to_json()?;
+        size::check_disk(disk, &hint)?;
         if self.mode == Mode::Registryless {
             return Ok(());
         }

@@ -2,16 +2,13 @@
 
 use super::additions::{Additions, Encoding};
 use super::config::AgentConfig;
-use super::{AgentError, VmSpec, networks};
+use super::{AgentError, VmSpec, networks, size};
+use crate::net::cleaning::MARKER;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Map, Value, json};
-use wasm_cpi_checks::Check;
 
 type Object = Map<String, Value>;
-
-/// The size of an encoded text at which encoding stops. The session then refuses it.
-const MAX_STAGE: usize = 1024 * 1024;
 
 /// Returns everything that the Agent needs. It becomes the user-data in registry-less mode, and is
 /// stored in the registry otherwise.
@@ -35,7 +32,7 @@ pub(super) fn build(config: &AgentConfig, spec: &VmSpec, additions: &Additions) 
 
 /// Returns the disks: `system` is a string, the others are hints. Persistent disks are added later,
 /// by the Director or in the registry.
-fn disks(additions: &Additions) -> Result<Value, String> {
+pub(super) fn disks(additions: &Additions) -> Result<Value, String> {
     let mut disks = Map::new();
     if let Some(system) = &additions.system_disk {
         disks.insert("system".into(), json!(system));
@@ -54,9 +51,7 @@ fn disks(additions: &Additions) -> Result<Value, String> {
 
 /// Returns the user-data of a VM that uses no registry.
 pub(super) fn registryless_user_data(full: &Object) -> Object {
-    let mut data = dns(full);
-    data.extend(full.clone());
-    data
+    marked(dns(full).into_iter().chain(full.clone()))
 }
 
 /// Returns the user-data of a VM that reads its settings from the registry.
@@ -65,7 +60,14 @@ pub(super) fn registry_user_data(registry: Value, full: &Object, vm_name: &str) 
     data.insert("networks".into(), full.get("networks").cloned().unwrap_or_default());
     data.insert("registry".into(), registry);
     data.insert("server".into(), json!({"name": vm_name}));
-    data
+    marked(data)
+}
+
+/// Returns user-data whose first and last key hold the public marker, so that the host recognises
+/// it in answers of servers, even if a part is cut off. The Agent ignores unknown keys.
+fn marked(data: impl IntoIterator<Item = (String, Value)>) -> Object {
+    let mark = |prefix: &str| (format!("{prefix}{MARKER}"), Value::Bool(true));
+    std::iter::once(mark("_")).chain(data).chain([mark("__")]).collect()
 }
 
 fn dns(full: &Object) -> Object {
@@ -74,13 +76,9 @@ fn dns(full: &Object) -> Object {
 }
 
 /// Returns the text after each encoding, starting with the plain text, because a server may undo
-/// some of them. The last one is sent to the platform. If it is too large, the error names the
-/// largest parts, but not their contents.
-pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u32>) -> Result<Vec<String>, String> {
-    if encodings.len() > 4 {
-        return Err("the user-data has more than four encodings; use at most four".into());
-    }
-    let mut text = Value::Object(data.clone()).to_string();
+/// some of them. The last one is sent to the platform.
+pub(super) fn encode(data: &Object, encodings: &[Encoding]) -> Vec<String> {
+    let mut text = size::pad(Value::Object(data.clone()).to_string());
     let mut stages = vec![text.clone()];
     for encoding in encodings {
         text = match encoding {
@@ -89,23 +87,6 @@ pub(super) fn encode(data: &Object, encodings: &[Encoding], max_bytes: Option<u3
             Encoding::Base64Url => BASE64_URL_SAFE.encode(text),
         };
         stages.push(text.clone());
-        if Check::AgentTotal.refuses(text.len() > MAX_STAGE) {
-            break;
-        }
     }
-    match max_bytes {
-        Some(max) if text.len() as u64 > u64::from(max) => Err(format!(
-            "the agent settings take {} bytes as user-data, but the platform takes only {max}; the largest parts before \
-             encoding are {}; make them smaller in the deployment or in the CPI's config",
-            text.len(),
-            largest(data)
-        )),
-        _ => Ok(stages),
-    }
-}
-
-fn largest(data: &Object) -> String {
-    let mut parts: Vec<(&String, usize)> = data.iter().map(|(name, part)| (name, part.to_string().len())).collect();
-    parts.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
-    parts.iter().take(3).map(|(name, size)| format!("`{name}` ({size} bytes)")).collect::<Vec<_>>().join(", ")
+    stages
 }

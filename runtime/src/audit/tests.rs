@@ -58,6 +58,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         check: None,
         sent,
         detail: String::new(),
+        hidden: String::new(),
         seals: Vec::new(),
         leaked: None,
         bytes_sent: 1,

@@ -56,6 +56,7 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         Arc::clone(&registry),
         Arc::clone(vault),
     ));
+    agent.check_size(policy.agent_max_bytes())?;
     let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &description.name, limits));
     let http = observe::http(audit, &guest_log, observer.clone());
     let trace = config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault)));

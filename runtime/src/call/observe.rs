@@ -36,8 +36,9 @@ pub(super) fn http(audit: &Arc<Audit>, log: &Arc<GuestLog>, observer: Option<Obs
     let (audit, log) = (Arc::clone(audit), Arc::clone(log));
     Box::new(move |event| {
         audit.http(event);
-        // A login that was redirected or failed is always a warning.
-        let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300) && event.detail.is_empty();
+        // A login that was redirected or failed is always a warning, and so is an error that the guest did not see.
+        let explained = !event.detail.is_empty() || !event.hidden.is_empty();
+        let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300) && !explained;
         let level = if fine { Level::Debug } else { Level::Warn };
         log.write_runtime_line(level, &event.to_string());
         if let Some(observer) = &observer {

@@ -182,6 +182,7 @@ fn error_for_caller(error: InvokeError, executed: &Executed, record: &Record) ->
         (InvokeError::Failure(failure), Some(why)) => with_end_reason(failure, &why),
         (InvokeError::Failure(failure), None) => failure,
     };
+    let failure = Failure { message: with_hidden_errors(failure.message, executed), ..failure };
     let changes = executed.gate.changes();
     if changes.is_empty() {
         return Err(failure.into());
@@ -189,6 +190,16 @@ fn error_for_caller(error: InvokeError, executed: &Executed, record: &Record) ->
     let message =
         format!("{}; requests of this call that may have changed something: {}", failure.message, changes.join(", "));
     Err(Failure { message, ..failure }.into())
+}
+
+/// Adds the error answers that the guest did not see, because its requests held secrets. They are
+/// redacted, and often the only explanation.
+fn with_hidden_errors(message: String, executed: &Executed) -> String {
+    let hidden = executed.gate.hidden_errors();
+    if hidden.is_empty() {
+        return message;
+    }
+    format!("{message}; the guest did not see all of: {}", hidden.join("; "))
 }
 
 /// Returns the failure of a call that was already ending. The reason for that comes first if the
@@ -207,6 +218,7 @@ fn with_end_reason(failure: Failure, why: &EndReason) -> Failure {
 /// means success to the Director.
 fn guest_error(error: types::Error, executed: &Executed, record: &Record) -> Result<Value, CallError> {
     let from_director = executed.request.request_id.is_some();
+    let error = types::Error { message: with_hidden_errors(error.message, executed), ..error };
     let Some(error) = shape::guest_error(error, executed.call.method(), from_director) else {
         return Ok(Value::Null);
     };

@@ -66,6 +66,8 @@ struct Findings {
     /// The signatures that were verified, if the config demands signatures.
     signature: Option<String>,
     comparison: Option<Comparison>,
+    /// What the policy allows and is still worth a warning.
+    warnings: Vec<String>,
 }
 
 pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
@@ -85,14 +87,14 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
         None => None,
     };
     let guest = Guest::look(source, &options.guest, &limits, hardening)?;
-    let comparison = match (&config, &guest.needs) {
-        (Some(config), Some(needs)) => {
-            let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
-            Some(effective_policy::policy(config, &properties, Some(needs))?.compare_needs(needs))
-        }
-        _ => None,
-    };
-    let findings = Findings { guest, signature, comparison };
+    let (mut comparison, mut warnings) = (None, Vec::new());
+    if let (Some(config), Some(needs)) = (&config, &guest.needs) {
+        let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
+        let policy = effective_policy::policy(config, &properties, Some(needs))?;
+        comparison = Some(policy.compare_needs(needs));
+        warnings = policy.warnings().iter().map(ToString::to_string).collect();
+    }
+    let findings = Findings { guest, signature, comparison, warnings };
     let text = if options.json { plain_json(&findings.to_json()) } else { findings.to_text() };
     Ok(Report::good(text))
 }
@@ -150,6 +152,7 @@ impl Findings {
             "file": file, "bytes": bytes, "sha256": sha256, "name": description.name, "version": description.version,
             "stemcell_formats": description.stemcell_formats, "methods": description.methods, "has_names": description.has_names,
             "imports": imports, "needs": needs, "signature": self.signature, "policy": comparison,
+            "warnings": self.warnings,
         })
     }
 
@@ -182,6 +185,9 @@ impl Findings {
         }
         if let Some(comparison) = &self.comparison {
             comparison_text(out, comparison);
+        }
+        for warning in &self.warnings {
+            let _ = writeln!(out, "warning   {warning}");
         }
         text
     }

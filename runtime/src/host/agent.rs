@@ -69,7 +69,6 @@ fn additions(settings: Settings) -> Additions {
         raw_ephemeral_disks: settings.raw_ephemeral_disks.into_iter().map(Into::into).collect(),
         networks: settings.networks.into_iter().map(Into::into).collect(),
         encodings: settings.encodings.into_iter().map(Into::into).collect(),
-        max_bytes: settings.max_bytes,
     }
 }
 

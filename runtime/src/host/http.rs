@@ -104,6 +104,7 @@ impl From<DenialReason> for Denial {
             DenialReason::Port => Denial::Port,
             DenialReason::Method => Denial::Method,
             DenialReason::Path => Denial::Path,
+            DenialReason::Query => Denial::Query,
             DenialReason::Operation => Denial::Operation,
             DenialReason::Address => Denial::Address,
             DenialReason::Header => Denial::Header,

@@ -7,6 +7,7 @@
 //! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
 
 mod auth;
+mod cleaning;
 mod message;
 mod screening;
 mod trace;
@@ -147,6 +148,11 @@ impl Gate {
     /// Returns the requests that changed something, or may have.
     pub fn changes(&self) -> Vec<String> {
         self.usage.changes()
+    }
+
+    /// Returns the error answers of servers that the guest did not see, for people.
+    pub fn hidden_errors(&self) -> Vec<String> {
+        self.usage.hidden_errors()
     }
 
     /// Returns the names of the sealed values that a server received in a slot, or may have

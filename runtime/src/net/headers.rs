@@ -33,6 +33,8 @@ pub(super) struct HeaderRules<'a> {
     pub grant: &'a str,
     /// True if the grant has auth or slots.
     pub secrets: bool,
+    /// True if the guest does not see everything of the origin's answers.
+    pub cleaned: bool,
     /// The header that the grant's auth sets.
     pub auth: Option<&'a str>,
     /// Headers that hold a slot of this request.
@@ -124,7 +126,12 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     };
     let credential = CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     Check::HeaderCredentials.ensure(!(rules.secrets && credential), beside_secrets)?;
-    Check::HeaderDisguise.ensure(!(rules.secrets && DISGUISES.contains(&name)), beside_secrets)
+    let guarded = rules.secrets || rules.cleaned;
+    Check::HeaderDisguise.ensure(!(guarded && DISGUISES.contains(&name)), beside_secrets)?;
+    Check::HeaderConditional.ensure(!(rules.cleaned && name.starts_with("if-")), || {
+        let what = "could compare values that the guest must not see";
+        denied(format_args!("the header `{name}` {what} in answers to the grant `{grant}`; leave it out"))
+    })
 }
 
 fn has_override(pairs: &str) -> bool {

@@ -1,5 +1,5 @@
-//! The record of one request for logs, audit and `call`. It holds no query, header,
-//! body or secret.
+//! The record of one request for logs, audit and `call`. It holds no query, header
+//! or secret, and no body except error answers that the guest did not see, redacted.
 //!
 //! Each fact is recorded as soon as it is known, so that a request which is
 //! cancelled is reported as well.
@@ -30,6 +30,8 @@ pub struct HttpEvent {
     /// Why the request failed, for operators only: what the server, the network or a library said.
     /// Whoever prints it redacts it. Empty if the outcome says everything.
     pub detail: String,
+    /// The redacted error answer that the guest did not see. Empty if it saw the answer.
+    pub hidden: String,
     /// Names of the sealed values that the request held.
     pub seals: Vec<String>,
     /// Name of the secret because of which the response was withheld.
@@ -56,7 +58,8 @@ impl fmt::Display for HttpEvent {
         }
         let ms = self.elapsed.as_secs_f64() * 1000.0;
         write!(f, "{} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)?;
-        if self.detail.is_empty() { Ok(()) } else { write!(f, ": {}", self.detail) }
+        let more = if self.detail.is_empty() { &self.hidden } else { &self.detail };
+        if more.is_empty() { Ok(()) } else { write!(f, ": {more}") }
     }
 }
 
@@ -82,6 +85,7 @@ impl<'a> PendingEvent<'a> {
             check: None,
             sent: false,
             detail: String::new(),
+            hidden: String::new(),
             seals: Vec::new(),
             leaked: None,
             bytes_sent: 0,

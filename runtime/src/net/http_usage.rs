@@ -8,6 +8,8 @@ use wasm_cpi_checks::Check;
 
 /// The number of changes that are listed; further ones are only counted.
 const MAX_CHANGES: usize = 200;
+/// The number of hidden error answers that are kept: the last ones explain a failure best.
+const MAX_HIDDEN: usize = 3;
 
 /// The number of requests of a call, and the sizes of their bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,8 @@ struct State {
     more_changes: u64,
     /// Names of the secrets that a server received in a slot, or may have received.
     delivered: Vec<String>,
+    /// Error answers that the guest did not see, redacted.
+    hidden: Vec<String>,
     leak: Option<Leak>,
     /// Why the last request failed, for people.
     last_failure: String,
@@ -131,6 +135,20 @@ impl HttpUsage {
                 state.delivered.push(name);
             }
         }
+    }
+
+    /// Keeps the last error answers that the guest did not see. Repetitions count once.
+    pub(super) fn record_hidden(&self, answer: String) {
+        let mut state = self.lock();
+        state.hidden.retain(|known| *known != answer);
+        state.hidden.push(answer);
+        if state.hidden.len() > MAX_HIDDEN {
+            state.hidden.remove(0);
+        }
+    }
+
+    pub(super) fn hidden_errors(&self) -> Vec<String> {
+        self.lock().hidden.clone()
     }
 
     /// Records a leak and returns it. The first one of a call is kept.

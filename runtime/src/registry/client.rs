@@ -5,6 +5,7 @@
 //! endpoint and the remedy, never credentials or settings.
 
 use super::config::RegistryConfig;
+use super::settings::CHANGEABLE;
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
 use crate::net::client::HostClient;
@@ -72,8 +73,20 @@ impl RegistryClient {
     pub fn encode(&self, id: &str, settings: &Map<String, Value>) -> Result<Vec<u8>, Failure> {
         let text = serde_json::to_vec(settings)
             .map_err(|error| Failure::runtime(format!("settings of `{id}` cannot be written as JSON: {error}")))?;
-        self.check_size(id, text.len())?;
+        self.check_parts(id, settings, 0)?;
         Ok(text)
+    }
+
+    /// Fails if settings exceed the limit `registry_kib`, with `room` for what a guest adds. The
+    /// parts that guests change are compared alone, and so is the rest: a guest that adds to its
+    /// part until the limit is reached learns nothing about the secrets in the rest.
+    pub fn check_parts(&self, id: &str, settings: &Map<String, Value>, room: usize) -> Result<(), Failure> {
+        let size = |of_guests: bool| -> usize {
+            let parts = settings.iter().filter(|(key, _)| CHANGEABLE.contains(&key.as_str()) == of_guests);
+            parts.map(|(key, part)| key.len() + part.to_string().len() + r#"{"":,}"#.len()).sum()
+        };
+        self.check_size(id, size(true) + room)?;
+        self.check_size(id, size(false))
     }
 
     /// Fails if settings of this size exceed the limit `registry_kib`.
@@ -92,8 +105,9 @@ impl RegistryClient {
         check_id(id).map_err(invalid)?;
         let url = format!("{}/instances/{id}/settings", self.endpoint);
         let basic = Some((self.user.reveal(), &self.password));
-        // Settings are JSON within JSON, and escaping can double their size.
-        let max_body = self.max_kib * 1024 * 2 + 1024;
+        // There are two parts, each with the limit's size. Settings are JSON within JSON, and escaping can
+        // double their size.
+        let max_body = self.max_kib * 1024 * 4 + 1024;
         self.http.request(method, &url, basic, body, deadline, max_body).await.map_err(|error| match error.kind {
             HttpErrorKind::Limit("registry_kib") => self.too_large(id),
             _ => {
@@ -117,15 +131,13 @@ impl RegistryClient {
                  registry"
             ))
         })?;
-        if text.len() as u64 > self.max_kib * 1024 {
-            return Err(self.too_large(id));
-        }
         match strict_json::parse(&text, MAX_DEPTH) {
             Ok(Value::Object(settings)) => {
                 Check::RegistryValues.ensure(strict_json::leaves(settings.values()) <= MAX_VALUES, || {
                     let what = format!("with more than {MAX_VALUES} values");
                     self.failure(&format!("holds settings for `{id}` {what}; fix or delete them"))
                 })?;
+                self.check_parts(id, &settings, 0)?;
                 Ok(settings)
             }
             parsed => {

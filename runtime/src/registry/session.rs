@@ -118,6 +118,11 @@ impl RegistrySession {
         self.creates
     }
 
+    /// Fails if settings for a new ID, with `room` for what the guest adds, are too large.
+    pub(crate) fn check_room(&self, settings: &Settings, room: usize) -> Result<(), Failure> {
+        self.client.as_ref().map_or(Ok(()), |client| client.check_parts("the new VM", settings, room))
+    }
+
     /// Keeps the settings for a new ID. Fails if they are too large for the registry, so that no VM is
     /// created in vain.
     pub(crate) fn prepare(&self, settings: Settings) -> Result<(), SessionError> {

@@ -46,7 +46,7 @@ fn wrong_shape(what: &str, shape: &'static str) -> SettingsRefusal {
 }
 
 /// The parts that a guest may change.
-const CHANGEABLE: [&str; 2] = ["disks", "networks"];
+pub(super) const CHANGEABLE: [&str; 2] = ["disks", "networks"];
 
 /// Returns the settings as a guest sees them, with seals instead of strings that may be secrets.
 /// The seal of a value depends on the ID and the path, not on the value.

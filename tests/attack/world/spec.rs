@@ -10,7 +10,7 @@
 //! - `stall` (text): sends it and then nothing more
 //! - `flood` (`[head, part]`): sends the head, and the part without end
 //! - `drip` (`[text, milliseconds]`): sends one byte at a time, with that pause
-//! - `echo`: the body is the whole request
+//! - `echo`: the body is the whole request; or `"body"`: its body; or `"header"`: its header X-Data, in X-Echo
 //! - `gzip`: the body is that many zeros, compressed
 //! - `tls` (see `Handshake`): how the handshake goes wrong
 //! - `early` (text): sends it before it reads a request
@@ -114,12 +114,16 @@ impl Spec {
         if let Some(count) = spec["gzip"].as_u64() {
             return Answer::ok(gzipped_zeros(count)).header("Content-Encoding", "gzip");
         }
-        let body = match spec["echo"].as_bool() {
-            Some(true) => arrived.request.raw.clone(),
+        let body = match &spec["echo"] {
+            Value::Bool(true) => arrived.request.raw.clone(),
+            Value::String(part) if part == "body" => arrived.request.text().as_bytes().to_vec(),
             _ => text(&spec["body"]).repeat(usize::try_from(spec["repeat"].as_u64().unwrap_or(1)).unwrap_or(1)),
         };
         let headers = spec["headers"].as_object().into_iter().flatten();
-        headers.fold(Answer::new(status, body), |answer, (name, value)| match value {
+        let echoed = arrived.request.header("x-data").filter(|_| spec["echo"] == "header");
+        let answer = Answer::new(status, body);
+        let answer = echoed.into_iter().fold(answer, |answer, value| answer.header("X-Echo", value));
+        headers.fold(answer, |answer, (name, value)| match value {
             Value::Array(values) => {
                 values.iter().fold(answer, |answer, value| answer.header(name, value.as_str().unwrap_or_default()))
             }

@@ -60,7 +60,14 @@ fn slot(line: &str) -> Option<Slot> {
     let mut words = line.split(' ');
     let place: Place = words.next()?.parse().ok()?;
     let path = PathPattern::parse("/v1/*").ok()?;
-    Some(Slot { method: "POST".into(), path, place, takes: words.map(str::to_owned).collect() })
+    Some(Slot {
+        method: "POST".into(),
+        path,
+        place,
+        takes: words.map(str::to_owned).collect(),
+        show: Vec::new(),
+        max_bytes: None,
+    })
 }
 
 fn count((headers, body): &(Headers, Vec<u8>), seals: &[&str]) -> usize {

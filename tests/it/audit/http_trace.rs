@@ -34,9 +34,10 @@ fn job(cloud: &Server, trace: &str) -> Job {
     let grant = json!({
         "auth": {"login": "main"}, "plain_http": true,
         "slots": [
-            {"method": "POST", "path": "/vms", "place": "json:/user_data"},
-            {"method": "POST", "path": "/vms", "place": "json:/pin", "takes": ["pin"]},
+            {"method": "POST", "path": "/vms", "place": "json:/user_data", "show": ["json:/id", "header:X-Shown"]},
+            {"method": "POST", "path": "/vms", "place": "json:/pin", "takes": ["pin"], "show": ["json:/id", "header:X-Shown"]},
         ],
+        "query": ["flavor", "x"],
         "captures": [{"method": "GET", "path": "/capture", "place": "json:/key", "as": "key"}],
     });
     with_policy(json!({"logins": {"main": login}, "http": [with(cloud.grant("api"), grant)]}))

@@ -12,7 +12,7 @@ const PASSWORD: &str = "pa$$ <&\"word";
 
 fn slotted(server: &Server, place: &str, takes: Value) -> Job {
     let slot = json!({"method": "POST", "path": "/vms", "place": place, "takes": takes});
-    let grant = with(server.grant("api"), json!({"slots": [slot], "plain_http": true}));
+    let grant = with(server.grant("api"), json!({"slots": [slot], "query": ["q"], "plain_http": true}));
     job(json!([grant])).properties(json!({"password": PASSWORD, "other": "another secret"}))
 }
 
@@ -44,15 +44,9 @@ fn agent_settings_arrive_in_the_requested_encoding() {
         _ => String::from_utf8(URL_SAFE.decode(text).unwrap()).unwrap(),
     };
     let mut all = Vec::new();
-    for encodings in [
-        &[][..],
-        &["json-string"],
-        &["base64"],
-        &["base64url"],
-        &["base64", "json-string"],
-        &["json-string", "base64"],
-        &["base64", "base64url"],
-    ] {
+    for encodings in
+        [&[][..], &["json-string"], &["base64"], &["base64url"], &["base64", "json-string"], &["json-string", "base64"]]
+    {
         let request = json!({"headers": {"Content-Type": "application/json"}, "body": {"server": {"name": "vm-1", "user_data": "{{0.ok}}", "n": 1.50}}});
         let seen = send_settings(&server, "json:/server/user_data", json!(encodings), request);
         let body = seen.json();

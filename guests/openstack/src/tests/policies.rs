@@ -76,6 +76,65 @@ fn only_the_request_for_a_new_server_has_a_slot_for_the_agents_settings() {
             (&"POST".into(), &"/servers".into(), &"json:/server/user_data".into())
         );
         assert_eq!(slot["takes"], serde_json::json!(["agent"]));
+        // All that the guest reads of the answer, and the largest user data that Nova accepts, in Base64.
+        assert_eq!(slot["show"], serde_json::json!(["json:/server/id", "header:Retry-After"]));
+        assert_eq!(slot["max_bytes"], 65_535);
+    }
+}
+
+/// Nova filters and shows servers by more than their names. The guest uses these parameters alone.
+#[test]
+fn presets_allow_exactly_the_query_parameters_that_the_guest_uses() {
+    let sources = [
+        ("compute", concat!(include_str!("../api/compute.rs"), include_str!("../api/groups.rs"))),
+        ("image", include_str!("../api/images.rs")),
+        (
+            "network",
+            concat!(
+                include_str!("../api/networking.rs"),
+                include_str!("../vm/ports.rs"),
+                include_str!("../vm/leftovers.rs")
+            ),
+        ),
+        ("volume", include_str!("../api/volumes.rs")),
+        ("loadbalancer", include_str!("../api/loadbalancing.rs")),
+    ];
+    let grants =
+        [parsed(PRESETS[0].1), parsed(POOLS)].map(|policy| policy["http"].as_array().unwrap().clone()).concat();
+    for (service, source) in sources {
+        let to = format!("${{endpoints.{service}}}");
+        let here = grants.iter().filter(|grant| grant["to"] == to);
+        let mut listed: Vec<String> = here
+            .flat_map(|grant| grant["query"].as_array().cloned().unwrap_or_default())
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect();
+        // `.query("name", …)`, and pairs like `("name", …)` in lists of filters.
+        let calls = source.split(".query(\"").skip(1);
+        let filters =
+            source.split(".ports(&[").skip(1).flat_map(|rest| rest.split("])").next().unwrap().split("(\"").skip(1));
+        let mut used: Vec<String> =
+            calls.chain(filters).map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
+        used.retain(|name| !name.contains('='));
+        for names in [&mut listed, &mut used] {
+            names.sort();
+            names.dedup();
+        }
+        assert_eq!(listed, used, "{service}");
+    }
+}
+
+#[test]
+fn answers_of_the_compute_service_are_read_without_user_data_and_passwords() {
+    for (name, text) in PRESETS {
+        let policy = parsed(text);
+        let compute = policy["http"].as_array().unwrap().iter().find(|grant| grant["id"] == "compute").unwrap();
+        let dropped: Vec<&str> =
+            compute["drop"].as_array().unwrap().iter().map(|place| place.as_str().unwrap()).collect();
+        for field in ["OS-EXT-SRV-ATTR:user_data", "adminPass"] {
+            for place in [format!("json:/server/{field}"), format!("json:/servers/*/{field}")] {
+                assert!(dropped.contains(&place.as_str()), "{name}: {place}");
+            }
+        }
     }
 }
 

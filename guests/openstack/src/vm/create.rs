@@ -21,8 +21,6 @@ use crate::tags::truncate;
 use failure::Failure;
 use partial_vm::PartialVm;
 
-/// The largest user data that Nova accepts, in Base64.
-const USER_DATA_BYTES: u32 = 65_535;
 /// The device names of disks. The Agent also finds them under the kernel's prefixes.
 const SYSTEM_DISK: &str = "/dev/sda";
 const EPHEMERAL_DISK: &str = "/dev/sdb";
@@ -94,7 +92,6 @@ impl Build<'_> {
             ephemeral_disk: ephemeral.then(|| DiskHint::Text(EPHEMERAL_DISK.to_owned())),
             networks: self.networks.nics.iter().map(addition).collect(),
             encodings: vec![Encoding::Base64],
-            max_bytes: Some(USER_DATA_BYTES),
             ..agent::settings(&partial.name)
         };
         agent::bootstrap(&settings).map_err(Failure::final_error)

@@ -20,7 +20,6 @@ pub(crate) struct Bootstrap {
     networks: Vec<Addition>,
     #[serde(default)]
     encodings: Vec<EncodingName>,
-    max_bytes: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -55,7 +54,6 @@ pub(super) fn bootstrap(given: &Bootstrap) -> Result<Value, Failure> {
         raw_ephemeral_disks: given.raw_ephemeral_disks.iter().map(hint).collect(),
         networks: given.networks.iter().map(addition).collect(),
         encodings: given.encodings.iter().map(encoding).collect(),
-        max_bytes: given.max_bytes,
     };
     host::current().agent_bootstrap(&settings).map(Value::String).map_err(failure)
 }

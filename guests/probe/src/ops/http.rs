@@ -123,6 +123,7 @@ fn reason(denial: wire::Denial) -> &'static str {
         Denial::Port => "port",
         Denial::Method => "method",
         Denial::Path => "path",
+        Denial::Query => "query",
         Denial::Operation => "operation",
         Denial::Address => "address",
         Denial::Header => "header",

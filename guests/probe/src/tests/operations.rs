@@ -112,7 +112,7 @@ fn agent_operations_accept_all_fields_of_the_interface() {
     let host = Fake::new().install();
     let seen = run(json!([
         {"op": "agent.bootstrap", "vm_name": "n", "system_disk": "/dev/sda", "ephemeral_disk": {"path": "/dev/sdb"},
-         "raw_ephemeral_disks": ["/dev/sdc"], "encodings": ["json-string", "base64", "base64url"], "max_bytes": 9,
+         "raw_ephemeral_disks": ["/dev/sdc"], "encodings": ["json-string", "base64", "base64url"],
          "networks": [{"name": "default", "mac": "02:00", "routes": [{"destination": "d"}], "use_dhcp": true}]},
         {"op": "agent.created", "vm": "vm-1", "key": "k"},
         {"op": "agent.attached", "key": "k", "disk": "d", "hint": {"lun": 0}},

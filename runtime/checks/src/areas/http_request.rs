@@ -49,6 +49,11 @@ pub(crate) const HeaderDisguise: Entry = refusal(
     "The request asks for an encoded or partial response, where the grant sends secrets, and such a response cannot be searched.",
     "The guest's author leaves out Accept-Encoding and Range.",
 );
+pub(crate) const HeaderConditional: Entry = refusal(
+    "header-conditional",
+    "The request sets an `If-*` header, with which a guest could compare hidden values of the server.",
+    "The guest's author leaves the header out.",
+);
 pub(crate) const QueryCredentials: Entry = refusal(
     "query-credentials",
     "The guest sends credentials of its own in the query, where the grant sends secrets.",

@@ -71,6 +71,11 @@ pub(crate) const GrantPath: Entry = refusal(
     "The grants for the origin and method do not list the path.",
     "The operator adds the path to `paths` of the grant, if the guest should use it.",
 );
+pub(crate) const GrantQuery: Entry = refusal(
+    "grant-query",
+    "The query has a parameter that the grant does not list, and a server could filter by hidden values with it.",
+    "The operator adds the parameter to `query` of the grant, if it reveals nothing that the guest must not see.",
+);
 pub(crate) const GrantOperation: Entry = refusal(
     "grant-operation",
     "The grant lists operations, and the request does not name exactly one of them.",

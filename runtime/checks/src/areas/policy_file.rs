@@ -63,6 +63,11 @@ pub(crate) const ShownToken: Entry = refusal(
     "A login would show the guest a part of the response that holds the token.",
     "The operator names a part of the response without the token in `show`.",
 );
+pub(crate) const ShownSlot: Entry = refusal(
+    "shown-slot",
+    "A slot shows its own place in answers, so a server that echoes requests would reveal the secret.",
+    "The operator lists other places in `show` of the slot.",
+);
 pub(crate) const SpotInGrant: Entry = refusal(
     "spot-in-grant",
     "A slot or capture is for a method or path that its grant does not allow, so it has no effect.",

@@ -7,10 +7,20 @@ pub(crate) const SealedProperties: Entry =
 pub(crate) const SealedEnv: Entry =
     safeguard("sealed-env", "The guest sees no more of a VM's env than the Director logs.");
 pub(crate) const SealedAgent: Entry = safeguard("sealed-agent", "The guest gets a seal in place of agent settings.");
-pub(crate) const AgentTotal: Entry = refusal(
-    "agent-total",
-    "The agent settings of the call take more than one mebibyte in all encodings, which no platform accepts.",
-    "The operator makes the VM's `env` or networks smaller, or the guest's author uses fewer encodings.",
+pub(crate) const AgentSize: Entry = refusal(
+    "agent-size",
+    "The agent settings of the VM are larger than the platform or the registry accepts.",
+    "The operator makes the VM's `env`, networks or the config's `agent` smaller, or raises the limit that is named.",
+);
+pub(crate) const AgentReserve: Entry = refusal(
+    "agent-reserve",
+    "The guest adds more than 4 KiB to agent settings.",
+    "The guest's author shortens names, hints and routes, or adds fewer of them.",
+);
+pub(crate) const AgentEncodings: Entry = refusal(
+    "agent-encodings",
+    "The guest asks for agent settings with an encoding twice, or with two kinds of base64.",
+    "The guest's author names each encoding once, and at most one kind of base64.",
 );
 pub(crate) const SealedRegistry: Entry =
     safeguard("sealed-registry", "The guest gets seals in place of secrets in registry settings.");

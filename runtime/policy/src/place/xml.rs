@@ -5,6 +5,10 @@
 //! nothing but text. A changed document is written anew from the parsed events. Documents are
 //! streamed and never held as a tree, which would take many times their size in memory.
 
+mod cleaning;
+
+pub use cleaning::{remove, replace_texts};
+
 use std::ops::Range;
 
 use quick_xml::escape::resolve_predefined_entity;

@@ -43,6 +43,12 @@ pub(super) fn complete_files() -> Vec<Value> {
                            {"method": "POST", "path": "/v1/keys", "place": "body", "takes": ["agent", "a.key", "token"]}]})),
         grant(json!({"captures": [{"method": "POST", "path": "/v1/login", "place": "cookie:session", "as": "token"}]})),
         grant(
+            json!({"slots": [{"method": "POST", "path": "/v1/servers", "place": "json:/server/user_data", "max_bytes": 65535,
+                                "show": ["json:/server/id", "xml:instanceId", "header:Location"]}]}),
+        ),
+        grant(json!({"drop": ["json:/Config/Env", "json:/list/*/Cmd", "xml:userData", "header:X-Echo"], "query": []})),
+        grant(json!({"drop": [], "query": ["name", "tag:Name", "fields"]})),
+        grant(
             json!({"tls": {"ca": "ca.pem", "client": {"cert": "c.pem", "key": "${key}"}, "pin_sha256": ["0f".repeat(32)]}}),
         ),
         login(json!({})),
@@ -76,6 +82,23 @@ pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
         grant(json!({"captures": [capture]}))
     };
     vec![
+        (slot(json!({"show": "json:/id"})), "http[0].slots[0].show", "write a list"),
+        (slot(json!({"show": ["id"]})), "http[0].slots[0].show[0]", "`json:/a/*/b`"),
+        (slot(json!({"show": ["json:/id", "body"]})), "http[0].slots[0].show[1]", "`json:/a/*/b`"),
+        (slot(json!({"show": ["json:/id", "json:/id"]})), "http[0].slots[0].show[1]", "remove it"),
+        (slot(json!({"show": ["json:/user_data"]})), "http[0].slots[0].show", "list other places"),
+        (slot(json!({"show": ["json:/USER_DATA/x"]})), "http[0].slots[0].show", "list other places"),
+        (slot(json!({"show": ["json:/*"]})), "http[0].slots[0].show", "list other places"),
+        (slot(json!({"max_bytes": 0})), "http[0].slots[0].max_bytes", "65535"),
+        (slot(json!({"max_bytes": 1.5})), "http[0].slots[0].max_bytes", "65535"),
+        (slot(json!({"max_bytes": "64k"})), "http[0].slots[0].max_bytes", "65535"),
+        (slot(json!({"max_bytes": 9, "takes": ["token"]})), "http[0].slots[0].max_bytes", "remove it"),
+        (grant(json!({"drop": ["form:UserData"]})), "http[0].drop[0]", "`json:/a/*/b`"),
+        (grant(json!({"drop": ["cookie:c"]})), "http[0].drop[0]", "`json:/a/*/b`"),
+        (grant(json!({"drop": ["json:Env"]})), "http[0].drop[0]", "`json:/a/*/b`"),
+        (grant(json!({"query": ["a b"]})), "http[0].query[0]", "its name alone"),
+        (grant(json!({"query": [""]})), "http[0].query[0]", "its name alone"),
+        (grant(json!({"query": ["a", "a"]})), "http[0].query[1]", "remove it"),
         (json!([]), "", "write an object"),
         (json!({}), "version", "\"version\": 1"),
         (json!({"version": 2, "nonsense": 1}), "version", "\"version\": 1"),

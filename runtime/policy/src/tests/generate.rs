@@ -51,11 +51,13 @@ pub(super) struct Asked {
     port: u16,
     path: String,
     operation: Option<&'static str>,
+    /// The only parameter of the query.
+    parameter: Option<&'static str>,
 }
 
 impl Asked {
     pub(super) fn get(scheme: &'static str, host: &'static str, port: u16, path: &str) -> Asked {
-        Asked { method: "GET", scheme, host, port, path: path.to_owned(), operation: None }
+        Asked { method: "GET", scheme, host, port, path: path.to_owned(), operation: None, parameter: None }
     }
 
     pub(super) fn origin(&self) -> String {
@@ -63,7 +65,8 @@ impl Asked {
     }
 
     pub(super) fn url(&self) -> String {
-        format!("{}{}", self.origin(), self.path)
+        let query = self.parameter.map_or(String::new(), |name| format!("?{name}=1"));
+        format!("{}{}{query}", self.origin(), self.path)
     }
 
     pub(super) fn headers(&self) -> Vec<(String, String)> {
@@ -77,8 +80,18 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
     let scheme = prop_oneof![11 => Just("https"), 1 => Just("http")];
     let path = r"(/(a|b|c)){1,3}|/|/a/|//a";
     let operation = proptest::option::of(select(vec!["Run", "Stop"]));
-    (select(METHODS.to_vec()), scheme, host, port, path, operation)
-        .prop_map(|(method, scheme, host, port, path, operation)| Asked { method, scheme, host, port, path, operation })
+    let parameter = proptest::option::weighted(0.3, select(vec!["q", "r"]));
+    (select(METHODS.to_vec()), scheme, host, port, path, operation, parameter).prop_map(
+        |(method, scheme, host, port, path, operation, parameter)| Asked {
+            method,
+            scheme,
+            host,
+            port,
+            path,
+            operation,
+            parameter,
+        },
+    )
 }
 
 /// Of a grant, whose properties are set, or of a need.
@@ -103,8 +116,12 @@ fn methods() -> impl Strategy<Value = Vec<&'static str>> {
 
 pub(super) fn grant() -> impl Strategy<Value = Value> {
     let operations = proptest::option::weighted(0.2, subsequence(vec!["Run", "Stop"], 1..=2));
-    (origin(false), methods(), paths(), operations).prop_map(|(to, methods, paths, operations)| {
+    let query = proptest::option::weighted(0.3, subsequence(vec!["q", "r"], 0..=2));
+    (origin(false), methods(), paths(), operations, query).prop_map(|(to, methods, paths, operations, query)| {
         let mut grant = json!({"to": to, "methods": methods, "paths": paths});
+        if let Some(query) = query {
+            grant["query"] = json!(query);
+        }
         if let Some(allow) = operations {
             grant["operations"] = json!({"in": "header:X-Op", "allow": allow});
         }
@@ -173,9 +190,14 @@ pub(super) fn is_about(entry: &Value, asked: &Asked) -> bool {
         None => true,
         Some(allow) => asked.operation.is_some_and(|operation| allow.contains(&json!(operation))),
     };
+    let query = match (asked.parameter, entry["query"].as_array()) {
+        (Some(name), Some(allowed)) => allowed.contains(&json!(name)),
+        _ => true,
+    };
     (all(&entry["to"]) || origin_is(entry["to"].as_str().unwrap(), asked))
         && listed("methods", &|method| method == asked.method)
         && below("paths")
+        && query
         && operation
 }
 

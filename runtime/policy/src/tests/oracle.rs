@@ -154,8 +154,9 @@ proptest! {
         for asked in &many {
             let Err(denial) = judged(&policy, asked) else { continue };
             let text = pasted(&grants, &denial);
-            // An operation is not in the module's needs, and no grant for all of them is offered for it.
-            let expected = declared(&section, asked) && denial.reason != DenialReason::Operation;
+            // Operations and parameters are not in the module's needs, and no grant for all of them is offered.
+            let stays = matches!(denial.reason, DenialReason::Query | DenialReason::Operation);
+            let expected = declared(&section, asked) && !stays;
             prop_assert_eq!(text.is_some(), expected, "{}", denial.message);
             let Some(text) = text else {
                 prop_assert!(!denial.message.contains(['{', '[']), "{}", denial.message);

@@ -115,12 +115,14 @@ fn misuse_is_refused_with_a_reason() {
     let fake = Fake::start(Dialect::Ruby);
     let later = call(&fake, Mode::Registry, Some("vm"));
     let creating = call(&fake, Mode::Registry, None);
-    let too_small = Additions { max_bytes: Some(10), encodings: vec![Encoding::Base64], ..additions() };
+    let twice = Additions { encodings: vec![Encoding::Base64, Encoding::Base64Url], ..additions() };
+    let long = DiskHint::Text("x".repeat(5000));
     let empty = DiskHint::Text(String::new());
     for (result, expected) in [
         (later.agent.bootstrap(&additions()).map(drop), "for `create_vm` only"),
         (run(creating.agent.created("vm", "key", soon())), "after `agent.bootstrap`"),
-        (creating.agent.bootstrap(&too_small).map(drop), "the platform takes only 10"),
+        (creating.agent.bootstrap(&twice).map(drop), "an encoding twice, or two kinds of base64"),
+        (run(later.agent.attached("vm", "d", &long, soon())), "only 4096 are for them"),
         (run(later.agent.created("vm", "vm", soon())), "after `agent.bootstrap` in `create_vm`"),
         (run(later.agent.attached("other", "d", &hint(), soon())), "registry"),
         (run(later.agent.attached("vm", "d", &empty, soon())), "a disk hint is empty"),
@@ -152,28 +154,66 @@ fn the_vault_holds_the_secrets_of_the_settings() {
 fn the_vault_recognises_user_data_after_every_encoding() {
     let fake = Fake::start(Dialect::Ruby);
     let call = call(&fake, Mode::Registryless, None);
-    let additions = Additions { encodings: vec![Encoding::Base64; 3], ..additions() };
+    let additions = Additions { encodings: vec![Encoding::JsonString, Encoding::Base64], ..additions() };
     let seal = call.agent.bootstrap(&additions).unwrap();
-    let mut text = call.vault.open(&seal).unwrap().secret.reveal().to_owned();
-    for _ in 0..3 {
+    let text = call.vault.open(&seal).unwrap().secret.reveal().to_owned();
+    let literal = String::from_utf8(BASE64_STANDARD.decode(&text).unwrap()).unwrap();
+    let plain: String = serde_json::from_str(&literal).unwrap();
+    assert!(plain.starts_with('{'), "{plain}");
+    for text in [text, literal, plain] {
         let found = call.vault.leak_in(text.as_bytes());
         assert!(found.is_some_and(|name| name.starts_with("agent")), "{text}");
-        text = String::from_utf8(BASE64_STANDARD.decode(&text).unwrap()).unwrap();
     }
-    assert!(text.starts_with('{'), "{text}");
 }
 
 #[test]
-fn user_data_is_bounded() {
+fn the_number_of_bootstraps_and_what_they_add_are_bounded() {
     let fake = Fake::start(Dialect::Ruby);
     let call = call(&fake, Mode::Registryless, None);
     let huge = Additions { vm_name: "x".repeat(2 << 20), ..additions() };
-    let quoted = Additions { vm_name: "\"".repeat(90_000), encodings: vec![Encoding::JsonString; 4], ..additions() };
-    for additions in [huge, quoted] {
-        let error = self::call(&fake, Mode::Registryless, None).agent.bootstrap(&additions).unwrap_err().to_string();
-        assert!(error.contains("more than a mebibyte in all"), "{error}");
-    }
+    let error = call.agent.bootstrap(&huge).unwrap_err().to_string();
+    assert!(error.contains("only 4096 are for additions"), "{error}");
     let named = |number: usize| Additions { vm_name: format!("vm-{number}"), ..additions() };
     let made = (0..100).take_while(|number| call.agent.bootstrap(&named(*number)).is_ok()).count();
     assert_eq!(made, MAX_BOOTSTRAPS);
+}
+
+/// The length of user-data has steps, so that it tells little about the secrets in it.
+#[test]
+fn settings_of_different_length_have_the_same_length_as_user_data() {
+    let fake = Fake::start(Dialect::Ruby);
+    let lengths: Vec<usize> = ["p", "a-much-longer-password-than-the-other-one"]
+        .iter()
+        .map(|password| {
+            let mut call = call(&fake, Mode::Registryless, None);
+            call.agent.spec.as_mut().unwrap().env = json!({"bosh": {"password": password}});
+            let seal = call.agent.bootstrap(&additions()).unwrap();
+            call.vault.open(&seal).unwrap().secret.reveal().len()
+        })
+        .collect();
+    assert_eq!(lengths[0], lengths[1]);
+    assert_eq!(lengths[0] % 1024, 0);
+}
+
+#[test]
+fn settings_are_compared_with_the_limits_before_the_guest_runs() {
+    let fake = Fake::start(Dialect::Ruby);
+    let creating = |mode: Mode, env: Value| {
+        let mut call = call(&fake, mode, None);
+        call.agent.spec.as_mut().unwrap().env = env;
+        call
+    };
+    let large = json!({"bosh": {"certificates": "hunter2".repeat(8000)}});
+    let small = creating(Mode::Registryless, json!({}));
+    assert!(small.agent.check_size(None).is_ok() && small.agent.check_size(Some(65_535)).is_ok());
+    let failure = creating(Mode::Registryless, large.clone()).agent.check_size(Some(65_535)).unwrap_err();
+    assert_eq!((failure.check, failure.message.contains("`env` (")), (Some(Check::AgentSize), true), "{failure}");
+    assert!(!failure.message.contains("hunter2"), "{failure}");
+    // With a registry the user-data is small, and the registry's limit counts.
+    assert!(creating(Mode::Registry, large).agent.check_size(Some(65_535)).is_ok());
+    let huge = json!({"bosh": {"certificates": "hunter2".repeat(40_000)}});
+    let failure = creating(Mode::Registry, huge).agent.check_size(None).unwrap_err();
+    assert!(failure.message.contains("registry_kib"), "{failure}");
+    // Other calls build no settings.
+    assert!(call(&fake, Mode::Registry, Some("vm")).agent.check_size(Some(1)).is_ok());
 }

@@ -12,37 +12,68 @@ use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
 
 /// Names in lower case, without `_`, `-` and everything before the last colon.
-const NAMES: [&str; 4] = ["adminpass", "adminpassword", "privatekey", "userdata"];
+const NAMES: [&str; 12] = [
+    "adminpass",
+    "adminpasswd",
+    "adminpassword",
+    "authpassword",
+    "passwd",
+    "passphrase",
+    "privatekey",
+    "rootpass",
+    "rootpasswd",
+    "rootpassword",
+    "sshprivatekey",
+    "userdata",
+];
 
 /// More names, for responses to requests with credentials, which may return new ones.
-const HANDED_OUT: [&str; 9] = [
+const HANDED_OUT: [&str; 18] = [
     "accesstoken",
+    "apikey",
+    "apisecret",
+    "apitoken",
+    "authkey",
+    "authsecret",
+    "authtoken",
+    "bearertoken",
     "clientsecret",
     "idtoken",
     "password",
+    "presharedkey",
     "refreshtoken",
     "secret",
     "secretaccesskey",
     "secretkey",
     "sessiontoken",
+    "sharedsecret",
 ];
 
 /// Texts that occur if one of the names does, so that most bodies need no parsing. An escape
 /// may hide any letter.
-const HINTS: [&str; 10] = [
+const HINTS: [&str; 18] = [
     "adminpass",
     "admin_pass",
     "admin-pass",
+    "authpass",
+    "auth_pass",
+    "auth-pass",
+    "passphrase",
+    "passwd",
     "privatekey",
     "private_key",
     "private-key",
+    "rootpass",
+    "root_pass",
+    "root-pass",
     "userdata",
     "user_data",
     "user-data",
     ESCAPE,
 ];
 
-const HINTS_OF_HANDED_OUT: [&str; 3] = ["password", "secret", "token"];
+const HINTS_OF_HANDED_OUT: [&str; 10] =
+    ["apikey", "api_key", "api-key", "authkey", "auth_key", "auth-key", "password", "secret", "shared", "token"];
 
 const ESCAPE: &str = "\\u";
 

@@ -2,6 +2,7 @@
 //! grant's origin only.
 
 use super::{Gate, HttpEvent};
+use crate::net::cleaning;
 use crate::net::client::basic_auth;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::headers::{HeaderRules, secret_value};
@@ -48,7 +49,8 @@ impl Gate {
             Place::Header(name) => Some(name.as_str()),
             _ => None,
         });
-        HeaderRules { grant: &grant.id, secrets: carries_secrets(grant), auth, slots: slots.collect() }
+        let cleaned = self.policy.cleaning(destination).applies;
+        HeaderRules { grant: &grant.id, secrets: carries_secrets(grant), cleaned, auth, slots: slots.collect() }
     }
 
     /// Returns the layer of the values that the response holds: the job's, if any credential of
@@ -117,7 +119,7 @@ impl Gate {
         Check::TripwireShown.reject(self.vault.leak_in(session.shown.as_bytes()), |secret| {
             self.leaked(&secret, &format!("what the login `{name}` shows"), "narrow its `show`")
         })?;
-        Ok(session.shown)
+        Ok(cleaning::clean_json(&session.shown).unwrap_or(session.shown))
     }
 
     fn find_login(&self, name: &str) -> Result<&Login, HttpError> {

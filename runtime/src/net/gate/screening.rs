@@ -27,8 +27,11 @@ impl Gate {
     ) -> Result<InboundResponse, HttpError> {
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
+        let cleaning = self.policy.cleaning(destination);
+        self.clean(grant, &cleaning, method, destination, status, (&mut headers, &mut body), event)?;
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        match captures::screen(&self.vault, &grant.captures, auth::carries_secrets(grant), layer, incoming) {
+        let guarded = auth::carries_secrets(grant) || cleaning.applies;
+        match captures::screen(&self.vault, &grant.captures, guarded, layer, incoming) {
             Ok(_) => {}
             Err(Withheld { reason: Reason::Leak(name), check, .. }) => {
                 let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_ADVICE);

@@ -17,6 +17,8 @@ fn slot(method: &str, path: &str, place: &str, takes: &[&str]) -> Slot {
         path: PathPattern::parse(path).unwrap(),
         place: place.parse().unwrap(),
         takes: takes.iter().map(|name| (*name).to_owned()).collect(),
+        show: Vec::new(),
+        max_bytes: None,
     }
 }
 

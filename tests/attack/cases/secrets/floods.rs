@@ -4,8 +4,9 @@ use crate::case::{API, Case};
 use crate::row;
 use crate::world::{Served, World};
 use serde_json::{Value, json};
-use tests::cloud::{create_vm, vm_outcomes};
+use tests::cloud::{create_vm, networks, vm_outcomes};
 use tests::response::CANARY;
+use tests::rows::merge_patch;
 use tests::{Job, probe};
 
 const CLASS: &str = "secrets";
@@ -20,15 +21,57 @@ pub(super) fn cases() -> Vec<Case> {
             captures(world, |_| format!("{CANARY}-property"))
         })
         .may_contact(API),
-        Case::offline(CLASS, "user-data that grows with every encoding", &["agent-total"], || {
-            let quotes = "\"".repeat(200_000);
-            let encodings = ["json-string"; 4];
-            let bootstrap = json!({"op": "agent.bootstrap", "vm_name": quotes, "encodings": encodings});
-            let response = create_vm(&Job::default(), &json!([bootstrap])).run();
-            let said = vm_outcomes(&response)[0]["error"]["message"].clone();
-            assert!(said.as_str().is_some_and(|said| said.contains("take more than a mebibyte in all")), "{said}");
-        }),
+        Case::offline(
+            CLASS,
+            "agent settings that a guest makes larger until they are refused",
+            &["agent-reserve"],
+            || {
+                for addition in
+                    [json!({"vm_name": "x".repeat(5000)}), json!({"vm_name": "v", "system_disk": "\"".repeat(1100)})]
+                {
+                    let said = refusal(&addition);
+                    assert!(said.contains("but only 4096 are for additions"), "{said}");
+                }
+            },
+        ),
+        Case::offline(
+            CLASS,
+            "agent settings with encodings that make them larger and larger",
+            &["agent-encodings"],
+            || {
+                for encodings in
+                    [json!(["base64", "base64"]), json!(["base64", "base64url"]), json!(["json-string", "json-string"])]
+                {
+                    let said = refusal(&json!({"encodings": encodings}));
+                    assert!(said.contains("an encoding twice, or two kinds of base64"), "{said}");
+                }
+            },
+        ),
+        Case::offline(
+            CLASS,
+            "agent settings too large for the platform fail before the guest runs",
+            &["agent-size"],
+            || {
+                let script = json!([{"op": "error", "kind": "cloud", "message": "the guest ran"}]);
+                let env = json!({"bosh": {"password": format!("{CANARY}-{}", "x".repeat(100_000))}});
+                let arguments = json!(["agent-1", "stemcell-1", {"probe": script}, networks(), [], env]);
+                let response = Job::default().call("create_vm", arguments).run();
+                let said = response.message();
+                assert!(
+                    said.contains("take up to") && said.contains("`env` (") && !said.contains("the guest ran"),
+                    "{said}"
+                );
+            },
+        ),
     ]
+}
+
+/// Returns the message with which a bootstrap is refused.
+fn refusal(bootstrap: &Value) -> String {
+    let mut operation = json!({"op": "agent.bootstrap"});
+    merge_patch(&mut operation, bootstrap);
+    let response = create_vm(&Job::default(), &json!([operation])).run();
+    vm_outcomes(&response)[0]["error"]["message"].as_str().unwrap_or_default().to_owned()
 }
 
 fn captures(world: &World, value: fn(usize) -> String) -> Result<(), String> {

@@ -1,0 +1,164 @@
+//! What a guest sees of the answers of an origin, and what it may ask for in queries.
+//!
+//! A slot lists the places of an answer that it shows, and a grant lists the places that it drops.
+//! Where a grant has slots, captures or `drop`, servers know values that the guest must not learn,
+//! and many servers filter by the parameters of a query. So such an origin accepts only the
+//! parameters that the grant lists.
+
+use serde_json::Value;
+
+use super::Policy;
+use super::fields::{Fields, kind, printable};
+use super::grant::Grant;
+use super::origin::Origin;
+use super::problem::Problems;
+use super::slots::AGENT;
+use crate::destination::Destination;
+use crate::invisible::is_invisible;
+use crate::place::Place;
+
+/// The name of any list element or object member in the pointers of `show` and `drop`.
+pub const ANY: &str = "*";
+
+/// What the grants of an origin hide in its answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaning {
+    /// True if a grant of the origin has slots, captures or `drop`, whether the module declares
+    /// them or not.
+    pub applies: bool,
+    /// The places that any grant of the origin drops.
+    pub drop: Vec<Place>,
+}
+
+impl Policy {
+    /// Returns what the grants of the destination's origin hide in its answers. All grants count,
+    /// because a guest chooses the grant by the path of its request.
+    pub fn cleaning(&self, destination: &Destination) -> Cleaning {
+        cleaning(self.http.iter().map(AsRef::as_ref).filter(|grant| grant.origin.matches(destination)))
+    }
+
+    /// Returns the smallest `max_bytes` of the slots that take agent settings and that the module
+    /// declares.
+    pub fn agent_max_bytes(&self) -> Option<u64> {
+        let slots = self.http.iter().flat_map(|grant| &grant.slots);
+        slots.filter(|slot| slot.takes.iter().any(|name| name == AGENT)).filter_map(|slot| slot.max_bytes).min()
+    }
+}
+
+fn cleaning<'a>(grants: impl Iterator<Item = &'a Grant>) -> Cleaning {
+    let mut found = Cleaning::default();
+    for grant in grants {
+        found.applies |= grant.hides;
+        for place in grant.drop.iter().filter(|place| !found.drop.contains(place)).cloned().collect::<Vec<_>>() {
+            found.drop.push(place);
+        }
+    }
+    found
+}
+
+/// Adds a warning for each grant that writes agent settings to an origin from which a later call
+/// could read them back. `written` holds the grants with their keys in the file.
+pub(super) fn warn_about_read_back(written: &[(String, &Grant)], warnings: &Problems) {
+    for (at, writer) in written.iter().filter(|(_, grant)| grant.writes_settings) {
+        let same = || written.iter().map(|(_, grant)| *grant).filter(|grant| overlap(&grant.origin, &writer.origin));
+        let readable = |grant: &&Grant| grant.methods.iter().any(|method| method == "GET");
+        if let Some(reader) = same().find(readable)
+            && cleaning(same()).drop.is_empty()
+        {
+            warnings.add(
+                format!("{at}.drop"),
+                format!(
+                    "is missing: the grant writes agent settings, and a later call could read them back by grant `{}`",
+                    reader.id
+                ),
+                "list the places where answers of this origin show them, like \"drop\": [\"json:/server/user_data\"]",
+            );
+        }
+    }
+}
+
+fn overlap(one: &Origin, other: &Origin) -> bool {
+    one.covers(other) || other.covers(one)
+}
+
+/// Returns the query parameter of a request that is not in the list, if there is one. Old servers
+/// take `;` for a separator as well, so a query must not hold it.
+pub(super) fn unlisted_parameter(query: Option<&str>, listed: &[String]) -> Option<String> {
+    let query = query.unwrap_or_default();
+    let mut names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name.into_owned());
+    let unlisted = names.find(|name| !listed.contains(name));
+    unlisted.or_else(|| query.contains(';').then(|| ";".to_owned()))
+}
+
+/// Reads the places of an answer at `key`, which may have `*` in their JSON pointers.
+pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    for (at, text) in fields.texts(key) {
+        match text.parse::<Place>() {
+            Ok(place @ (Place::Json(_) | Place::Xml(_) | Place::Header(_))) if !places.contains(&place) => {
+                places.push(place);
+            }
+            Ok(Place::Json(_) | Place::Xml(_) | Place::Header(_)) => {
+                fields.problems().add(at, "names a place again", "remove it");
+            }
+            Ok(_) => fields.problems().add(at, "is not a place that is cut out of an answer", PLACES),
+            Err(error) => {
+                let what = format!("is not a place: {}", printable(&error.to_string()));
+                fields
+                    .problems()
+                    .push(super::Problem { check: error.check(), ..super::Problem::new(at, what, PLACES) });
+            }
+        }
+    }
+    places
+}
+
+const PLACES: &str = "write `json:/a/*/b`, `xml:E` or `header:X`";
+
+/// Reads the names of query parameters; `None` if the grant does not list any.
+pub(super) fn read_query(fields: &mut Fields<'_>) -> Option<Vec<String>> {
+    fields.value("query")?;
+    let mut names: Vec<String> = Vec::new();
+    for (at, name) in fields.texts("query") {
+        let hidden = |c: char| c.is_control() || c.is_whitespace() || is_invisible(c);
+        if name.is_empty() || name.contains(hidden) {
+            fields.problems().add(at, "is not the name of a parameter", "write its name alone, like \"name\"");
+        } else if names.iter().any(|known| known == name) {
+            fields.problems().add(at, format!("names `{name}` again"), "remove it");
+        } else {
+            names.push(name.to_owned());
+        }
+    }
+    Some(names)
+}
+
+/// Reads the largest size of agent settings that a slot accepts.
+pub(super) fn read_max_bytes(fields: &mut Fields<'_>, takes: &[String]) -> Option<u64> {
+    let value = fields.value("max_bytes")?;
+    let bytes = value.as_u64().filter(|bytes| (1..=u64::from(u32::MAX)).contains(bytes));
+    match (bytes, value) {
+        (None, Value::Number(_)) => {
+            fields.problem("max_bytes", "is not a positive number of bytes", "write it like 65535")
+        }
+        (None, other) => {
+            fields.problem("max_bytes", format!("is {}", kind(other)), "write a number of bytes, like 65535")
+        }
+        (Some(_), _) if !takes.iter().any(|name| name == AGENT) => {
+            fields.problem("max_bytes", "is for agent settings, which the slot does not take", "remove it");
+        }
+        _ => {}
+    }
+    bytes
+}
+
+/// Returns true if an answer that shows the first place could show the value at the second one:
+/// they are the same, or one is within the other.
+pub(super) fn shows(shown: &Place, slot: &Place) -> bool {
+    match (shown, slot) {
+        (Place::Json(shown), Place::Json(slot)) => {
+            shown.iter().zip(slot).all(|(one, other)| one == ANY || one.eq_ignore_ascii_case(other))
+        }
+        (Place::Xml(shown), Place::Xml(slot)) => shown.eq_ignore_ascii_case(slot),
+        (shown, slot) => shown == slot,
+    }
+}

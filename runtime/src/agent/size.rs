@@ -1,0 +1,163 @@
+//! Decides about the size of agent settings.
+//!
+//! A guest must not measure settings, because their length depends on secrets. So what the guest
+//! adds is bounded alone, and everything else is compared with the limits before the guest runs:
+//! in the largest form that a guest can ask for, with room for its additions.
+
+use super::additions::{Additions, Encoding};
+use super::{AgentError, networks, settings};
+use crate::failure::Failure;
+use serde_json::{Map, Value, json};
+use wasm_cpi_checks::Check;
+
+/// The most bytes that a guest may add to settings, as JSON text within a JSON string.
+pub(super) const RESERVE: usize = 4 * 1024;
+
+/// The length of plain settings is a multiple of this.
+const STEP: usize = 1024;
+
+/// The largest user-data if no slot says what the platform accepts. The search for each copy of a
+/// secret takes memory.
+const MAX_USER_DATA: u64 = 128 * 1024;
+
+/// Rejects additions that are larger than the reserve. It depends on nothing but the additions.
+pub(super) fn check_additions(additions: &Additions) -> Result<(), AgentError> {
+    let each: Result<Vec<Value>, AgentError> = additions.networks.iter().map(networks::added).collect();
+    let dns: Vec<&Vec<String>> = additions.networks.iter().map(|network| &network.dns).collect();
+    let added = json!([additions.vm_name, settings::disks(additions)?, each?, dns]);
+    let bytes = json_string_length(&added);
+    Check::AgentReserve.ensure(bytes <= RESERVE, || {
+        AgentError::refused(format!(
+            "the guest adds {bytes} bytes to the agent settings, but only {RESERVE} are for additions; shorten names, disk \
+             hints and routes"
+        ))
+    })
+}
+
+/// Rejects a disk's ID and hint that are larger than the reserve, wherever they are stored.
+pub(super) fn check_disk(disk: &str, hint: &Value) -> Result<(), AgentError> {
+    let bytes = json_string_length(&json!([disk, hint]));
+    Check::AgentReserve.ensure(bytes <= RESERVE, || {
+        AgentError::refused(format!(
+            "the disk's ID and hint take {bytes} bytes, but only {RESERVE} are for them; shorten them"
+        ))
+    })
+}
+
+/// Rejects encodings that are not allowed together: each can be used once, and one kind of base64
+/// at most.
+pub(super) fn check_encodings(encodings: &[Encoding]) -> Result<(), AgentError> {
+    let count = |kinds: &[Encoding]| encodings.iter().filter(|encoding| kinds.contains(encoding)).count();
+    let base64 = count(&[Encoding::Base64, Encoding::Base64Url]);
+    Check::AgentEncodings.ensure(base64 <= 1 && count(&[Encoding::JsonString]) <= 1, || {
+        AgentError::refused("the user-data has an encoding twice, or two kinds of base64; name each encoding once")
+    })
+}
+
+/// Rejects user-data that could be larger than the platform accepts. `data` holds everything
+/// except the guest's additions, and `max_bytes` comes from the slots that take agent settings.
+pub(super) fn check_user_data(data: &Map<String, Value>, max_bytes: Option<u64>) -> Result<(), Failure> {
+    let plain = json_string_length(&Value::Object(data.clone())) + RESERVE + STEP;
+    let sent = plain.div_ceil(3) as u64 * 4 + 2;
+    let (max, from) = match max_bytes {
+        Some(max) if max <= MAX_USER_DATA => (max, "`max_bytes` of the policy's slot for them is"),
+        _ => (MAX_USER_DATA, "the runtime accepts at most"),
+    };
+    Check::AgentSize.ensure(sent <= max, || {
+        Failure::config(format!(
+            "the agent settings of this VM take up to {sent} bytes as user-data, with base64 and {RESERVE} bytes for what \
+             the guest adds, but {from} {max}; the largest parts are {}; make them smaller in the deployment or in the \
+             CPI's config",
+            largest(data)
+        ))
+    })
+}
+
+/// Pads the text of a JSON object with blanks before its last brace, so that its length is a
+/// multiple of [`STEP`]. Blanks behind the brace could be cut off on the way.
+pub(super) fn pad(mut text: String) -> String {
+    if text.pop().is_some() {
+        let blanks = (STEP - (text.len() + 1) % STEP) % STEP;
+        text.push_str(&" ".repeat(blanks));
+        text.push('}');
+    }
+    text
+}
+
+fn json_string_length(value: &Value) -> usize {
+    Value::String(value.to_string()).to_string().len()
+}
+
+fn largest(data: &Map<String, Value>) -> String {
+    let mut parts: Vec<(&String, usize)> = data.iter().map(|(name, part)| (name, part.to_string().len())).collect();
+    parts.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    parts.iter().take(3).map(|(name, size)| format!("`{name}` ({size} bytes)")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{DiskHint, NetworkAddition};
+
+    #[test]
+    fn the_reserve_is_for_the_guests_additions_alone() {
+        let named = |name: String| Additions { vm_name: name, ..Additions::default() };
+        assert_eq!(check_additions(&named("vm-1".into())), Ok(()));
+        for large in [
+            named("x".repeat(RESERVE)),
+            // A quote takes four bytes within JSON within a JSON string.
+            named("\"".repeat(RESERVE / 4)),
+            Additions { system_disk: Some("d".repeat(RESERVE)), ..Additions::default() },
+            Additions { raw_ephemeral_disks: vec![DiskHint::Text("d".into()); 400], ..Additions::default() },
+            Additions {
+                networks: vec![NetworkAddition { alias: Some("a".repeat(RESERVE)), ..NetworkAddition::default() }],
+                ..Additions::default()
+            },
+            Additions {
+                networks: vec![NetworkAddition { dns: vec!["10.0.0.1".into(); 200], ..NetworkAddition::default() }],
+                ..Additions::default()
+            },
+        ] {
+            let error = check_additions(&large).unwrap_err();
+            assert!(error.message.contains("only 4096 are for additions"), "{error}");
+            assert_eq!(error.check, Some(Check::AgentReserve));
+        }
+    }
+
+    #[test]
+    fn each_encoding_is_used_once_and_base64_in_one_kind() {
+        use Encoding::{Base64, Base64Url, JsonString};
+        for fine in [&[][..], &[JsonString], &[Base64], &[Base64Url, JsonString], &[JsonString, Base64]] {
+            assert_eq!(check_encodings(fine), Ok(()), "{fine:?}");
+        }
+        for twice in [&[Base64, Base64][..], &[Base64, Base64Url], &[JsonString, Base64, JsonString]] {
+            assert!(check_encodings(twice).is_err(), "{twice:?}");
+        }
+    }
+
+    #[test]
+    fn padded_text_is_the_same_json() {
+        for length in [0, 1, 500, 1013, 1014, 1015, 1016, 3000] {
+            let value = json!({"a": "x".repeat(length)});
+            let padded = pad(value.to_string());
+            assert!(padded.len().is_multiple_of(STEP) && padded.len() < value.to_string().len() + STEP, "{length}");
+            assert_eq!(serde_json::from_str::<Value>(&padded).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn user_data_too_large_for_the_platform_is_refused_with_the_names_of_its_largest_parts() {
+        let data = json!({"env": {"x": "hunter2".repeat(100)}, "networks": "n".repeat(50), "mbus": "m", "vm": {}});
+        let data = data.as_object().unwrap().clone();
+        let failure = check_user_data(&data, Some(1)).unwrap_err();
+        let text = failure.message.clone();
+        let sent: u64 = text.split("take up to ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!(check_user_data(&data, Some(sent)).is_ok() && check_user_data(&data, Some(sent - 1)).is_err());
+        assert!(text.contains("`env` (708 bytes), `networks` (52 bytes), `mbus` (3 bytes)"), "{text}");
+        assert!(!text.contains("hunter2") && !text.contains("nnn"), "{text}");
+        assert!(check_user_data(&data, None).is_ok());
+        let huge = json!({"env": "x".repeat(100_000)});
+        let failure = check_user_data(huge.as_object().unwrap(), Some(u64::MAX)).unwrap_err();
+        assert!(failure.message.contains("the runtime accepts at most 131072"), "{failure}");
+    }
+}

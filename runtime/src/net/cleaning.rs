@@ -1,0 +1,149 @@
+//! Cleans an answer before `captures` screens it: by place, by marker and by shape.
+//!
+//! What a guest sees must not depend on a secret. So the values that a guest must not see are found
+//! by where they are and what they look like, and never by comparison with a secret:
+//!
+//! - Of the answer to a request with a filled slot, the guest sees the status and the places that
+//!   the slot shows. The JSON or XML document is written anew with these places alone.
+//! - The places that any grant of the origin drops are removed from all its answers. An answer in
+//!   which they cannot be found for certain is withheld.
+//! - Agent settings are replaced in any answer; `settings` recognises them.
+//! - Validators, digests and lengths are removed where the guest does not see everything.
+//!
+//! An error answer that is withheld keeps its status, because guests decide by it. The rest goes to
+//! people.
+
+mod digests;
+mod documents;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+pub use settings::MARKER;
+
+use documents::{Kind, kind};
+use thiserror::Error;
+use wasm_cpi_checks::{Check, RefusedBy};
+use wasm_cpi_policy::place::Place;
+use wasm_cpi_policy::{Cleaning, Grant, Slot};
+
+/// What stands in an answer in place of agent settings.
+pub(super) const PLACEHOLDER: &str = "(withheld: agent settings)";
+
+/// The most characters of an error answer that people see.
+const MAX_HIDDEN: usize = 2000;
+
+/// A complete answer, and the request it belongs to.
+pub struct Answer<'a> {
+    pub method: &'a str,
+    /// The canonical path of the request.
+    pub path: &'a str,
+    pub status: u16,
+    pub headers: &'a mut Vec<(String, String)>,
+    pub body: &'a mut Vec<u8>,
+}
+
+/// What decides about an answer.
+pub struct Rules<'a> {
+    pub grant: &'a Grant,
+    /// What the grants of the origin hide.
+    pub cleaning: &'a Cleaning,
+    /// The names of the secrets that the request held.
+    pub filled: &'a [String],
+}
+
+/// The reason why an answer is withheld. Quotes nothing of the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Withheld {
+    pub message: String,
+    pub check: Option<Check>,
+}
+
+impl RefusedBy for Withheld {
+    fn refused_by(self, check: Check) -> Withheld {
+        Withheld { check: self.check.or(Some(check)), ..self }
+    }
+}
+
+/// Cleans an answer in place. Returns the text of an error answer that the guest does not see, for
+/// people; the caller redacts it.
+pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Withheld> {
+    let Answer { method, path, status, headers, body } = answer;
+    let failed = status >= 400;
+    let withheld = |why: &str| Withheld {
+        message: format!("iaas: the response to {method} {path} was withheld: {why}"),
+        check: None,
+    };
+    let mut hidden = None;
+    let replaced = settings::replace(headers, body);
+    Check::SettingsWithheld
+        .ensure(replaced, || {
+            withheld("it holds agent settings and is neither JSON nor XML; the guest must not ask for it")
+        })
+        .or_else(|error| if failed { withhold(headers, body) } else { Err(error) })?;
+
+    if !rules.filled.is_empty() {
+        hidden = failed.then(|| readable(body)).flatten();
+        Check::ShownPlaces.perform(|| {
+            let here = |method_: &str, path_: &wasm_cpi_policy::PathPattern| method_ == method && path_.matches(path);
+            let filled = |slot: &&Slot| here(&slot.method, &slot.path) && rules.fills(slot);
+            let shown = places_of_all(rules.grant.slots.iter().filter(filled));
+            let captured: Vec<&Place> =
+                rules.grant.captures.iter().filter(|one| here(&one.method, &one.path)).map(|one| &one.place).collect();
+            documents::keep(&shown, &captured, headers, body);
+        });
+    }
+    let dropped =
+        Check::DroppedPlaces.perform(|| documents::remove(&rules.cleaning.drop, headers, body)).unwrap_or(Ok(()));
+    Check::DropUnreadable
+        .reject(dropped.err(), |_| {
+            let what =
+                "the grants drop places of this origin's answers, and it is not JSON or XML in which they can be found";
+            withheld(&format!("{what} (another Content-Type, malformed, or a key twice)"))
+        })
+        .or_else(|error| {
+            hidden = failed.then(|| readable(body)).flatten();
+            if failed { withhold(headers, body) } else { Err(error) }
+        })?;
+    if rules.cleaning.applies {
+        Check::AnswerDigests.perform(|| digests::remove(method, status, headers));
+    }
+    Ok(hidden)
+}
+
+impl Rules<'_> {
+    fn fills(&self, slot: &Slot) -> bool {
+        slot.takes.iter().any(|name| self.filled.contains(name))
+    }
+}
+
+/// Returns the places that every slot shows: each secret is visible only where its own slot allows it.
+fn places_of_all<'a>(mut slots: impl Iterator<Item = &'a Slot>) -> Vec<&'a Place> {
+    let Some(first) = slots.next() else { return Vec::new() };
+    let others: Vec<&Slot> = slots.collect();
+    first.show.iter().filter(|place| others.iter().all(|slot| slot.show.contains(place))).collect()
+}
+
+/// Removes everything but the status.
+fn withhold(headers: &mut Vec<(String, String)>, body: &mut Vec<u8>) -> Result<(), Withheld> {
+    headers.clear();
+    body.clear();
+    Ok(())
+}
+
+/// Returns the start of a body as text, or `None` if it is empty or not text.
+fn readable(body: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.chars().take(MAX_HIDDEN).collect())
+}
+
+/// Returns a JSON text without agent settings, or `None` if there were none. It is for documents
+/// that do not come with headers.
+pub fn clean_json(text: &str) -> Option<String> {
+    let mut body = text.as_bytes().to_vec();
+    let replaced = matches!(kind(&[], &body), Kind::Json) && settings::replace(&mut [], &mut body);
+    (replaced && body != text.as_bytes()).then(|| String::from_utf8(body).ok()).flatten()
+}

@@ -1,0 +1,230 @@
+//! Cuts places out of the documents of answers: keeps some, or drops some.
+
+use serde_json::{Map, Value};
+use wasm_cpi_policy::ANY;
+use wasm_cpi_policy::place::{Message, Place, expect_utf8, parse_json, remove_xml};
+
+type Headers = Vec<(String, String)>;
+
+/// The longest text that a slot shows. Places are for IDs and states, and not for what was sent.
+const MAX_SHOWN: usize = 1024;
+
+/// How a body is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Empty,
+    Json,
+    Xml,
+    Other,
+}
+
+/// Returns the kind of a body by its Content-Type, or by its first character if it has none.
+pub(super) fn kind(headers: &[(String, String)], body: &[u8]) -> Kind {
+    if body.is_empty() {
+        return Kind::Empty;
+    }
+    let mut types = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    match (types.next(), types.next()) {
+        (None, _) => sniffed(body),
+        (Some(_), Some(_)) => Kind::Other,
+        (Some((_, value)), None) => {
+            let essence = value.split(';').next().unwrap_or_default().to_ascii_lowercase();
+            match (essence.contains("json"), essence.contains("xml") && !essence.contains("html")) {
+                (true, false) => Kind::Json,
+                (false, true) => Kind::Xml,
+                _ => Kind::Other,
+            }
+        }
+    }
+}
+
+/// Returns the kind of a body by its first character.
+pub(super) fn sniffed(body: &[u8]) -> Kind {
+    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => Kind::Empty,
+        Some(b'{' | b'[' | b'"') => Kind::Json,
+        Some(b'<') => Kind::Xml,
+        Some(_) => Kind::Other,
+    }
+}
+
+/// The body cannot be read, so it is unknown whether it holds a place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
+/// Removes the places from a message.
+pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>) -> Result<(), Unreadable> {
+    headers.retain(|(name, _)| {
+        let dropped = |place: &Place| matches!(place, Place::Header(header) if header.eq_ignore_ascii_case(name));
+        !places.iter().any(dropped)
+    });
+    if places.is_empty() || body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(());
+    }
+    match kind(headers, body) {
+        Kind::Json if expect_utf8(headers).is_ok() => {
+            let mut document = parse_json(body).map_err(|_| Unreadable)?;
+            let mut changed = false;
+            for place in places {
+                if let Place::Json(tokens) = place {
+                    changed |= remove_json(&mut document, tokens);
+                }
+            }
+            if changed {
+                *body = document.to_string().into_bytes();
+            }
+            Ok(())
+        }
+        Kind::Xml if expect_utf8(headers).is_ok() => {
+            let dropped = |name: &str| {
+                places.iter().any(|place| matches!(place, Place::Xml(element) if element.eq_ignore_ascii_case(name)))
+            };
+            if let Some(changed) = remove_xml(body, &dropped).map_err(|_| Unreadable)? {
+                *body = changed;
+            }
+            Ok(())
+        }
+        _ => Err(Unreadable),
+    }
+}
+
+/// Removes the values at a pointer with their subtrees. Returns true if there were any. Names are
+/// compared without regard to ASCII case; elements of lists become null.
+fn remove_json(value: &mut Value, tokens: &[String]) -> bool {
+    let Some((first, rest)) = tokens.split_first() else { return false };
+    let fits = |name: &str| first == ANY || first.eq_ignore_ascii_case(name);
+    match value {
+        Value::Object(fields) if rest.is_empty() => {
+            let before = fields.len();
+            fields.retain(|name, _| !fits(name));
+            fields.len() < before
+        }
+        Value::Object(fields) => fields
+            .iter_mut()
+            .filter(|(name, _)| fits(name))
+            .fold(false, |removed, (_, field)| remove_json(field, rest) | removed),
+        Value::Array(items) => {
+            let here = items.iter_mut().enumerate().filter(|(index, _)| fits(&index.to_string()));
+            here.fold(false, |removed, (_, item)| match rest.is_empty() {
+                true => !std::mem::take(item).is_null() | removed,
+                false => remove_json(item, rest) | removed,
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Keeps the shown places and those that are captured later, and removes everything else. Texts at
+/// shown places that are longer than an ID are removed as well.
+pub(super) fn keep(shown: &[&Place], captured: &[&Place], headers: &mut Headers, body: &mut Vec<u8>) {
+    if captured.contains(&&Place::Body) {
+        // The whole body becomes a seal.
+        headers.retain(|(name, _)| name.eq_ignore_ascii_case("content-type") || is_kept(name, shown, captured));
+        return;
+    }
+    let document = match kind(headers, body) {
+        Kind::Json => parse_json(body)
+            .ok()
+            .and_then(|document| kept_json(&document, shown, captured))
+            .map(|kept| ("application/json", kept.to_string().into_bytes())),
+        Kind::Xml => kept_xml(&Message { headers, body }, shown, captured).map(|kept| ("application/xml", kept)),
+        Kind::Empty | Kind::Other => None,
+    };
+    headers.retain(|(name, _)| is_kept(name, shown, captured) && !name.eq_ignore_ascii_case("content-type"));
+    *body = match document {
+        Some((content_type, document)) => {
+            headers.push(("content-type".to_owned(), content_type.to_owned()));
+            document
+        }
+        None => Vec::new(),
+    };
+}
+
+fn is_kept(name: &str, shown: &[&Place], captured: &[&Place]) -> bool {
+    shown.iter().chain(captured).any(|place| match place {
+        Place::Header(header) => header.eq_ignore_ascii_case(name),
+        Place::Cookie(_) => name.eq_ignore_ascii_case("set-cookie"),
+        _ => false,
+    })
+}
+
+fn kept_json(document: &Value, shown: &[&Place], captured: &[&Place]) -> Option<Value> {
+    let limits = shown.iter().map(|place| (place, MAX_SHOWN)).chain(captured.iter().map(|place| (place, usize::MAX)));
+    let mut kept: Option<Value> = None;
+    for (place, limit) in limits {
+        if let Place::Json(tokens) = place
+            && let Some(found) = pick(document, tokens, limit)
+        {
+            match &mut kept {
+                Some(kept) => merge(kept, found),
+                None => kept = Some(found),
+            }
+        }
+    }
+    kept
+}
+
+/// Returns the document with the plain values at a pointer alone, or `None` if there are none.
+fn pick(value: &Value, tokens: &[String], limit: usize) -> Option<Value> {
+    let Some((first, rest)) = tokens.split_first() else {
+        return match value {
+            Value::String(text) if text.len() > limit => None,
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+            plain => Some(plain.clone()),
+        };
+    };
+    let fits = |name: &str| first == ANY || first == name;
+    match value {
+        Value::Object(fields) => {
+            let here = fields.iter().filter(|(name, _)| fits(name));
+            let picked: Map<String, Value> =
+                here.filter_map(|(name, field)| Some((name.clone(), pick(field, rest, limit)?))).collect();
+            (!picked.is_empty()).then_some(Value::Object(picked))
+        }
+        Value::Array(items) => {
+            let each = items.iter().enumerate();
+            let picked: Vec<Value> = each
+                .map(|(index, item)| {
+                    fits(&index.to_string()).then(|| pick(item, rest, limit)).flatten().unwrap_or_default()
+                })
+                .collect();
+            picked.iter().any(|item| !item.is_null()).then_some(Value::Array(picked))
+        }
+        _ => None,
+    }
+}
+
+/// Adds what another pointer picked from the same document.
+fn merge(into: &mut Value, other: Value) {
+    match (into, other) {
+        (Value::Object(into), Value::Object(other)) => {
+            for (name, field) in other {
+                match into.get_mut(&name) {
+                    Some(known) => merge(known, field),
+                    None => drop(into.insert(name, field)),
+                }
+            }
+        }
+        (Value::Array(into), Value::Array(other)) => {
+            into.iter_mut().zip(other).for_each(|(known, item)| merge(known, item));
+        }
+        (into @ Value::Null, other) => *into = other,
+        _ => {}
+    }
+}
+
+fn kept_xml(message: &Message<'_>, shown: &[&Place], captured: &[&Place]) -> Option<Vec<u8>> {
+    let mut kept = String::new();
+    let limits = shown.iter().map(|place| (place, MAX_SHOWN)).chain(captured.iter().map(|place| (place, usize::MAX)));
+    for (place, limit) in limits {
+        if let Place::Xml(name) = place
+            && let Ok(Some(value)) = place.read(message)
+            && value.len() <= limit
+            && !kept.contains(&format!("<{name}>"))
+        {
+            let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\r', "&#13;");
+            kept.push_str(&format!("<{name}>{escaped}</{name}>"));
+        }
+    }
+    (!kept.is_empty()).then(|| format!("<shown>{kept}</shown>").into_bytes())
+}

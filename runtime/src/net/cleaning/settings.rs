@@ -1,0 +1,181 @@
+//! Recognises agent settings in answers, and replaces them.
+//!
+//! A later call can read the user-data that an earlier call wrote: many APIs show it. User-data
+//! that this host built has a public marker as its first and last key. User-data of other CPIs is
+//! recognised by its keys. Both are found in plain text and below base64 at any alignment. No value
+//! is compared with a secret here.
+
+use super::PLACEHOLDER;
+use super::documents::{Kind, sniffed};
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use memchr::memmem;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::LazyLock;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::place::{parse_json, replace_xml_texts};
+
+/// The public marker in the first and the last key of user-data. It holds no character that JSON,
+/// XML, URLs or shells escape.
+pub const MARKER: &str = "wasm-cpi-agent-settings-5e0c7a41d29b";
+
+/// The shortest run of base64 that is decoded: settings are longer.
+const MIN_RUN: usize = 64;
+
+/// The marker, and every text that base64 makes of it, up to twice: a guest asks for one, and a
+/// server may add another one.
+static PATTERNS: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
+    let once = encoded(MARKER);
+    let twice: Vec<String> = once.iter().flat_map(|text| encoded(text)).collect();
+    let mut all: Vec<String> = [MARKER.to_owned()].into_iter().chain(once).chain(twice).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.iter().map(|text| memmem::Finder::new(text.as_bytes()).into_owned()).collect()
+});
+
+/// Returns the characters that base64 makes of the text wherever it stands in longer text: for each
+/// alignment those that do not depend on what is around it.
+fn encoded(text: &str) -> Vec<String> {
+    let at = |offset: usize, engine: &GeneralPurpose| {
+        let all = engine.encode([&b"\0\0"[..offset], text.as_bytes()].concat());
+        all[(offset * 8).div_ceil(6)..(offset + text.len()) * 8 / 6].to_owned()
+    };
+    (0..3).flat_map(|offset| [at(offset, &BASE64_STANDARD_NO_PAD), at(offset, &BASE64_URL_SAFE_NO_PAD)]).collect()
+}
+
+/// Replaces agent settings in headers and body. Returns false if the body holds some and cannot be
+/// written without them.
+pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> bool {
+    for (_, value) in headers.iter_mut().filter(|(_, value)| are_in(value)) {
+        PLACEHOLDER.clone_into(value);
+    }
+    if !may_be_in(body) {
+        return true;
+    }
+    let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let changed = match sniffed(document) {
+        Kind::Json => parse_json(document)
+            .map_err(drop)
+            .map(|mut value| replace_in(&mut value).then(|| value.to_string().into_bytes())),
+        Kind::Xml => replace_xml_texts(document, &are_in, PLACEHOLDER).map_err(drop),
+        Kind::Empty | Kind::Other => Err(()),
+    };
+    match changed {
+        Ok(Some(changed)) => *body = changed,
+        Ok(None) => {}
+        Err(()) => return !are_in(&without_escapes(&String::from_utf8_lossy(body))),
+    }
+    true
+}
+
+/// Returns false for most bodies without agent settings, so that they need not be parsed.
+fn may_be_in(body: &[u8]) -> bool {
+    let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
+    PATTERNS.iter().any(|pattern| pattern.find(body).is_some())
+        || ["agent_id", "registry", "\\u", "&#"].iter().any(|text| has(text))
+        || body.split(|byte| !is_base64(*byte)).any(|run| run.len() >= MIN_RUN)
+}
+
+/// Replaces agent settings in a value. Returns true if there were any.
+fn replace_in(value: &mut Value) -> bool {
+    let found = match value {
+        Value::String(text) => are_in(text),
+        Value::Object(fields) => {
+            Check::SettingsMarker.refuses(fields.keys().any(|key| has_marker(key)))
+                || Check::SettingsShape.refuses(are_settings(fields))
+        }
+        _ => false,
+    };
+    if found {
+        *value = Value::String(PLACEHOLDER.to_owned());
+        return true;
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().fold(false, |replaced, item| replace_in(item) | replaced),
+        Value::Object(fields) => fields.values_mut().fold(false, |replaced, field| replace_in(field) | replaced),
+        _ => false,
+    }
+}
+
+/// Returns true if a text holds agent settings.
+fn are_in(text: &str) -> bool {
+    let joined = joined_lines(text);
+    Check::SettingsMarker.refuses(has_marker(text) || has_marker(&joined))
+        || Check::SettingsShape.refuses(has_shape(text, 2) || has_shape(&joined, 2))
+}
+
+fn has_marker(text: &str) -> bool {
+    PATTERNS.iter().any(|pattern| pattern.find(text.as_bytes()).is_some())
+}
+
+/// Returns the text without line breaks, which may divide base64.
+fn joined_lines(text: &str) -> Cow<'_, str> {
+    if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
+}
+
+/// The keys of settings beside `agent_id`, of which at least two are there.
+const PARTS: [&str; 7] = ["blobstore", "disks", "env", "mbus", "networks", "ntp", "vm"];
+
+/// Returns true if an object has the keys of settings, or of user-data that refers to the registry.
+fn are_settings(fields: &Map<String, Value>) -> bool {
+    let parts = PARTS.iter().filter(|part| fields.contains_key(**part)).count();
+    let full = fields.get("agent_id").is_some_and(Value::is_string) && parts >= 2;
+    let endpoint = fields.get("registry").and_then(|registry| registry.get("endpoint"));
+    let around = ["dns", "networks", "server", "vm"].iter().any(|key| fields.contains_key(*key));
+    full || (endpoint.is_some_and(Value::is_string) && around)
+}
+
+/// Returns true if a text holds the keys of settings, plain, within JSON strings, or below base64
+/// that was applied up to `depth` times.
+fn has_shape(text: &str, depth: usize) -> bool {
+    let parts = || PARTS.iter().filter(|part| has_key(text, part)).count();
+    let refers = || has_key(text, "endpoint") && has_key(text, "server");
+    if (has_key(text, "agent_id") && parts() >= 2) || (has_key(text, "registry") && refers()) {
+        return true;
+    }
+    depth > 0
+        && text
+            .split(|c: char| !c.is_ascii() || !is_base64(c as u8))
+            .filter(|run| run.len() >= MIN_RUN)
+            .filter_map(decoded)
+            .any(|inner| has_shape(&inner, depth - 1))
+}
+
+/// Returns true if the text holds a JSON key, even if its quotes are escaped.
+fn has_key(text: &str, key: &str) -> bool {
+    text.match_indices(key).any(|(at, _)| {
+        let after = text[at + key.len()..].trim_start_matches('\\');
+        text[..at].ends_with('"') && after.starts_with('"')
+    })
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
+}
+
+/// Returns what a run of base64 stands for, as far as it is text.
+fn decoded(run: &str) -> Option<String> {
+    const ANY_PADDING: GeneralPurposeConfig = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    const ENGINE: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, ANY_PADDING);
+    // A single character at the end stands for nothing.
+    let whole = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
+    let bytes = ENGINE.decode(whole.replace('-', "+").replace('_', "/")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Replaces the escapes of JSON by their letters, in a text that cannot be parsed.
+fn without_escapes(text: &str) -> String {
+    let mut pieces = text.split("\\u");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let code = piece.get(..4).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        plain.push(code.map_or('\\', char::from));
+        plain.push_str(code.map_or(piece, |_| &piece[4..]));
+    }
+    plain.replace("\\n", "\n").replace("\\r", "\r")
+}

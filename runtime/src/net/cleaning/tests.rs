@@ -1,0 +1,292 @@
+use super::*;
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::{Policy, PolicyFile, Properties};
+
+/// A policy with one grant, which the other keys are laid over.
+fn policy(more: Value) -> Policy {
+    let mut grant =
+        json!({"id": "api", "to": "https://api.iaas.test", "methods": ["GET", "HEAD", "POST"], "paths": ["/**"]});
+    grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let file = json!({"version": 1, "trust_undeclared": true, "http": [grant]}).to_string();
+    let properties = json!({"password": "pass"}).as_object().unwrap().clone();
+    let properties = Properties::merge(properties, serde_json::Map::new());
+    Policy::resolve(&PolicyFile::parse(&file).unwrap(), &properties, None, &[], false).unwrap()
+}
+
+struct Cleaned {
+    result: Result<Option<String>, Withheld>,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+/// Cleans an answer of the policy's only grant to `POST /vms` with these secrets, or to a GET.
+fn cleaned(policy: &Policy, filled: &[&str], status: u16, headers: &[(&str, &str)], body: &str) -> Cleaned {
+    let grant = Arc::clone(&policy.http[0]);
+    let cleaning = policy.cleaning(&Destination::parse("https://api.iaas.test/vms", 2048).unwrap());
+    let filled: Vec<String> = filled.iter().map(|name| (*name).to_owned()).collect();
+    let mut headers: Vec<(String, String)> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut body = body.as_bytes().to_vec();
+    let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled };
+    let method = if filled.is_empty() { "GET" } else { "POST" };
+    let answer = Answer { method, path: "/vms", status, headers: &mut headers, body: &mut body };
+    let result = clean(&rules, answer);
+    Cleaned { result, headers, body: String::from_utf8(body).unwrap() }
+}
+
+const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+
+fn slot(show: Value) -> Value {
+    json!({"slots": [{"method": "POST", "path": "/vms", "place": "json:/user_data", "takes": ["password"], "show": show}]})
+}
+
+#[test]
+fn the_answer_to_a_filled_slot_is_its_status_and_the_shown_places() {
+    let policy = policy(slot(json!(["json:/server/id", "json:/links/*/rel", "header:Retry-After"])));
+    let body = json!({"server": {"id": "vm-1", "echo": "12345678", "name": {"id": 7}}, "user_data": "12345678",
+                      "links": [{"rel": "self", "href": "12345678"}, {"href": "x"}]});
+    let headers = [("content-type", "application/json"), ("x-echo", "12345678"), ("Retry-After", "7"), ("etag", "e")];
+    for status in [200, 202, 400, 500] {
+        let shown = cleaned(&policy, &["password"], status, &headers, &body.to_string());
+        let expected = json!({"server": {"id": "vm-1"}, "links": [{"rel": "self"}, null]});
+        assert_eq!(serde_json::from_str::<Value>(&shown.body).unwrap(), expected);
+        assert_eq!(shown.headers.len(), 2, "{:?}", shown.headers);
+        assert_eq!(shown.result.unwrap().is_some(), status >= 400);
+    }
+    for (content_type, body) in [
+        ("text/plain", "12345678"),
+        ("application/json", "{\"server\": {\"id\": \"a\"}, \"server\": {}}"),
+        ("application/json", "{\"server\": \"12345678\"}"),
+        ("application/json", "{\"server\": {\"id\": [\"12345678\"]}}"),
+        ("application/json", "{\"server\": {\"ID\": \"12345678\"}}"),
+        ("application/json", "\"12345678\""),
+        ("text/html", "<html>12345678</html>"),
+    ] {
+        let shown = cleaned(&policy, &["password"], 200, &[("content-type", content_type)], body);
+        assert_eq!((shown.body.as_str(), shown.headers.len()), ("", 0), "{body}");
+        assert_eq!(shown.result, Ok(None));
+    }
+    let long = json!({"server": {"id": "x".repeat(2000)}}).to_string();
+    assert_eq!(cleaned(&policy, &["password"], 200, JSON, &long).body, "");
+    // A request without a secret has the whole answer.
+    assert_eq!(cleaned(&policy, &[], 200, JSON, &body.to_string()).body, body.to_string());
+}
+
+#[test]
+fn two_filled_slots_show_what_both_show_and_captures_are_kept() {
+    let slots = json!([
+        {"method": "POST", "path": "/vms", "place": "json:/a", "takes": ["password"], "show": ["json:/id", "json:/x"]},
+        {"method": "POST", "path": "/vms", "place": "json:/b", "takes": ["token"], "show": ["json:/id", "json:/y"]}]);
+    let captures = json!([{"method": "POST", "path": "/vms", "place": "json:/keys/0/token", "as": "token"},
+                          {"method": "POST", "path": "/vms", "place": "cookie:s", "as": "cookie"}]);
+    let policy = policy(json!({"slots": slots, "captures": captures}));
+    let body = json!({"id": 1, "x": 2, "y": 3, "keys": [{"token": "t", "z": 4}, 5]}).to_string();
+    let headers = [("content-type", "application/json"), ("set-cookie", "s=1"), ("x-other", "2")];
+    let both = cleaned(&policy, &["password", "token"], 200, &headers, &body);
+    assert_eq!(serde_json::from_str::<Value>(&both.body).unwrap(), json!({"id": 1, "keys": [{"token": "t"}, null]}));
+    assert_eq!(both.headers.len(), 2, "{:?}", both.headers);
+    let one = cleaned(&policy, &["password"], 200, JSON, &body);
+    assert_eq!(serde_json::from_str::<Value>(&one.body).unwrap()["x"], 2);
+}
+
+#[test]
+fn shown_elements_are_written_into_a_new_document() {
+    let policy = policy(slot(json!(["xml:instanceId"])));
+    let body = "<r><echo>12345678</echo><n:instanceId>i-1 &lt;&amp;</n:instanceId></r>";
+    let shown = cleaned(&policy, &["password"], 200, &[("content-type", "text/xml")], body);
+    assert_eq!(shown.body, "<shown><instanceId>i-1 &lt;&amp;</instanceId></shown>");
+    let twice = "<r><instanceId>a</instanceId><instanceId>b</instanceId></r>";
+    assert_eq!(cleaned(&policy, &["password"], 200, &[("content-type", "text/xml")], twice).body, "");
+}
+
+#[test]
+fn dropped_places_are_removed_in_any_case_and_at_every_occurrence() {
+    let policy = policy(
+        json!({"drop": ["json:/Config/Env", "json:/list/*/Cmd", "json:/0/Cmd", "xml:userData", "header:X-Echo"]}),
+    );
+    for (body, expected) in [
+        (json!({"Config": {"Env": ["SECRET"], "x": 1}}), json!({"Config": {"x": 1}})),
+        (
+            json!({"config": {"ENV": {"a": "SECRET"}, "env": "SECRET"}, "CONFIG": {"Env": 1}}),
+            json!({"config": {}, "CONFIG": {}}),
+        ),
+        (json!({"list": [{"cmd": "SECRET"}, {"Cmd": ["SECRET"], "y": 2}, 3]}), json!({"list": [{}, {"y": 2}, 3]})),
+        (json!({"list": {"any": {"Cmd": "SECRET"}}}), json!({"list": {"any": {}}})),
+        (json!([{"Cmd": "SECRET"}, {"Cmd": "kept"}]), json!([{}, {"Cmd": "kept"}])),
+        (json!({"Env": "kept", "Config": "kept"}), json!({"Env": "kept", "Config": "kept"})),
+    ] {
+        for status in [200, 404] {
+            let left = cleaned(
+                &policy,
+                &[],
+                status,
+                &[("content-type", "application/json"), ("x-echo", "SECRET")],
+                &body.to_string(),
+            );
+            assert_eq!((left.result, left.headers.len()), (Ok(None), 1), "{body}");
+            assert_eq!(serde_json::from_str::<Value>(&left.body).unwrap(), expected);
+        }
+    }
+    let xml =
+        cleaned(&policy, &[], 200, &[("content-type", "text/xml")], "<r><userdata><a>SECRET</a></userdata><b/></r>");
+    assert_eq!(xml.body, "<r><b/></r>");
+}
+
+#[test]
+fn an_answer_in_which_places_cannot_be_found_is_withheld() {
+    let policy = policy(json!({"drop": ["json:/Config/Env"]}));
+    for (content_type, body) in [
+        ("text/plain", "{\"Config\": {\"Env\": \"SECRET\"}}"),
+        ("text/html", "<html>SECRET</html>"),
+        ("application/octet-stream", "SECRET"),
+        ("application/json", "{\"Config\": {\"Env\": \"SECRET\"}"),
+        ("application/json", "{\"Config\": {\"Env\": 1, \"Env\": \"SECRET\"}}"),
+        ("application/json", "{\"Config\": {}}{\"Config\": {\"Env\": \"SECRET\"}}"),
+        ("application/json; charset=utf-16", "{\"Config\": {\"Env\": \"SECRET\"}}"),
+        ("", "SECRET"),
+    ] {
+        let headers: Vec<(&str, &str)> =
+            [("content-type", content_type)].into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let failure = cleaned(&policy, &[], 200, &headers, body).result.unwrap_err();
+        assert_eq!(failure.check, Some(Check::DropUnreadable), "{body}");
+        assert!(!failure.message.contains("SECRET"), "{failure}");
+        // A guest decides by the status of an error, and people see the rest.
+        let error = cleaned(&policy, &[], 503, &headers, body);
+        assert_eq!((error.body.as_str(), error.headers.len()), ("", 0));
+        assert!(error.result.unwrap().unwrap().contains("SECRET"));
+    }
+    for empty in ["", " \r\n"] {
+        assert!(cleaned(&policy, &[], 200, &[("content-type", "text/plain")], empty).result.is_ok());
+    }
+    let twice = [("content-type", "application/json"), ("content-type", "text/plain")];
+    assert!(cleaned(&policy, &[], 200, &twice, "{}").result.is_err());
+}
+
+#[test]
+fn validators_are_removed_where_something_is_hidden() {
+    let headers = [("etag", "\"1\""), ("content-md5", "x"), ("x-request-id", "r")];
+    let names = |policy: &Policy| -> Vec<String> {
+        cleaned(policy, &[], 200, &headers, "").headers.into_iter().map(|(name, _)| name).collect()
+    };
+    assert_eq!(names(&policy(json!({}))).len(), 3);
+    for hides in [
+        slot(json!([])),
+        json!({"drop": ["json:/a"]}),
+        json!({"captures": [{"method": "GET", "path": "/x", "place": "json:/t", "as": "t"}]}),
+    ] {
+        assert_eq!(names(&policy(hides)), ["x-request-id"]);
+    }
+}
+
+fn settings() -> String {
+    let data = json!({format!("_{MARKER}"): true, "a": "x".repeat(300), format!("__{MARKER}"): true});
+    data.to_string()
+}
+
+/// The forms in which an answer may show a text.
+fn forms(text: &str) -> Vec<String> {
+    let mut forms = vec![text.to_owned(), format!("user-data: '{text}' # end"), json!(text).to_string()];
+    for before in ["", "a", "ab", "abc"] {
+        let longer = format!("{before}{text}{before}");
+        forms.push(BASE64_STANDARD.encode(&longer));
+        forms.push(BASE64_URL_SAFE.encode(&longer));
+        forms.push(BASE64_STANDARD.encode(BASE64_STANDARD.encode(&longer)));
+        let lines: Vec<String> = BASE64_STANDARD
+            .encode(&longer)
+            .as_bytes()
+            .chunks(76)
+            .map(|line| String::from_utf8(line.to_vec()).unwrap())
+            .collect();
+        forms.push(lines.join("\n"));
+    }
+    forms
+}
+
+#[test]
+fn marked_settings_are_replaced_in_every_form() {
+    let policy = policy(json!({}));
+    let half = settings().len() / 2;
+    let cut = [settings()[..half].to_owned(), settings()[half..].to_owned()];
+    for form in forms(&settings()).into_iter().chain(cut) {
+        let body = json!({"vms": [{"id": 7, "data": form, "cmd": ["sh", form]}]}).to_string();
+        let left = cleaned(&policy, &[], 200, &[("content-type", "application/json"), ("x-data", &form)], &body);
+        assert_eq!(left.result, Ok(None));
+        let expected = json!({"vms": [{"id": 7, "data": PLACEHOLDER, "cmd": ["sh", PLACEHOLDER]}]});
+        assert_eq!(serde_json::from_str::<Value>(&left.body).unwrap(), expected, "{form}");
+        assert_eq!(left.headers[1].1, PLACEHOLDER);
+        let escaped = form.replace('&', "&amp;").replace('<', "&lt;");
+        let xml = cleaned(&policy, &[], 200, &[], &format!("<r><a>{escaped}</a><b>1</b></r>"));
+        assert_eq!(xml.body, format!("<r><a>{PLACEHOLDER}</a><b>1</b></r>"), "{form}");
+        // An unstructured body is withheld.
+        let failure =
+            cleaned(&policy, &[], 200, &[("content-type", "text/plain")], &format!("log: {form}")).result.unwrap_err();
+        assert_eq!(failure.check, Some(Check::SettingsWithheld));
+        assert_eq!(cleaned(&policy, &[], 500, &[], &format!("log: {form}")).body, "");
+    }
+    let object: Value = serde_json::from_str(&settings()).unwrap();
+    let left = cleaned(&policy, &[], 200, JSON, &json!({"env": {"deep": object}, "b": 1}).to_string());
+    assert_eq!(left.body, json!({"env": {"deep": PLACEHOLDER}, "b": 1}).to_string());
+    // Escapes do not hide the marker, and a document that is ambiguous is withheld.
+    let escaped = format!("{{\"a\": \"{}\"}}", MARKER.replace('w', "\\u0077"));
+    assert_eq!(cleaned(&policy, &[], 200, JSON, &escaped).body, json!({"a": PLACEHOLDER}).to_string());
+    let twice = format!("{{\"a\": \"{}\", \"a\": 1}}", MARKER.replace('w', "\\u0077"));
+    assert!(cleaned(&policy, &[], 200, JSON, &twice).result.is_err());
+}
+
+#[test]
+fn settings_of_other_cpis_are_recognised_by_their_keys() {
+    let policy = policy(json!({}));
+    let full = json!({"agent_id": "a", "vm": {"name": "v"}, "networks": {}, "disks": {}, "env": {"bosh": {"password": "SECRET"}}});
+    let registry =
+        json!({"registry": {"endpoint": "http://u:SECRET@10.0.0.1:25777"}, "server": {"name": "vm-1"}, "dns": {}});
+    let stored = json!({"settings": full.to_string(), "status": "ok"});
+    for settings in [&full, &registry, &stored] {
+        for value in [settings.clone(), json!(settings.to_string())] {
+            let left = cleaned(&policy, &[], 200, JSON, &json!({"data": value, "id": 1}).to_string());
+            assert!(!left.body.contains("SECRET") && left.body.contains("\"id\":1"), "{}", left.body);
+        }
+        for form in forms(&settings.to_string()) {
+            // Base64 that starts within a group is not decoded; the marker is for that.
+            let left = cleaned(&policy, &[], 200, JSON, &json!({"data": form}).to_string());
+            assert_eq!(left.body, json!({"data": PLACEHOLDER}).to_string(), "{form}");
+        }
+    }
+    for harmless in [
+        json!({"agent_id": "a", "name": "an agent"}),
+        json!({"registry": {"endpoint": "x"}}),
+        json!({"server": {"name": "vm", "networks": {}}, "disks": [], "env": {}}),
+        json!({"key": "A".repeat(400)}),
+        json!({"text": "the agent_id and env and networks of a VM"}),
+    ] {
+        assert_eq!(cleaned(&policy, &[], 200, JSON, &harmless.to_string()).body, harmless.to_string());
+    }
+}
+
+#[test]
+fn the_union_of_all_grants_of_the_origin_is_dropped() {
+    let grant = |id: &str, to: &str, more: Value| {
+        let mut grant = json!({"id": id, "to": to, "methods": ["GET"], "paths": [format!("/{id}")]});
+        grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        grant
+    };
+    let grants = [
+        grant("a", "https://api.iaas.test", json!({})),
+        grant("b", "https://api.iaas.test", json!({"drop": ["json:/b"]})),
+        grant("c", "https://*.iaas.test", json!({"drop": ["json:/c", "json:/b"]})),
+        grant("d", "https://api.iaas.test:8443", json!({"drop": ["json:/d"]})),
+        grant("e", "https://other.test", json!({"drop": ["json:/e"]})),
+    ];
+    let file = json!({"version": 1, "trust_undeclared": true, "http": grants}).to_string();
+    let properties = Properties::merge(serde_json::Map::new(), serde_json::Map::new());
+    let policy = Policy::resolve(&PolicyFile::parse(&file).unwrap(), &properties, None, &[], false).unwrap();
+    let drops = |url: &str| policy.cleaning(&Destination::parse(url, 2048).unwrap()).drop;
+    assert_eq!(drops("https://api.iaas.test/a"), ["json:/b", "json:/c"].map(|place| place.parse().unwrap()));
+    assert_eq!(drops("https://api.iaas.test:8443/a"), ["json:/d"].map(|place| place.parse().unwrap()));
+    assert!(drops("http://api.iaas.test/a").is_empty());
+    let left = cleaned(&policy, &[], 200, JSON, "{\"b\": 1, \"c\": 2, \"d\": 3}");
+    assert_eq!(left.body, "{\"d\":3}");
+}
