@@ -53,6 +53,14 @@ pub struct Used {
     pub hardening: String,
 }
 
+/// What is recorded about a call whose response the caller did not get.
+pub struct Undelivered<'a> {
+    /// The cloud ID of what the call created, if it created something.
+    pub created: Option<&'a str>,
+    /// What became of it.
+    pub undo: Option<&'static str>,
+}
+
 /// How a call failed: the error that the caller got, and who failed.
 pub struct Failed {
     pub error: &'static str,
@@ -144,6 +152,9 @@ impl Audit {
         if let Some(address) = event.address {
             line.own_text("address", address.to_string());
         }
+        if let Some(refused) = event.refused_address {
+            line.own_text("refused_address", refused.to_string());
+        }
         match event.outcome {
             Ok(status) => line.number("status", status.into()),
             Err(HttpErrorKind::Denied(reason)) => line.own_text("reason", reason.to_string()),
@@ -215,12 +226,32 @@ impl Audit {
 
     /// Writes the line of the call, which is the last one. `used` is `None` if no guest ran.
     pub fn conclude(&self, outcome: Result<(), Failed>, used: Option<&Used>) {
+        self.write_call(outcome, used, None);
+    }
+
+    /// Writes the line of a call whose response the caller did not get.
+    pub fn conclude_undelivered(&self, outcome: Result<(), Failed>, used: Option<&Used>, what: &Undelivered<'_>) {
+        self.write_call(outcome, used, Some(what));
+    }
+
+    fn write_call(&self, outcome: Result<(), Failed>, used: Option<&Used>, undelivered: Option<&Undelivered<'_>>) {
         let Some(writer) = &self.0 else { return };
         let mut line = writer.line("call");
-        match outcome {
-            Ok(()) => drop(line.own_text("outcome", "ok")),
-            Err(Failed { error, who, check }) => {
-                line.own_text("outcome", "error").own_text("error", error).own_text("who", who.to_string()).code(check);
+        line.own_text(
+            "outcome",
+            match (undelivered, &outcome) {
+                (Some(_), _) => "undelivered",
+                (None, Ok(())) => "ok",
+                (None, Err(_)) => "error",
+            },
+        );
+        if let Err(Failed { error, who, check }) = outcome {
+            line.own_text("error", error).own_text("who", who.to_string()).code(check);
+        }
+        if let Some(Undelivered { created, undo }) = undelivered {
+            line.text("created", created.unwrap_or_default(), TARGET_MAX);
+            if let Some(undo) = undo {
+                line.own_text("undo", *undo);
             }
         }
         line.number("wall_ms", ms(writer.elapsed()));

@@ -1,6 +1,8 @@
 //! One call of the Director, from the request to the response:
 //! receive → load → authorise → assemble → execute → settle → respond.
 //!
+//! If the response cannot be delivered, `undo` deletes what the call created.
+//!
 //! Each step is one function in a file of its own. It takes the value of the step
 //! before and returns the value for the next one, or the one error type that all of
 //! them share. `commands::run` and `commands::call` put the steps together.
@@ -16,6 +18,7 @@ mod receive;
 mod record;
 mod respond;
 mod settle;
+mod undo;
 
 pub use assemble::assemble;
 pub use authorise::{authorise, leak_refusal};
@@ -25,5 +28,5 @@ pub use load::{Loaded, load};
 pub use observe::{Observed, Observer};
 pub use receive::receive;
 pub use record::Record;
-pub use respond::{respond, respond_to_bug, write};
+pub use respond::{Response, respond};
 pub use settle::{Settled, settle};

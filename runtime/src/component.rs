@@ -9,6 +9,7 @@ pub mod cache;
 pub mod child;
 #[cfg(feature = "compiler")]
 pub mod compile;
+mod compile_lock;
 pub mod description;
 pub mod preparation;
 pub mod signature;

@@ -58,8 +58,9 @@ pub fn probe() -> LockDownReport {
 
 fn restrict(network: Network, threads: Threads) -> LockDownReport {
     let no_new_privs = process::no_new_privs();
+    let capabilities = process::drop_capabilities();
     // Landlock comes first, because the seccomp filter forbids its system calls.
     let landlock = landlock::restrict(&network);
     let seccomp = seccomp::install(&network, threads);
-    LockDownReport { no_new_privs, landlock, seccomp, network }
+    LockDownReport { no_new_privs, capabilities, landlock, seccomp, network }
 }

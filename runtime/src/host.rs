@@ -45,6 +45,24 @@ pub struct Capabilities {
     pub observer: Option<HostCallObserver>,
 }
 
+impl Capabilities {
+    /// Returns the capabilities of a call that deletes what this call created: the same gate, with
+    /// the same grants, tokens and limits, and the registry for the IDs of that call.
+    pub fn for_undo(&self, method: &str, ids: Vec<String>) -> Capabilities {
+        let registry = Arc::new(self.registry.for_undo(ids));
+        Capabilities {
+            properties: self.properties.clone(),
+            call: CallInfo { method: method.to_owned(), ..self.call.clone() },
+            gate: Arc::clone(&self.gate),
+            agent: Arc::new(self.agent.for_undo(registry.session())),
+            registry,
+            image: None,
+            log: Arc::clone(&self.log),
+            observer: self.observer.clone(),
+        }
+    }
+}
+
 /// Links the interfaces of `bosh:cpi`, and those of the fixed WASI list that the component imports.
 pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     Cpi::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;

@@ -9,6 +9,7 @@ mod archive;
 mod content;
 mod open;
 mod reader;
+mod stamp;
 mod stream;
 
 pub use stream::ImageBody;
@@ -18,6 +19,7 @@ use archive::Archive;
 use content::Content;
 use reader::{Reader, Stop};
 use sha2::{Digest, Sha256};
+use stamp::ImageStamp;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -175,16 +177,17 @@ impl Image {
     /// position, and dropping it stops its thread.
     pub async fn body(&self, part: &ImagePart) -> Result<(u64, ImageBody), ImageError> {
         let stop = Stop::default();
+        let stamp = ImageStamp::of(&self.0.file).map_err(|error| io(&error))?;
         let reader = self.reader(stop.clone());
         match part {
-            ImagePart::Whole => Ok((self.size(), ImageBody::start(reader, self.size(), stop)?)),
+            ImagePart::Whole => Ok((self.size(), ImageBody::start(reader, self.size(), stamp, stop)?)),
             ImagePart::Member(name) => {
                 // One reader finds and sends the member, so that a compressed image is decompressed
                 // only once.
                 let name = name.clone();
                 let content = stream::run_on_thread(stop.clone(), move || find(reader, &name)).await?;
                 let length = content.size();
-                Ok((length, ImageBody::start(content, length, stop)?))
+                Ok((length, ImageBody::start(content, length, stamp, stop)?))
             }
         }
     }

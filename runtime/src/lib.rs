@@ -15,6 +15,7 @@ mod agent;
 mod audit;
 mod bindings;
 mod call;
+mod caller;
 mod commands;
 mod component;
 mod config;

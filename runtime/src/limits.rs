@@ -60,8 +60,8 @@ const MIB_MAX: u64 = 64 * 1024;
 const SECONDS_MAX: u64 = 7 * 24 * 3600;
 
 limits! {
-    /// The time for the whole call, including waiting. Reading the request and compiling the guest
-    /// do not count.
+    /// The time for the whole call, including waiting. Compiling the guest does not count, and
+    /// reading the request has the same time of its own.
     wall_seconds: 3600, SECONDS_MAX;
     /// The time for `create_stemcell`, which transfers gigabytes.
     create_stemcell_wall_seconds: 14_400, SECONDS_MAX;

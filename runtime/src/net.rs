@@ -11,6 +11,7 @@
 pub mod captures;
 pub mod cleaning;
 pub mod client;
+mod creations;
 pub mod error;
 pub mod exchange;
 pub mod gate;

@@ -7,6 +7,7 @@ mod api;
 mod auth;
 mod connections;
 mod files;
+mod places;
 mod store;
 mod tls;
 

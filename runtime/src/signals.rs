@@ -1,19 +1,23 @@
-//! SIGTERM and SIGINT are recorded instead of ending the process, so that a call that has started
-//! cleans up and ends with a response.
+//! SIGTERM, SIGINT, SIGHUP and SIGQUIT are recorded instead of ending the process, so that a call
+//! that has started cleans up and ends with a response.
+//!
+//! SIGPIPE is ignored by the standard library and stays so: otherwise any server that closes a
+//! connection could end a call.
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A flag for each signal. Signals belong to the process, so there is one list for it.
-static ARRIVED: OnceLock<[(Arc<AtomicBool>, &str); 2]> = OnceLock::new();
+static ARRIVED: OnceLock<[(Arc<AtomicBool>, &str); 4]> = OnceLock::new();
 
 /// Records signals from now on. Before this, a signal ends the process, which is right as long as
 /// no call has started.
 pub fn watch() {
     ignore_file_size_signal();
     ARRIVED.get_or_init(|| {
-        [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT")].map(|(signal, name)| {
+        let signals = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT"), (SIGHUP, "SIGHUP"), (SIGQUIT, "SIGQUIT")];
+        signals.map(|(signal, name)| {
             let flag = Arc::new(AtomicBool::new(false));
             // Fails only for signals that cannot be caught.
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));

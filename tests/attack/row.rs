@@ -17,6 +17,7 @@
 //! | `contacts` | all addresses that were contacted, `dns`, `api:443`, `10.0.0.5:443`, with a `?` at the end if it is optional; default: `dns` and `api:443` if the last outcome is a status, else none |
 //! | `arrived` | all requests that reached a server, `GET api.iaas.test/v1/x`; default: at most one for each contact other than `dns` |
 //! | `carries`, `lacks` | texts that some request contains; texts that neither the message nor any request contains |
+//! | `audited` | texts that the audit log contains |
 //! | `lookups` | how often a name was looked up: `{"api.iaas.test": 1}` |
 //! | `secret_at` | the hosts that received a secret of the job; default: none |
 //!
@@ -64,6 +65,7 @@ const KEYS: [&str; 25] = [
     "arrived",
     "carries",
     "lacks",
+    "audited",
     "lookups",
     "secret_at",
 ];
@@ -125,6 +127,10 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
         }
     }
     check_audit_log(&job, &outcomes)?;
+    let audit = std::fs::read_to_string(tests::audit::path(&job)).unwrap_or_default();
+    if let Some(part) = texts(&row["audited"]).iter().find(|part| !audit.contains(part.as_str())) {
+        return Err(format!("no `{part}` in the audit log: {audit}"));
+    }
     let answered = got.last().is_some_and(|outcome| outcome.parse::<u16>().is_ok());
     let contacts: Vec<String> = world.take_contacts()?.iter().map(contact_name).collect();
     let allowed = match &row["contacts"] {

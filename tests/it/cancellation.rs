@@ -5,6 +5,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tests::{CLOUD_ERROR, Job, Response, probe};
 
+/// The signals that end a call.
+const SIGNALS: [(Signal, &str); 4] =
+    [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT"), (Signal::HUP, "SIGHUP"), (Signal::QUIT, "SIGQUIT")];
+
 /// A script that waits, and cleans up when the call is cancelled.
 fn waiting_script() -> Value {
     json!([
@@ -64,11 +68,20 @@ fn a_guest_that_reaches_cpu_seconds_cleans_up() {
 #[test]
 fn signals_ask_the_guest_to_clean_up() {
     let job = Job::default();
-    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+    for (signal, name) in SIGNALS {
         let response = job.script(waiting_script()).signal_at("waiting", signal).run();
         check_cleaned_up(&response, &format!("{name} received"));
         response.fails(CLOUD_ERROR, &[&format!("runtime: {name} ended the call; ")]);
     }
+}
+
+#[test]
+fn sigpipe_does_not_end_a_call() {
+    let script = json!([
+        {"op": "log", "message": "waiting"}, {"op": "clock.sleep", "ms": 300}, {"op": "result", "json": "disk-made"},
+    ]);
+    let response = Job::default().script(script).signal_at("waiting", Signal::PIPE).run();
+    assert_eq!(*response.result(), "disk-made");
 }
 
 #[test]
@@ -96,7 +109,7 @@ fn a_call_that_succeeds_while_it_is_ending_returns_its_result() {
 #[test]
 fn a_guest_that_ignores_a_signal_is_stopped_after_cleanup_seconds() {
     let job = Job::default().limits(json!({"cleanup_seconds": 1}));
-    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+    for (signal, name) in SIGNALS {
         let script = json!([{"op": "log", "message": "waiting"}, {"op": "loop"}]);
         let response = job.script(script).signal_at("waiting", signal).run();
         let expected = format!("{name} ended the call; the guest did not end by itself within cleanup_seconds (1)");

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use tests::audit::audited;
 use tests::job::{make_dir, set_mode, write};
 use tests::prepared_guest::{
     artifact, assert_cache_ignored, assert_prepared_again, change_engine_version, has_vm, info, manifest, prepared,
     small,
 };
-use tests::process::contains;
+use tests::process::{self, contains};
 use tests::users::{NOBODY, OTHER_USER, SmallDisk, give, is_root};
 use tests::{CPI_ERROR, Job, dist, elf, hostile};
 
@@ -28,6 +29,53 @@ fn the_first_call_prepares_the_guest_and_later_calls_need_no_compiler() {
     fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
     assert_eq!(*has_vm(&job).result(), true);
     info(&job).result();
+}
+
+#[test]
+fn first_calls_at_the_same_time_compile_the_guest_once() {
+    // The probe takes long enough to compile that all calls start meanwhile.
+    let job = audited(Job::new());
+    std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..20).map(|_| scope.spawn(|| has_vm(&job).result().clone())).collect();
+        for call in calls {
+            assert_eq!(call.join().unwrap(), true);
+        }
+    });
+    assert_eq!(compilations(&job), 1);
+    assert_eq!(job.cached("").len(), 2, "the lock is left: {:?}", job.cached(""));
+}
+
+#[test]
+fn calls_at_the_same_time_replace_a_damaged_artifact_once() {
+    let job = audited(Job::new());
+    has_vm(&job).result();
+    write(&artifact(&job), b"damaged");
+    std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..8).map(|_| scope.spawn(|| has_vm(&job).result().clone())).collect();
+        for call in calls {
+            assert_eq!(call.join().unwrap(), true);
+        }
+    });
+    assert_eq!(compilations(&job), 2);
+}
+
+#[test]
+fn a_process_that_died_while_it_compiled_does_not_keep_others_waiting() {
+    let job = audited(Job::new()).configure(|config| config["log"] = json!({"level": "debug"}));
+    let call = job.call("has_vm", json!(["vm-1"]));
+    let kill = process::SignalAt { text: "it is compiled now".into(), signal: rustix::process::Signal::KILL };
+    let killed =
+        process::run_with_signals(&mut call.command(), call.request().as_bytes(), process::GUARD, vec![kill], None);
+    assert!(!killed.status.success());
+    assert_eq!(job.cached(".lock").len(), 1, "the lock was not taken: {:?}", job.cached(""));
+    assert_eq!(*has_vm(&job).result(), true);
+    assert_eq!((compilations(&job), job.cached("").len()), (2, 2));
+}
+
+/// Returns how often the guest was compiled, according to the audit log.
+fn compilations(job: &Job) -> usize {
+    let events = tests::audit::of_kind(job, "cache");
+    events.iter().filter(|line| line["event"] == "compiling").count()
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod http;
 mod images;
 mod inspect_diff;
 mod limits;
+mod lost_callers;
 mod openstack;
 mod pins;
 mod promises;

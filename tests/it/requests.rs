@@ -341,6 +341,18 @@ fn no_file_is_opened_as_a_closed_standard_stream() {
 }
 
 #[test]
+fn a_request_without_an_end_is_refused_after_wall_seconds() {
+    let job = Job::default().limits(json!({"wall_seconds": 1}));
+    let request = job.call("has_vm", json!(["vm-1"])).request();
+    let mut command = job.raw(request.as_str()).command();
+    let response = tests::process::run_with_open_stdin(&mut command, request.as_bytes(), tests::process::GUARD);
+    let message = response.unwrap()["error"]["message"].as_str().unwrap().to_owned();
+    let expected =
+        "request: reading the request from stdin, whose end the caller did not send, reached `wall_seconds` (1)";
+    assert!(message.starts_with(expected), "{message}");
+}
+
+#[test]
 fn empty_stdin_is_a_request_error() {
     let job = Job::default();
     let output = job.call("info", json!([])).command().stdin(Stdio::null()).output().unwrap();

@@ -49,6 +49,7 @@ const HTTP: Fields = &[
     ("target", Text, false),
     ("grant", Text, false),
     ("address", Address, false),
+    ("refused_address", Address, false),
     ("status", Number, false),
     ("reason", Text, false),
     ("error", Text, false),
@@ -67,6 +68,7 @@ const LOGIN: Fields = &[
     ("target", Text, true),
     ("login", Text, true),
     ("address", Address, false),
+    ("refused_address", Address, false),
     ("status", Number, false),
     ("reason", Text, false),
     ("error", Text, false),
@@ -103,7 +105,9 @@ const CACHE: Fields = &[
 ];
 
 const CALL: Fields = &[
-    ("outcome", OneOf(&["ok", "error"]), true),
+    ("outcome", OneOf(&["ok", "error", "undelivered"]), true),
+    ("created", Text, false),
+    ("undo", OneOf(&["deleted", "failed", "kept"]), false),
     ("error", Text, false),
     ("who", WHO, false),
     ("code", Code, false),
@@ -224,7 +228,11 @@ pub fn check_line(line: &str) -> Value {
         Some("denied") => assert!(has("reason") && !has("status") && !has("error"), "{line}"),
         Some("leak") => assert_eq!(value["reason"], "leak", "{line}"),
         Some("use") => assert!(!has("reason") && (!has("status") || !has("error")), "{line}"),
-        Some("call") => assert_eq!((has("error"), has("who")), (value["outcome"] == "error", has("error")), "{line}"),
+        Some("call") => {
+            let expected = if value["outcome"] == "undelivered" { has("error") } else { value["outcome"] == "error" };
+            assert_eq!((has("error"), has("who")), (expected, has("error")), "{line}");
+            assert!(!has("undo") || (has("created") && value["outcome"] == "undelivered"), "{line}");
+        }
         _ => {}
     }
     value

@@ -15,6 +15,7 @@ pub mod elf;
 pub mod hostile;
 pub mod job;
 pub mod live_process;
+pub mod lost_caller;
 pub mod old_kernel;
 pub mod openstack;
 pub mod prepared_guest;

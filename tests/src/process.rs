@@ -101,6 +101,32 @@ pub fn run_with_signals(
     Finished { stdout, stderr, status, stdin_written }
 }
 
+/// Writes to stdin without ever closing it. Returns the response, or `None` if the program still
+/// runs after the guard time.
+pub fn run_with_open_stdin(command: &mut Command, stdin: &[u8], guard: Duration) -> Option<serde_json::Value> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    let mut to = child.stdin.take().unwrap_or_else(|| unreachable!("it is piped"));
+    to.write_all(stdin).unwrap_or_else(|error| panic!("{command:?} does not read: {error}"));
+    let until = Instant::now() + guard;
+    while child.try_wait().is_ok_and(|status| status.is_none()) {
+        if Instant::now() >= until {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let output = child.wait_with_output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", output.status);
+    let response = serde_json::from_slice(&output.stdout);
+    Some(response.unwrap_or_else(|error| panic!("{command:?}: {error}")))
+}
+
 /// Reads the stream to its end and sends each signal when its text has appeared.
 fn read_and_signal(mut stream: impl Read, pid: Pid, signals: Vec<SignalAt>) -> Vec<u8> {
     let mut read = Vec::new();

@@ -68,7 +68,7 @@ macro_rules! checks {
 
 checks! {
     "URLs" url {
-        UrlCharacters UrlScheme UrlSlashes UrlUserinfo UrlPercentHost UrlPort UrlNameLength UrlNameCharacters
+        UrlCharacters UrlScheme UrlSlashes UrlUserinfo UrlPercentHost UrlHostAscii UrlPort UrlNameLength UrlNameCharacters
         PathBrokenEscape PathEncodedSlash PathEncodedControl PathDoubleEncoding PathUnreserved PathText
         PathDotParameters
     }
@@ -97,7 +97,7 @@ checks! {
         IdentityRequested ProxyEnvironment CountedBytes
     }
     "HTTP responses" http_response {
-        Redirects SwitchedProtocol Truncation EncodedResponse
+        Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
         ShownPlaces DroppedPlaces DropUnreadable AnswerDigests SettingsMarker SettingsShape SettingsWithheld
     }
@@ -131,10 +131,10 @@ checks! {
     "Requests of the Director, and results" director {
         JsonDuplicateKey JsonDepth JsonMemory JsonTrailing ContextValues ApiVersion Arity
         CidForm HintForm NetworkTwice NetworkDecided VmUnreachable VmUnregistered ExitIsFailure
-        GuestErrorPrefix MessageSize StorySize
+        GuestErrorPrefix MessageSize StorySize UndoOwn
     }
     "Stemcell images" image {
-        ImageDirs ImageLink ImageRegular ImageKernel ImageRange ImageReadSize ArchiveBounds
+        ImageDirs ImageLink ImageRegular ImageKernel ImageRange ImageReadSize ImageUnchanged ArchiveBounds
     }
     "Registry" registry {
         RegistryIds RegistryIdForm RegistryCreateOnly RegistryOwnWrites RegistryChangeable RegistryShapes
@@ -144,7 +144,7 @@ checks! {
         WasiEnvironment WasiArguments WasiFilesystem StdioLine RandomSize Instances
     }
     "Lock-down" lock_down {
-        LockDownPrivileges LockDownLandlock LockDownSeccomp LockDownDescriptors LockDownCoreDumps
+        LockDownPrivileges LockDownCapabilities LockDownLandlock LockDownSeccomp LockDownDescriptors LockDownCoreDumps
     }
     "Logs" log {
         EscapeLog GuestLines AuditLink AuditTrust AuditLines AuditTarget TraceCredentials TraceBounds

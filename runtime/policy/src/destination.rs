@@ -172,6 +172,27 @@ impl Destination {
         Ok(Destination { scheme, host, port, url })
     }
 
+    /// Parses the URL of a guest's request. In addition to what [`Destination::parse`] rejects, the
+    /// host must be written in ASCII: an operator's file may name a host as people write it, but a
+    /// guest has no reason to rely on a conversion.
+    ///
+    /// ```
+    /// use wasm_cpi_policy::destination::Destination;
+    ///
+    /// assert!(Destination::parse("https://b\u{fc}cher.test/", 2048).is_ok());
+    /// assert!(Destination::from_guest("https://b\u{fc}cher.test/", 2048).is_err());
+    /// assert!(Destination::from_guest("https://xn--bcher-kva.test/\u{fc}", 2048).is_ok());
+    /// ```
+    pub fn from_guest(text: &str, max_bytes: u64) -> Result<Destination, Invalid> {
+        let destination = Destination::parse(text, max_bytes)?;
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        Check::UrlHostAscii.ensure(authority.is_ascii(), || {
+            Invalid::form("has a host with characters outside of ASCII; write an international name as `xn--…`")
+        })?;
+        Ok(destination)
+    }
+
     /// Returns the scheme, which decides whether TLS is used.
     pub fn scheme(&self) -> Scheme {
         self.scheme

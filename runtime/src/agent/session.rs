@@ -118,6 +118,19 @@ impl AgentSession {
         }
     }
 
+    /// Returns the session of a call that deletes what this call created.
+    pub fn for_undo(&self, registry: Arc<RegistrySession>) -> AgentSession {
+        AgentSession {
+            mode: self.mode,
+            config: self.config.clone(),
+            spec: None,
+            registry_config: self.registry_config.clone(),
+            registry,
+            vault: Arc::clone(&self.vault),
+            user_data: Mutex::default(),
+        }
+    }
+
     /// Returns a seal for the user-data of the VM of this `create_vm`.
     pub fn bootstrap(&self, additions: &Additions) -> Result<String, AgentError> {
         let Some(spec) = &self.spec else {

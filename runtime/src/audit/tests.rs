@@ -54,6 +54,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         grant: Some("api".into()),
         login: None,
         address: Some(Ipv4Addr::LOCALHOST.into()),
+        refused_address: None,
         outcome,
         check: None,
         sent,
@@ -170,6 +171,7 @@ fn a_line_with_many_ports_still_reports_what_is_not_restricted() {
     });
     let report = LockDownReport {
         no_new_privs: Ok(()),
+        capabilities: Ok(()),
         landlock: Ok(Landlock { abi: 7, tcp: true }),
         seccomp: Ok(()),
         network: Network::to(60_001..60_121),

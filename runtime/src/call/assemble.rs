@@ -4,7 +4,7 @@ use crate::agent::{AgentSession, VmSpec};
 use crate::bindings::bosh::cpi::config::CallInfo;
 use crate::call::authorise::Authorised;
 use crate::call::load::LoadedGuest;
-use crate::call::{CallError, Observer, Record, observe};
+use crate::call::{CallError, Observer, Record, observe, undo};
 use crate::config::Config;
 use crate::effective_policy;
 use crate::failure::Failure;
@@ -63,7 +63,8 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(http));
     let files = config.policy.parent().unwrap_or(Path::new("."));
     let gate = gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone());
-    let gate = Arc::new(gate.with_latch(latch.clone()));
+    let gate = gate.with_latch(latch.clone());
+    let gate = Arc::new(if undo::is_undoable(call) { gate.with_creations() } else { gate });
     let visible = seal_properties(&policy, &properties, needs.as_ref(), vault)?;
     let host = Capabilities {
         properties: visible.to_string(),

@@ -34,10 +34,10 @@ impl CallError {
     }
 
     /// Returns the error that the caller gets, without the code of the check that refused.
-    pub fn into_wire(self) -> WireError {
+    pub fn to_wire(&self) -> WireError {
         match self {
-            CallError::Failure(failure) => WireError::from(&failure),
-            CallError::Wire { error, .. } => error,
+            CallError::Failure(failure) => WireError::from(failure),
+            CallError::Wire { error, .. } => error.clone(),
         }
     }
 

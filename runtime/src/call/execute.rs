@@ -42,6 +42,15 @@ pub struct Executed {
     pub agent: Arc<AgentSession>,
     pub latch: Option<Arc<LeakLatch>>,
     pub ending: Arc<Ending>,
+    /// The instance that ran, with its capabilities.
+    pub store: Store<State>,
+    pub sandbox: Sandbox,
+}
+
+/// The locked-down process and the linked guest, which can run once more.
+pub struct Sandbox {
+    pub engine: Engine,
+    pub guest: CpiPre<State>,
     pub runtime: Runtime,
 }
 
@@ -54,14 +63,33 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     watchdog::start(&engine).map_err(cannot_start)?;
     let hardening = lock_down(&config, &policy, &gate)?;
     let guest = link(&engine, &component)?;
-    let mut store = state.into_store(&engine, &config.limits);
-    let answer = match run(&runtime, &guest, &mut store, &call, &ending) {
+    let sandbox = Sandbox { engine, guest, runtime };
+    let mut store = state.into_store(&sandbox.engine, &config.limits);
+    let answer = run(&sandbox, &mut store, &call, &ending, &config.limits);
+    let state = store.data();
+    let (usage, counts) = (state.meter.usage(), state.counts);
+    let used = Used { wall: ending.elapsed(), usage, network: gate.usage(), counts, hardening };
+    // The process ends after this call, so dropping it would only delay the response.
+    std::mem::forget(component);
+    let Config { limits, source, .. } = config;
+    Ok(Executed { answer, used, limits, source, request, call, policy, gate, agent, latch, ending, store, sandbox })
+}
+
+/// Runs the method of a fresh instance, and returns its answer or why there is none.
+pub(super) fn run(
+    sandbox: &Sandbox,
+    store: &mut Store<State>,
+    call: &Call,
+    ending: &Ending,
+    limits: &Limits,
+) -> Invoked {
+    let answer = match run_guest(sandbox, store, call, ending) {
         RunOutcome::Returned(answer) => answer,
         #[cfg(feature = "mutation-testing")]
         RunOutcome::Trapped(error) if host::mutants::exit_is_success(&error) => Ok(Answer::Nothing),
         RunOutcome::Trapped(error) => {
             let stopped = error.is::<CleanupOver>();
-            let failure = trap::explain(error, ending.reason(), call.method().name(), &config.limits);
+            let failure = trap::explain(error, ending.reason(), call.method().name(), limits);
             Err(match stopped {
                 true => InvokeError::Stopped(failure),
                 false => InvokeError::Failure(with_last_error(failure, store.data())),
@@ -74,14 +102,8 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
             )),
         }),
     };
-    let state = store.data();
-    state.finish_log();
-    let (usage, counts) = (state.meter.usage(), state.counts);
-    let used = Used { wall: ending.elapsed(), usage, network: gate.usage(), counts, hardening };
-    // The process ends after this call, so dropping these would only delay the response.
-    std::mem::forget((store, component, engine));
-    let Config { limits, source, .. } = config;
-    Ok(Executed { answer, used, limits, source, request, call, policy, gate, agent, latch, ending, runtime })
+    store.data().finish_log();
+    answer
 }
 
 fn link(engine: &Engine, component: &Component) -> Result<CpiPre<State>, Failure> {
@@ -114,12 +136,12 @@ enum RunOutcome {
     Stopped,
 }
 
-fn run(runtime: &Runtime, guest: &CpiPre<State>, store: &mut Store<State>, call: &Call, ending: &Ending) -> RunOutcome {
+fn run_guest(sandbox: &Sandbox, store: &mut Store<State>, call: &Call, ending: &Ending) -> RunOutcome {
     let invoked = async {
-        let instance = guest.instantiate_async(&mut *store).await?;
+        let instance = sandbox.guest.instantiate_async(&mut *store).await?;
         invoke(&instance, store, call).await
     };
-    runtime.block_on(async {
+    sandbox.runtime.block_on(async {
         tokio::select! {
             ended = invoked => ended.map_or_else(RunOutcome::Trapped, RunOutcome::Returned),
             () = ending.cleanup_over() => RunOutcome::Stopped,

@@ -6,6 +6,7 @@ use crate::bindings::bosh::cpi::types;
 use crate::call::authorise::forget_command;
 use crate::call::execute::Executed;
 use crate::call::invoke::InvokeError;
+use crate::call::undo::Created;
 use crate::call::{CallError, Record};
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
@@ -25,12 +26,19 @@ pub struct Settled {
     pub result: Result<Value, CallError>,
     /// Absent if no guest ran.
     pub used: Option<Used>,
+    /// What the call created, in case that the caller does not get the result.
+    pub created: Option<Created>,
 }
 
 impl Settled {
     /// Returns a result for which no guest ran.
     pub fn without_guest(result: Value) -> Settled {
-        Settled { result: Ok(result), used: None }
+        Settled { result: Ok(result), used: None, created: None }
+    }
+
+    /// Returns the error of a call that failed before or without its guest.
+    pub fn failed(error: CallError) -> Settled {
+        Settled { result: Err(error), used: None, created: None }
     }
 }
 
@@ -42,14 +50,21 @@ pub fn settle(mut executed: Executed, record: &Record) -> Settled {
         Method::CreateVm => finish_create_vm(accepted, &executed, record),
         _ => accepted,
     };
-    let result = match accepted {
-        Ok(accepted) => Ok(accepted.result),
-        Err(error) => error_for_caller(error, &executed, record),
+    let (result, created) = match accepted {
+        Ok(Accepted { created, result }) => (Ok(result), created),
+        Err(error) => (error_for_caller(error, &executed, record), None),
     };
-    let Executed { used, ending, runtime, .. } = executed;
-    // The process ends after this call, so dropping the runtime would only delay the response.
-    std::mem::forget(runtime);
-    Settled { result, used: Some(Used { wall: ending.elapsed(), ..used }) }
+    let Executed { used, limits, call, gate, agent, ending, store, sandbox, .. } = executed;
+    let created = match created {
+        Some(cid) => Some(Created::new(cid, &call, &gate, store.data().host.as_ref(), agent, sandbox, limits)),
+        None => {
+            // The process ends after this call, so dropping it would only delay the response.
+            std::mem::forget(sandbox);
+            None
+        }
+    };
+    std::mem::forget(store);
+    Settled { result, used: Some(Used { wall: ending.elapsed(), ..used }), created }
 }
 
 /// An answer that may be returned to the caller.
@@ -132,7 +147,7 @@ fn finish_create_vm(
     });
     let returned = accepted.as_ref().ok().and_then(|accepted| accepted.created.as_deref());
     let deadline = executed.ending.hard_deadline();
-    let left = executed.runtime.block_on(executed.agent.finish(returned, deadline))?;
+    let left = executed.sandbox.runtime.block_on(executed.agent.finish(returned, deadline))?;
     left.iter().for_each(|what| record.log.write(Level::Warn, what));
     accepted
 }
@@ -206,7 +221,7 @@ fn with_hidden_errors(message: String, executed: &Executed) -> String {
 /// guest then reached a limit or the runtime failed, because it is what the operator has to know.
 fn with_end_reason(failure: Failure, why: &EndReason) -> Failure {
     match (failure.who, why) {
-        (Who::Limit | Who::Runtime, EndReason::Limit { .. } | EndReason::Signal(_)) => {
+        (Who::Limit | Who::Runtime, EndReason::Limit { .. } | EndReason::Signal(_) | EndReason::CallerGone) => {
             let first = why.failure();
             Failure { who: first.who, message: format!("{}; then {}", first.message, failure.message), ..failure }
         }

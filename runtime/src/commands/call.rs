@@ -53,7 +53,7 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     let served = check_method(&options.method)
         .map_err(CallError::from)
         .and_then(|()| run::serve(&options.config, request, &record, Some(observer(&events))));
-    let Settled { result, used } = served.unwrap_or_else(|error| Settled { result: Err(error), used: None });
+    let Settled { result, used, .. } = served.unwrap_or_else(Settled::failed);
     record.audit.conclude(result.as_ref().map(drop).map_err(CallError::audited), used.as_ref());
     let Some(used) = used else {
         return match result {

@@ -3,7 +3,7 @@
 //! Every outcome becomes one valid response, and the exit code is 0 once it is written, because
 //! the CLI does not read the response after another exit code.
 
-use crate::call::{self, CallError, Loaded, Observer, Record, Settled};
+use crate::call::{self, CallError, Loaded, Observer, Record, Response, Settled};
 use crate::config::{ConfigArg, EarlySettings};
 use crate::failure::Failure;
 use crate::rpc::request::Request;
@@ -15,16 +15,16 @@ pub fn run(source: &ConfigArg) -> bool {
     startup::secure_process();
     // The response reports a panic. Its text is not printed, because it may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
-    let document = catch_unwind(|| answer(source)).unwrap_or_else(|_| call::respond_to_bug());
-    call::write(&document)
+    let response = catch_unwind(|| answer(source)).unwrap_or_else(|_| Response::to_bug());
+    response.deliver()
 }
 
-fn answer(source: &ConfigArg) -> String {
+fn answer(source: &ConfigArg) -> Response {
     let settings = EarlySettings::read(source);
     let request = call::receive(&settings);
     let record = Record::open(&settings, request.as_ref().ok());
     let outcome = caught(|| serve(source, request?, &record, None));
-    call::respond(outcome, &record)
+    call::respond(outcome, record)
 }
 
 /// Serves a request. `observer` is called for everything that the guest asks for.
@@ -61,7 +61,7 @@ mod tests {
         let path = dir.path().join("audit.log");
         let audit = Some(AuditConfig { path: path.clone(), max_bytes: None });
         let record = Record::open(&EarlySettings { audit, ..EarlySettings::default() }, None);
-        let document = call::respond(caught(|| panic!("hunter2")), &record);
+        let document = call::respond(caught(|| panic!("hunter2")), record).document_once_delivered();
         assert!(!document.contains("hunter2"), "{document}");
         let line = std::fs::read_to_string(&path).unwrap();
         let (line, document): (Value, Value) =

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wasm_cpi_checks::{Check, RefusedBy};
@@ -56,6 +56,11 @@ pub struct CacheEntry {
 }
 
 impl CacheEntry {
+    /// Returns true if both entries were written at the same time, by the clock of their file system.
+    pub fn is_as_old_as(&self, other: &CacheEntry) -> bool {
+        self.written_ns == other.written_ns
+    }
+
     /// Returns true if the guest's file is still the one that was hashed.
     pub fn is_of(&self, guest: &Path) -> bool {
         Stamp::of(guest).is_some_and(|now| now.is_unchanged_since(&self.stamp, self.written_ns))
@@ -157,7 +162,12 @@ impl Cache {
         let failed = |source| CacheError::Directory { path: path.to_owned(), source };
         let above: Vec<&Path> = path.ancestors().skip(1).take_while(|above| !is_there(above)).collect();
         for directory in above.into_iter().rev() {
-            std::fs::create_dir(directory).map_err(failed)?;
+            match std::fs::create_dir(directory) {
+                Ok(()) => {}
+                // Another first call has just created it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(failed(error)),
+            }
             // The umask of this process would keep other users out.
             let open = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(directory, open).map_err(failed)?;
@@ -171,6 +181,11 @@ impl Cache {
         // The directory holds no secrets, and other users may run what root prepared.
         rustix::fs::fchmod(&cache.dir, Mode::from_raw_mode(0o755)).map_err(|error| failed(error.into()))?;
         Ok(cache)
+    }
+
+    /// Returns the open directory.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
     }
 
     /// Returns the entry of the guest with this digest.

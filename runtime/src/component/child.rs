@@ -6,6 +6,7 @@
 //! frames of the artifact and of what the file declares are complete before any code of the guest
 //! runs.
 
+use crate::caller;
 use crate::component::description::{Described, Description};
 use crate::failure::Failure;
 use crate::hardening::Hardening;
@@ -109,6 +110,9 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
             Some(Stopped::Signal(name)) => {
                 Err(Failure::runtime(format!("{name} ended the call while the guest was compiled")))
             }
+            Some(Stopped::CallerGone) => Err(Failure::runtime(
+                "the call was ended while the guest was compiled, because its caller closed stdout",
+            )),
             None => {
                 let what = "compiling the guest failed, most likely because it";
                 Err(Failure::limit("compile_mib", limits.compile_mib, what).with_detail(error.to_string()))
@@ -137,6 +141,7 @@ enum AnswerError {
 enum Stopped {
     Late,
     Signal(&'static str),
+    CallerGone,
 }
 
 /// Waits for the answer. Returns why the child must be stopped, if it must.
@@ -148,6 +153,9 @@ fn watch(done: &Receiver<()>, limit: Duration) -> Option<Stopped> {
         }
         if let Some(name) = signals::arrived() {
             return Some(Stopped::Signal(name));
+        }
+        if caller::is_gone() {
+            return Some(Stopped::CallerGone);
         }
     }
     None

@@ -97,6 +97,7 @@ fn drop_privileges(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()
         drop_to(NOBODY, NOBODY)?;
     }
     Check::ChildPrivileges.perform(|| rustix::thread::set_no_new_privs(true)).transpose()?;
+    let _ = process::drop_capabilities();
     // Set after the change of user, which clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
@@ -107,7 +108,8 @@ fn drop_privileges(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()
 fn lock_down(hardening: Hardening, landlock: Option<Result<landlock::Landlock, LockDownError>>) -> Result<(), Refusal> {
     if let Some(landlock) = landlock {
         let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
-        let report = LockDownReport { no_new_privs: Ok(()), landlock, seccomp, network: Network::None };
+        let report =
+            LockDownReport { no_new_privs: Ok(()), capabilities: Ok(()), landlock, seccomp, network: Network::None };
         if hardening == Hardening::Required {
             report.ensure_complete().map_err(|failure| refusal(failure.message))?;
         }

@@ -2,6 +2,7 @@
 
 use crate::component::cache::{Cache, CacheEntry, CacheError, Miss};
 use crate::component::child;
+use crate::component::compile_lock::CompileLock;
 use crate::component::description::Description;
 use crate::component::source::{self, PinnedGuest};
 use crate::failure::Failure;
@@ -150,28 +151,40 @@ pub fn prepare<'a>(
             made.map_err(|error| report(&CacheEvent::Unusable(error))).ok()
         }
     };
-    if let Some(cache) = cache {
-        match cache.lookup(&guest.sha256) {
-            Ok(entry) if Check::CacheStamp.accepts(entry.is_of(&guest.path)) => {
-                let description = entry.description.clone();
-                let code = Code::Cached(Box::new((cache, entry)));
-                return Ok((Prepared { description, preparation, code }, Stored::Already));
-            }
-            // The stamp of the file has changed, so the file is hashed again. It need not be compiled.
-            Ok(mut entry) => {
-                let source = source::read_pinned(guest, preparation.limits)?;
-                let restamped = cache.restamp(&guest.sha256, &source.stamp, &mut entry);
-                let stored = restamped.map_or_else(Stored::unstamped, |()| Stored::Already);
-                let description = entry.description.clone();
-                let code = Code::Cached(Box::new((cache, entry)));
-                return Ok((Prepared { description, preparation, code }, stored));
-            }
-            Err(Miss::Absent) => {}
-            Err(Miss::Doubt(error)) => report(&CacheEvent::from(&error)),
-        }
-        return compile(preparation, Some(&cache), report);
+    let Some(cache) = cache else { return compile(preparation, None, report) };
+    if let Some((entry, stored)) = find(preparation, &cache, report)? {
+        return Ok((Prepared::cached(preparation, cache, entry), stored));
     }
-    compile(preparation, None, report)
+    let lock = CompileLock::acquire(cache.directory(), &guest.sha256, preparation.limits.compile_seconds);
+    // The process that had the lock before has prepared the guest, unless it failed.
+    let found = if lock.is_some() { find(preparation, &cache, &|_| {})? } else { None };
+    let Some((entry, stored)) = found else { return compile(preparation, Some(&cache), report) };
+    drop(lock);
+    Ok((Prepared::cached(preparation, cache, entry), stored))
+}
+
+/// Returns the entry in the cache, and whether its stamp is stored; `None` if the guest must be
+/// compiled.
+fn find(
+    preparation: Preparation<'_>,
+    cache: &Cache,
+    report: &dyn Fn(&CacheEvent),
+) -> Result<Option<(CacheEntry, Stored)>, Failure> {
+    let guest = preparation.guest;
+    match cache.lookup(&guest.sha256) {
+        Ok(entry) if Check::CacheStamp.accepts(entry.is_of(&guest.path)) => Ok(Some((entry, Stored::Already))),
+        // The stamp of the file has changed, so the file is hashed again. It need not be compiled.
+        Ok(mut entry) => {
+            let source = source::read_pinned(guest, preparation.limits)?;
+            let restamped = cache.restamp(&guest.sha256, &source.stamp, &mut entry);
+            Ok(Some((entry, restamped.map_or_else(Stored::unstamped, |()| Stored::Already))))
+        }
+        Err(Miss::Absent) => Ok(None),
+        Err(Miss::Doubt(error)) => {
+            report(&CacheEvent::from(&error));
+            Ok(None)
+        }
+    }
 }
 
 /// Compiles and stores the guest, without looking into the cache.
@@ -195,35 +208,33 @@ fn compile<'a>(
     Ok((Prepared { description: compiled.description, preparation, code: Code::Fresh(compiled.artifact) }, stored))
 }
 
-impl Prepared<'_> {
+impl<'a> Prepared<'a> {
+    fn cached(preparation: Preparation<'a>, cache: Cache, entry: CacheEntry) -> Prepared<'a> {
+        let description = entry.description.clone();
+        Prepared { description, preparation, code: Code::Cached(Box::new((cache, entry))) }
+    }
+
     /// Maps the code. If the cached artifact cannot be loaded, the guest is compiled again.
     pub fn component(mut self, engine: &Engine, report: &dyn Fn(&CacheEvent)) -> Result<Component, Failure> {
         let (cache, entry) = match &mut self.code {
             Code::Fresh(bytes) => return deserialize(engine, bytes),
             Code::Cached(cached) => (&cached.0, &mut cached.1),
         };
-        let doubt = |what: String| CacheEvent::Doubted { what, check: None };
-        let doubted = match cache.artifact(entry) {
-            Ok((file, stamp)) => {
-                if let Some(stamp) = stamp {
-                    let restamped = cache.restamp_artifact(&self.preparation.guest.sha256, entry, stamp);
-                    restamped.map_or_else(Stored::unstamped, |()| Stored::Already).report(report);
-                }
-                // The path of the open descriptor, so that the file that was checked is mapped.
-                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-                // SAFETY: `Cache::artifact` checked that no one except this user or root can
-                // have written the file, and that it has not changed since its content was
-                // hashed.
-                #[allow(unsafe_code)]
-                match unsafe { Component::deserialize_file(engine, path) } {
-                    Ok(component) => return Ok(component),
-                    Err(error) => doubt(format!("the prepared guest was made by another runtime ({error})")),
-                }
-            }
-            Err(Miss::Absent) => doubt("the artifact is missing from the cache".into()),
-            Err(Miss::Doubt(error)) => CacheEvent::from(&error),
+        let guest = self.preparation.guest;
+        let doubted = match map(engine, cache, entry, guest, report) {
+            Ok(component) => return Ok(component),
+            Err(doubted) => doubted,
         };
         report(&doubted);
+        let lock = CompileLock::acquire(cache.directory(), &guest.sha256, self.preparation.limits.compile_seconds);
+        // Another process may have prepared the guest again meanwhile.
+        if lock.is_some()
+            && let Ok(mut newer) = cache.lookup(&guest.sha256)
+            && !newer.is_as_old_as(entry)
+            && let Ok(component) = map(engine, cache, &mut newer, guest, report)
+        {
+            return Ok(component);
+        }
         let (compiled, stored) = compile(self.preparation, Some(cache), report)?;
         stored.report(report);
         match &compiled.code {
@@ -233,6 +244,32 @@ impl Prepared<'_> {
             )),
         }
     }
+}
+
+/// Maps the artifact of an entry, or returns why it cannot be used.
+fn map(
+    engine: &Engine,
+    cache: &Cache,
+    entry: &mut CacheEntry,
+    guest: &PinnedGuest,
+    report: &dyn Fn(&CacheEvent),
+) -> Result<Component, CacheEvent> {
+    let doubt = |what: String| CacheEvent::Doubted { what, check: None };
+    let (file, stamp) = cache.artifact(entry).map_err(|miss| match miss {
+        Miss::Absent => doubt("the artifact is missing from the cache".into()),
+        Miss::Doubt(error) => CacheEvent::from(&error),
+    })?;
+    if let Some(stamp) = stamp {
+        let restamped = cache.restamp_artifact(&guest.sha256, entry, stamp);
+        restamped.map_or_else(Stored::unstamped, |()| Stored::Already).report(report);
+    }
+    // The path of the open descriptor, so that the file that was checked is mapped.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: `Cache::artifact` checked that no one except this user or root can have written the
+    // file, and that it has not changed since its content was hashed.
+    #[allow(unsafe_code)]
+    unsafe { Component::deserialize_file(engine, path) }
+        .map_err(|error| doubt(format!("the prepared guest was made by another runtime ({error})")))
 }
 
 /// Loads an artifact that the compiling child made during this call.

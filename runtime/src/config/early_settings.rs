@@ -15,6 +15,8 @@ use wasm_cpi_policy::strict_json;
 pub struct EarlySettings {
     /// The largest request, in MiB.
     pub request_mib: u64,
+    /// The time for reading the request, in seconds.
+    pub wall_seconds: u64,
     /// The newest API version that the caller may use.
     pub api_version: u32,
     pub log_level: Level,
@@ -29,6 +31,7 @@ impl Default for EarlySettings {
     fn default() -> Self {
         EarlySettings {
             request_mib: Limits::default().lifted().request_mib,
+            wall_seconds: Limits::default().lifted().wall_seconds,
             api_version: API_VERSION,
             log_level: Level::Info,
             log_format: Format::Text,
@@ -48,6 +51,7 @@ impl EarlySettings {
     fn from(fields: &Map<String, Value>, path: &Path) -> EarlySettings {
         let defaults = EarlySettings::default();
         let limits = section::<Limits>(fields, "limits").filter(|limits| limits.problems().is_empty());
+        let limits = limits.unwrap_or_default().lifted();
         let log = section::<LogSection>(fields, "log");
         let audit = section::<AuditConfig>(fields, "audit").filter(|audit| audit.problems().is_empty());
         let sha256 = fields.get("guest").and_then(|guest| guest.get("sha256")).and_then(Value::as_str);
@@ -55,7 +59,8 @@ impl EarlySettings {
             fields.get("debug").and_then(|debug| debug.pointer("/cpi/api_version")).and_then(Value::as_u64);
         let api_version = api_version.and_then(|version| u32::try_from(version).ok());
         EarlySettings {
-            request_mib: limits.map_or(defaults.request_mib, |limits| limits.lifted().request_mib),
+            request_mib: limits.request_mib,
+            wall_seconds: limits.wall_seconds,
             api_version: api_version.filter(|version| (1..=API_VERSION).contains(version)).unwrap_or(API_VERSION),
             log_level: log.as_ref().map_or(defaults.log_level, |log| log.level),
             log_format: log.as_ref().map_or(defaults.log_format, |log| log.format),
@@ -90,10 +95,10 @@ mod tests {
     #[test]
     fn a_valid_setting_is_used_even_if_others_are_invalid() {
         let settings = settings(&json!({
-            "version": 9, "guest": {"path": "x", "sha256": "0".repeat(64)}, "polcy": 1, "limits": {"request_mib": 2}, "log": {"level": "debug"},
+            "version": 9, "guest": {"path": "x", "sha256": "0".repeat(64)}, "polcy": 1, "limits": {"request_mib": 2, "wall_seconds": 9}, "log": {"level": "debug"},
             "audit": {"path": "../audit.log"}, "debug": {"cpi": {"api_version": 2}},
         }));
-        assert_eq!((settings.request_mib, settings.api_version), (2, 2));
+        assert_eq!((settings.request_mib, settings.wall_seconds, settings.api_version), (2, 9, 2));
         assert_eq!((settings.log_level, settings.log_format), (Level::Debug, Format::Text));
         assert_eq!(settings.guest_sha256, Some("0".repeat(64)));
         assert_eq!(settings.audit.unwrap().path, Path::new("/job/config/../audit.log"));

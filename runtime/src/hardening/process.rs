@@ -1,10 +1,11 @@
 //! The parts of the lock-down that are plain properties of the process: limits, working directory,
-//! `no_new_privs`. Errors of the first two are ignored, because the kernel does not refuse them.
+//! `no_new_privs`, capabilities. Errors of the first two are ignored, because the kernel does not refuse them.
 
 use super::LockDownError;
 use crate::limits::Limits;
 use crate::startup::lower_limit;
 use rustix::process::Resource;
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use wasm_cpi_checks::Check;
 
 /// Descriptors in addition to the preopened files: sockets, the image, the audit log, epoll.
@@ -28,6 +29,18 @@ pub(super) fn lower_limits(files: usize, limits: &Limits) {
 /// Uses the source of random numbers once, because its first use may open a file.
 pub fn open_random_source() {
     let _ = getrandom::fill(&mut [0]);
+}
+
+/// Drops all capabilities of this thread and of threads that it starts. Without them, root is the
+/// owner of its files and nothing more. Another user has none, so nothing changes.
+pub fn drop_capabilities() -> Result<(), LockDownError> {
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    let dropped = Check::LockDownCapabilities.perform(|| rustix::thread::set_capabilities(None, none));
+    Ok(dropped.ok_or(LockDownError::TurnedOff)??)
 }
 
 /// Prevents this process and its children from getting new privileges.

@@ -39,6 +39,7 @@ pub enum LockDownError {
 #[derive(Debug)]
 pub struct LockDownReport {
     pub no_new_privs: Result<(), LockDownError>,
+    pub capabilities: Result<(), LockDownError>,
     pub landlock: Result<Landlock, LockDownError>,
     pub seccomp: Result<(), LockDownError>,
     pub network: Network,
@@ -47,14 +48,20 @@ pub struct LockDownReport {
 impl LockDownReport {
     /// Returns the report of a probe that ended early.
     pub(super) fn of_failed_probe() -> LockDownReport {
-        let (no_new_privs, seccomp) = (Err(LockDownError::ProbeFailed), Err(LockDownError::ProbeFailed));
-        LockDownReport { no_new_privs, landlock: Err(LockDownError::ProbeFailed), seccomp, network: Network::None }
+        LockDownReport {
+            no_new_privs: Err(LockDownError::ProbeFailed),
+            capabilities: Err(LockDownError::ProbeFailed),
+            landlock: Err(LockDownError::ProbeFailed),
+            seccomp: Err(LockDownError::ProbeFailed),
+            network: Network::None,
+        }
     }
 
     /// Returns each missing mechanism that `required` demands, with the reason and the remedy.
     pub fn missing(&self) -> Vec<String> {
         let parts = [
             ("no-new-privs", self.no_new_privs.as_ref().err(), "allow `prctl` in the sandbox that runs the CPI"),
+            ("capability drop", self.capabilities.as_ref().err(), "allow `capset` in the sandbox that runs the CPI"),
             (
                 "landlock",
                 self.landlock.as_ref().err(),
@@ -78,6 +85,7 @@ impl LockDownReport {
     fn in_effect(&self, ports: &str) -> String {
         let landlock = self.landlock.as_ref().ok();
         let parts = [
+            self.capabilities.is_ok().then(|| "capability drop".to_owned()),
             self.no_new_privs.is_ok().then(|| "no-new-privs".to_owned()),
             landlock.map(|landlock| format!("landlock fs (ABI {})", landlock.abi)),
             landlock.filter(|landlock| landlock.tcp).map(|_| ports.to_owned()),
@@ -100,13 +108,14 @@ impl LockDownReport {
     }
 }
 
-/// Writes the line of the audit log: `no-new-privs, landlock fs (ABI 7), landlock tcp ports
-/// [53, 443], seccomp; UDP is not restricted`.
+/// Writes the line of the audit log: `capability drop, no-new-privs, landlock fs (ABI 7), landlock
+/// tcp ports [53, 443], seccomp; UDP is not restricted`.
 impl fmt::Display for LockDownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.in_effect(&format!("landlock tcp ports {}", self.network)))?;
         for (what, why) in [
             ("no-new-privs", self.no_new_privs.as_ref().err()),
+            ("capability drop", self.capabilities.as_ref().err()),
             ("landlock", self.landlock.as_ref().err()),
             ("seccomp", self.seccomp.as_ref().err()),
         ] {
@@ -129,7 +138,8 @@ mod tests {
     use super::*;
 
     fn report(landlock: Result<Landlock, LockDownError>) -> LockDownReport {
-        LockDownReport { no_new_privs: Ok(()), landlock, seccomp: Ok(()), network: Network::to([443]) }
+        let (no_new_privs, capabilities, seccomp) = (Ok(()), Ok(()), Ok(()));
+        LockDownReport { no_new_privs, capabilities, landlock, seccomp, network: Network::to([443]) }
     }
 
     #[test]
@@ -138,23 +148,23 @@ mod tests {
         let cases = [
             (
                 report(new()),
-                "no-new-privs, landlock fs (ABI 7), landlock tcp ports [53, 443], seccomp; UDP is not restricted",
+                "capability drop, no-new-privs, landlock fs (ABI 7), landlock tcp ports [53, 443], seccomp; UDP is not restricted",
             ),
             (
                 LockDownReport { network: Network::None, ..report(new()) },
-                "no-new-privs, landlock fs (ABI 7), landlock tcp ports [], seccomp; no sockets",
+                "capability drop, no-new-privs, landlock fs (ABI 7), landlock tcp ports [], seccomp; no sockets",
             ),
             (
                 report(Ok(Landlock { abi: 3, tcp: false })),
-                "no-new-privs, landlock fs (ABI 3), seccomp; TCP ports are not restricted; UDP is not restricted",
+                "capability drop, no-new-privs, landlock fs (ABI 3), seccomp; TCP ports are not restricted; UDP is not restricted",
             ),
             (
                 report(Err(LockDownError::NotImplemented)),
-                "no-new-privs, seccomp; no landlock (this kernel does not support it); UDP is not restricted",
+                "capability drop, no-new-privs, seccomp; no landlock (this kernel does not support it); UDP is not restricted",
             ),
             (
                 LockDownReport { seccomp: Err(LockDownError::TurnedOff), network: Network::None, ..report(new()) },
-                "no-new-privs, landlock fs (ABI 7), landlock tcp ports []; no seccomp (turned off by a mutation test); UDP is not restricted",
+                "capability drop, no-new-privs, landlock fs (ABI 7), landlock tcp ports []; no seccomp (turned off by a mutation test); UDP is not restricted",
             ),
         ];
         for (report, line) in cases {
@@ -168,7 +178,9 @@ mod tests {
         let failure = LockDownReport::of_failed_probe().ensure_complete().unwrap_err().to_string();
         assert!(failure.starts_with("config: `hardening` is `required`"), "{failure}");
         let why = "(the probe failed)";
-        for said in ["no no-new-privs", "no landlock", "no seccomp"].map(|missing| format!("{missing} {why}")) {
+        for said in ["no no-new-privs", "no capability drop", "no landlock", "no seccomp"]
+            .map(|missing| format!("{missing} {why}"))
+        {
             assert!(failure.contains(&said), "{said}: {failure}");
         }
         for said in ["`lsm=`", "`best-effort`"] {

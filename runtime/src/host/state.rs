@@ -57,7 +57,7 @@ impl State {
         let (name, value) = ("cpu_seconds", limits.cpu_seconds);
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
-            watchdog::check_deadline_and_signals(&state.ending);
+            watchdog::request_end_if_due(&state.ending);
             if state.meter.cpu_is_spent() {
                 state.ending.request_end(EndReason::Limit { name, value });
             }

@@ -4,6 +4,7 @@
 //! must be able to end in the middle of an image.
 
 use super::reader::{Stop, StopOnDrop};
+use super::stamp::ImageStamp;
 use super::{ImageError, io};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -41,9 +42,14 @@ pub struct ImageBody {
 }
 
 impl ImageBody {
-    pub(super) fn start(source: impl Read + Send + 'static, length: u64, stop: Stop) -> Result<ImageBody, ImageError> {
+    pub(super) fn start(
+        source: impl Read + Send + 'static,
+        length: u64,
+        stamp: ImageStamp,
+        stop: Stop,
+    ) -> Result<ImageBody, ImageError> {
         let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
-        spawn(move || send(source, length, &sender))?;
+        spawn(move || send(source, length, &stamp, &sender))?;
         Ok(ImageBody { receiver, left: length, _stop: StopOnDrop::new(stop) })
     }
 }
@@ -68,12 +74,16 @@ impl Stream for ImageBody {
     }
 }
 
-fn send(mut source: impl Read, length: u64, sender: &mpsc::Sender<IoResult<Bytes>>) {
+fn send(mut source: impl Read, length: u64, stamp: &ImageStamp, sender: &mpsc::Sender<IoResult<Bytes>>) {
     let mut left = length;
     while left > 0 {
         let size = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
         let mut chunk = vec![0; size];
-        let read = source.read_exact(&mut chunk).map(|()| Bytes::from(chunk));
+        let mut read = source.read_exact(&mut chunk).map(|()| Bytes::from(chunk));
+        if left == size as u64 {
+            // Before the last bytes are sent, so that the server does not get a complete body.
+            read = read.and_then(|chunk| stamp.check().map(|()| chunk));
+        }
         let failed = read.is_err();
         if sender.blocking_send(read).is_err() || failed {
             return;

@@ -18,7 +18,7 @@ use crate::net::proxy::tunnel::{ResolvedProxy, TunnelError};
 use error_context::ErrorContext;
 use request_body::Progress;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 use rustls::ClientConfig;
@@ -222,6 +222,10 @@ async fn receive(
 ) -> Result<Received, HttpError> {
     Check::SwitchedProtocol.ensure(response.status() != StatusCode::SWITCHING_PROTOCOLS, || {
         context.protocol("the server switched to another protocol, which the request did not ask for")
+    })?;
+    let has = |name| response.headers().contains_key(name);
+    Check::FramingTwice.ensure(!(has(CONTENT_LENGTH) && has(TRANSFER_ENCODING)), || {
+        context.protocol("it has both Content-Length and Transfer-Encoding, so its end is ambiguous")
     })?;
     let headers = head(response.headers(), caps, context)?;
     let too_long = || HttpError::limit(caps.body_limit.0, caps.body_limit.1, format_args!("the response to {context}"));

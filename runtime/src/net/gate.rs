@@ -19,6 +19,7 @@ pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 use crate::image::{Image, ImageError, ImagePart};
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
+use crate::net::creations::Creations;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::exchange::{Caps, Received, SendBody};
 use crate::net::headers;
@@ -55,6 +56,7 @@ pub struct Gate {
     sessions: Sessions,
     usage: HttpUsage,
     latch: Option<Arc<LeakLatch>>,
+    creations: Creations,
     observer: Option<HttpObserver>,
 }
 
@@ -70,8 +72,9 @@ impl Gate {
         observer: Option<HttpObserver>,
     ) -> Self {
         let transport = Transport::new(Arc::clone(&policy), limits, allow_local);
-        let (sessions, usage) = (Sessions::default(), HttpUsage::default());
-        Gate { policy, vault, limits: limits.clone(), image, transport, sessions, usage, latch: None, observer }
+        let (sessions, usage, creations) = (Sessions::default(), HttpUsage::default(), Creations::default());
+        let (limits, latch) = (limits.clone(), None);
+        Gate { policy, vault, limits, image, transport, sessions, usage, latch, creations, observer }
     }
 
     /// Sets the directory of the files that the policy names, which is that of the policy.
@@ -99,6 +102,13 @@ impl Gate {
     #[must_use]
     pub fn with_latch(mut self, latch: Option<Arc<LeakLatch>>) -> Self {
         self.latch = latch;
+        self
+    }
+
+    /// Records what the requests create, so that the call can be undone.
+    #[must_use]
+    pub fn with_creations(mut self) -> Self {
+        self.creations = Creations::recorded();
         self
     }
 
@@ -153,6 +163,11 @@ impl Gate {
     /// Returns the error answers of servers that the guest did not see, for people.
     pub fn hidden_errors(&self) -> Vec<String> {
         self.usage.hidden_errors()
+    }
+
+    /// Returns true if the traffic proves that requests of this call created the resource.
+    pub fn has_created(&self, cid: &str) -> bool {
+        self.creations.prove(cid)
     }
 
     /// Returns the names of the sealed values that a server received in a slot, or may have
@@ -238,6 +253,9 @@ impl Gate {
         let screened =
             self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
         self.trace_response(grant, &screened);
+        if let Ok(response) = &screened {
+            self.creations.record(method, destination.path(), response);
+        }
         screened
     }
 
@@ -280,8 +298,7 @@ impl Gate {
     ) -> Result<Received, HttpError> {
         let grant = ready.grant;
         let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
-        let addresses =
-            self.transport.allowed_addresses(&route, ready.destination, &mut event.address, deadline).await?;
+        let addresses = self.transport.allowed_addresses(&route, ready.destination, event, deadline).await?;
         let mut refused = None;
         loop {
             let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
@@ -367,7 +384,7 @@ struct Ready<'a> {
 }
 
 fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
-    Destination::parse(url, limits.url_bytes).map_err(|invalid| {
+    Destination::from_guest(url, limits.url_bytes).map_err(|invalid| {
         let error = match invalid {
             Invalid::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
             Invalid::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),

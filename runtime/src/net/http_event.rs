@@ -22,6 +22,8 @@ pub struct HttpEvent {
     pub login: Option<String>,
     /// The address that responded; otherwise the first one to try, or the refused one.
     pub address: Option<IpAddr>,
+    /// An address that the name also resolved to, and that the request may not reach.
+    pub refused_address: Option<IpAddr>,
     pub outcome: Result<u16, HttpErrorKind>,
     /// The check that refused the request or its response, if one did.
     pub check: Option<Check>,
@@ -81,6 +83,7 @@ impl<'a> PendingEvent<'a> {
             grant: None,
             login: None,
             address: None,
+            refused_address: None,
             outcome: Err(HttpErrorKind::Cancelled),
             check: None,
             sent: false,

@@ -96,7 +96,7 @@ async fn request(
     deadline: Instant,
 ) -> Result<Received, HttpError> {
     let route = Route { name: format!("login `{}`", login.name), addresses: &login.addresses, tls: &login.tls };
-    let addresses = transport.allowed_addresses(&route, &login.destination, &mut event.address, deadline).await?;
+    let addresses = transport.allowed_addresses(&route, &login.destination, event, deadline).await?;
     let (body, kind) = match &login.body {
         LoginBody::None => (SendBody::None, None),
         LoginBody::Json(text) => (bytes(text.reveal()), Some("application/json")),

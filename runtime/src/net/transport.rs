@@ -7,6 +7,7 @@
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::http_event::HttpEvent;
 use crate::net::http_trace::Tracer;
 use crate::net::local_addresses;
 use crate::net::preopened::PreopenedFile;
@@ -100,13 +101,14 @@ impl Transport {
         self.caps
     }
 
-    /// Resolves the destination and returns the addresses that may be connected to. Sets
-    /// `reported` to the first of them, or to the refused one.
+    /// Resolves the destination and returns the addresses that may be connected to. Sets the
+    /// address of the event to the first of them, or to the refused one. An answer may also mix
+    /// allowed with refused addresses; the event then names the first refused one as well.
     pub(super) async fn allowed_addresses(
         &self,
         route: &Route<'_>,
         destination: &Destination,
-        reported: &mut Option<IpAddr>,
+        event: &mut HttpEvent,
         deadline: Instant,
     ) -> Result<Vec<IpAddr>, HttpError> {
         let found = match destination.host() {
@@ -117,12 +119,12 @@ impl Transport {
             let message = format!("policy: {} does not reach {destination}: {why}", route.name);
             HttpError::denied(DenialReason::Address, message)
         };
-        *reported = found.first().copied();
+        event.address = found.first().copied();
         let ends = addresses::ends(&found);
         // One address of a forbidden endpoint makes all addresses suspect.
         match self.find_forbidden(&ends, destination.port()).await {
             Ok(found) => Check::EndpointByAddress.reject(found, |(address, what)| {
-                *reported = Some(address);
+                event.address = Some(address);
                 denied(&format!("{address} is {what}, which no grant can open to a guest"))
             })?,
             Err(what) => {
@@ -139,16 +141,17 @@ impl Transport {
         for address in found {
             match addresses::judge(address, route.addresses, self.allow_local, &local) {
                 Ok(()) => allowed.push(address),
-                Err(why) => refused = refused.or(Some(why)),
+                Err(why) => refused = refused.or(Some((address, why))),
             }
         }
         if allowed.is_empty() {
             return Err(match refused {
-                Some(why) => denied(&why.to_string()).refused_by(why.check()),
+                Some((_, why)) => denied(&why.to_string()).refused_by(why.check()),
                 None => denied("it has no address"),
             });
         }
-        *reported = allowed.first().copied();
+        event.address = allowed.first().copied();
+        event.refused_address = refused.map(|(address, _)| address);
         allowed.truncate(MAX_ADDRESSES);
         Ok(allowed)
     }

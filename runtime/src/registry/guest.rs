@@ -55,6 +55,17 @@ impl GuestRegistry {
         GuestRegistry { session, vault }
     }
 
+    /// Returns the registry of a call that deletes what this call created, with these IDs as its
+    /// arguments.
+    pub fn for_undo(&self, ids: Vec<String>) -> GuestRegistry {
+        GuestRegistry { session: Arc::new(self.session.for_undo(ids)), vault: Arc::clone(&self.vault) }
+    }
+
+    /// Returns the session, which the import `agent` shares.
+    pub fn session(&self) -> Arc<RegistrySession> {
+        Arc::clone(&self.session)
+    }
+
     /// Returns the settings as JSON text, with seals instead of secrets.
     pub async fn get(&self, id: &str, deadline: Instant) -> Result<String, GuestRegistryError> {
         self.session.check_declared(id)?;

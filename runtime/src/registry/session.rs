@@ -8,7 +8,7 @@ use super::client::{InvalidId, RegistryClient, check_id};
 use super::settings::SettingsRefusal;
 use crate::failure::{Failure, Who};
 use serde_json::{Map, Value};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::{RegistryDenial, RegistryRights};
@@ -17,7 +17,7 @@ type Settings = Map<String, Value>;
 
 /// The access of one call to the registry.
 pub struct RegistrySession {
-    client: Option<RegistryClient>,
+    client: Option<Arc<RegistryClient>>,
     rights: RegistryRights,
     /// The IDs in the call's arguments.
     own: Vec<String>,
@@ -110,7 +110,14 @@ impl RefusedBy for SessionError {
 
 impl RegistrySession {
     pub fn new(client: Option<RegistryClient>, rights: RegistryRights, own: Vec<String>, creates: bool) -> Self {
-        RegistrySession { client, rights, own, creates, state: Mutex::default() }
+        RegistrySession { client: client.map(Arc::new), rights, own, creates, state: Mutex::default() }
+    }
+
+    /// Returns the access of a call that deletes what this call created, with these IDs as its
+    /// arguments.
+    pub fn for_undo(&self, own: Vec<String>) -> RegistrySession {
+        let (client, rights) = (self.client.clone(), self.rights.clone());
+        RegistrySession { client, rights, own, creates: false, state: Mutex::default() }
     }
 
     /// Returns true if the call is `create_vm`.
@@ -255,7 +262,7 @@ impl RegistrySession {
     fn client(&self) -> Result<&RegistryClient, SessionError> {
         let missing = "`registry` is missing, but this VM's stemcell or caller needs one; \
                        add \"registry\": {\"endpoint\": …, \"user\": …, \"password\": …} to the CPI's config";
-        self.client.as_ref().ok_or_else(|| Failure::new(Who::Config, missing).into())
+        self.client.as_deref().ok_or_else(|| Failure::new(Who::Config, missing).into())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

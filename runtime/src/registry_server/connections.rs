@@ -1,9 +1,11 @@
 //! Accepts connections, limits their number and duration, and ends them.
 //!
 //! Every wait has a limit, so a client that sends nothing, sends slowly or does not read occupies a
-//! connection for a few minutes at most.
+//! connection for a few minutes at most. If there are too many, the one that has been idle longest
+//! is closed for a new one.
 
 use super::api::{Api, ApiResponse};
+use super::places::{Place, Places};
 use crate::failure::Failure;
 use futures_util::future::{Either, select};
 use hyper::server::conn::http1;
@@ -16,11 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-const MAX_CONNECTIONS: u32 = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// The limits on waiting.
 #[derive(Clone, Copy)]
@@ -76,20 +78,22 @@ impl RegistryServer {
     /// Serves until `stop` ends, and then answers requests in progress.
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = watch::channel(false);
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
+        let places = Places::new(MAX_CONNECTIONS);
         let mut stop = pin!(stop);
         loop {
             let next = pin!(async {
-                let place = places.clone().acquire_owned().await;
-                (place, self.listener.accept().await)
+                let (stream, _) = self.listener.accept().await?;
+                // The place is taken for a connection that exists, so that no one is evicted in vain.
+                Ok::<_, std::io::Error>((stream, places.take().await))
             });
             match select(next, stop.as_mut()).await {
-                Either::Left(((Ok(place), Ok((stream, _))), _)) => {
+                Either::Left((Ok((stream, place)), _)) => {
                     let (api, tls, timeouts, stopped) =
                         (self.api.clone(), self.tls.clone(), self.timeouts, stopped.clone());
                     tokio::spawn(async move {
-                        connection(stream, api, tls, timeouts, stopped).await;
-                        drop(place);
+                        let place = Arc::new(place);
+                        let connection = pin!(connection(stream, api, tls, timeouts, stopped, Arc::clone(&place)));
+                        select(connection, pin!(place.evicted())).await;
                     });
                 }
                 // Most likely there is no free descriptor until another connection ends.
@@ -99,7 +103,7 @@ impl RegistryServer {
         }
         drop(self.listener);
         stopping.send_replace(true);
-        let _ = timeout(self.timeouts.grace + self.timeouts.grace, places.acquire_many(MAX_CONNECTIONS)).await;
+        let _ = timeout(self.timeouts.grace + self.timeouts.grace, places.empty()).await;
     }
 }
 
@@ -109,14 +113,15 @@ async fn connection(
     tls: Option<TlsAcceptor>,
     timeouts: Timeouts,
     stopped: watch::Receiver<bool>,
+    place: Arc<Place>,
 ) {
     // Answers are written at once, so delaying small packets has no benefit.
     let _ = stream.set_nodelay(true);
     match tls {
-        None => requests(stream, api, timeouts, stopped).await,
+        None => requests(stream, api, timeouts, stopped, place).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = timeout(timeouts.handshake, tls.accept(stream)).await {
-                requests(stream, api, timeouts, stopped).await;
+                requests(stream, api, timeouts, stopped, place).await;
             }
         }
     }
@@ -127,10 +132,16 @@ async fn requests(
     api: Arc<Api>,
     timeouts: Timeouts,
     mut stopped: watch::Receiver<bool>,
+    place: Arc<Place>,
 ) {
     let service = service_fn(move |request| {
-        let api = api.clone();
-        async move { Ok::<ApiResponse, Infallible>(api.answer(request, timeouts.body).await) }
+        let (api, place) = (api.clone(), place.clone());
+        async move {
+            place.start_request();
+            let answer = api.answer(request, timeouts.body).await;
+            place.end_request();
+            Ok::<ApiResponse, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

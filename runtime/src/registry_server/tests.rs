@@ -41,6 +41,15 @@ fn options(directory: &Path) -> ServerOptions {
 
 impl Running {
     fn start(tls: bool) -> Running {
+        Running::start_with(tls, Duration::from_millis(400))
+    }
+
+    /// Starts a server that waits this long for the head of a request.
+    fn with_head_time(head: Duration) -> Running {
+        Running::start_with(false, head)
+    }
+
+    fn start_with(tls: bool, head: Duration) -> Running {
         let directory = TempDir::new().unwrap();
         let mut options = options(directory.path());
         if tls {
@@ -56,8 +65,13 @@ impl Running {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let short = Duration::from_millis(400);
-                let timeouts =
-                    Timeouts { head: short, body: short, handshake: short, life: Duration::from_secs(3), grace: short };
+                let timeouts = Timeouts {
+                    head,
+                    body: short,
+                    handshake: short,
+                    life: Duration::from_secs(3).max(head),
+                    grace: short,
+                };
                 let server = prepare(&options).await.unwrap().with_timeouts(timeouts);
                 sender.send(server.address().unwrap()).unwrap();
                 server.run(async { drop(stopped.await) }).await;
@@ -98,6 +112,19 @@ impl Running {
 
 fn basic(pair: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(pair))
+}
+
+#[test]
+fn valid_clients_are_served_while_300_idle_ones_hang_on() {
+    let server = Running::with_head_time(Duration::from_secs(60));
+    let idle: Vec<TcpStream> = (0..300).map(|_| server.connect()).collect();
+    let before = Instant::now();
+    for n in 0..20 {
+        let answer = server.ask("GET", &format!("/instances/i-{n}/settings"), &basic("admin:pa:ss"), "");
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    }
+    assert!(before.elapsed() < Duration::from_secs(10), "{:?}", before.elapsed());
+    drop(idle);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The early end of a call, in two stages.
 //!
-//! When a deadline passes or a signal arrives, the guest is asked to end: waiting host calls
+//! When a deadline passes, a signal arrives or the caller is gone, the guest is asked to end: waiting host calls
 //! return `cancelled`, and the guest has `cleanup_seconds` to undo its changes. Only then is it
 //! stopped. A guest that is stopped at once in the middle of `create_vm` would leave a VM behind.
 
@@ -20,6 +20,8 @@ pub enum EndReason {
         value: u64,
     },
     Signal(&'static str),
+    /// Stdout has no reader any more, so no response can be delivered.
+    CallerGone,
     /// The guest did something after which it must end.
     Abort(Failure),
 }
@@ -31,6 +33,7 @@ impl EndReason {
         let reason = match self {
             EndReason::Limit { name, .. } => format!("the limit {name} is reached"),
             EndReason::Signal(name) => format!("{name} received"),
+            EndReason::CallerGone => "the caller is gone".to_owned(),
             EndReason::Abort(failure) => failure.to_string(),
         };
         Check::EndingWords.choose(ENDING.to_owned(), reason)
@@ -40,6 +43,9 @@ impl EndReason {
         match self {
             EndReason::Limit { name, value } => Failure::limit(name, value, "the call"),
             EndReason::Signal(name) => Failure::new(Who::Runtime, format!("{name} ended the call")),
+            EndReason::CallerGone => {
+                Failure::new(Who::Runtime, "the call was ended, because its caller closed stdout before the response")
+            }
             EndReason::Abort(failure) => failure.clone(),
         }
     }
@@ -59,6 +65,8 @@ pub struct Ending {
     started: Instant,
     wall_deadline: Instant,
     cleanup: Duration,
+    /// False if neither a signal nor a lost caller ends it early.
+    interruptible: bool,
     requested: Mutex<Option<(EndReason, Instant)>>,
     changed: Notify,
 }
@@ -76,6 +84,22 @@ impl Ending {
             started,
             wall_deadline: started + Duration::from_secs(wall.1),
             cleanup: Duration::from_secs(limits.cleanup_seconds),
+            interruptible: true,
+            requested: Mutex::new(None),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Starts the clock of a call that deletes what an earlier one created. It has `cleanup_seconds`
+    /// in all, and no second stage. What ended the earlier call does not end this one.
+    pub fn of_undo(limits: &Limits) -> Ending {
+        let started = Instant::now();
+        Ending {
+            wall: ("cleanup_seconds", limits.cleanup_seconds),
+            started,
+            wall_deadline: started + Duration::from_secs(limits.cleanup_seconds),
+            cleanup: Duration::ZERO,
+            interruptible: false,
             requested: Mutex::new(None),
             changed: Notify::new(),
         }
@@ -103,6 +127,11 @@ impl Ending {
             *since = Instant::now().checked_sub(self.cleanup).unwrap_or(self.started);
             self.changed.notify_waiters();
         }
+    }
+
+    /// Returns true if signals and a lost caller end the call early.
+    pub fn is_interruptible(&self) -> bool {
+        self.interruptible
     }
 
     pub fn request_end_if_wall_time_is_over(&self) {

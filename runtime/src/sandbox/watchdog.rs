@@ -1,9 +1,10 @@
-//! Checks the deadlines and signals of a call while its guest runs or waits.
+//! Checks the deadlines of a call, signals and the caller while its guest runs or waits.
 //!
 //! A timer of the kernel advances the engine's epoch after some CPU time, so running code is
 //! interrupted. While a guest waits, an async loop checks. There is no watchdog thread, because
 //! starting and joining one would take a tenth of a short call.
 
+use crate::caller;
 use crate::sandbox::ending::{EndReason, Ending};
 use crate::signals;
 use nix::sys::signal::{SigEvent, SigevNotify, Signal};
@@ -31,18 +32,23 @@ pub fn start(engine: &Engine) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks the deadlines and signals periodically while it is awaited.
+/// Checks periodically while it is awaited.
 pub async fn watch(ending: &Ending) -> Infallible {
     loop {
-        check_deadline_and_signals(ending);
+        request_end_if_due(ending);
         tokio::time::sleep(TICK).await;
     }
 }
 
-/// Asks the guest to end if the wall time is over or a signal arrived.
-pub fn check_deadline_and_signals(ending: &Ending) {
+/// Asks the guest to end if the wall time is over, a signal arrived or the caller is gone.
+pub fn request_end_if_due(ending: &Ending) {
     ending.request_end_if_wall_time_is_over();
+    if !ending.is_interruptible() {
+        return;
+    }
     if let Some(signal) = signals::arrived() {
         ending.request_end(EndReason::Signal(signal));
+    } else if caller::is_gone() {
+        ending.request_end(EndReason::CallerGone);
     }
 }

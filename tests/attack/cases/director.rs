@@ -2,6 +2,7 @@
 //! would mislead the Director.
 
 mod answers;
+mod callers;
 mod vms;
 
 use crate::case::Case;
@@ -13,7 +14,7 @@ use tests::{CPI_ERROR, Job};
 const CLASS: &str = "Director side";
 
 pub(super) fn cases() -> Vec<Case> {
-    [requests(), answers::cases(), vms::cases()].into_iter().flatten().collect()
+    [requests(), answers::cases(), vms::cases(), callers::cases()].into_iter().flatten().collect()
 }
 
 fn requests() -> Vec<Case> {

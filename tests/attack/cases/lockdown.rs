@@ -30,6 +30,16 @@ pub(super) fn cases() -> Vec<Case> {
                 assert_eq!(value(&status, "NoNewPrivs:"), "1", "{status}");
             }
         }),
+        Case::offline(CLASS, "a call of root has no capabilities", &["lock-down-capabilities"], || {
+            if !is_root("capabilities") {
+                return;
+            }
+            for status in LiveProcess::call(&waiting(&Job::default())).threads() {
+                for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+                    assert_eq!(value(&status, set), "0000000000000000", "{set} {status}");
+                }
+            }
+        }),
         Case::offline(
             CLASS,
             "a call with required hardening has every layer",
@@ -39,7 +49,7 @@ pub(super) fn cases() -> Vec<Case> {
                 assert_eq!(job.call("has_vm", json!(["vm-1"])).run().result(), &json!(true));
                 let level = last_call(&job)["hardening"].clone();
                 let level = level.as_str().unwrap_or_default();
-                for layer in ["no-new-privs", "seccomp", "landlock"] {
+                for layer in ["capability drop", "no-new-privs", "seccomp", "landlock"] {
                     assert!(level.contains(layer), "no {layer} in {level}");
                 }
             },

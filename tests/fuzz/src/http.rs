@@ -49,7 +49,8 @@ impl Head {
     pub(crate) fn framing(&self) -> Framing {
         let values =
             |name: &'static str| self.headers.iter().filter(move |(own, _)| own == name).map(|(_, value)| value);
-        // Any transfer coding takes precedence over a length.
+        let twice = values("transfer-encoding").next().is_some() && values("content-length").next().is_some();
+        assert!(!twice, "a response with two framings was accepted");
         match values("transfer-encoding").flat_map(|value| value.split(',')).last() {
             Some(coding) if coding.trim().eq_ignore_ascii_case("chunked") => return Framing::Chunked,
             Some(_) => return Framing::UntilClose,

@@ -67,7 +67,9 @@ fn check_reports_the_available_hardening_and_whether_it_is_enough() {
     for level in super::LEVELS {
         let (succeeds, text) = check_without(&[], &at_level(Job::default(), level));
         assert!(succeeds, "{text}");
-        let line = format!("ok: hardening is `{level}`; this machine supports no-new-privs, landlock fs (ABI ");
+        let line = format!(
+            "ok: hardening is `{level}`; this machine supports capability drop, no-new-privs, landlock fs (ABI "
+        );
         assert!(
             text.contains(&line) && text.contains("seccomp; UDP is never restricted; `required` would be met"),
             "{text}"
@@ -100,7 +102,7 @@ fn the_audit_log_reports_the_hardening_that_was_reached() {
         (
             "required",
             json!([server.grant("api")]),
-            vec!["no-new-privs, landlock fs (ABI ", &ports, "UDP is not restricted"],
+            vec!["capability drop, no-new-privs, landlock fs (ABI ", &ports, "UDP is not restricted"],
         ),
         ("required", json!([]), vec!["landlock tcp ports [], seccomp; no sockets"]),
         ("off", json!([]), vec!["off"]),

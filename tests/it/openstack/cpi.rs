@@ -7,6 +7,7 @@
 
 mod anti_affinity;
 mod cloud_errors;
+mod endings;
 pub(crate) mod fault_matrix;
 mod faults;
 mod invalid_properties;

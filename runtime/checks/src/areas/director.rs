@@ -78,3 +78,5 @@ pub(crate) const GuestErrorPrefix: Entry = safeguard(
 );
 pub(crate) const MessageSize: Entry = safeguard("message-size", "The message of an error is cut to 64 KiB.");
 pub(crate) const StorySize: Entry = safeguard("story-size", "The log in a response is cut to 16 KiB.");
+pub(crate) const UndoOwn: Entry =
+    safeguard("undo-own", "A call whose response was not delivered deletes only what its own requests created.");

@@ -9,6 +9,11 @@ pub(crate) const SwitchedProtocol: Entry = refusal(
     "The server switched to another protocol, which the host cannot judge.",
     "The operator looks at the server: nothing asks it to switch.",
 );
+pub(crate) const FramingTwice: Entry = refusal(
+    "framing-twice",
+    "The response has both Content-Length and Transfer-Encoding, so two readers could disagree about its end.",
+    "The operator looks at the server and at proxies in front of it: one of them writes a wrong header.",
+);
 pub(crate) const Truncation: Entry = refusal(
     "truncation",
     "The response ended before it was complete, so its meaning is unknown.",

@@ -32,6 +32,11 @@ pub(crate) const ImageReadSize: Entry = refusal(
     "The guest reads more than one mebibyte of the image at once.",
     "The guest's author reads the image in smaller pieces.",
 );
+pub(crate) const ImageUnchanged: Entry = refusal(
+    "image-unchanged",
+    "The stemcell's image was changed while it was read, so what was sent is a mixture of two files.",
+    "The caller leaves the image as it is until the call ends, and tries again.",
+);
 pub(crate) const ArchiveBounds: Entry = refusal(
     "archive-bounds",
     "The archive in the image has too many members, or names or headers that are too long.",

@@ -3,6 +3,8 @@
 use crate::explanation::{Entry, safeguard};
 
 pub(crate) const LockDownPrivileges: Entry = safeguard("lock-down-privileges", "A call cannot get new privileges.");
+pub(crate) const LockDownCapabilities: Entry =
+    safeguard("lock-down-capabilities", "A call that root started has none of root's capabilities.");
 pub(crate) const LockDownLandlock: Entry =
     safeguard("lock-down-landlock", "A call can open no file and connect to no port that it does not need.");
 pub(crate) const LockDownSeccomp: Entry =

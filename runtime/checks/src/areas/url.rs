@@ -27,6 +27,11 @@ pub(crate) const UrlPercentHost: Entry = refusal(
     "The host of the URL is percent-encoded or has a zone ID, and parsers decode such hosts differently.",
     "The guest's author writes the plain host.",
 );
+pub(crate) const UrlHostAscii: Entry = refusal(
+    "url-host-ascii",
+    "The host of the URL has characters outside of ASCII, which parsers convert to different names.",
+    "The guest's author writes an international name in its ASCII form, `xn--…`.",
+);
 pub(crate) const UrlPort: Entry = refusal(
     "url-port",
     "The port of the URL is not a plain number from 1 to 65535, so parsers could connect to different ports.",

@@ -9,6 +9,20 @@ fn parse(text: &str) -> Result<Destination, Invalid> {
 }
 
 #[test]
+fn the_host_of_a_guests_url_must_be_ascii() {
+    for (host, path) in [("b\u{fc}cher.test", "/"), ("\u{ff41}pi.iaas.test", "/"), ("api\u{3002}iaas.test:8443", "?x")]
+    {
+        let url = format!("https://{host}{path}");
+        assert!(Destination::parse(&url, 8192).is_ok(), "{url}");
+        let refused = Destination::from_guest(&url, 8192).unwrap_err();
+        assert_eq!(refused.check(), Some(Check::UrlHostAscii), "{url}");
+    }
+    for url in ["https://xn--bcher-kva.test/\u{fc}?\u{fc}", "https://api.iaas.test/", "https://[::1]:8443/"] {
+        assert_eq!(Destination::from_guest(url, 8192), Destination::parse(url, 8192), "{url}");
+    }
+}
+
+#[test]
 fn accepted_urls_have_one_canonical_form() {
     for (text, canonical) in [
         ("https://api.iaas.test/v1/x", "https://api.iaas.test/v1/x"),

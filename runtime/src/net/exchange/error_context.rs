@@ -125,10 +125,10 @@ impl ErrorContext {
     }
 
     fn no_response(&self, error: &(dyn Error + 'static), progress: &Progress) -> HttpError {
-        if let Some(failure) = progress.failure() {
+        if let Some((why, check)) = progress.failure() {
             // The host itself says so about the image: no server had a part in it.
-            let what = format!("the request body could not be sent completely: {failure}");
-            return self.error(HttpErrorKind::Truncated, "runtime", what).after_sending();
+            let what = format!("the request body could not be sent completely: {why}");
+            return HttpError { check, ..self.error(HttpErrorKind::Truncated, "runtime", what) }.after_sending();
         }
         if let Some(error) = tls_error(error) {
             return self.tls_error(error).after_sending();

@@ -4,6 +4,7 @@
 //! reads is that the client asks for the next piece. Memory use stays constant.
 
 use super::Caps;
+use crate::image::ImageError;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt};
 use reqwest::{Body, Method};
@@ -12,6 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
 
 const PIECE: usize = 64 * 1024;
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
@@ -60,8 +62,8 @@ struct State {
     stalls_at: Instant,
     /// Bytes of the body that the client has not yet taken.
     left: u64,
-    /// The reason why the body could not be read to its end.
-    failure: Option<String>,
+    /// The reason why the body could not be read to its end, and the check that refused it.
+    failure: Option<(String, Option<Check>)>,
     first_byte: Duration,
     idle: Duration,
 }
@@ -89,13 +91,18 @@ impl Progress {
         if state.left > 0 { ("idle_seconds", state.idle) } else { ("first_byte_seconds", state.first_byte) }
     }
 
-    pub(super) fn failure(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<(String, Option<Check>)> {
         self.lock().failure.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the check of the image that refused, if one did.
+fn refusing_check(error: &io::Error) -> Option<Check> {
+    error.get_ref()?.downcast_ref::<ImageError>()?.check()
 }
 
 struct MonitoredBody {
@@ -123,12 +130,12 @@ impl Stream for MonitoredBody {
             }
             Poll::Ready(None) if state.left == 0 => Poll::Ready(None),
             Poll::Ready(other) => {
-                let why = match other {
+                let why = match &other {
                     Some(Err(error)) => error.to_string(),
                     Some(Ok(_)) => "it is longer than its announced length".to_owned(),
                     None => "it is shorter than its announced length".to_owned(),
                 };
-                state.failure = Some(why);
+                state.failure = Some((why, other.and_then(Result::err).as_ref().and_then(refusing_check)));
                 Poll::Ready(Some(Err(io::ErrorKind::Other.into())))
             }
         }

@@ -7,7 +7,10 @@ use crate::world::{Served, World};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tests::archive::tar;
 use tests::job::write;
 use tests::{Job, cloud, dist};
@@ -212,6 +215,28 @@ pub(super) fn cases() -> Vec<Case> {
             expect_same("sent", &outcomes[2]["error"]["kind"], &json!("truncated"))?;
             // Only the first request arrived: the incomplete one does not count.
             expect_same("arrived", &json!(world.requests().len()), &json!(1))
+        })
+        .may_contact(case::API),
+        Case::new(CLASS, "an image that is overwritten while it is sent", &["image-unchanged"], |world| {
+            let job = job(world);
+            let image = job.path("image");
+            write(&image, &vec![b'a'; 32 << 20]);
+            world.reset(row::names(&Value::Null), Served::default())?;
+            let done = AtomicBool::new(false);
+            let outcomes = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let file = unwrap_io(File::options().write(true).open(&image));
+                    while !done.load(Ordering::SeqCst) {
+                        unwrap_io(file.write_all_at(b"b", 1));
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                });
+                let outcomes = outcomes(&job, &image, &json!([put(API, json!({"image": true}))]));
+                done.store(true, Ordering::SeqCst);
+                outcomes
+            });
+            expect_same("sent", &outcomes[0]["error"]["kind"], &json!("truncated"))?;
+            expect_same("arrived", &json!(world.requests().len()), &json!(0))
         })
         .may_contact(case::API),
         Case::offline(CLASS, "an image that is one large hole", &[], || {

@@ -1,0 +1,150 @@
+//! Which cloud IDs the requests of a call created, as far as the traffic of the call proves it.
+//!
+//! A call that could not deliver its response deletes what it created. It must never delete what
+//! existed before, for example a disk that a guest found and returned instead of creating one. So
+//! an ID counts as created only if the first successful exchange that names it is
+//!
+//! - a POST whose response names the ID and whose path does not, or
+//! - a PUT whose path names the ID, and whose status is 201 (Created).
+//!
+//! An ID that an earlier response named existed before. A POST that got no answer proves nothing,
+//! even if a later GET shows the resource. Only what the guest itself could see counts, so that
+//! nothing depends on a secret in a response.
+
+use crate::net::gate::InboundResponse;
+use reqwest::Method;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The most words that are kept, as hashes of eight bytes. A call that sees more proves nothing.
+const MAX_WORDS: usize = 500_000;
+
+/// The record of one call; `None` if its method creates nothing that could be undone.
+#[derive(Default)]
+pub(super) struct Creations(Option<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    hasher: RandomState,
+    /// All words of paths and responses so far.
+    named: HashSet<u64>,
+    /// The words that name something that this call created.
+    created: HashSet<u64>,
+    full: bool,
+}
+
+impl Creations {
+    /// Returns a record that is kept.
+    pub(super) fn recorded() -> Creations {
+        Creations(Some(Mutex::default()))
+    }
+
+    /// Records an exchange with a response that the guest gets.
+    pub(super) fn record(&self, method: &Method, path: &str, response: &InboundResponse) {
+        let Some(mut state) = self.lock() else { return };
+        if state.full || !(200..300).contains(&response.status) {
+            return;
+        }
+        let hash = |word: &[u8]| state.hasher.hash_one(word);
+        let in_path: HashSet<u64> = words(path.as_bytes()).map(hash).collect();
+        let headers = response.headers.iter().flat_map(|(_, value)| words(value.as_bytes()));
+        let in_response: HashSet<u64> = words(&response.body).chain(headers).map(hash).collect();
+        let created: Vec<u64> = match (method, response.status) {
+            (&Method::POST, _) => in_response.difference(&in_path).copied().collect(),
+            (&Method::PUT, 201) => in_path.iter().copied().collect(),
+            _ => Vec::new(),
+        };
+        let State { named, created: all, full, .. } = &mut *state;
+        all.extend(created.into_iter().filter(|word| !named.contains(word)));
+        named.extend(in_path);
+        named.extend(in_response);
+        *full = named.len() > MAX_WORDS;
+    }
+
+    /// Returns true if this call created the resource. Of an ID with several parts, such as
+    /// `zone/id`, the longest part counts.
+    pub(super) fn prove(&self, cid: &str) -> bool {
+        let Some(state) = self.lock() else { return false };
+        let longest = words(cid.as_bytes()).max_by_key(|word| word.len());
+        longest.is_some_and(|word| !state.full && state.created.contains(&state.hasher.hash_one(word)))
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Returns the words of a text: the longest runs of characters that IDs are made of.
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let separates = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
+    text.split(separates).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records exchanges of method, path, status and body, and returns whether `vm-7` was created.
+    fn proven(exchanges: &[(Method, &str, u16, &str)]) -> bool {
+        let creations = Creations::recorded();
+        for (method, path, status, body) in exchanges {
+            let response = InboundResponse { status: *status, headers: Vec::new(), body: (*body).into() };
+            creations.record(method, path, &response);
+        }
+        creations.prove("vm-7")
+    }
+
+    const CREATED: (Method, &str, u16, &str) = (Method::POST, "/servers", 202, r#"{"server":{"id":"vm-7"}}"#);
+
+    #[test]
+    fn a_response_that_is_the_first_to_name_the_id_proves_it() {
+        assert!(proven(&[CREATED]));
+        assert!(proven(&[
+            (Method::GET, "/servers", 200, r#"["vm-6"]"#),
+            CREATED,
+            (Method::GET, "/servers/vm-7", 200, "")
+        ]));
+        assert!(proven(&[(Method::POST, "/servers", 200, "<id>vm-7</id>")]));
+        // The guest chose the name, and asked first whether it is free.
+        assert!(proven(&[(Method::GET, "/servers/vm-7", 404, ""), (Method::PUT, "/servers/vm-7", 201, "")]));
+    }
+
+    #[test]
+    fn everything_else_proves_nothing() {
+        for exchanges in [
+            vec![],
+            vec![(Method::GET, "/servers", 200, r#"{"id":"vm-7"}"#)],
+            // It was there before, under its own path or in a list.
+            vec![(Method::GET, "/servers", 200, r#"["vm-7"]"#), CREATED],
+            vec![(Method::GET, "/servers/vm-7", 200, "{}"), CREATED],
+            // A change of what exists, and one that failed.
+            vec![(Method::POST, "/servers/vm-7/action", 202, r#"{"id":"vm-7"}"#)],
+            vec![(Method::POST, "/servers/vm-7/action", 202, ""), CREATED],
+            vec![(Method::PUT, "/servers/vm-7", 200, "")],
+            vec![(Method::POST, "/servers", 409, r#"{"id":"vm-7"}"#)],
+            vec![(Method::DELETE, "/servers", 200, r#"{"id":"vm-7"}"#)],
+            // Another ID that begins or ends with this one.
+            vec![(Method::POST, "/servers", 202, r#"{"id":"vm-77","old":"a-vm-7"}"#)],
+        ] {
+            assert!(!proven(&exchanges), "{exchanges:?}");
+        }
+        assert!(!Creations::default().prove("vm-7"));
+    }
+
+    #[test]
+    fn a_header_counts_and_the_longest_part_of_an_id_counts() {
+        let creations = Creations::recorded();
+        let headers = vec![("location".to_owned(), "https://api/v1/servers/0a1b2c3d".to_owned())];
+        creations.record(&Method::POST, "/servers", &InboundResponse { status: 201, headers, body: Vec::new() });
+        assert!(creations.prove("zone-1/0a1b2c3d") && !creations.prove("zone-1/0a1b2c3e") && !creations.prove("/"));
+    }
+
+    #[test]
+    fn a_call_that_sees_too_much_proves_nothing() {
+        let creations = Creations::recorded();
+        let body: String = (0..=MAX_WORDS).map(|n| format!("{n} ")).collect();
+        creations.record(&Method::POST, "/", &InboundResponse { status: 200, headers: Vec::new(), body: body.into() });
+        assert!(!creations.prove("7"));
+    }
+}
