@@ -3,6 +3,8 @@
 #[cfg(feature = "compiler")]
 pub mod call;
 #[cfg(feature = "compiler")]
+mod calling_user;
+#[cfg(feature = "compiler")]
 pub mod check;
 #[cfg(feature = "compiler")]
 pub mod cli;

@@ -2,8 +2,8 @@
 //!
 //! `signature` verifies who signed a guest; `source` reads the bytes and checks the pin;
 //! `surface` checks imports and needs before compilation; `child` starts the process in which
-//! `compile` (tool only) compiles with limits; `cache` stores the result; `preparation` combines
-//! these steps.
+//! `compile` (tool only) compiles with limits, and `panic_report` reports its panics; `cache`
+//! stores the result; `preparation` combines these steps.
 
 pub mod cache;
 pub mod child;
@@ -11,6 +11,8 @@ pub mod child;
 pub mod compile;
 mod compile_lock;
 pub mod description;
+#[cfg(feature = "compiler")]
+mod panic_report;
 pub mod preparation;
 pub mod signature;
 pub mod source;

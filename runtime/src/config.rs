@@ -8,10 +8,11 @@ mod early_settings;
 mod guest;
 mod installation;
 mod module;
+mod sections;
 
 pub use audit::AuditConfig;
 pub use early_settings::EarlySettings;
-pub use installation::{ConfigArg, Packages};
+pub use installation::{ConfigArg, Packages, files_of_the_caller};
 
 use crate::agent::AgentConfig;
 use crate::component::preparation::Preparation;
@@ -29,8 +30,8 @@ use crate::rpc::API_VERSION;
 use crate::trust::{self, Untrusted};
 use guest::GuestSection;
 use installation::Installation;
+use sections::Sections;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use wasm_cpi_checks::Check;
@@ -249,7 +250,15 @@ pub fn combine_problems(path: &Path, problems: &[Problem]) -> Failure {
 /// root can write. Returns its text, and warnings about the file.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
     let failed = |error: Untrusted| {
-        let failure = Failure::config(format!("{}: {error}", path.display()));
+        let text = match &error {
+            Untrusted::Writable(mode) if installation::is_of_the_cli(path) => format!(
+                "is writable by group or others (mode {:o}), because the CLI wrote it with this user's umask; run \
+                 `umask 022` and then the same `bosh` command again, which writes it anew",
+                mode & 0o777
+            ),
+            error => error.to_string(),
+        };
+        let failure = Failure::config(format!("{}: {text}", path.display()));
         Failure { check: error.check(), ..failure }
     };
     let (text, mode) = trust::read(path, MAX_BYTES).map_err(failed)?;
@@ -259,105 +268,6 @@ pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
             .push(format!("{} is readable by every user; run `chmod o-r` on it if it holds secrets", path.display()));
     }
     Ok((text, warnings))
-}
-
-/// The keys of a config, which are taken out as they are read, and the problems found so far.
-struct Sections {
-    fields: Map<String, Value>,
-    problems: Vec<Problem>,
-    /// The keys that the reader has asked for.
-    known: Vec<&'static str>,
-}
-
-impl Sections {
-    fn new(fields: Map<String, Value>) -> Sections {
-        // `select_module` has read `modules`.
-        Sections { fields, problems: Vec::new(), known: vec!["modules"] }
-    }
-
-    /// Returns the value of a key, which is a known key from now on.
-    fn take(&mut self, key: &'static str) -> Option<Value> {
-        self.known.push(key);
-        self.fields.remove(key)
-    }
-
-    /// Accepts `$schema`, with which editors find the JSON Schema of the file. Its value has no effect.
-    fn accept_schema(&mut self) {
-        if self.take("$schema").is_some_and(|schema| !schema.is_string()) {
-            self.problem("`$schema` must be a string, the path or URL of a JSON Schema; correct it or remove it");
-        }
-    }
-
-    fn problem(&mut self, text: impl Into<String>) {
-        self.problems.push(Problem::new(text));
-    }
-
-    fn ensure(&mut self, check: Check, holds: bool, problem: impl FnOnce() -> Problem) {
-        self.problems.extend(check.ensure(holds, problem).err());
-    }
-
-    fn optional<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
-        let value = self.take(key).filter(|value| !value.is_null())?;
-        match serde_json::from_value(value) {
-            Ok(section) => Some(section),
-            Err(error) => {
-                let message = error.to_string();
-                // Serde quotes values in type errors, and values may be secrets.
-                let problem = Problem::new(format!("`{key}` is invalid: {}", without_values(&message)));
-                // Only the text of serde's error says that a key is unknown.
-                let check = message.starts_with("unknown field ").then_some(Check::UnknownKey);
-                self.problems.push(Problem { check, ..problem });
-                None
-            }
-        }
-    }
-
-    /// Returns the file of the policy, and the policy itself if it is part of the config.
-    fn policy(&mut self, config: &Path) -> (PathBuf, Option<String>) {
-        match self.take("policy") {
-            None | Some(Value::Null) => ("policy.json".into(), None),
-            Some(Value::String(file)) => (file.into(), None),
-            Some(Value::Object(policy)) => {
-                (config.file_name().unwrap_or_default().into(), Some(Value::Object(policy).to_string()))
-            }
-            Some(_) => {
-                self.problem("`policy` must be the path of a file, or an object that is the policy itself");
-                ("policy.json".into(), None)
-            }
-        }
-    }
-
-    fn required<T: DeserializeOwned>(&mut self, key: &'static str, example: &str) -> Option<T> {
-        if self.fields.get(key).is_none_or(Value::is_null) {
-            self.problem(format!("`{key}` is missing; add \"{key}\": {example}"));
-            self.take(key);
-            return None;
-        }
-        self.optional(key)
-    }
-
-    /// Reports the keys that were not read.
-    fn unknown(&mut self) {
-        let known = self.known.join(", ");
-        for key in std::mem::take(&mut self.fields).keys() {
-            self.ensure(Check::UnknownKey, false, || {
-                let remedy = format!("remove it or correct its spelling; known here: {known}");
-                Problem::new(format!("`{key}` is not a key of the configuration; {remedy}"))
-            });
-        }
-    }
-}
-
-/// Removes the value from a message such as `invalid type: string "hunter2", expected …`.
-fn without_values(message: &str) -> String {
-    let kinds = ["invalid type: ", "invalid value: ", "unknown variant "];
-    let shown = kinds.iter().find_map(|what| Some((*what, message.find(what)?)));
-    match (shown, message.rfind(", expected ")) {
-        (Some((what, start)), Some(end)) if start < end => {
-            format!("{}{}{}", &message[..start], what.trim_end_matches([':', ' ']), &message[end..])
-        }
-        _ => message.to_owned(),
-    }
 }
 
 #[cfg(test)]

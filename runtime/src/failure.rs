@@ -4,11 +4,12 @@
 //! protocol. The message is one sentence. Details such as backtraces and lists are in
 //! `detail`, which becomes part of the response's `log`.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use wasm_cpi_checks::{Check, RefusedBy, with_code};
 
 /// Who failed, and so who has to act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Who {
     /// The caller sent an invalid request.
     Request,

@@ -25,8 +25,13 @@ pub fn secure_process() {
 
 /// Lowers a limit of this process. A limit that is already lower stays as it is.
 pub fn lower_limit(resource: Resource, limit: u64) -> std::io::Result<()> {
-    let limit = getrlimit(resource).maximum.map_or(limit, |already| already.min(limit));
-    Ok(setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })?)
+    lower_limits(resource, limit, limit)
+}
+
+/// Lowers the soft and the hard limit of this process.
+pub fn lower_limits(resource: Resource, soft: u64, hard: u64) -> std::io::Result<()> {
+    let lower = |limit: u64| Some(getrlimit(resource).maximum.map_or(limit, |already| already.min(limit)));
+    Ok(setrlimit(resource, Rlimit { current: lower(soft), maximum: lower(hard) })?)
 }
 
 /// Closes all descriptors except stdin, stdout and stderr.

@@ -188,10 +188,10 @@ fn the_error_says_what_a_file_is_that_is_not_a_component() {
         ("text", b"(component)".to_vec(), "is WebAssembly text; use the binary component"),
         ("a script", b"#!/bin/sh\necho '{}'\n".to_vec(), "is not WebAssembly"),
         ("a cut component", probe[..probe.len() / 2].to_vec(), "damaged"),
-        ("a cut header", probe[..6].to_vec(), "the module "),
+        ("a cut header", probe[..6].to_vec(), "the guest "),
         ("only a header", probe[..8].to_vec(), "does not fit the world bosh:cpi"),
         ("a component of nothing", hostile::component("(component)").unwrap(), "does not fit the world bosh:cpi"),
-        ("garbage behind it", [probe.as_slice(), b"garbage"].concat(), "the module "),
+        ("garbage behind it", [probe.as_slice(), b"garbage"].concat(), "the guest "),
     ] {
         let job = Job::new().guest_bytes(&bytes);
         let response = info(&job);
@@ -242,7 +242,7 @@ fn imports_that_no_guest_may_use_are_all_listed_and_refused() {
 fn features_of_wasm_that_no_guest_needs_are_refused() {
     for name in ["memory64", "multi-memory", "shared-memory"] {
         let job = Job::new().guest_bytes(&hostile::guest(name));
-        info(&job).fails(CPI_ERROR, &["config: ", "guest.wasm: the module "]);
+        info(&job).fails(CPI_ERROR, &["config: ", "guest.wasm: the guest "]);
     }
 }
 

@@ -86,7 +86,7 @@ fn info_returns_the_formats_of_the_description() {
 #[test]
 fn a_guest_of_another_world_is_refused() {
     let (_, response) = info(&hostile::guest("other-world"));
-    response.fails(CPI_ERROR, &["guest.wasm: the module does not fit the world bosh:cpi"]);
+    response.fails(CPI_ERROR, &["guest.wasm: the guest does not fit the world bosh:cpi"]);
 }
 
 /// A hostile guest that no test compiles would test nothing.

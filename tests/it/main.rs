@@ -1,6 +1,7 @@
 //! Black-box tests of the built binaries, one module per subject.
 
 mod aa_slowest_test;
+mod advice;
 mod agent;
 mod archives;
 mod audit;
@@ -16,6 +17,7 @@ mod hardening;
 mod http;
 mod images;
 mod inspect_diff;
+mod languages;
 mod limits;
 mod lost_callers;
 mod openstack;

@@ -59,7 +59,10 @@ Single steps:
                      the cloud that `cargo xtask cloud up` started. Then call it:
                      OUT/packages/wasm-cpi/wasm-cpi call METHOD ARGS...
                      --config OUT/config/cpi.json
-      --policy FILE  The policy, a JSON object (default: grants nothing)
+      --policy FILE  The policy, a JSON object (default: grants nothing), with the
+                     presets that it names: from the directory of FILE, of the
+                     guest, or of this repository
+      --replace      Replace the policy of a job that exists, which is kept otherwise
       --properties FILE|JSON
                      The operator's properties: a JSON object, or a file that holds
                      one; put secrets into a file
@@ -142,6 +145,8 @@ pub(crate) struct Job {
     /// The running cloud that the job uses.
     pub(crate) cloud: Option<Cloud>,
     pub(crate) policy: Option<PathBuf>,
+    /// Replace the policy of a job that exists.
+    pub(crate) replace: bool,
     /// A JSON object, or the path of a file.
     pub(crate) properties: Option<String>,
     pub(crate) allow_local: bool,
@@ -329,6 +334,7 @@ fn job(arguments: &[String]) -> Result<Task, String> {
                     Some(Cloud::named(name).ok_or_else(|| format!("`--cloud {name}`: expected sim or openstack"))?);
             }
             "--policy" => job.policy = Some(value("the path of a policy.json")?.into()),
+            "--replace" => job.replace = true,
             "--properties" => job.properties = Some(value("a JSON object or the path of a file")?.clone()),
             "--allow-local" => job.allow_local = true,
             "--no-build" => job.no_build = true,

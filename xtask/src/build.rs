@@ -118,6 +118,10 @@ pub(crate) fn quick(repo: &Repo, steps: &mut Steps) -> Result<()> {
 }
 
 fn guests(repo: &Repo, toolchain: &Toolchain, wanted: &[&str], to: &Path) -> Result<()> {
+    for guest in wanted {
+        let manifest = repo.guests().join(guest).join("Cargo.toml");
+        guest::claim_output(&repo.guests().join("target"), &manifest, &guest.replace('-', "_"))?;
+    }
     let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
     command::run(cargo.args(wanted.iter().flat_map(|guest| ["--package", guest])))?;
     for guest in wanted {

@@ -46,7 +46,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         Cloud::start(&program, &demo.join("cloud"))
     })?;
     steps.need("lay out a job with the openstack guest", || {
-        let job = Job { out: demo.join("job"), guest: Some(GUEST.into()), ..Job::default() };
+        let job = Job { out: demo.join("job"), guest: Some(GUEST.into()), replace: true, ..Job::default() };
         job::lay_out(repo, &job, &JobInputs::for_cloud(repo, cloud.file())?)?;
         write_stemcell(&demo)
     })?;

@@ -4,10 +4,12 @@
 //! installation, with `jobs`, `packages` and `data`. A client needs only the path
 //! `OUT/bin/cpi`. All other files are found relative to it, so that the directory can
 //! be moved or linked to. In a job that exists, programs, script, guest and the guest's
-//! pin are replaced; the operator's files change only where an option gives new values.
+//! pin are replaced. The config changes where an option gives new values, and the policy only
+//! with `--replace`, because operators edit it.
 
 mod inputs;
 mod manifest;
+mod presets;
 
 pub(crate) use inputs::JobInputs;
 
@@ -64,7 +66,9 @@ pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
 /// Lays out the job with the programs in `target/dist`, and prepares its guest.
 pub(crate) fn lay_out(repo: &Repo, job: &Job, inputs: &JobInputs) -> Result<()> {
     render::setup()?;
-    write(repo, &repo.dist(), job, inputs)?;
+    if let Some(kept) = write(repo, &repo.dist(), job, inputs)? {
+        eprintln!("{kept}");
+    }
     command::run(tool(&job.out, "prepare").arg("--config").arg(job.out.join(CONFIG)))
         .context("the job is laid out, but its guest could not be prepared; fix the problem above and run this again")
 }
@@ -84,8 +88,8 @@ fn guest(programs: &Path, job: &Job) -> PathBuf {
     }
 }
 
-/// Writes all files of the job.
-fn write(repo: &Repo, programs: &Path, job: &Job, inputs: &JobInputs) -> Result<()> {
+/// Writes all files of the job. Returns a note if a policy that exists was not replaced by the given one.
+fn write(repo: &Repo, programs: &Path, job: &Job, inputs: &JobInputs) -> Result<Option<String>> {
     let out = &job.out;
     let guest = guest(programs, job);
     let wasm = fs::read(&guest).with_context(|| format!("the guest {} cannot be read", guest.display()))?;
@@ -108,20 +112,35 @@ fn write(repo: &Repo, programs: &Path, job: &Job, inputs: &JobInputs) -> Result<
         files::copy(&programs.join(program), &out.join("packages/wasm-cpi").join(program), 0o755)?;
     }
     files::copy(&guest, &out.join("packages/guest").join(name), 0o644)?;
-    if let Some(text) = &inputs.preset {
-        files::write(&out.join("packages/guest").join(manifest::PRESET), text, 0o644)?;
+    for preset in &inputs.presets {
+        let to = out.join(preset.path());
+        // A preset beside the policy is the operator's file.
+        if preset.package.is_none() && to.exists() && !job.replace {
+            continue;
+        }
+        files::directory(to.parent().unwrap_or(out), 0o755)?;
+        files::write(&to, &preset.text, 0o644)?;
     }
     // There is no pre-start: it needs directories that an Agent creates, and `lay_out` prepares the guest.
     files::write(&out.join("bin/cpi"), rendered.file("bin/cpi")?, 0o755)?;
-    let policy = out.join(POLICY);
-    if inputs.policy.is_some() || !policy.exists() {
-        files::write(&policy, rendered.file(POLICY)?, 0o640)?;
-    }
+    let kept = write_policy(&out.join(POLICY), rendered.file(POLICY)?, job.replace, inputs)?;
     let config = match existing {
         None => rendered.file(CONFIG)?.to_owned(),
         Some(config) => serde_json::to_string_pretty(&update_config(config, guest_section, inputs))? + "\n",
     };
-    files::write(&out.join(CONFIG), &config, 0o600)
+    files::write(&out.join(CONFIG), &config, 0o600)?;
+    Ok(kept)
+}
+
+/// Writes the policy, unless there is one that the operator may have edited.
+fn write_policy(policy: &Path, text: &str, replace: bool, inputs: &JobInputs) -> Result<Option<String>> {
+    if replace || !policy.exists() {
+        files::write(policy, text, 0o640)?;
+        return Ok(None);
+    }
+    let differs = inputs.policy.is_some() && read(policy)? != text;
+    Ok(differs
+        .then(|| format!("{} exists and is kept; add `--replace` to replace it by the given policy", policy.display())))
 }
 
 /// Creates the link, unless it exists.

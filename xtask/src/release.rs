@@ -74,7 +74,7 @@ fn fill_blobs(repo: &Repo, blobs: &Path) -> Result<()> {
 
 /// Returns the presets of a guest, with their names in the package: `policy.json` becomes
 /// `GUEST.json`, `policy-x.json` becomes `GUEST-x.json`.
-fn presets(directory: &Path, guest: &str) -> Result<Vec<(PathBuf, String)>> {
+pub(crate) fn presets(directory: &Path, guest: &str) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))? {
         let path = entry?.path();

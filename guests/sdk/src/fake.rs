@@ -10,11 +10,14 @@
 //! assert_eq!(host.requests().len(), 1);
 //! ```
 //!
-//! The fake enforces no policy. Only a run under the runtime shows what an
-//! operator must grant.
+//! The fake denies what the guest's needs do not declare, as the runtime does:
+//! it reads `needs.json` of the crate that cargo tests, or takes the text given to
+//! [`Fake::needs`]. It enforces no policy. Only a run under the runtime shows what
+//! an operator must grant.
 
 mod answer;
 mod host;
+mod needs;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +31,8 @@ use serde_json::Value;
 use crate::DiskHint;
 use crate::bindings::bosh::cpi::{agent, config, http, log};
 use crate::host::Guard;
+
+use needs::Needs;
 
 pub use answer::Answer;
 
@@ -75,6 +80,8 @@ pub struct Fake {
 type Server = Box<dyn FnMut(&http::Request) -> Answer>;
 
 struct State {
+    /// Absent for a crate without needs, in which everything is declared.
+    needs: Option<Needs>,
     properties: String,
     call: config::CallInfo,
     answers: BTreeMap<(String, String), VecDeque<Answer>>,
@@ -102,7 +109,11 @@ impl Default for Fake {
 
 impl Fake {
     /// Creates a host without properties, responses, image and registry
-    /// settings.
+    /// settings. It enforces the needs in `needs.json` of the crate under test, if
+    /// there is that file.
+    ///
+    /// # Panics
+    /// If that file is not a JSON object.
     pub fn new() -> Self {
         let call = config::CallInfo {
             method: "test".to_owned(),
@@ -112,6 +123,7 @@ impl Fake {
             stemcell_api_version: Some(3),
         };
         let state = State {
+            needs: Needs::of_tested_crate(),
             properties: "{}".to_owned(),
             call,
             answers: BTreeMap::new(),
@@ -153,6 +165,15 @@ impl Fake {
     /// Sets the properties of the CPI, a JSON object.
     pub fn properties(self, properties: Value) -> Self {
         self.with(|state| state.properties = properties.to_string())
+    }
+
+    /// Sets the needs that the guest declares, the text of a needs.json.
+    ///
+    /// # Panics
+    /// If the text is not a JSON object.
+    pub fn needs(self, text: &str) -> Self {
+        let needs = Needs::parse(text);
+        self.with(|state| state.needs = Some(needs))
     }
 
     /// Sets the facts of the call.

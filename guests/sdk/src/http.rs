@@ -45,6 +45,8 @@ pub use error::{Cause, Error};
 pub use request::Request;
 pub use response::Response;
 pub use url::segment;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use url::without_query;
 
 /// Starts a GET request.
 pub fn get(url: impl Into<String>) -> Request {

@@ -119,10 +119,10 @@ checks! {
         RedactLog RedactAnswer GuestText SealPrinted
         LoginPlace LoginStatus LoginCount LoginTokenSize LoginTokenForm
     }
-    "Modules" component {
-        Pin Signature SignatureKey SignatureTwice Imports NeedsTwice NeedsSize DescriptionForm
+    "Guests" component {
+        Pin Signature SignatureKey SignatureTwice Imports NeedsTwice NeedsSize MultiMemory DescriptionForm
         DescribeTime ChildUser ChildEnvironment ChildPrivileges
-        EngineMemory64 EngineMultiMemory EngineProposals
+        EngineMemory64 EngineProposals
     }
     "Cache of prepared guests" cache {
         CacheDirectory CacheDirectoryLink CacheFile CacheFileLink CacheArtifactStamp CacheDigest CacheManifest

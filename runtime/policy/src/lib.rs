@@ -218,8 +218,8 @@ impl Policy {
             }
         }
         if file.trust_undeclared && needs.is_none() {
-            let what = "lets a module without needs use every grant";
-            warnings.add("trust_undeclared", what, "use a module that declares its needs");
+            let what = "lets a guest without needs use every grant";
+            warnings.add("trust_undeclared", what, "use a guest that declares its needs");
         }
         let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry);
         let image = needs.map_or(file.trust_undeclared, |needs| needs.image);

@@ -91,14 +91,14 @@ impl Needs {
             Ok(value) => value,
             Err((error, check)) => {
                 let what = format!("the needs are not valid JSON: {}", printable(&error));
-                problems.push(Problem { check, ..Problem::new("", what, "build the module again") });
+                problems.push(Problem { check, ..Problem::new("", what, "build the guest again") });
                 return None;
             }
         };
         let mut fields = Fields::open(&value, "", problems)?;
         let is_one = fields.value("version") == Some(&Value::from(1));
         let known = fields.ensure(Check::UnknownVersion, is_one, "version", || {
-            ("is not 1", "use a runtime that knows this version, or a module with version 1")
+            ("is not 1", "use a runtime that knows this version, or a guest with version 1")
         });
         if !known {
             return None;

@@ -20,7 +20,7 @@ pub enum RegistryDenial {
     #[error("this is not an instance ID; use 1 to 255 letters, digits, `.`, `_`, `:`, `-`")]
     InvalidId,
     /// The module does not declare that it uses the registry.
-    #[error("the module's needs do not declare `registry`")]
+    #[error("the guest's needs do not declare `registry`")]
     Undeclared,
     /// The instance with this ID is neither of this call nor named by the policy.
     #[error("instance `{0}` is not of this call; the policy's `registry.keys` can grant more")]

@@ -3,6 +3,7 @@
 mod added_needs;
 mod answers;
 mod comparison;
+mod declared;
 mod file;
 mod generate;
 mod judge;

@@ -2,6 +2,7 @@
 
 use crate::audit::Audit;
 use crate::call;
+use crate::commands::calling_user::become_caller;
 use crate::commands::cli::Report;
 use crate::component::cache::Cache;
 use crate::component::source::PinnedGuest;
@@ -13,6 +14,7 @@ use crate::hardening::{self, Hardening};
 use crate::leak_latch::{LeakLatch, Leaks};
 use crate::net::tls;
 use crate::startup;
+use clap::Args;
 use std::fmt::Write as _;
 use std::path::Path;
 use wasm_cpi_checks::{Check, with_code};
@@ -27,10 +29,21 @@ struct Findings {
     problems: Vec<String>,
 }
 
-pub fn check(source: &ConfigArg) -> Report {
+#[derive(Args)]
+pub struct CheckOptions {
+    #[command(flatten)]
+    config: ConfigArg,
+    /// User who runs calls, by name or number (default if root runs this: the owner of the job's data)
+    #[arg(long)]
+    user: Option<String>,
+}
+
+pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
     startup::secure_process();
-    let mut findings = Findings::default();
+    let source = &options.config;
     let path = source.path.as_path();
+    let judged = become_caller(path, options.user.as_deref())?;
+    let mut findings = Findings { good: judged.into_iter().collect(), ..Findings::default() };
     match Config::load(source) {
         Err(failure) => {
             findings.failed(&failure);
@@ -55,7 +68,7 @@ pub fn check(source: &ConfigArg) -> Report {
             }
         }
     }
-    findings.report()
+    Ok(findings.report())
 }
 
 impl Findings {
@@ -148,7 +161,6 @@ impl Findings {
         let resolved = presets.parse(&text).and_then(|file| {
             Policy::resolve(&file, &properties, needs, &effective_policy::forbidden(config), config.allow_local)
         });
-        self.warnings.extend(presets.into_warnings());
         match resolved {
             Ok(policy) => {
                 self.certificates(&config.policy, &policy);
@@ -182,7 +194,6 @@ impl Findings {
         if let Err(problems) = presets.parse(&text) {
             self.problems.extend(problems.iter().map(|problem| format!("{}: {}", path.display(), problem.report())));
         }
-        self.warnings.extend(presets.into_warnings());
     }
 
     /// Checks the certificates and keys that the policy names, which a call reads only when it needs them.

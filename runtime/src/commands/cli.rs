@@ -41,8 +41,9 @@ enum Command {
 
     /// List all problems in a job's files, without running the guest
     ///
-    /// Prints all problems and warnings. Exits 1 if there are problems.
-    Check(ConfigArg),
+    /// Prints all problems and warnings. Exits 1 if there are problems. If root runs
+    /// it, it judges as the user who will run calls, and says so.
+    Check(check::CheckOptions),
 
     /// Show a guest's name, methods and needs, and what a policy grants it
     ///
@@ -88,7 +89,7 @@ enum Command {
     Mutants,
 
     #[command(name = child::SUBCOMMAND, hide = true)]
-    CompileGuest { compile_mib: u64, compile_seconds: u64, memory_mib: u64, hardening: Hardening },
+    CompileGuest { limits: String, hardening: Hardening },
 }
 
 #[derive(Args)]
@@ -132,9 +133,9 @@ impl Report {
 pub fn main() -> ExitCode {
     let report = match Cli::parse().command {
         Command::Run(options) => return if run::run(&options) { ExitCode::SUCCESS } else { ExitCode::from(FAILURE) },
-        Command::CompileGuest { compile_mib, compile_seconds, memory_mib, hardening } => {
+        Command::CompileGuest { limits, hardening } => {
             // The parent process reports a missing answer.
-            return match compile::compile_guest(compile_mib, compile_seconds, memory_mib, hardening) {
+            return match compile::compile_guest(&limits, hardening) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
             };
@@ -146,7 +147,7 @@ pub fn main() -> ExitCode {
             return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILURE) };
         }
         Command::Prepare(options) => prepare::prepare(&options),
-        Command::Check(options) => Ok(check::check(&options)),
+        Command::Check(options) => check::check(&options),
         Command::Inspect(options) => return conclude(inspect::inspect(&options), options.exit_code()),
         Command::Call(options) => call::call(&options),
         Command::New(options) => new::new(&options),

@@ -1,7 +1,7 @@
 //! `prepare`: compiles guests into the cache before their first call.
 
+use crate::commands::calling_user::become_owner;
 use crate::commands::cli::Report;
-use crate::component::compile::drop_to;
 use crate::component::preparation::{self, Preparation, Stored};
 use crate::component::source::{self, PinnedGuest};
 use crate::config::{Config, ConfigArg};
@@ -12,8 +12,7 @@ use crate::log::Level;
 use crate::startup;
 use clap::Args;
 use std::fmt::Write as _;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wasm_cpi_checks::with_code;
 
 #[derive(Args)]
@@ -78,23 +77,4 @@ fn prepare_one(preparation: Preparation<'_>, text: &mut String) -> Result<bool, 
     let _ =
         writeln!(text, "{} {} ({}): {how}", description.name, description.version, preparation.guest.path.display());
     Ok(good)
-}
-
-/// If root runs this program, changes to the user who owns the cache. That user runs calls, so
-/// the files must belong to it, and root should not process a module that it does not trust.
-fn become_owner(cache: &Path) -> Result<(), Failure> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let Ok(metadata) = std::fs::symlink_metadata(cache) else { return Ok(()) };
-    if metadata.uid() == 0 {
-        return Ok(());
-    }
-    drop_to(metadata.uid(), metadata.gid()).map_err(|error| {
-        Failure::config(format!(
-            "cannot become user {}, who owns {} ({error}); run it as that user, or let root change its user",
-            metadata.uid(),
-            cache.display()
-        ))
-    })
 }

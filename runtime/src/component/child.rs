@@ -8,14 +8,15 @@
 
 use crate::caller;
 use crate::component::description::{Described, Description};
-use crate::failure::Failure;
+use crate::failure::{Failure, Who};
 use crate::hardening::Hardening;
 use crate::limits::Limits;
 use crate::signals;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::process::{ChildStdout, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
@@ -33,14 +34,20 @@ pub enum Frame {
 }
 
 /// A failure as the pipe carries it.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Refusal {
-    /// True if the guest's code failed, and false if its file was rejected.
-    pub guest: bool,
+    pub who: Who,
     pub message: String,
     pub detail: String,
     /// The code of the check that refused, if one did.
     pub code: Option<String>,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Refusal {
+        let Failure { who, message, detail, check } = failure;
+        Refusal { who, message, detail, code: check.map(|check| check.to_string()) }
+    }
 }
 
 /// The result of a compilation.
@@ -63,10 +70,9 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
     Check::ChildEnvironment.perform(|| {
         command.env_clear();
     });
+    let for_child = serde_json::to_string(limits).map_err(|error| Failure::runtime(error.to_string()))?;
     command
-        .arg(SUBCOMMAND)
-        .args([limits.compile_mib, limits.compile_seconds, limits.memory_mib].map(|limit| limit.to_string()))
-        .arg(hardening.to_string())
+        .args([SUBCOMMAND, &for_child, &hardening.to_string()])
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -99,25 +105,55 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
     drop(finished);
     let stopped = watchdog.join().unwrap_or(None);
     drop(stdout);
+    // Only a child that is still alive is killed: the status of one that has died says why.
     let _ = kill_process(pid, Signal::KILL);
-    let _ = child.wait();
+    let status = child.wait().ok();
     let _ = writer.join();
-    match answer {
-        Ok(compiled) => Ok(compiled),
-        Err(AnswerError::Refused(failure)) => Err(failure),
-        Err(error) => match stopped {
-            Some(Stopped::Late) => Err(Failure::limit("compile_seconds", seconds, "compiling the guest")),
-            Some(Stopped::Signal(name)) => {
-                Err(Failure::runtime(format!("{name} ended the call while the guest was compiled")))
-            }
-            Some(Stopped::CallerGone) => Err(Failure::runtime(
-                "the call was ended while the guest was compiled, because its caller closed stdout",
-            )),
-            None => {
-                let what = "compiling the guest failed, most likely because it";
-                Err(Failure::limit("compile_mib", limits.compile_mib, what).with_detail(error.to_string()))
-            }
-        },
+    match (answer, stopped) {
+        (Ok(compiled), _) => Ok(compiled),
+        (Err(AnswerError::Refused(failure)), _) => Err(failure),
+        (Err(_), Some(Stopped::Late)) => Err(late(limits)),
+        (Err(_), Some(Stopped::Signal(name))) => {
+            Err(Failure::runtime(format!("{name} ended the call while the guest was compiled")))
+        }
+        (Err(_), Some(Stopped::CallerGone)) => {
+            Err(Failure::runtime("the call was ended while the guest was compiled, because its caller closed stdout"))
+        }
+        (Err(AnswerError::Ended), None) => Err(explain_death(status, limits)),
+        (Err(error), None) => {
+            let what = "the process that compiles the guest sent a malformed answer; this is a bug in wasm-cpi";
+            Err(Failure::runtime(format!("{what}, please report it")).with_detail(error.to_string()))
+        }
+    }
+}
+
+fn late(limits: &Limits) -> Failure {
+    Failure::limit("compile_seconds", limits.compile_seconds, "compiling the guest")
+}
+
+/// Returns the failure of a child that died without an answer. A panic and a limit that the child
+/// notices are answers.
+fn explain_death(status: Option<ExitStatus>, limits: &Limits) -> Failure {
+    let signal = status.and_then(|status| status.signal()).and_then(Signal::from_named_raw);
+    match signal {
+        // Rust aborts a program that gets no memory.
+        Some(Signal::ABORT) => {
+            let what = "compiling the guest failed, most likely because it";
+            Failure::limit("compile_mib", limits.compile_mib, what)
+        }
+        // The kernel's limit of CPU time, which counts all threads.
+        Some(Signal::XCPU) => late(limits),
+        Some(Signal::KILL) => Failure::runtime(
+            "the process that compiles the guest was killed, most likely because this machine has too little memory; \
+             give it more, or prepare the guest while less is running",
+        ),
+        _ => {
+            let how = status.map_or_else(|| "without a status".to_owned(), |status| format!("with {status}"));
+            Failure::runtime(format!(
+                "the process that compiles the guest ended {how} and without an answer; install wasm-cpi and \
+                 wasm-cpi-run from one release, and if they are, report this with the guest as a bug in wasm-cpi"
+            ))
+        }
     }
 }
 
@@ -127,7 +163,7 @@ enum AnswerError {
     #[error(transparent)]
     Refused(Failure),
     #[error("the compiling child ended without an answer")]
-    Absent(#[source] io::Error),
+    Ended,
     #[error("{0}")]
     Malformed(String),
     #[error(transparent)]
@@ -193,14 +229,13 @@ fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Compiled, 
 
 fn parse_refusal(frame: &[u8]) -> Result<Failure, serde_json::Error> {
     let refusal: Refusal = serde_json::from_slice(frame)?;
-    let failure = if refusal.guest { Failure::guest(refusal.message) } else { Failure::config(refusal.message) };
     let check = refusal.code.as_deref().and_then(Check::find);
-    Ok(Failure { check, ..failure.with_detail(refusal.detail) })
+    Ok(Failure { check, ..Failure::new(refusal.who, refusal.message).with_detail(refusal.detail) })
 }
 
 fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), AnswerError> {
     let mut head = [0; 9];
-    stdout.read_exact(&mut head).map_err(AnswerError::Absent)?;
+    stdout.read_exact(&mut head).map_err(|_| AnswerError::Ended)?;
     let kind = match head[0] {
         b'S' => Frame::Surface,
         b'A' => Frame::Artifact,
@@ -216,7 +251,7 @@ fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), An
     }
     let mut bytes = Vec::new();
     if stdout.take(length).read_to_end(&mut bytes)? as u64 != length {
-        return Err(AnswerError::Malformed("the compiling child ended in the middle of a frame".into()));
+        return Err(AnswerError::Ended);
     }
     Ok((kind, bytes))
 }

@@ -8,8 +8,9 @@
 use crate::bindings::CpiPre;
 use crate::component::child::{Frame, Refusal, write_frame};
 use crate::component::description::{Declared, Described};
+use crate::component::panic_report;
 use crate::component::surface::{self, Surface};
-use crate::failure::Problem;
+use crate::failure::{Failure, Problem};
 use crate::hardening::{Hardening, LockDownError, LockDownReport, Network, landlock, process, seccomp};
 use crate::host;
 use crate::host::State;
@@ -33,28 +34,17 @@ const NOBODY: u32 = 65_534;
 /// The time for `describe`, which has nothing to wait for.
 const DESCRIBE_SECONDS: u64 = 10;
 
-/// Why a guest was not compiled or described.
-enum CompileError {
-    OutOfMemory,
-    Refused(Refusal),
-}
+/// The most threads that compile. Each reserves address space, so that more of them would need
+/// another `compile_mib` on a larger machine.
+const MAX_THREADS: usize = 8;
 
-impl From<Refusal> for CompileError {
-    fn from(refusal: Refusal) -> Self {
-        CompileError::Refused(refusal)
-    }
-}
-
-/// Reads wasm from stdin and writes frames to stdout.
-pub fn compile_guest(
-    compile_mib: u64,
-    compile_seconds: u64,
-    memory_mib: u64,
-    hardening: Hardening,
-) -> std::io::Result<()> {
+/// Reads wasm from stdin and writes frames to stdout. `limits` are those of the operator, as JSON.
+pub fn compile_guest(limits: &str, hardening: Hardening) -> std::io::Result<()> {
     startup::secure_process();
+    panic_report::install();
+    let limits: Limits = serde_json::from_str(limits)?;
     let mut out = std::io::stdout().lock();
-    if let Err(error) = drop_privileges(compile_mib, compile_seconds) {
+    if let Err(error) = drop_privileges(limits.compile_mib, limits.compile_seconds) {
         let remedy = "run the CPI as a user other than root, or let root change its user (setuid, setgroups)";
         let what = "not compiled, because the compiling process cannot drop its privileges";
         let refusal = refusal(format!("{what}: {error}; {remedy}"));
@@ -63,35 +53,47 @@ pub fn compile_guest(
     process::open_random_source();
     // Restricted now, because compiling starts threads. The compiler reads no file.
     let landlock = (hardening != Hardening::Off).then(|| landlock::restrict(&Network::None));
-    let mut wasm = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut wasm)?;
-    let seconds = Check::DescribeTime.choose(DESCRIBE_SECONDS, compile_seconds);
-    let limits =
-        Limits { memory_mib, wall_seconds: seconds, cpu_seconds: seconds, cleanup_seconds: 1, ..Limits::default() }
-            .lifted();
-    let answer = compile(&wasm, &limits).and_then(|(engine, component, surface, artifact)| {
-        let declared = Declared { needs: surface.needs, has_names: surface.has_names };
-        let declared = serde_json::to_vec(&declared).map_err(|error| refusal(error.to_string()))?;
-        for (frame, bytes) in [(Frame::Surface, &declared), (Frame::Artifact, &artifact)] {
-            write_frame(&mut out, frame, bytes).map_err(|error| refusal(error.to_string()))?;
-        }
-        watchdog::start(&engine).map_err(|error| refusal(error.to_string()))?;
-        lock_down(hardening, landlock)?;
-        describe(&engine, &component, &limits)
-    });
+    let answer = panic_report::catch(|| answer(limits, hardening, landlock, &mut out));
     match answer {
         Ok(description) => write_frame(&mut out, Frame::Description, &serde_json::to_vec(&description)?),
-        // The parent reports the limit, as for any allocation that fails.
-        Err(CompileError::OutOfMemory) => Err(std::io::ErrorKind::OutOfMemory.into()),
-        Err(CompileError::Refused(refusal)) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
+        Err(refusal) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
     }?;
     out.flush()
+}
+
+/// Reads and compiles the guest, sends the artifact, and runs `describe` within the operator's
+/// limits. Only its time is fixed.
+fn answer(
+    limits: Limits,
+    hardening: Hardening,
+    landlock: Option<Result<landlock::Landlock, LockDownError>>,
+    out: &mut impl Write,
+) -> Result<Described, Refusal> {
+    let seconds = Check::DescribeTime.choose(DESCRIBE_SECONDS, limits.compile_seconds);
+    let limits = Limits { wall_seconds: seconds, cpu_seconds: seconds, cleanup_seconds: 1, ..limits }.lifted();
+    let mut wasm = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut wasm).map_err(|error| match error.kind() {
+        std::io::ErrorKind::OutOfMemory => out_of_memory(&limits),
+        _ => refusal(format!("the guest cannot be read: {error}")),
+    })?;
+    start_threads(&limits)?;
+    let (engine, component, surface, artifact) = compile(&wasm, &limits)?;
+    let declared = Declared { needs: surface.needs, has_names: surface.has_names };
+    let declared = serde_json::to_vec(&declared).map_err(|error| refusal(error.to_string()))?;
+    for (frame, bytes) in [(Frame::Surface, &declared), (Frame::Artifact, &artifact)] {
+        write_frame(out, frame, bytes).map_err(|error| refusal(error.to_string()))?;
+    }
+    watchdog::start(&engine).map_err(|error| refusal(error.to_string()))?;
+    lock_down(hardening, landlock)?;
+    describe(&engine, &component, &limits)
 }
 
 fn drop_privileges(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     // wasmtime keeps the initial memory of a guest in an in-memory file, so files must not be forbidden.
     startup::lower_limit(Resource::Fsize, compile_mib << 20)?;
-    startup::lower_limit(Resource::Cpu, compile_seconds.saturating_mul(2))?;
+    // At the soft limit the kernel sends SIGXCPU, by which the parent recognises the limit.
+    let cpu_seconds = compile_seconds.saturating_mul(2);
+    startup::lower_limits(Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(5))?;
     startup::lower_limit(Resource::As, compile_mib << 20)?;
     if Check::ChildUser.refuses(rustix::process::geteuid().is_root()) {
         drop_to(NOBODY, NOBODY)?;
@@ -129,27 +131,38 @@ pub fn drop_to(uid: u32, gid: u32) -> std::io::Result<()> {
 }
 
 fn refusal(message: String) -> Refusal {
-    Refusal { guest: false, message, detail: String::new(), code: None }
+    Refusal::from(Failure::config(message))
 }
 
-/// Returns `OutOfMemory` if the engine failed because the memory limit is reached, and else the refusal.
-fn classify_failure(error: wasmtime::Error, refusal: impl FnOnce(wasmtime::Error) -> Refusal) -> CompileError {
+/// Returns the refusal for an error of the engine, which is about the memory limit if the kernel had no more memory.
+fn refuse(error: wasmtime::Error, limits: &Limits, refusal: impl FnOnce(wasmtime::Error) -> Refusal) -> Refusal {
     let cause = error.root_cause();
     let system = cause.downcast_ref::<std::io::Error>().and_then(Errno::from_io_error);
     match cause.downcast_ref::<Errno>().copied().or(system) {
-        Some(Errno::NOMEM) => CompileError::OutOfMemory,
-        _ => CompileError::Refused(refusal(error)),
+        Some(Errno::NOMEM) => out_of_memory(limits),
+        _ => refusal(error),
     }
 }
 
-fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), CompileError> {
+fn out_of_memory(limits: &Limits) -> Refusal {
+    Failure::limit("compile_mib", limits.compile_mib, "compiling the guest").into()
+}
+
+/// Starts the threads of the compiler, which would otherwise panic if there is no memory for one.
+fn start_threads(limits: &Limits) -> Result<(), Refusal> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let pool = rayon_core::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global().map_err(|_| out_of_memory(limits))
+}
+
+fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), Refusal> {
     let surface = surface::inspect(wasm).map_err(|problems| {
         let texts: Vec<&str> = problems.iter().map(|problem| problem.text.as_str()).collect();
         let reports: Vec<String> = problems.iter().map(Problem::report).collect();
         let code = problems.iter().find_map(|problem| problem.check).map(|check| check.to_string());
-        Refusal { detail: reports.join("\n"), code, ..refusal(format!("the module {}", texts.join("; it "))) }
+        Refusal { detail: reports.join("\n"), code, ..refusal(format!("the guest {}", texts.join("; it "))) }
     })?;
-    let failed = |error| classify_failure(error, |error| refusal(format!("the module cannot be compiled: {error:#}")));
+    let failed = |error| refuse(error, limits, |error| refusal(format!("the guest cannot be compiled: {error:#}")));
     let engine = engine::engine(limits).map_err(failed)?;
     let artifact = engine.precompile_component(wasm).map_err(failed)?;
     // SAFETY: this process compiled the artifact just now, and no guest code has run.
@@ -158,11 +171,11 @@ fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, 
     Ok((engine, component, surface, artifact))
 }
 
-fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, CompileError> {
+fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, Refusal> {
     let unfit = |error| {
-        refusal(format!("the module does not fit the world bosh:cpi: {error:#}; build it with this runtime's SDK"))
+        refusal(format!("the guest does not fit the world bosh:cpi: {error:#}; build it with this runtime's SDK"))
     };
-    let failed = |error| classify_failure(error, unfit);
+    let failed = |error| refuse(error, limits, unfit);
     let ending = Arc::new(Ending::new(limits, Method::Info));
     let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
     let mut linker = Linker::new(engine);
@@ -182,21 +195,16 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
     });
     let trapped = |error| {
         let failure = trap::explain(error, ending.reason(), "describe", limits);
-        let code = failure.check.map(|check| check.to_string());
-        let message = format!("`describe` failed: {}", failure.message);
-        Refusal { guest: true, message, detail: failure.detail, code }
+        Failure { message: format!("`describe` failed: {}", failure.message), ..failure }.into()
     };
-    let described = described.map_err(|error| classify_failure(error, trapped))?;
+    let described = described.map_err(|error| refuse(error, limits, trapped))?;
     let described = Described {
         name: described.name,
         version: described.version,
         stemcell_formats: described.stemcell_formats,
         methods: described.methods,
     };
-    described.check().map_err(|Problem { text, check }| {
-        let code = check.map(|check| check.to_string());
-        Refusal { guest: true, message: text, detail: String::new(), code }
-    })?;
+    described.check().map_err(|Problem { text, check }| Failure { check, ..Failure::guest(text) })?;
     Ok(described)
 }
 
@@ -211,6 +219,7 @@ async fn call_describe(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Who;
 
     #[test]
     fn only_an_out_of_memory_error_of_the_kernel_is_classified_as_such() {
@@ -221,8 +230,8 @@ mod tests {
             (wasmtime::Error::from(Errno::PERM), false),
             (wasmtime::Error::msg(std::io::Error::from_raw_os_error(no_memory).to_string()), false),
         ] {
-            let failure = classify_failure(error, |error| refusal(error.to_string()));
-            assert_eq!(matches!(failure, CompileError::OutOfMemory), expected);
+            let refusal = refuse(error, &Limits::default(), |error| refusal(error.to_string()));
+            assert_eq!(refusal.who == Who::Limit, expected, "{refusal:?}");
         }
     }
 }

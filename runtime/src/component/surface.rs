@@ -5,7 +5,7 @@ use crate::failure::Problem;
 use crate::host::wasi;
 use crate::log::escape;
 use wasm_cpi_checks::Check;
-use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
+use wasmparser::{BinaryReaderError, Encoding, Parser, Payload, TypeRef};
 
 /// The custom section in which a guest declares what it needs.
 pub const NEEDS_SECTION: &str = "bosh-cpi:needs";
@@ -34,6 +34,8 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
     let mut surface = Surface::default();
     let mut problems = Vec::new();
     let mut depth = 0_usize;
+    // The memories of the core module that is being read. Core modules do not nest.
+    let (mut memories, mut several_memories) = (0_u64, false);
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = match payload {
             Ok(payload) => payload,
@@ -44,7 +46,20 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
                 depth += 1;
                 debug_assert!(matches!(encoding, Encoding::Component | Encoding::Module));
             }
-            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::End(_) => {
+                depth = depth.saturating_sub(1);
+                several_memories |= memories > 1;
+                memories = 0;
+            }
+            Payload::ImportSection(imports) => {
+                for import in imports.into_imports() {
+                    match import {
+                        Ok(import) => memories += u64::from(matches!(import.ty, TypeRef::Memory(_))),
+                        Err(error) => return Err(vec![Problem::new(damaged(&error))]),
+                    }
+                }
+            }
+            Payload::MemorySection(section) => memories += u64::from(section.count()),
             Payload::ComponentImportSection(imports) if depth == 1 => {
                 for import in imports {
                     match import {
@@ -68,12 +83,16 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
             _ => {}
         }
     }
+    // The engine accepts several memories, because its adapters between nested components have one for each side.
+    let several =
+        || Problem::new("has a core module with several memories; build it without the proposal multi-memory");
+    problems.extend(Check::MultiMemory.ensure(!several_memories, several).err());
     let refused = |import: &String| Check::Imports.reject(refusal(import), Problem::new).err();
     problems.extend(surface.imports.iter().filter_map(refused));
     if problems.is_empty() { Ok(surface) } else { Err(problems) }
 }
 
-/// Returns why an import is not offered, if it is not. Names are escaped, because the module chooses them.
+/// Returns why an import is not offered, if it is not. Names are escaped, because the guest chooses them.
 fn refusal(import: &str) -> Option<String> {
     let shown = |name: &str| escape(name, MAX_SHOWN);
     if let Some(ours) = import.strip_prefix("bosh:cpi/") {
@@ -141,6 +160,25 @@ mod tests {
     fn damage_is_reported_in_one_line() {
         let problems = inspect(b"\0asm\x0d\0\x01\0\x01\x04abcd").unwrap_err();
         assert!(problems[0].text.contains("damaged") && !problems[0].text.contains('\n'), "{problems:?}");
+    }
+
+    #[test]
+    fn several_memories_in_one_core_module_are_refused_and_one_in_each_of_several_is_not() {
+        // A component with core modules, each with an import section and a memory section.
+        let module = |imported: u8, own: u8| {
+            let mut imports = vec![imported];
+            (0..imported).for_each(|_| imports.extend(b"\0\0\x02\0\0"));
+            let own: Vec<u8> = [vec![own], vec![0; 2 * usize::from(own)]].concat();
+            let section = |id: u8, content: &[u8]| [&[id, u8::try_from(content.len()).unwrap()], content].concat();
+            section(1, &[b"\0asm\x01\0\0\0".to_vec(), section(2, &imports), section(5, &own)].concat())
+        };
+        let component = |modules: &[Vec<u8>]| [b"\0asm\x0d\0\x01\0".to_vec(), modules.concat()].concat();
+        for (imported, own) in [(0, 2), (1, 1), (2, 0)] {
+            let problems = inspect(&component(&[module(0, 1), module(imported, own), module(2, 2)])).unwrap_err();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert_eq!(problems[0].check, Some(Check::MultiMemory), "{problems:?}");
+        }
+        inspect(&component(&[module(0, 1), module(1, 0), module(0, 1)])).unwrap();
     }
 
     #[test]

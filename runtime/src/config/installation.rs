@@ -61,6 +61,21 @@ impl Installation {
     }
 }
 
+/// Returns true for a file of a job that the CLI installed, below `~/.bosh/installations`. The CLI
+/// deletes the job when its command ends, and writes it again for the next one.
+pub(super) fn is_of_the_cli(file: &Path) -> bool {
+    let parts: Vec<Component<'_>> = file.components().collect();
+    let of_the_cli = |pair: &[Component<'_>]| pair[0].as_os_str() == ".bosh" && pair[1].as_os_str() == "installations";
+    parts.windows(2).any(of_the_cli)
+}
+
+/// Returns the directories and files whose owner runs the calls of a config: the job's data, and
+/// the config itself, which no other user except root could have written.
+pub fn files_of_the_caller(config: &Path) -> Vec<PathBuf> {
+    let data = Installation::of(config).map(|installation| installation.data());
+    data.into_iter().chain([config.to_owned()]).collect()
+}
+
 /// Returns the path without `..`, and without following links.
 fn as_written(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, component| {

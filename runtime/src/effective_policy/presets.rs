@@ -1,19 +1,17 @@
 //! Reads the presets that a policy names, from its own directory or from packages.
 
 use crate::config::{self, Packages};
-use std::cell::RefCell;
 use std::path::Path;
 use wasm_cpi_policy::{PolicyFile, Problem};
 
 pub struct Presets<'a> {
     policy: &'a Path,
     packages: &'a Packages,
-    warnings: RefCell<Vec<String>>,
 }
 
 impl<'a> Presets<'a> {
     pub fn beside(policy: &'a Path, packages: &'a Packages) -> Self {
-        Presets { policy, packages, warnings: RefCell::default() }
+        Presets { policy, packages }
     }
 
     /// Parses the text of a policy, with the presets that it names.
@@ -26,13 +24,7 @@ impl<'a> Presets<'a> {
             None => self.policy.parent().unwrap_or(Path::new("")).join(name),
             Some(package) => self.packages.file(package, name)?,
         };
-        let (text, warnings) = config::read(&file).map_err(|failure| failure.message)?;
-        self.warnings.borrow_mut().extend(warnings);
-        Ok(text)
-    }
-
-    /// Returns the warnings about the files that were read.
-    pub fn into_warnings(self) -> Vec<String> {
-        self.warnings.into_inner()
+        // A preset comes from a guest's author and holds no secrets, so every user may read it.
+        config::read(&file).map(|(text, _)| text).map_err(|failure| failure.message)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wasm_cpi_checks::Check;
 
 const ELSEWHERE: &str = "the image is available in create_stemcell only";
-const UNDECLARED: &str = "the module's needs do not declare `image`; add `\"image\": true` to them";
+const UNDECLARED: &str = "the guest's needs do not declare `image`; add `\"image\": true` to them";
 
 impl State {
     /// Returns the image, or why the guest cannot read one.

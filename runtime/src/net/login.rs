@@ -111,8 +111,9 @@ async fn request(
     let mut head = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
     head.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
     for (name, value) in &login.headers {
-        let known = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| HttpError::invalid("the name of a header is invalid"))?;
+        let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+            HttpError::new(HttpErrorKind::InvalidRequest, "policy: a header of the login has no valid name")
+        })?;
         head.insert(known, headers::secret_value(value.secret.reveal(), name)?);
     }
     let method = headers::method(&login.method)?;

@@ -31,9 +31,11 @@ pub fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
     // By default, an environment variable decides this.
     config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config.wasm_backtrace_max_frames(NonZeroUsize::new(30));
+    // The adapters that wasmtime generates between nested components have one memory for each side.
+    // `component::surface` refuses a guest whose own modules have several.
+    config.wasm_multi_memory(true);
     // Guests do not need these features, and some had vulnerabilities.
     config.wasm_memory64(Check::EngineMemory64.choose(false, true));
-    config.wasm_multi_memory(Check::EngineMultiMemory.choose(false, true));
     let proposals = Check::EngineProposals.choose(false, true);
     // The collector is not compiled in, but `i31` would still be accepted.
     config.wasm_gc(false);

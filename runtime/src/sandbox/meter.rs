@@ -55,6 +55,9 @@ pub struct Usage {
 /// The most instances and tables. No known component needs more, and each uses memory of the host.
 const INSTANCES: usize = 100;
 
+/// The most memories: one for each component that is nested in a guest. Each reserves address space.
+const MEMORIES: usize = 4;
+
 impl Meter {
     pub fn new(limits: &Limits) -> Meter {
         Meter {
@@ -164,7 +167,7 @@ impl ResourceLimiter for Meter {
     }
 
     fn memories(&self) -> usize {
-        bounded(2)
+        bounded(MEMORIES)
     }
 }
 

@@ -14,6 +14,7 @@ fn every_command_and_option_is_parsed() {
         guest: Some("g.wasm".into()),
         cloud: None,
         policy: Some("p.json".into()),
+        replace: true,
         properties: Some("{}".to_owned()),
         allow_local: true,
         no_build: true,
@@ -35,7 +36,7 @@ fn every_command_and_option_is_parsed() {
         ("job out", job(None)),
         ("job out --guest g.wasm", job(Some("g.wasm"))),
         ("job --guest g.wasm out", job(Some("g.wasm"))),
-        ("job out --guest g.wasm --policy p.json --properties {} --allow-local --no-build", Task::Job(full)),
+        ("job out --guest g.wasm --policy p.json --replace --properties {} --allow-local --no-build", Task::Job(full)),
         (
             "attack --mutants scheme",
             Task::Attack(Attack { mutants: true, filters: vec!["scheme".to_owned()], ..Attack::default() }),

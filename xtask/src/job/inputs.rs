@@ -4,19 +4,20 @@
 //! They are read before anything is built or written. They contain secrets, so errors
 //! never quote them.
 
+use super::presets::{self, Preset};
 use super::{manifest, read};
 use crate::arguments::Job;
 use crate::cloud;
 use crate::repo::Repo;
 use anyhow::{Context, Result};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Default)]
 pub(crate) struct JobInputs {
     pub(super) policy: Option<Value>,
-    /// The preset that the policy names.
-    pub(super) preset: Option<String>,
+    /// The presets that the policy names.
+    pub(super) presets: Vec<Preset>,
     pub(super) properties: Option<Value>,
     pub(super) allow_local: bool,
 }
@@ -25,14 +26,19 @@ impl JobInputs {
     pub(crate) fn new(repo: &Repo, job: &Job) -> Result<JobInputs> {
         match job.cloud {
             Some(cloud) => JobInputs::for_cloud(repo, &cloud::file(repo, cloud)?),
-            None => JobInputs::from_files(job),
+            None => JobInputs::from_files(repo, job),
         }
     }
 
-    pub(super) fn from_files(job: &Job) -> Result<JobInputs> {
+    pub(super) fn from_files(repo: &Repo, job: &Job) -> Result<JobInputs> {
+        let policy = job.policy.as_deref().map(|file| read_object("--policy", file)).transpose()?;
+        let beside = |file: &Path| file.parent().map(|parent| Path::new(".").join(parent));
+        let near: Vec<PathBuf> =
+            [&job.policy, &job.guest].into_iter().flatten().filter_map(|file| beside(file)).collect();
+        let presets = policy.as_ref().map(|policy| presets::named_by(policy, &near, repo)).transpose()?;
         Ok(JobInputs {
-            policy: job.policy.as_deref().map(|file| read_object("--policy", file)).transpose()?,
-            preset: None,
+            policy,
+            presets: presets.unwrap_or_default(),
             properties: job.properties.as_deref().map(properties).transpose()?,
             allow_local: job.allow_local,
         })
@@ -45,7 +51,11 @@ impl JobInputs {
             .with_context(|| format!("{} is not JSON; stop the cloud and start it again", file.display()))?;
         Ok(JobInputs {
             policy: Some(manifest::cloud_policy()),
-            preset: Some(read(&repo.guests().join("openstack/policy.json"))?),
+            presets: vec![Preset {
+                package: Some("guest".to_owned()),
+                file: manifest::PRESET.to_owned(),
+                text: read(&repo.guests().join("openstack/policy.json"))?,
+            }],
             properties: Some(manifest::cloud_properties(&cloud)),
             allow_local: true,
         })

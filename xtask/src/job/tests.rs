@@ -33,11 +33,11 @@ impl TestJob {
     }
 
     fn lay_out_with(&self, job: Job) -> Result<()> {
-        let inputs = JobInputs::from_files(&job)?;
-        self.lay_out_with_inputs(job, &inputs)
+        let inputs = JobInputs::from_files(&Repo::find().unwrap(), &job)?;
+        self.lay_out_with_inputs(job, &inputs).map(drop)
     }
 
-    fn lay_out_with_inputs(&self, job: Job, inputs: &JobInputs) -> Result<()> {
+    fn lay_out_with_inputs(&self, job: Job, inputs: &JobInputs) -> Result<Option<String>> {
         let repo = Repo::find().unwrap();
         write(&repo, &self.dir.path().join("dist"), &Job { out: self.out.clone(), ..job }, inputs)
     }
@@ -150,20 +150,65 @@ fn the_error_about_a_missing_guest_names_it() {
 }
 
 #[test]
-fn given_policy_and_properties_replace_the_existing_ones() {
+fn a_given_policy_replaces_the_existing_one_only_with_replace() {
     let job = TestJob::new();
-    let policy = job.dir.path().join("given.json");
-    fs::write(&policy, r#"{"expose":["endpoint"]}"#).unwrap();
+    let given = job.dir.path().join("given.json");
+    fs::write(&given, r#"{"expose":["endpoint"]}"#).unwrap();
+    let edited = r#"{"version":1,"http":[{}]}"#;
+    fs::write(job.out.join(POLICY), edited).unwrap();
+    let lay_out = |replace| {
+        let wanted = Job { policy: Some(given.clone()), replace, ..Job::default() };
+        let inputs = JobInputs::from_files(&Repo::find().unwrap(), &wanted).unwrap();
+        job.lay_out_with_inputs(wanted, &inputs).unwrap()
+    };
+    let note = lay_out(false).unwrap();
+    assert!(note.contains("policy.json exists and is kept") && note.contains("--replace"), "{note}");
+    assert_eq!(fs::read_to_string(job.out.join(POLICY)).unwrap(), edited);
+    assert_eq!(lay_out(true), None);
+    assert_eq!(job.read(POLICY), json!({"version": 1, "expose": ["endpoint"]}));
+    assert_eq!(lay_out(false), None, "the policy is the given one already");
+}
+
+#[test]
+fn the_presets_that_a_given_policy_names_are_copied() {
+    let job = TestJob::new();
+    let near = job.dir.path().join("mine");
+    fs::create_dir(&near).unwrap();
+    fs::write(near.join("own.json"), "own").unwrap();
+    fs::write(
+        near.join("p.json"),
+        r#"{"presets":[{"file":"own.json"},{"package":"acme","file":"own.json"},
+        {"package":"wasm-cpi-guests","file":"openstack-loadbalancer.json"}]}"#,
+    )
+    .unwrap();
+    let wanted = || Job { policy: Some(near.join("p.json")), ..Job::default() };
+    job.lay_out_with(wanted()).unwrap();
+    let text = |file: &str| fs::read_to_string(job.out.join(file)).unwrap();
+    assert_eq!((text("config/own.json"), text("packages/acme/own.json")), ("own".to_owned(), "own".to_owned()));
+    let shipped = Repo::find().unwrap().guests().join("openstack/policy-loadbalancer.json");
+    assert_eq!(text("packages/wasm-cpi-guests/openstack-loadbalancer.json"), fs::read_to_string(shipped).unwrap());
+
+    fs::write(near.join("own.json"), "new").unwrap();
+    job.lay_out_with(wanted()).unwrap();
+    assert_eq!((text("config/own.json"), text("packages/acme/own.json")), ("own".to_owned(), "new".to_owned()));
+    for (file, said) in [("absent.json", "absent.json, which is not in"), ("../own.json", "without `..`")] {
+        fs::write(near.join("p.json"), json!({"presets": [{"file": file}]}).to_string()).unwrap();
+        let error = job.lay_out_with(wanted()).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn given_properties_replace_the_existing_ones() {
+    let job = TestJob::new();
     let file = job.dir.path().join("properties.json");
     fs::write(&file, r#"{"endpoint":"https://b.example"}"#).unwrap();
     let text = r#" {"endpoint":"https://a.example"}"#.to_owned();
 
     for (properties, endpoint) in [(text, "https://a.example"), (file.display().to_string(), "https://b.example")] {
-        let given = Job { policy: Some(policy.clone()), properties: Some(properties), ..Job::default() };
-        job.lay_out_with(Job { allow_local: true, ..given }).unwrap();
+        job.lay_out_with(Job { properties: Some(properties), allow_local: true, ..Job::default() }).unwrap();
         let config = job.read(CONFIG);
         assert_eq!((&config["properties"], &config["allow_local"]), (&json!({"endpoint": endpoint}), &json!(true)));
-        assert_eq!(job.read("config/policy.json"), json!({"version": 1, "expose": ["endpoint"]}));
     }
     job.lay_out().unwrap();
     assert_eq!(job.read(CONFIG)["properties"], json!({"endpoint": "https://b.example"}), "they do not change");
@@ -208,6 +253,7 @@ fn a_job_for_a_cloud_has_its_endpoints_and_not_its_admin_credentials() {
     fs::write(home.join("cloud.json"), cloud.to_string()).unwrap();
     let wanted = || Job { guest: Some("openstack".into()), cloud: Some(Cloud::Sim), ..Job::default() };
 
+    let wanted = || Job { replace: true, ..wanted() };
     job.lay_out_with_inputs(wanted(), &JobInputs::new(&repo, &wanted()).unwrap()).unwrap();
     let config = job.read(CONFIG);
     assert_eq!(config["guest"]["file"], "openstack.wasm");

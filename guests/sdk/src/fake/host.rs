@@ -31,6 +31,9 @@ impl State {
         if let Some(why) = self.ending() {
             return Err(registry::Error::Cancelled(why));
         }
+        if self.needs.as_ref().is_some_and(|needs| !needs.has("registry")) {
+            return Err(registry::Error::Denied("the guest's needs do not declare `registry`".to_owned()));
+        }
         self.registry.get(id).cloned().ok_or(registry::Error::NotFound)
     }
 
@@ -38,10 +41,22 @@ impl State {
         if let Some(why) = self.ending() {
             return Err(image::Error::Cancelled(why));
         }
+        if self.needs.as_ref().is_some_and(|needs| !needs.has("image")) {
+            let what = "the guest's needs do not declare `image`; add `\"image\": true` to them";
+            return Err(image::Error::Denied(what.to_owned()));
+        }
         self.image
             .as_deref()
             .ok_or_else(|| image::Error::Denied("the fake has no image; add one with `Fake::image`".to_owned()))
     }
+}
+
+/// Rejects a read that the real host rejects.
+fn check_length(length: u32) -> Result<(), image::Error> {
+    if length <= MAX_READ {
+        return Ok(());
+    }
+    Err(image::Error::Invalid(format!("{length} bytes at once are too many; read at most {MAX_READ} at once")))
 }
 
 impl Host for Fake {
@@ -55,6 +70,11 @@ impl Host for Fake {
     fn http_send(&self, request: &http::Request) -> Result<http::Response, http::Error> {
         let mut state = self.state();
         state.requests.push(request.clone());
+        let refused = |needs: &super::Needs| needs.refusal(&request.method, &request.url, &state.properties);
+        if let Some(message) = state.needs.as_ref().and_then(refused) {
+            let kind = http::ErrorKind::Denied(http::Denial::Undeclared);
+            return Err(http::Error { kind, message, sent: false });
+        }
         let key = (request.method.clone(), request.url.clone());
         if let Some(answers) = state.answers.get_mut(&key)
             && let Some(first) = answers.front().cloned()
@@ -139,12 +159,13 @@ impl Host for Fake {
     fn image_read(&self, offset: u64, length: u32) -> Result<Vec<u8>, image::Error> {
         let state = self.state();
         let bytes = state.image()?;
+        check_length(length)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = bytes.get(start..).ok_or_else(|| {
             let size = bytes.len();
             image::Error::Invalid(format!("offset {offset} is beyond the end of the image, which has {size} bytes"))
         })?;
-        Ok(rest[..rest.len().min(length.min(MAX_READ) as usize)].to_vec())
+        Ok(rest[..rest.len().min(length as usize)].to_vec())
     }
     fn image_members(&self) -> Result<Vec<image::Member>, image::Error> {
         let state = self.state();
@@ -158,9 +179,10 @@ impl Host for Fake {
     fn image_read_member(&self, name: &str, length: u32) -> Result<Vec<u8>, image::Error> {
         let state = self.state();
         state.image()?;
+        check_length(length)?;
         let found = state.members.iter().find(|(other, _)| other == name);
         let (_, bytes) = found.ok_or_else(|| image::Error::Invalid(format!("the image has no member `{name}`")))?;
-        Ok(bytes[..bytes.len().min(length.min(MAX_READ) as usize)].to_vec())
+        Ok(bytes[..bytes.len().min(length as usize)].to_vec())
     }
 
     fn log(&self, level: log::Level, message: &str) {

@@ -111,6 +111,41 @@ fn the_registry_stores_and_deletes_settings() {
 }
 
 #[test]
+fn what_the_needs_do_not_declare_is_denied_with_the_need_to_add() {
+    let needs = r#"{"version":1,"http":[{"id":"vms","to":"${url}","methods":["GET"],"paths":["/vms/*"]}]}"#;
+    let host = Fake::new()
+        .properties(json!({"url": "https://c/v1"}))
+        .needs(needs)
+        .serve(|_| Answer::text(200, ""))
+        .image("x")
+        .registry_entry("vm-1", json!({}))
+        .install();
+    crate::http::get("https://c/v1/vms/1?x=y").send().unwrap();
+    let error = crate::http::post("https://c/v1/vms").send().unwrap_err();
+    let denied = http::ErrorKind::Denied(http::Denial::Undeclared);
+    assert!(matches!(&error.cause, crate::http::Cause::Transport { kind, .. } if *kind == denied), "{error:?}");
+    let expected = r#"add {"id":"new-need","methods":["POST"],"paths":["/vms"],"to":"${url}"} to "http" in needs.json"#;
+    assert!(error.to_string().contains(expected), "{error}");
+    assert_eq!(host.requests().len(), 2);
+    assert!(image::size().unwrap_err().message.contains(r#"add `"image": true` to them"#));
+    assert!(registry::get("vm-1").unwrap_err().message.contains("do not declare `registry`"));
+    let _host = Fake::new().needs(r#"{"version":1,"image":true,"registry":true}"#).image("x").install();
+    assert_eq!(image::size().unwrap(), 1);
+}
+
+#[test]
+fn more_than_a_mebibyte_of_an_image_at_once_is_refused() {
+    let image = vec![7; 2 << 20];
+    let _host = Fake::new().image(image.clone()).image_member("m", image).install();
+    assert_eq!(image::read(0, 1 << 20).unwrap().len(), 1 << 20);
+    assert_eq!(image::read_member("m", 1 << 20).unwrap().len(), 1 << 20);
+    for refused in [image::read(0, (1 << 20) + 1), image::read_member("m", (1 << 20) + 1)] {
+        let message = refused.unwrap_err().message;
+        assert!(message.contains("1048577 bytes at once are too many; read at most 1048576 at once"), "{message}");
+    }
+}
+
+#[test]
 fn an_image_can_be_read_in_parts() {
     let _host = Fake::new().image("0123456789").image_member("root.img", "abcdef").install();
     assert_eq!(image::size().unwrap(), 10);

@@ -28,7 +28,7 @@ pub(super) fn form(fields: &[(&str, &str)]) -> String {
 }
 
 /// Returns a URL for messages: a query may hold values that do not belong in logs.
-pub(super) fn without_query(url: &str) -> &str {
+pub(crate) fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }
 

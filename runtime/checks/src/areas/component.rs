@@ -37,6 +37,11 @@ pub(crate) const NeedsSize: Entry = refusal(
     "The guest's needs are longer than 64 KiB.",
     "The guest's author declares patterns instead of single paths.",
 );
+pub(crate) const MultiMemory: Entry = refusal(
+    "multi-memory",
+    "A core module of the guest has several memories, which no guest needs.",
+    "The guest's author builds the guest without the WebAssembly proposal multi-memory.",
+);
 pub(crate) const DescriptionForm: Entry = refusal(
     "description-form",
     "The name, version, formats or methods that the guest's `describe` returns could mislead readers of logs.",
@@ -51,7 +56,5 @@ pub(crate) const ChildPrivileges: Entry =
     safeguard("child-privileges", "The compiling process cannot get new privileges.");
 pub(crate) const EngineMemory64: Entry =
     safeguard("engine-memory64", "The engine rejects modules with 64-bit memories.");
-pub(crate) const EngineMultiMemory: Entry =
-    safeguard("engine-multi-memory", "The engine rejects modules with several memories.");
 pub(crate) const EngineProposals: Entry =
     safeguard("engine-proposals", "The engine rejects other WebAssembly proposals that guests do not need.");

@@ -23,7 +23,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::offline(CLASS, name, &[], move || {
             let job = Job::new().guest_bytes(&make());
             match end {
-                End::Refused(said) => drop(info(&job).fails(CPI_ERROR, &["guest.wasm: the module ", said])),
+                End::Refused(said) => drop(info(&job).fails(CPI_ERROR, &["guest.wasm: the guest ", said])),
                 End::NotACpi => drop(info(&job).fails(CPI_ERROR, &["does not fit the world bosh:cpi"])),
                 End::Answers => assert_eq!(*has_vm(&job).result(), true),
             }

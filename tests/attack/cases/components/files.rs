@@ -53,17 +53,14 @@ pub(super) fn cases() -> Vec<Case> {
         Case::offline(CLASS, "a component that is cut off at any place", &[], || {
             let small = hostile::guest("small");
             for part in 1..40 {
-                assert_refused(
-                    &Job::new().guest_bytes(&small[..small.len() * part / 40]),
-                    &["guest.wasm: the module "],
-                );
+                assert_refused(&Job::new().guest_bytes(&small[..small.len() * part / 40]), &["guest.wasm: the guest "]);
             }
         }),
         Case::offline(CLASS, "garbage after a component", &[], || {
             for garbage in [&b"\0"[..], b"garbage", b"\0asm\x0d\0\x01\0", &[0xff; 100]] {
                 assert_refused(
                     &Job::new().guest_bytes(&[&hostile::guest("small"), garbage].concat()),
-                    &["guest.wasm: the module "],
+                    &["guest.wasm: the guest "],
                 );
             }
         }),
@@ -106,7 +103,7 @@ pub(super) fn cases() -> Vec<Case> {
             for bytes in [component("(component)"), hostile::guest("other-world")] {
                 assert_refused(
                     &Job::new().guest_bytes(&bytes),
-                    &["guest.wasm: the module does not fit the world bosh:cpi"],
+                    &["guest.wasm: the guest does not fit the world bosh:cpi"],
                 );
             }
         }),

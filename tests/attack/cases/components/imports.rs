@@ -59,7 +59,7 @@ pub(super) fn cases() -> Vec<Case> {
                 "\"locked-dep=<bosh:cpi/log@0.1.0>\" (component)",
                 "\"unlocked-dep=<wasi:io/poll@{>=0.2.0}>\" (component)",
             ] {
-                assert_refused(&importing(&format!("(import {import})")), &["guest.wasm: the module "]);
+                assert_refused(&importing(&format!("(import {import})")), &["guest.wasm: the guest "]);
             }
         }),
         Case::offline(CLASS, "imports with the right name and another type", &[], || {
@@ -75,7 +75,7 @@ pub(super) fn cases() -> Vec<Case> {
             ] {
                 assert_refused(
                     &importing(&format!("(import {import})")),
-                    &["guest.wasm: the module does not fit the world bosh:cpi"],
+                    &["guest.wasm: the guest does not fit the world bosh:cpi"],
                 );
             }
         }),

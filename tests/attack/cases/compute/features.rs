@@ -14,7 +14,16 @@ const ROWS: &[(&str, &[&str], &[&str], &str)] = &[
         &["(core module (memory i64 1))", "(core module (table i64 1 funcref))"],
         "memory64 must be enabled",
     ),
-    ("more than one memory", &["engine-multi-memory"], &["(core module (memory 1) (memory 1))"], "multiple memories"),
+    (
+        "more than one memory in a module",
+        &["multi-memory"],
+        &[
+            "(core module (memory 1) (memory 1))",
+            "(core module (import \"\" \"\" (memory 1)) (memory 1))",
+            "(component (core module (import \"\" \"a\" (memory 1)) (import \"\" \"b\" (memory 1))))",
+        ],
+        "has a core module with several memories",
+    ),
     (
         "memory that threads share, and atomic access",
         &[],
@@ -77,7 +86,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let guest = hostile::component(&format!("(component {module})"))
                     .unwrap_or_else(|error| panic!("{module}: {error}"));
                 let response = Job::new().guest_bytes(&guest).call("info", json!([])).run();
-                response.fails(CPI_ERROR, &["guest.wasm: the module cannot be compiled: ", said]);
+                response.fails(CPI_ERROR, &["guest.wasm: the guest ", said]);
             }
         })
     };

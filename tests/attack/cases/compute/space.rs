@@ -28,7 +28,7 @@ pub(super) fn cases() -> Vec<Case> {
             call(&job("table-grows"), "has_vm").reaches("tables");
         }),
         Case::offline(CLASS, "a table of ten million elements from the start", &["limit-tables"], || {
-            call(&job("large-table"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "`tables` (10000)"]);
+            call(&job("large-table"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "`tables` (100000)"]);
         }),
         Case::offline(CLASS, "a hundred memories, each in an instance of its own", &["instances"], || {
             instances("(memory 1)", 99).fails(CLOUD_ERROR, &["`describe` failed: ", "memory count too high"]);

@@ -1,0 +1,24 @@
+use super::*;
+use crate::needs::ResolvedNeed;
+
+/// The same cases as the SDK's fake, which denies undeclared requests in native tests.
+#[test]
+fn exactly_the_declared_requests_of_the_shared_cases_are_declared() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("../../../../tests/cases/declared-requests.json")).unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let need = json!({"id": "a", "to": case["to"], "methods": case["methods"], "paths": case["paths"]});
+        let needs = Needs::parse(json!({"version": 1, "http": [need]}).to_string().as_bytes()).unwrap();
+        let properties = case["properties"].as_object().cloned().unwrap_or_default();
+        let resolved = ResolvedNeed::resolve(&needs.http[0], &Properties::merge(properties, Map::new()));
+        for (key, declared) in [("declared", true), ("undeclared", false)] {
+            for request in case[key].as_array().unwrap() {
+                let (method, url) = request.as_str().unwrap().split_once(' ').unwrap();
+                let destination = Destination::parse(url, 2048).unwrap();
+                let found = resolved.declares(&destination, method).next().is_some();
+                assert_eq!(found, declared, "{need}: {request}");
+            }
+        }
+    }
+}
