@@ -84,6 +84,8 @@ pub enum LatchError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} {source}", path.display())]
+    Directory { path: PathBuf, source: Untrusted },
+    #[error("{} {source}", path.display())]
     Untrusted { path: PathBuf, source: Untrusted },
 }
 
@@ -92,6 +94,8 @@ impl LatchError {
     pub fn is_untrusted(&self) -> bool {
         match self {
             LatchError::Untrusted { .. } => true,
+            // Nothing in such a directory is used, as if it were not there.
+            LatchError::Directory { .. } => false,
             LatchError::Io { source, .. } => Errno::from_io_error(source) == Some(Errno::LOOP),
         }
     }
@@ -107,7 +111,7 @@ impl LeakLatch {
         let directory = rustix::fs::open(cache, flags, Mode::empty()).map_err(failed)?;
         let stat = rustix::fs::fstat(&directory).map_err(failed)?;
         check_owner_and_mode(stat.st_uid, stat.st_mode)
-            .map_err(|source| LatchError::Untrusted { path: cache.to_owned(), source })?;
+            .map_err(|source| LatchError::Directory { path: cache.to_owned(), source })?;
         let file = File::from(open_file(&directory, &name).map_err(failed)?);
         let metadata = file.metadata().map_err(|source| LatchError::Io { path: path.clone(), source })?;
         if rustix::process::geteuid().is_root() && metadata.len() == 0 && metadata.uid() != stat.st_uid {

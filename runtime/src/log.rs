@@ -195,6 +195,8 @@ pub struct GuestLog {
     budget: Mutex<Budget>,
     /// The guest's last line of level error, unredacted. It explains a trap.
     last_error: Mutex<Option<String>>,
+    /// Why the last host call failed, if only people may know.
+    last_cause: Mutex<String>,
 }
 
 struct Budget {
@@ -212,7 +214,18 @@ impl GuestLog {
             line_bytes: usize::try_from(limits.line_bytes).unwrap_or(usize::MAX),
             budget: Mutex::new(Budget { lines: limits.log_lines, bytes: limits.log_kib * 1024, dropped: 0, limit: "" }),
             last_error: Mutex::default(),
+            last_cause: Mutex::default(),
         }
+    }
+
+    /// Sets why the last host call failed, for people; empty if it did not, or if the guest knows.
+    pub fn set_cause(&self, cause: String) {
+        *self.last_cause.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = cause;
+    }
+
+    /// Returns why the last host call failed, for people.
+    pub fn last_cause(&self) -> String {
+        self.last_cause.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     pub fn write(&self, level: Level, message: &str) {

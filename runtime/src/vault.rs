@@ -32,10 +32,11 @@ use wasm_cpi_policy::secret::{Layer, Secret};
 const MIN_REDACTED: usize = 6;
 /// Shorter credentials do not count as leaks, because they occur in responses by chance.
 const MIN_TRIPWIRE: usize = 12;
-/// The total size of the secrets that a call may capture. Each one costs memory, and the time to
-/// rebuild the search, so it counts as at least `MIN_CAPTURED` bytes.
-const MAX_CAPTURED: usize = 1024 * 1024;
-const MIN_CAPTURED: usize = 4 * 1024;
+/// The number of values that a call may capture. Each one costs memory, and the time to rebuild
+/// the search. `MAX_CAPTURE` bounds their sizes: a budget of bytes would measure them.
+const MAX_CAPTURES: usize = 64;
+/// The size of the largest value that can be captured. Servers accept no larger headers.
+pub const MAX_CAPTURE: usize = 16 * 1024;
 const SEAL_LENGTH: usize = 40;
 
 /// The secrets of one call.
@@ -72,7 +73,7 @@ struct Inner {
     seals: BTreeMap<String, Arc<Sealed>>,
     /// The seals of values that are read again and again, by their places.
     places: HashMap<String, String>,
-    /// The total size of the captured secrets.
+    /// The number of captured values.
     captured: usize,
     // The following are built when they are first used, and dropped when a secret is added.
     credentials: Option<Arc<SecretIndex>>,
@@ -145,7 +146,7 @@ impl Vault {
     }
 
     /// Registers a captured value and returns a new seal for it, whatever the value is. Returns
-    /// `None` if the total size of captured values is too large.
+    /// `None` if the call has captured as many values as it may.
     pub fn seal_captured(&self, name: &str, secret: Secret, layer: Layer) -> Option<String> {
         let mut inner = self.lock();
         #[cfg(feature = "mutation-testing")]
@@ -153,9 +154,9 @@ impl Vault {
         #[cfg(not(feature = "mutation-testing"))]
         let known = false;
         if !known {
-            inner.captured += secret.reveal().len().max(MIN_CAPTURED);
+            inner.captured += 1;
         }
-        let room = Check::CaptureTotal.accepts(inner.captured <= MAX_CAPTURED);
+        let room = Check::CaptureTotal.accepts(inner.captured <= MAX_CAPTURES);
         drop(inner);
         room.then(|| self.seal_as(Kind::Foreign, name, secret, layer))
     }

@@ -12,6 +12,7 @@ mod log_lines;
 mod policies;
 mod registry;
 mod secrets;
+mod twins;
 
 use crate::case::Case;
 use crate::row;
@@ -25,6 +26,18 @@ pub(crate) fn all() -> Result<Vec<Case>, String> {
         }
         cases.extend(in_code());
     }
+    cases.extend(twin_cases()?);
+    Ok(cases)
+}
+
+/// Returns the twin runs: those of rows for them, those of all other rows that involve a
+/// secret, and those in code.
+fn twin_cases() -> Result<Vec<Case>, String> {
+    let mut cases = crate::twins::cases(include_str!("rows/twins.json"))?;
+    for rows in CLASSES.iter().flat_map(|(_, rows, _)| *rows) {
+        cases.extend(crate::twins::derived_cases(rows)?);
+    }
+    cases.extend(twins::cases());
     Ok(cases)
 }
 

@@ -19,6 +19,7 @@ mod row;
 mod shards;
 mod table;
 mod trace;
+mod twins;
 mod watch;
 mod world;
 

@@ -1,8 +1,10 @@
 //! Turns off one named check of the runtime after the other, and prints the case
-//! that fails without it. A check without such a case is not tested.
+//! that fails without it. A check without such a case is not tested. Every twin run that
+//! names a check must fail without it.
 
 use crate::case::Case;
 use crate::shards::Shard;
+use crate::twins;
 use crate::world::World;
 use std::process::{Command, ExitCode};
 use tests::{call, dist};
@@ -24,8 +26,7 @@ pub(crate) fn run(
     let mut missed = Vec::new();
     println!("| check | what it refuses | the case that fails without it |\n|---|---|---|");
     for (check, what) in &checks {
-        let mut tried = cases.iter().filter(|case| case.mutants.contains(check));
-        let caught = tried.find(|case| {
+        let notices = |case: &Case| {
             let with = case.run(world);
             call::disable_check(Some(check));
             let without = case.run(world);
@@ -35,7 +36,11 @@ pub(crate) fn run(
             }
             eprintln!("{check}: {}: with it {with:?}, without it {without:?}", case.id());
             false
-        });
+        };
+        let caught = cases.iter().filter(|case| case.mutants.contains(check)).find(|case| notices(case));
+        // Twin runs must notice by themselves, too, whichever case is the first to notice.
+        let mut twins = cases.iter().filter(|case| case.class == twins::CLASS && case.mutants.contains(check));
+        let caught = caught.filter(|first| twins.all(|case| case.id() == first.id() || notices(case)));
         match caught {
             Some(case) => println!("| {check} | {what} | {} |", case.id()),
             None => {

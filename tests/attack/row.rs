@@ -20,6 +20,7 @@
 //! | `audited` | texts that the audit log contains |
 //! | `lookups` | how often a name was looked up: `{"api.iaas.test": 1}` |
 //! | `secret_at` | the hosts that received a secret of the job; default: none |
+//! | `twins` | why the row is not run as twins (`crate::twins`), as all others with a secret are |
 //!
 //! Every denial must have its line in the audit log, and every script ends with a
 //! search of the guest's memory, which must hold no secret. In any text, `[[N*text]]`
@@ -41,7 +42,7 @@ use tests::response::CANARY;
 use tests::rows::{expand_repeats, fill_placeholders, merge_patch, parse_json_values, texts};
 use tests::{Job, Response, probe};
 
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 27] = [
     "case",
     "mutants",
     "get",
@@ -68,6 +69,7 @@ const KEYS: [&str; 25] = [
     "audited",
     "lookups",
     "secret_at",
+    "twins",
 ];
 
 /// Returns the cases of a file of rows.
@@ -240,7 +242,8 @@ fn without_canary(response: Response) -> Response {
     response
 }
 
-fn with_context<'a>(call: tests::Call<'a>, row: &Value) -> tests::Call<'a> {
+/// Adds the row's context and environment to a call.
+pub(crate) fn with_context<'a>(call: tests::Call<'a>, row: &Value) -> tests::Call<'a> {
     let context = row["context"].as_object().into_iter().flatten();
     let call = context.fold(call, |call, (key, value)| call.context(key, value.clone()));
     let env = row["env"].as_object().into_iter().flatten();

@@ -6,8 +6,10 @@
 //! the far namespace, and on this machine's own addresses in the near one.
 
 mod certificates;
+mod echo;
 mod spec;
 
+pub(crate) use echo::FORMS as ECHO_FORMS;
 pub(crate) use spec::Served;
 
 use crate::dns;

@@ -263,7 +263,8 @@ fn additions_that_are_invalid_or_contradict_the_director_are_refused() {
         (json!({"networks": [{"name": "net"}, {"name": "net"}]}), "network `net` is given twice"),
         (json!({"ephemeral_disk": ""}), "a disk hint is empty"),
         (json!({"raw_ephemeral_disks": [{}]}), "a disk hint is empty"),
-        (json!({"encodings": ["base64", "base64", "base64", "base64", "base64"]}), "more than four encodings"),
+        (json!({"encodings": ["base64", "json-string", "base64url"]}), "an encoding twice, or two kinds of base64"),
+        (json!({"system_disk": "x".repeat(5000)}), "but only 4096 are for additions"),
     ];
     let script: Vec<Value> =
         cases.iter().map(|(keys, _)| with(json!({"op": "agent.bootstrap"}), keys.clone())).collect();
@@ -296,7 +297,7 @@ fn settings_that_are_too_large_for_the_platform_are_refused_before_the_guest_run
     let expected = [
         "the agent settings of this VM take up to ",
         "but `max_bytes` of the policy's slot for them is 5000",
-        "the largest parts are `networks` (",
+        "the largest parts are `env` (",
     ];
     response.fails(CPI_ERROR, &expected);
     assert_eq!(fixture.cloud.connections(), 0);
@@ -463,7 +464,7 @@ fn the_number_and_the_size_of_bootstrap_settings_are_bounded() {
     let job = with_policy(json!({"http": []})).configure(|config| config["agent"] = agent());
     let many = create_vm(&job, &json!([{"op": "agent.bootstrap", "repeat": 100}])).run();
     let outcome = &vm_outcomes(&many)[0];
-    assert_eq!((&outcome["times"], &outcome["error"]["kind"]), (&json!(17), &json!("refused")), "{outcome}");
+    assert_eq!((&outcome["times"], &outcome["error"]["kind"]), (&json!(9), &json!("refused")), "{outcome}");
     let large = create_vm(&job, &json!([{"op": "agent.bootstrap", "vm_name": "x".repeat(2 << 20)}])).run();
     let outcome = &vm_outcomes(&large)[0];
     assert_eq!(outcome["error"]["kind"], "refused", "{}", outcome["error"]["kind"]);

@@ -269,7 +269,7 @@ fn the_cache_is_created_together_with_its_parent_directories() {
     let job = small().configure(|config| config["cache"] = json!("../data/job/cache"));
     assert_eq!(*has_vm(&job).result(), true);
     let files = fs::read_dir(job.path("data/job/cache")).map(Iterator::count);
-    assert_eq!(files.ok(), Some(2), "expected an artifact and its manifest");
+    assert_eq!(files.ok(), Some(3), "expected an artifact, its manifest and the file that remembers leaks");
 }
 
 #[test]

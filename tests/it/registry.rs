@@ -221,13 +221,13 @@ fn registry_kib_bounds_settings_in_both_directions() {
     let script = json!([{"op": "registry.get", "id": "vm-1"}, {"op": "agent.attached", "key": "vm-1", "disk": "disk-1", "hint": "/dev/sdx"}]);
     for outcome in attach_disk_outcomes(&job, &script) {
         let message = outcome["error"]["message"].as_str().unwrap();
-        assert!(message.contains("`registry_kib` (4)") && message.contains(remedy), "{message}");
+        assert!(message.contains("`registry_kib`") && message.contains(remedy), "{message}");
     }
     server.put("vm-1", &settings());
     let padded =
         json!({"op": "registry.put", "id": "vm-1", "settings": {"networks": {"net": {"padding": "x".repeat(5000)}}}});
     let message = attach_disk_outcomes(&job, &json!([padded]))[0]["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("`registry_kib` (4)") && message.contains(remedy), "{message}");
+    assert!(message.contains("`registry_kib`") && message.contains(remedy), "{message}");
     // For a new VM, the limit is checked before the guest runs.
     let script = json!([{"op": "error", "kind": "cloud", "message": "the guest ran"}]);
     let env = json!({"bosh": {"certificates": "x".repeat(5000)}});

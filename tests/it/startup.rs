@@ -10,6 +10,8 @@ use tests::{Job, cloud};
 /// The current counts with a margin: twice the count of `info`, and a quarter more for `create_vm`.
 const INFO: u64 = 500_000;
 const CREATE_VM: u64 = 5_000_000;
+/// With 20 KB of private keys among the secrets, whose lines are searched for in the result.
+const CREATE_VM_WITH_KEYS: u64 = 25_000_000;
 
 #[test]
 fn a_call_stays_within_its_bound_of_instructions() {
@@ -23,6 +25,21 @@ fn a_call_stays_within_its_bound_of_instructions() {
         // A failed count, or a bound that is far too high, would detect nothing.
         assert!(count > bound / 10, "{method} takes {count} instructions: lower its bound of {bound}");
     }
+}
+
+#[test]
+fn large_keys_among_the_secrets_are_affordable() {
+    let line = |number: u32| tests::dist::sha256(&number.to_be_bytes());
+    let key = |first: u32| {
+        let lines: Vec<String> = (first..first + 50).map(line).collect();
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
+    };
+    let keys: Vec<String> = (0..6).map(|number| key(100 * number)).collect();
+    assert!(keys.concat().len() > 19_000);
+    let job = Job::default().properties(json!({"keys": keys})).configure(|config| config["hardening"] = json!("off"));
+    let vm = json!(["an-agent", "stemcell-1", {}, cloud::networks(), [], cloud::env()]);
+    let count = count_instructions(&job, "create_vm", &vm);
+    assert!(count < CREATE_VM_WITH_KEYS, "{count} instructions, more than the bound of {CREATE_VM_WITH_KEYS}");
 }
 
 fn count_instructions(job: &Job, method: &str, arguments: &serde_json::Value) -> u64 {

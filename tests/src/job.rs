@@ -240,10 +240,13 @@ impl Job {
         self.path("cache")
     }
 
-    /// Returns the files in the job's own cache whose names end with this suffix.
+    /// Returns the files of prepared guests in the job's own cache whose names end with this suffix. The
+    /// file that remembers leaks is beside them.
     pub fn cached(&self, suffix: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.cache_dir()).into_iter().flatten().flatten().map(|entry| entry.path());
-        entries.filter(|path| path.to_string_lossy().ends_with(suffix)).collect()
+        let is_latch =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("leaks-"));
+        entries.filter(|path| path.to_string_lossy().ends_with(suffix) && !is_latch(path)).collect()
     }
 
     fn save(&self) {

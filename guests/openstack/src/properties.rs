@@ -48,7 +48,7 @@ pub(crate) struct Properties {
     endpoints: Option<Map<String, Value>>,
 }
 
-/// The properties that are no texts, so that they cannot be read if they are sealed.
+/// The properties that are not strings. A seal is one, so they cannot be read if they are sealed.
 const NOT_TEXTS: [&str; 9] = [
     "state_timeout",
     "boot_from_volume",

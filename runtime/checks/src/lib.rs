@@ -94,7 +94,7 @@ checks! {
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderImpostor MethodParameter HeaderUnderscore
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderDisguise HeaderConditional QueryCredentials
-        IdentityRequested ProxyEnvironment CountedBytes
+        IdentityRequested ProxyEnvironment CountedBytes CountedAnswers
     }
     "HTTP responses" http_response {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse

@@ -127,7 +127,7 @@ impl AgentSession {
             registry_config: self.registry_config.clone(),
             registry,
             vault: Arc::clone(&self.vault),
-            user_data: Mutex::default(),
+            seals: Mutex::default(),
         }
     }
 

@@ -86,6 +86,9 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     Ok(Assembled { loaded, policy, gate, agent, latch, state })
 }
 
+/// Shorter properties are in many texts by chance.
+const MIN_PART: usize = 6;
+
 /// Returns the properties as the guest sees them, with seals instead of those that are not exposed.
 /// Rejects a secret that cannot be written where the policy sends it.
 fn seal_properties(
@@ -101,10 +104,19 @@ fn seal_properties(
         sealed.push((name.clone(), secret.clone()));
         vault.seal_as(kind, &name, secret, layer)
     });
-    // A credential of exposed properties alone is not secret.
-    let has_sealed = |secret: &Secret| sealed.iter().any(|(_, sealed)| secret.reveal().contains(sealed.reveal()));
-    let credentials = effective_policy::credentials(policy).into_iter().filter(|(_, secret)| has_sealed(secret));
-    credentials.for_each(|(name, secret)| vault.register(&name, secret));
+    for (name, text) in effective_policy::credentials(policy) {
+        // A credential of exposed properties alone is not secret.
+        let is_part = |secret: &str| secret.len() >= MIN_PART && text.reveal().contains(secret);
+        let parts: Vec<_> = sealed.iter().filter(|(_, secret)| is_part(secret.reveal())).collect();
+        if parts.is_empty() {
+            continue;
+        }
+        // In `Key ${region}:${password}`, the password is the credential.
+        if !parts.iter().any(|(name, secret)| is_credential(name, secret.reveal())) {
+            parts.iter().for_each(|(name, secret)| vault.register(name, secret.clone()));
+        }
+        vault.register(&name, text);
+    }
     effective_policy::check_sendable(policy, &sealed)?;
     Ok(visible)
 }

@@ -33,6 +33,8 @@ pub struct Executed {
     /// The guest's answer, or why there is none.
     pub answer: Invoked,
     pub used: Used,
+    /// Why the guest's last host call failed, for people; empty if the guest knows.
+    pub cause: String,
     pub limits: Limits,
     pub source: ConfigArg,
     pub request: Request,
@@ -67,12 +69,28 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let mut store = state.into_store(&sandbox.engine, &config.limits);
     let answer = run(&sandbox, &mut store, &call, &ending, &config.limits);
     let state = store.data();
+    let cause = state.host.as_ref().map(|host| host.log.last_cause()).unwrap_or_default();
     let (usage, counts) = (state.meter.usage(), state.counts);
     let used = Used { wall: ending.elapsed(), usage, network: gate.usage(), counts, hardening };
     // The process ends after this call, so dropping it would only delay the response.
     std::mem::forget(component);
     let Config { limits, source, .. } = config;
-    Ok(Executed { answer, used, limits, source, request, call, policy, gate, agent, latch, ending, store, sandbox })
+    Ok(Executed {
+        answer,
+        used,
+        cause,
+        limits,
+        source,
+        request,
+        call,
+        policy,
+        gate,
+        agent,
+        latch,
+        ending,
+        store,
+        sandbox,
+    })
 }
 
 /// Runs the method of a fresh instance, and returns its answer or why there is none.

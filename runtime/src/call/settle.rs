@@ -238,12 +238,18 @@ fn guest_error(error: types::Error, executed: &Executed, record: &Record) -> Res
         return Ok(Value::Null);
     };
     record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
-    Err(CallError::Wire { who: Who::Guest, error: with_cause(error, &executed.gate.last_failure()) })
+    Err(CallError::Wire { who: Who::Guest, error: with_cause(error, executed) })
 }
 
 /// Adds the cause of the last failed request to the guest's error. The guest could not do it: it gets
 /// only the kind of a failure, because the cause may depend on a secret.
-fn with_cause(error: WireError, cause: &str) -> WireError {
+fn with_cause(error: WireError, executed: &Executed) -> WireError {
+    // A login is made for a request or for `http.session`, which is also a host call.
+    let cause = match (executed.gate.last_failure(), &executed.cause) {
+        (of_request, of_host_call) if of_request.contains(of_host_call.as_str()) => of_request,
+        (of_request, of_host_call) if of_request.is_empty() => of_host_call.clone(),
+        (of_request, of_host_call) => format!("{of_request}; {of_host_call}"),
+    };
     if cause.is_empty() {
         return error;
     }

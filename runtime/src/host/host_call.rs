@@ -80,13 +80,19 @@ impl PendingCall {
     ) -> Result<T, E> {
         match answer {
             Ok(value) => {
+                if let Some(log) = &self.log {
+                    log.set_cause(String::new());
+                }
                 self.succeed(bytes(&value));
                 Ok(value)
             }
             Err(HostError { error, check, detail }) => {
-                if let Some(log) = self.log.as_ref().filter(|_| !detail.is_empty()) {
-                    let text = format!("{}: {detail}", self.name);
-                    log.write_runtime_line(Level::Warn, &with_code(&text, check));
+                if let Some(log) = &self.log {
+                    if !detail.is_empty() {
+                        let text = format!("{}: {detail}", self.name);
+                        log.write_runtime_line(Level::Warn, &with_code(&text, check));
+                    }
+                    log.set_cause(detail);
                 }
                 self.end(error.outcome(), check, 0);
                 Err(error)

@@ -13,10 +13,10 @@ mod tests;
 
 use thiserror::Error;
 
-use crate::vault::Vault;
+use crate::vault::{MAX_CAPTURE, Vault};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::Capture;
-use wasm_cpi_policy::place::FaultKind;
+use wasm_cpi_policy::place::{FaultKind, PlaceError};
 use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// A complete response and the request it answers.
@@ -56,9 +56,6 @@ pub enum Reason {
     Unreadable,
 }
 
-/// Each captured value costs memory for the search.
-const MAX_CAPTURED: usize = 64 * 1024;
-
 /// Screens a response in place and returns the names of the captured values. `guarded` is true
 /// if the grant has auth or slots. `layer` is the layer of the request's credentials, which
 /// captured values get.
@@ -90,7 +87,7 @@ pub fn screen(
     for capture in Check::CaptureValue.choose(captures, &[]).iter().filter(here) {
         let replaced = capture.place.replace(headers, body, &mut |value| {
             let fresh = !value.is_empty() && !sealed.iter().any(|seal| seal == value);
-            too_long |= Check::CaptureSize.refuses(value.len() > MAX_CAPTURED);
+            too_long |= Check::CaptureSize.refuses(value.len() > MAX_CAPTURE);
             (fresh && !too_long).then(|| vault.seal_captured(&capture.name, Secret::new(value), layer)).map(|seal| {
                 too_many |= seal.is_none();
                 sealed.extend(seal.clone());
@@ -106,7 +103,7 @@ pub fn screen(
         }
         if too_long {
             let why = format!(
-                "the value `{}` is longer than {MAX_CAPTURED} bytes, so it is not a credential; correct the grant's \
+                "the value `{}` is longer than {MAX_CAPTURE} bytes, so it is not a credential; correct the grant's \
                  capture",
                 capture.name
             );
@@ -118,8 +115,9 @@ pub fn screen(
             // An error page need not hold the value to capture.
             Err(error) if matches!(error.fault.kind, FaultKind::ContentType(_)) && !(200..300).contains(&status) => {}
             Err(error) => Check::CaptureUnreadable.ensure(false, || {
+                let why = unreadable(&error);
                 let why =
-                    format!("the value `{}` cannot be captured: {error}; correct the grant's capture", capture.name);
+                    format!("the value `{}` cannot be captured: {why}; correct the grant's capture", capture.name);
                 withheld(Reason::Unreadable, why)
             })?,
         }
@@ -146,6 +144,17 @@ pub fn screen(
         withheld(Reason::Leak(name), why)
     })?;
     Ok(captured)
+}
+
+/// Describes why a place cannot be read. Says nothing about the position of a syntax error, which
+/// would measure the values before it.
+fn unreadable(error: &PlaceError) -> String {
+    match error.fault.kind {
+        FaultKind::Malformed(_) => {
+            format!("`{}`: the response is malformed, nested too deeply or has a key twice", error.place)
+        }
+        _ => error.to_string(),
+    }
 }
 
 fn is_encoded(headers: &[(String, String)]) -> bool {

@@ -21,7 +21,7 @@ use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::creations::Creations;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
-use crate::net::exchange::{Caps, Received, SendBody};
+use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
 use crate::net::http_event::PendingEvent;
 use crate::net::http_trace::Tracer;
@@ -249,9 +249,10 @@ impl Gate {
             self.usage.record_delivered(filled.names);
         }
         let received = received?;
-        let layer = self.layer_of_response(grant, &filled.layers);
+        let (layer, length) = (self.layer_of_response(grant, &filled.layers), received.body.len() as u64);
+        let screened = self.screen(grant, layer, method, destination, received, event);
         let screened =
-            self.screen(grant, layer, method, destination, received, event).map_err(HttpError::after_sending);
+            screened.and_then(|response| self.bounded_response(response, length)).map_err(HttpError::after_sending);
         self.trace_response(grant, &screened);
         if let Ok(response) = &screened {
             self.creations.record(method, destination.path(), response);
@@ -317,8 +318,11 @@ impl Gate {
             };
             self.trace_sending(ready, auth.as_ref(), length);
             event.sent = true;
-            let result =
-                self.transport.send(&route, addresses.clone(), prepared, self.caps(), deadline).await.map_err(later);
+            let result = self
+                .transport
+                .send(&route, addresses.clone(), prepared, self.transport.caps(), deadline)
+                .await
+                .map_err(later);
             if result.as_ref().err().is_none_or(|error| error.sent) {
                 self.usage.record_sent(length, ready.counted);
                 event.bytes_sent += length;
@@ -352,13 +356,12 @@ impl Gate {
         Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
     }
 
-    fn caps(&self) -> Caps {
-        let (caps, left) = (self.transport.caps(), self.usage.bytes_left(&self.limits));
-        if left < caps.body {
-            Caps { body: left, body_limit: ("http_total_mib", self.limits.http_total_mib), ..caps }
-        } else {
-            caps
+    /// Counts the response. Rejects it if all bodies of the call together are too large then.
+    fn bounded_response(&self, response: InboundResponse, received: u64) -> Result<InboundResponse, HttpError> {
+        if self.usage.count_response(response.body.len() as u64, received, &self.limits) {
+            return Ok(response);
         }
+        Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL))
     }
 }
 

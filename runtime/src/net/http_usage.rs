@@ -107,7 +107,15 @@ impl HttpUsage {
     pub(super) fn record_received(&self, bytes: u64) {
         let mut state = self.lock();
         state.usage.bytes_received = state.usage.bytes_received.saturating_add(bytes);
-        state.total = state.total.saturating_add(bytes);
+    }
+
+    /// Counts the body of a response against the limit: as many bytes as the guest gets, because
+    /// what was captured or removed would otherwise be measured. Returns false if the limit is reached.
+    pub(super) fn count_response(&self, shown: u64, received: u64, limits: &Limits) -> bool {
+        let (left, counted) = (self.bytes_left(limits), Check::CountedAnswers.choose(shown, received));
+        let mut state = self.lock();
+        state.total = state.total.saturating_add(counted);
+        counted <= left
     }
 
     /// Records a request that may change something before it is sent. Returns its number.

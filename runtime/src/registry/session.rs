@@ -65,6 +65,9 @@ impl SessionError {
         match self {
             SessionError::Failed(failure) => match failure.who {
                 Who::Iaas => "iaas: the registry failed; the log says why".to_owned(),
+                Who::Limit => "limit: the settings reached `registry_kib`; if that is legitimate, raise \
+                               `limits.registry_kib` in the CPI's config"
+                    .to_owned(),
                 who => format!("{who}: the registry cannot be used for this; the log says why"),
             },
             other => other.to_string(),

@@ -30,7 +30,7 @@ pub(super) const HEX: &str = "hex";
 const MIN_LINE: usize = 32;
 
 /// The number of bytes of a needle that are searched for first.
-pub(super) const HEAD: usize = 16;
+pub(super) const HEAD: usize = 12;
 
 /// A secret or a seal in one encoding.
 pub(super) struct Needle {
@@ -127,7 +127,7 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
     if Check::SecretLines.choose(text.contains('\n'), false) {
         // `-----BEGIN …-----` occurs in every PEM file.
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
-        lines.for_each(|line| encodings(owner, line.as_bytes(), &mut needles));
+        lines.for_each(|line| drop(plain_and_base64(owner, line.as_bytes(), &mut needles)));
     }
     // The name of a host is printed in lower case, whatever the case of its property.
     if text.len() >= MIN_TRIPWIRE && text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
@@ -150,10 +150,16 @@ pub(super) fn of_seal(owner: usize, seal: &str) -> Vec<Needle> {
 }
 
 fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
+    let plain = plain_and_base64(owner, bytes, needles);
+    Check::FormHex.perform(|| needles.push(Needle::new(owner, HEX, &plain, 0)));
+}
+
+/// Adds the forms in which texts quote single lines of a secret.
+fn plain_and_base64(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) -> Arc<Zeroizing<Vec<u8>>> {
     let plain = shared(bytes);
     needles.push(Needle::new(owner, PLAIN, &plain, 0));
-    Check::FormHex.perform(|| needles.push(Needle::new(owner, HEX, &plain, 0)));
     Check::FormBase64.perform(|| needles.extend((0..3).map(|offset| Needle::new(owner, BASE64, &plain, offset))));
+    plain
 }
 
 fn shared(text: impl AsRef<[u8]>) -> Arc<Zeroizing<Vec<u8>>> {

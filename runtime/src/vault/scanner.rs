@@ -4,18 +4,28 @@
 //! text. So an automaton finds the heads of all needles, and only a needle whose head occurs
 //! is then encoded and searched for as a whole (Knuth, Morris and Pratt). Both searches compare each byte of
 //! the text a bounded number of times, whatever the text and the secrets are, and neither guesses.
+//!
+//! Most calls search one short text, the result. Building the automaton would cost more than searching
+//! such a text for every needle, so it is built only after some comparisons.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use super::needles::{HEAD, Needle};
 
+/// The number of bytes, counted for every needle, that are searched without an automaton.
+const WITHOUT_AUTOMATON: usize = 100_000;
+
 pub(super) struct Scanner {
     needles: Vec<Needle>,
-    exact: Heads,
-    any_case: Heads,
+    /// For exact needles, and for those in any case.
+    heads: OnceLock<[Heads; 2]>,
+    /// The number of bytes that were searched so far, counted for every needle.
+    searched: AtomicUsize,
 }
 
 /// Finds the heads of some needles.
@@ -30,16 +40,24 @@ type Visit<'a, B> = dyn FnMut(&Needle, Range<usize>) -> ControlFlow<B> + 'a;
 
 impl Scanner {
     pub(super) fn new(needles: Vec<Needle>) -> Self {
-        let (exact, any_case) = (Heads::new(&needles, false), Heads::new(&needles, true));
-        Scanner { needles, exact, any_case }
+        Scanner { needles, heads: OnceLock::new(), searched: AtomicUsize::new(0) }
     }
 
     /// Visits every occurrence of every needle, overlapping ones too. The occurrences of one
     /// needle are visited in their order.
     pub(super) fn scan<B>(&self, bytes: &[u8], visit: &mut Visit<'_, B>) -> ControlFlow<B> {
+        if self.needles.is_empty() || bytes.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let work = bytes.len().saturating_mul(self.needles.len());
+        if self.heads.get().is_none()
+            && self.searched.fetch_add(work, Ordering::Relaxed).saturating_add(work) <= WITHOUT_AUTOMATON
+        {
+            return self.needles.iter().try_for_each(|needle| find_all(needle, bytes, 0, visit));
+        }
         // The first head of each needle that is longer than its head.
         let mut candidates: BTreeMap<usize, usize> = BTreeMap::new();
-        for heads in [&self.exact, &self.any_case] {
+        for heads in self.heads.get_or_init(|| [false, true].map(|any_case| Heads::new(&self.needles, any_case))) {
             let Some(automaton) = &heads.automaton else { continue };
             for found in automaton.find_overlapping_iter(bytes) {
                 let at = heads.owners[found.pattern().as_usize()];
@@ -52,13 +70,7 @@ impl Scanner {
                 }
             }
         }
-        for (at, start) in candidates {
-            let needle = &self.needles[at];
-            if needle.len() <= bytes.len() - start {
-                find_all(needle, bytes, start, visit)?;
-            }
-        }
-        ControlFlow::Continue(())
+        candidates.into_iter().try_for_each(|(at, start)| find_all(&self.needles[at], bytes, start, visit))
     }
 }
 
@@ -76,6 +88,8 @@ impl Heads {
         let automaton = (!heads.is_empty()).then(|| {
             AhoCorasick::builder()
                 .kind(Some(AhoCorasickKind::NoncontiguousNFA))
+                // A table for the first byte only: tables for more take longer to fill than they save.
+                .dense_depth(1)
                 .ascii_case_insensitive(any_case)
                 .prefilter(false)
                 .build(&heads)
@@ -88,6 +102,9 @@ impl Heads {
 
 /// Visits every occurrence of the needle from `start` on.
 fn find_all<B>(needle: &Needle, bytes: &[u8], start: usize, visit: &mut Visit<'_, B>) -> ControlFlow<B> {
+    if needle.len() > bytes.len() - start {
+        return ControlFlow::Continue(());
+    }
     let text = needle.text();
     // The length of the longest proper border of each prefix of the needle.
     let mut borders = vec![0; text.len()];
@@ -137,9 +154,11 @@ mod tests {
         fn every_occurrence_is_found_as_a_naive_search_finds_it(
             secrets in prop::collection::vec("[ab]{6,40}", 1..5),
             text in "[ab]{0,120}",
+            searched in prop_oneof![Just(0), Just(WITHOUT_AUTOMATON)],
         ) {
             let needles = secrets.iter().enumerate().flat_map(|(at, text)| needles::of_secret(at, &Secret::new(text.as_str())));
             let scanner = Scanner::new(needles.collect());
+            scanner.searched.store(searched, Ordering::Relaxed);
             let mut expected = Vec::new();
             for (owner, secret) in secrets.iter().enumerate() {
                 let starts = (0..text.len()).filter(|start| text[*start..].starts_with(secret.as_str()));

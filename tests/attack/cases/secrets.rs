@@ -10,6 +10,7 @@ mod malformed_input;
 mod registry;
 mod scenario;
 mod secret_set;
+mod twins;
 
 use crate::case::Case;
 
@@ -21,6 +22,7 @@ pub(super) fn cases() -> Vec<Case> {
         registry::cases(),
         bindings::cases(),
         floods::cases(),
+        twins::cases(),
         latch::cases(),
     ];
     all.into_iter().flatten().collect()

@@ -12,14 +12,15 @@
 //! - `drip` (`[text, milliseconds]`): sends one byte at a time, with that pause
 //! - `echo`: the body is the whole request; or `"body"`: its body; or `"header"`: its header X-Data, in X-Echo
 //! - `gzip`: the body is that many zeros, compressed
+//! - `echo_as`, `recall_as` (see `echo`): the request, or the body of the last POST, in this form
 //! - `tls` (see `Handshake`): how the handshake goes wrong
 //! - `early` (text): sends it before it reads a request
 //! - `never_reads`: reads nothing
 //! - `tunnel`, below an address: the server is a proxy, and after its answer the
 //!   requested server answers on the same connection
 
-use super::ArrivedRequest;
 use super::certificates::Handshake;
+use super::{ArrivedRequest, echo};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -38,6 +39,8 @@ pub(crate) struct Served {
     specs: HashMap<String, Vec<Spec>>,
     /// The number of answers sent so far, by key.
     answered: HashMap<String, usize>,
+    /// The body of the last POST.
+    posted: Vec<u8>,
 }
 
 impl Served {
@@ -47,7 +50,7 @@ impl Served {
             one => vec![Spec(one.clone())],
         };
         let specs = specs.as_object().into_iter().flatten();
-        Served { specs: specs.map(|(key, value)| (key.clone(), answers(value))).collect(), answered: HashMap::new() }
+        Served { specs: specs.map(|(key, value)| (key.clone(), answers(value))).collect(), ..Served::default() }
     }
 
     /// Returns the special handshake for this name or address, if there is one.
@@ -71,21 +74,27 @@ impl Served {
 
     /// Returns the answer, and whether the connection ends properly after it.
     pub(super) fn answer(&mut self, arrived: &ArrivedRequest) -> (Answer, bool) {
+        if arrived.request.method() == "POST" {
+            self.posted.clone_from(&arrived.request.body);
+        }
         let host = arrived.host.split(':').next().unwrap_or_default().to_owned();
         let path = arrived.request.target().split('?').next().unwrap_or_default().to_owned();
         let keys = [format!("{host}{path}"), host, arrived.address.ip().to_string(), "*".to_owned()];
         let Some((key, specs)) = keys.iter().find_map(|key| Some((key, self.specs.get(key)?))) else {
-            return (Spec(json!({"status": 200, "body": "{\"ok\":true}"})).answer(arrived), true);
+            return (Spec(json!({"status": 200, "body": "{\"ok\":true}"})).answer(arrived, &self.posted), true);
         };
         let count = self.answered.entry(key.clone()).or_default();
         let spec = specs.get(*count).or(specs.last());
         *count += 1;
-        spec.map_or_else(|| (Answer::ok(""), true), |spec| (spec.answer(arrived), spec.0["cut"].is_null()))
+        spec.map_or_else(
+            || (Answer::ok(""), true),
+            |spec| (spec.answer(arrived, &self.posted), spec.0["cut"].is_null()),
+        )
     }
 }
 
 impl Spec {
-    fn answer(&self, arrived: &ArrivedRequest) -> Answer {
+    fn answer(&self, arrived: &ArrivedRequest, posted: &[u8]) -> Answer {
         let spec = &self.0;
         let text = |value: &Value| match value {
             Value::String(text) => text.clone().into_bytes(),
@@ -111,6 +120,11 @@ impl Spec {
             return Answer::Drip(text(head), Duration::from_millis(pause.as_u64().unwrap_or(1000)));
         }
         let status = spec["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200);
+        for (key, bytes) in [("echo_as", arrived.request.raw.as_slice()), ("recall_as", posted)] {
+            if let Some(form) = spec[key].as_str() {
+                return echo::answer(status, form, bytes);
+            }
+        }
         if let Some(count) = spec["gzip"].as_u64() {
             return Answer::ok(gzipped_zeros(count)).header("Content-Encoding", "gzip");
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use wasm_cpi::ConfigArg;
 use wasm_cpi::fuzzing::Config;
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "$schema",
     "version",
     "guest",

@@ -144,7 +144,9 @@ fn trace_lines_are_json_if_the_log_format_is_json() {
     let response = create_vm(&job, &script(&cloud)).run();
     response.fails(CLOUD_ERROR, &["held the credential `password`"]);
     check_no_secret(&response);
-    let lines: Vec<Value> = response.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut lines: Vec<Value> = response.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The last line is the error of the call.
+    assert_eq!(lines.pop().unwrap()["level"], "error");
     assert!(lines.len() > 20 && lines.iter().all(|line| line["source"] == "http_trace" && line["level"] == "trace"));
 }
 

@@ -347,7 +347,7 @@ fn a_request_is_denied_for_its_credential_if_the_login_is_refused() {
     let api = with(server.grant("api"), json!({"auth": {"login": "main"}, "plain_http": true}));
     let job = with_policy(json!({"http": [api], "logins": {"main": login}}));
     let outcome = outcome(&job, get(&server.url("/")));
-    denied(&outcome, "credential", &["iaas: login `main`", "HTTP 403", "check the properties"]);
+    denied(&outcome, "credential", &["iaas: login `main` was refused", "check the properties"]);
     assert_eq!((server.connections(), identity.requests().len()), (0, 1));
 }
 

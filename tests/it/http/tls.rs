@@ -189,13 +189,14 @@ fn certificates_that_others_can_write_and_keys_that_others_can_read_are_refused(
     }
     let before = server.requests().len();
     let check_both_refuse = |name: &str, expected: &str| {
-        let outcome = outcome(&job, get(&server.url("/")));
+        let response = call(&job, &json!([get(&server.url("/"))]));
+        let outcome = outcomes_in(response.message()).remove(0);
         assert_eq!(outcome["error"]["kind"], "tls", "{outcome}");
         let config = job.config_file();
         let check =
             std::process::Command::new(tests::dist::tool()).args(["check", "--config"]).arg(config).output().unwrap();
         assert_eq!(check.status.code(), Some(1));
-        for text in [outcome["error"]["message"].as_str().unwrap(), &String::from_utf8_lossy(&check.stdout)] {
+        for text in [response.message(), &String::from_utf8_lossy(&check.stdout)] {
             assert!(text.contains(name) && text.contains(expected), "{name}: no `{expected}` in {text}");
         }
     };

@@ -11,7 +11,7 @@ pub(crate) const CaptureUnreadable: Entry = refusal(
 );
 pub(crate) const CaptureSize: Entry = refusal(
     "capture-size",
-    "The value to capture is longer than 64 KiB, which no credential is.",
+    "The value to capture is longer than 16 KiB, which no credential is.",
     "The operator corrects `place` of the grant's capture.",
 );
 pub(crate) const CaptureTotal: Entry = refusal(

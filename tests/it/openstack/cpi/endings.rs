@@ -136,3 +136,22 @@ fn what_was_created_is_deleted_if_the_response_is_never_read_and_a_stemcell_stay
         fixture.cpi.ok("delete_stemcell", json!([fixture.stemcell]));
     });
 }
+
+#[test]
+fn a_disk_stays_if_the_caller_leaves_after_the_last_byte_of_the_response() {
+    on_each_cloud(|name, gateway| {
+        let fixture = Fixture::new(gateway);
+        let ids = || fixture.cpi.api.volumes().iter().map(|volume| volume["id"].clone()).collect::<Vec<Value>>();
+        let before = ids();
+        // The response fits into the pipe, and no one ever reads it.
+        let call = fixture.cpi.call("create_disk", json!([1024, {}, null]));
+        let abandoned = run_within(&call, Stdout::Empty, &Leaves::AfterExit, GUARD);
+        assert_eq!(abandoned.code, Some(0), "{name}: {}", abandoned.stderr);
+        assert_eq!(last_call(&fixture.cpi.job)["outcome"], "ok");
+        let new: Vec<Value> = ids().into_iter().filter(|id| !before.contains(id)).collect();
+        assert_eq!(new.len(), 1, "{name}: {new:?}");
+        fixture.cpi.ok("delete_disk", json!([new[0]]));
+        fixture.check_nothing_left(name);
+        fixture.cpi.ok("delete_stemcell", json!([fixture.stemcell]));
+    });
+}
