@@ -50,7 +50,7 @@ const CUT_MARGIN: usize = 32 * 1024;
 const LINE_BYTES: &str = "; limits.line_bytes";
 
 /// The longest line about an HTTP request: method, URL and outcome.
-const EVENT_MAX: usize = 512;
+const EVENT_MAX: usize = 4096;
 
 /// The longest part of a guest's last log line in the message of an error.
 const LAST_ERROR_MAX: usize = 1000;

@@ -59,7 +59,11 @@ const CLASSES: &[Class] = &[
     ("component files", &[], components::cases),
     ("prepared guests", &[], cache::cases),
     ("Director side", &[include_str!("rows/director.json")], director::cases),
-    ("policy and config files", &[include_str!("rows/policies.json")], policies::cases),
+    (
+        "policy and config files",
+        &[include_str!("rows/policies.json"), include_str!("rows/fields.json")],
+        policies::cases,
+    ),
     ("stemcell image", &[], image::cases),
     ("registry", &[], registry::cases),
     ("audit and logs", &[], || [log_lines::cases(), audit_and_trace::cases()].into_iter().flatten().collect()),

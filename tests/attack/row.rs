@@ -11,7 +11,7 @@
 //! | `names` | what DNS answers: `{"name": ["5.6.7.10"]}`, or `[[…], […]]` for successive lookups, or a keyword of `row::names` |
 //! | `serve` | what servers answer: see `world::spec` |
 //! | `expect` | the outcome of the last operation, or a list with the last ones: `200`, `denied scheme`, `limit url_bytes`, `ok`; `a/b` where both are right; for a call `ok`, or the error's type and who failed, `CpiError config` |
-//! | `says` | texts that the message contains |
+//! | `says` | texts that the message contains; for an operation also what the Director is told would allow it |
 //! | `logs` | texts that stderr contains, which is for people |
 //! | `check` | true: `wasm-cpi check` fails with the same texts |
 //! | `contacts` | all addresses that were contacted, `dns`, `api:443`, `10.0.0.5:443`, with a `?` at the end if it is optional; default: `dns` and `api:443` if the last outcome is a status, else none |
@@ -218,7 +218,8 @@ fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String, String) {
             let found_nothing = |outcome: &mut Value| outcome["op"] == "find" && outcome["ok"]["count"] == 0;
             outcomes.pop_if(found_nothing);
             outcomes.pop_if(|outcome| outcome["op"] == "config");
-            let message = format!("{}", Value::from(outcomes.clone()));
+            let hint = response.message().split_once("wasm-cpi on the last request that was denied: ");
+            let message = format!("{}{}", Value::from(outcomes.clone()), hint.map_or("", |(_, hint)| hint));
             return (outcomes.iter().map(operation_outcome).collect(), message, response.stderr);
         }
         response

@@ -94,6 +94,61 @@ fn inspect_prints_the_pin_the_needs_and_the_grants() {
     assert_eq!((&found["name"], found["methods"].as_array().unwrap().len()), (&json!("probe"), 21));
 }
 
+/// The lines that `check` and `inspect` print for a need that nothing grants make it granted.
+#[test]
+fn a_need_that_nothing_grants_is_a_problem_until_its_line_is_added() {
+    let needs = json!({"version": 1, "expose": ["url"], "http": [
+        {"id": "api", "to": "${url}", "methods": ["POST"], "paths": ["/v1/*"], "operations": {"in": "json", "allow": ["grow"]}},
+        {"id": "extra", "to": "https://extra.test", "methods": ["GET"], "paths": ["/"], "optional": true}]});
+    let job = Job::default()
+        .guest_bytes(&tests::cloud::probe_with_needs(&needs))
+        .properties(json!({"url": "https://api.test/base"}));
+    let guest = job.path("guest.wasm");
+    let codes = || {
+        let check = tool(&["check", "--config", &config(&job)]);
+        let inspect = tool(&["inspect", guest.to_str().unwrap(), "--config", &config(&job)]);
+        let text = format!("{}{}", String::from_utf8_lossy(&check.stdout), String::from_utf8_lossy(&inspect.stdout));
+        (check.status.code(), inspect.status.code(), text)
+    };
+    let write = |policy: &Value| job::write(&job.policy_file(), policy.to_string().as_bytes());
+    write(&json!({"version": 1}));
+    let (check, inspect, text) = codes();
+    assert_eq!((check, inspect), (Some(1), Some(4)), "{text}");
+    assert!(
+        text.contains("nothing grants the guest's need `api`") && text.contains("`expose` does not list `url`"),
+        "{text}"
+    );
+    assert!(!text.contains("need `extra`"), "{text}");
+    let (_, line) = text.split_once("add to `http`: ").unwrap();
+    let grant: Value = serde_json::Deserializer::from_str(line).into_iter().next().unwrap().unwrap();
+    write(&json!({"version": 1, "expose": ["url"], "http": [grant]}));
+    let (check, inspect, text) = codes();
+    assert_eq!((check, inspect), (Some(0), Some(0)), "{text}");
+    // A grant that lists another operation does not serve the need.
+    let mut other = grant;
+    other["operations"]["allow"] = json!(["shrink"]);
+    write(&json!({"version": 1, "expose": ["url"], "http": [other]}));
+    let (check, inspect, text) = codes();
+    assert_eq!((check, inspect), (Some(1), Some(4)), "{text}");
+}
+
+#[test]
+fn a_login_that_the_guest_does_not_declare_is_a_problem() {
+    let login = json!({"to": "https://id.test", "path": "/t", "token": "json:/t", "send": {"header": "X-T"}});
+    let grant = with(grant("a", "https://api.test"), json!({"auth": {"login": "main"}}));
+    for (logins, code) in [(json!(["main"]), Some(0)), (json!([]), Some(1))] {
+        let needs =
+            json!({"version": 1, "logins": logins, "http": [{"id": "a", "to": "*", "methods": "*", "paths": "*"}]});
+        let job = Job::default()
+            .guest_bytes(&tests::cloud::probe_with_needs(&needs))
+            .policy(json!({"version": 1, "logins": {"main": login}, "http": [grant]}));
+        let output = tool(&["check", "--config", &config(&job)]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), code, "{text}");
+        assert_eq!(text.contains("adds `main` to `logins` in needs.json"), code == Some(1), "{text}");
+    }
+}
+
 #[test]
 fn inspect_refuses_a_file_that_is_not_a_component() {
     let directory = Job::default();

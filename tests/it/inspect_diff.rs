@@ -84,6 +84,25 @@ fn inspect_lists_additional_needs_and_exits_with_3() {
         (json!({"version": 1}), json!({"version": 1, "registry": true}), vec!["the registry"], vec![]),
         (json!({"version": 1}), json!({"version": 1, "image": true}), vec!["the stemcell image"], vec![]),
         (
+            json!({"version": 1, "logins": ["a"]}),
+            json!({"version": 1, "logins": ["a", "b"]}),
+            vec!["the login `b`"],
+            vec![],
+        ),
+        (json!({"version": 1}), json!({"version": 1, "logins": "*"}), vec!["whatever logins"], vec![]),
+        (
+            with("operations", json!({"in": "json", "allow": ["grow"]})),
+            with("operations", json!({"in": "json", "allow": ["grow", "delete"]})),
+            vec!["need `api`: the operations delete in GET /v1/** at https://api.test, at `json`"],
+            vec![],
+        ),
+        (
+            old.clone(),
+            with("operations", json!("*")),
+            vec!["need `api`: whatever operations are granted at https://api.test"],
+            vec![],
+        ),
+        (
             json!({"version": 1, "expose": ["a"]}),
             json!({"version": 1, "expose": ["a.b", "c"]}),
             vec!["to see the property `c`"],

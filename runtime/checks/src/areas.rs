@@ -3,6 +3,7 @@
 #![allow(non_upper_case_globals, reason = "an entry has the name of its variant")]
 
 pub(crate) mod address;
+pub(crate) mod body_fields;
 pub(crate) mod cache;
 pub(crate) mod captures;
 pub(crate) mod component;

@@ -74,9 +74,13 @@ checks! {
     }
     "Grants and needs" policy {
         EndpointInPolicy EndpointOfEnv EndpointByName EndpointByAddress EndpointUnresolved
-        NeedsAbsent NeedsHttp NeedsSlots NeedsRegistry NeedsImage
+        NeedsAbsent NeedsHttp NeedsSlots NeedsRegistry NeedsImage NeedsLogin NeedsOperation
         GrantScheme GrantHost GrantPort GrantMethod GrantPath GrantQuery GrantOperation OperationInQuery
-        WildcardLabel HintNarrow
+        OperationSingle OperationSoap WildcardLabel HintNarrow
+    }
+    "Fields of requests" body_fields {
+        FieldAbsent FieldValue FieldRequired FieldOthers FieldQuery FieldAlike FieldTwice FieldName FieldNumber
+        FieldBody FieldSerialised
     }
     "Config, policy and needs files" policy_file {
         PlainHttp SecretWildcard LayerProperty LayerToken LayerCapture LayerCertificate LayerCa

@@ -8,7 +8,9 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::fields::printable;
 use super::needs::{Need, Needs, Restriction};
+use super::operations::Operations;
 use super::origin::OriginSpec;
 use super::request_head::METHODS;
 use super::slots::Slot;
@@ -28,6 +30,28 @@ pub enum AddedNeed {
         methods: Vec<String>,
         /// The declared pattern of paths.
         path: String,
+    },
+    /// Operations of requests that no older need covers.
+    Operations {
+        /// The id of the newer need.
+        need: String,
+        /// The origin as the module declares it, or `*` for any.
+        to: String,
+        /// The methods of the requests, or only `*` if all are.
+        methods: Vec<String>,
+        /// The declared pattern of paths.
+        path: String,
+        /// Where requests name their operation, such as `form:Action`.
+        place: String,
+        /// The names of the operations that are new for these requests.
+        allow: Vec<String>,
+    },
+    /// Every operation that the operator grants at an origin.
+    AnyOperation {
+        /// The id of the newer need.
+        need: String,
+        /// The origin as the module declares it, or `*` for any.
+        to: String,
     },
     /// A slot: a place in requests where the host replaces a seal by the secret it stands for.
     Slot {
@@ -57,6 +81,10 @@ pub enum AddedNeed {
     Image,
     /// To read the value of this property, instead of a seal.
     Property(String),
+    /// The login of this name.
+    Login(String),
+    /// Every login that the operator describes.
+    AnyLogin,
 }
 
 /// Returns what `new` wants and `old` does not. `None` is a module without a needs section:
@@ -87,6 +115,13 @@ pub fn added_needs(new: Option<&Needs>, old: Option<&Needs>) -> Vec<AddedNeed> {
         })
     };
     more.extend(new.expose.iter().filter(|name| !shown(name)).cloned().map(AddedNeed::Property));
+    match (&new.logins, &old.logins) {
+        (_, Restriction::Any) => {}
+        (Restriction::Any, Restriction::Only(_)) => more.push(AddedNeed::AnyLogin),
+        (Restriction::Only(new), Restriction::Only(old)) => {
+            more.extend(new.iter().filter(|name| !old.contains(name)).cloned().map(AddedNeed::Login));
+        }
+    }
     more
 }
 
@@ -100,23 +135,56 @@ fn covers_origin(old: &Restriction<OriginSpec>, new: &Restriction<OriginSpec>) -
 
 fn requests(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
     for path in &need.paths {
-        let covered = |method: &str| {
-            older.iter().any(|older| older.wants_method(method) && older.paths.iter().any(|had| had.covers(path)))
+        let covering = |method: &str| -> Vec<&Need> {
+            let covers = |older: &&&Need| older.wants_method(method) && older.paths.iter().any(|had| had.covers(path));
+            older.iter().filter(covers).copied().collect()
         };
-        let methods: Vec<&str> =
-            METHODS.into_iter().filter(|method| need.wants_method(method) && !covered(method)).collect();
-        if methods.is_empty() {
+        let wanted = || METHODS.into_iter().filter(|method| need.wants_method(method));
+        let listed = |methods: Vec<&str>| -> Vec<String> {
+            let all = need.methods == Restriction::Any && methods.len() == METHODS.len();
+            let methods = if all { vec!["*"] } else { methods };
+            methods.into_iter().map(str::to_owned).collect()
+        };
+        if let Restriction::Only(Some(operations)) = &need.operations {
+            let new = |method: &str| new_operations(operations, &covering(method));
+            let methods: Vec<&str> = wanted().filter(|method| !new(method).is_empty()).collect();
+            let mut allow: Vec<String> = Vec::new();
+            for name in methods.iter().flat_map(|method| new(method)) {
+                if !allow.contains(&name) {
+                    allow.push(name);
+                }
+            }
+            if !methods.is_empty() {
+                let (need_id, place) = (need.id.clone(), operations.place.to_string());
+                let (methods, path) = (listed(methods), path.to_string());
+                more.push(AddedNeed::Operations { need: need_id, to: to(need), methods, path, place, allow });
+            }
             continue;
         }
-        let all = need.methods == Restriction::Any && methods.len() == METHODS.len();
-        let methods = if all { vec!["*"] } else { methods };
-        more.push(AddedNeed::Http {
-            need: need.id.clone(),
-            to: to(need),
-            methods: methods.into_iter().map(str::to_owned).collect(),
-            path: path.to_string(),
-        });
+        let covered =
+            |method: &str| covering(method).iter().any(|older| !matches!(older.operations, Restriction::Only(Some(_))));
+        let methods: Vec<&str> = wanted().filter(|method| !covered(method)).collect();
+        if !methods.is_empty() {
+            let (need_id, methods, path) = (need.id.clone(), listed(methods), path.to_string());
+            more.push(AddedNeed::Http { need: need_id, to: to(need), methods, path });
+        }
     }
+    let any = |need: &&&Need| need.operations == Restriction::Any;
+    if any(&&need) && !older.iter().any(|older| any(&older)) {
+        more.push(AddedNeed::AnyOperation { need: need.id.clone(), to: to(need) });
+    }
+}
+
+/// Returns the operations that none of the older needs declares for the same requests.
+fn new_operations(operations: &Operations, older: &[&Need]) -> Vec<String> {
+    let covered = |name: &String| {
+        older.iter().any(|older| match &older.operations {
+            Restriction::Any => true,
+            Restriction::Only(None) => false,
+            Restriction::Only(Some(had)) => had.place == operations.place && had.allow.contains(name),
+        })
+    };
+    operations.allow.iter().filter(|name| !covered(name)).cloned().collect()
 }
 
 fn slots(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
@@ -169,6 +237,12 @@ impl AddedNeed {
             AddedNeed::Http { need, to, methods, path } => {
                 json!({"kind": "http", "need": need, "to": to, "methods": methods, "path": path})
             }
+            AddedNeed::Operations { need, to, methods, path, place, allow } => {
+                json!({"kind": "operations", "need": need, "to": to, "methods": methods, "path": path, "in": place, "allow": allow})
+            }
+            AddedNeed::AnyOperation { need, to } => json!({"kind": "operations", "need": need, "to": to, "in": "*"}),
+            AddedNeed::Login(name) => json!({"kind": "login", "name": name}),
+            AddedNeed::AnyLogin => json!({"kind": "login", "name": "*"}),
             AddedNeed::Slot { need, to, method, path, place, takes } => {
                 json!({"kind": "slot", "need": need, "to": to, "method": method, "path": path, "place": place, "takes": takes})
             }
@@ -192,6 +266,17 @@ impl fmt::Display for AddedNeed {
             AddedNeed::Slot { need, to, method, path, place, takes } => {
                 write!(f, "need `{need}`: {} in {method} {path} at {to}, at `{place}`", takes.join(" "))
             }
+            AddedNeed::Operations { need, to, methods, path, place, allow } => {
+                let (methods, allow) = (methods.join(" "), allow.join(" "));
+                write!(
+                    f,
+                    "need `{need}`: the operations {} in {methods} {path} at {to}, at `{place}`",
+                    printable(&allow)
+                )
+            }
+            AddedNeed::AnyOperation { need, to } => write!(f, "need `{need}`: whatever operations are granted at {to}"),
+            AddedNeed::Login(name) => write!(f, "the login `{name}`"),
+            AddedNeed::AnyLogin => f.write_str("whatever logins the policy describes"),
             AddedNeed::AnySlot { need, to } => write!(f, "need `{need}`: whatever slots are granted at {to}"),
             AddedNeed::Registry => f.write_str("the registry"),
             AddedNeed::Image => f.write_str("the stemcell image"),

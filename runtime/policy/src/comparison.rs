@@ -1,5 +1,5 @@
-//! Compares a module's needs with the grants of a policy, for `inspect`: what the module asks
-//! for, which grants serve it, what is missing, and the lines to add to the policy.
+//! Compares a module's needs with the grants of a policy, for `check` and `inspect`: what the module
+//! asks for, which grants serve it, what is missing, and the lines to add to the policy.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,9 @@ use super::Policy;
 use super::expose::Expose;
 use super::grant::Grant;
 use super::needs::{NeedOrigin, Needs, ResolvedNeed, Restriction, declared_slots};
-use super::paste_ready::free_id;
+use super::operations::Operations;
+use super::origin::OriginSpec;
+use super::paste_ready::{complete, free_id, slot_json};
 use super::path::PathPattern;
 use super::slots::Slot;
 
@@ -18,8 +20,28 @@ pub struct Comparison {
     pub http: Vec<ComparedNeed>,
     /// The properties that the module declares and that the policy does not show to it.
     pub hidden: Vec<String>,
+    /// Those of the hidden properties that hold origins of needs. The module cannot write its URLs
+    /// without them.
+    pub hidden_origins: Vec<String>,
     /// The `"expose": […]` that would show them, ready to be pasted into the policy.
     pub expose_line: Option<String>,
+    /// The logins that the module declares and that the policy does not have.
+    pub missing_logins: Vec<String>,
+    /// The logins of the policy that grants use and that the module does not declare.
+    pub undeclared_logins: Vec<String>,
+}
+
+impl Comparison {
+    /// Returns the needs that nothing in the policy grants, except optional ones.
+    pub fn ungranted(&self) -> impl Iterator<Item = &ComparedNeed> {
+        self.http.iter().filter(|need| !need.optional && need.granted_by.is_empty() && !need.missing.is_empty())
+    }
+
+    /// Returns true if the module cannot work with the policy: a need is granted by nothing, the
+    /// module does not see the URL of a server, or it does not declare the login of grants.
+    pub fn lacks_something(&self) -> bool {
+        self.ungranted().next().is_some() || !self.hidden_origins.is_empty() || !self.undeclared_logins.is_empty()
+    }
 }
 
 /// One need for HTTP requests, compared with the grants of a policy.
@@ -35,6 +57,8 @@ pub struct ComparedNeed {
     pub granted_by: Vec<String>,
     /// What no grant allows, one phrase each, such as `POST /v1/servers`.
     pub missing: Vec<String>,
+    /// True if the module works without what the need asks for.
+    pub optional: bool,
     /// The grant to add to the policy's `http`, as one line of JSON.
     pub grant_line: Option<String>,
     /// The slots to add to a grant for this origin, as one line of JSON each.
@@ -46,16 +70,44 @@ impl Policy {
     pub fn compare_needs(&self, needs: &Needs) -> Comparison {
         let hidden: Vec<String> =
             needs.expose.iter().filter(|name| !self.expose.shows(name, &Value::Null, Some(needs))).cloned().collect();
-        let expose_line = (!hidden.is_empty()).then(|| {
-            let mut listed = match &self.expose {
-                Expose::Listed(listed) => listed.clone(),
-                Expose::Declared => needs.expose.iter().filter(|name| !hidden.contains(name)).cloned().collect(),
-            };
-            listed.extend(hidden.iter().cloned());
-            format!("\"expose\": {}", json!(listed))
-        });
+        let expose_line = (!hidden.is_empty()).then(|| self.expose_line(&hidden, Some(needs)));
         let http = self.declared.iter().flatten().map(|declared| self.compare_need(declared)).collect();
-        Comparison { http, hidden, expose_line }
+        let origins = needs.http.iter().filter_map(|need| match &need.to {
+            Restriction::Only(OriginSpec::Property(name) | OriginSpec::Label { property: name, .. }) => Some(name),
+            _ => None,
+        });
+        let origins: Vec<&String> = origins.collect();
+        let holds_origin = |hidden: &&String| {
+            let below = format!("{hidden}.");
+            origins.iter().any(|name| *name == *hidden || name.starts_with(&below))
+        };
+        let hidden_origins = hidden.iter().filter(holds_origin).cloned().collect();
+        let missing_logins = match &needs.logins {
+            Restriction::Any => Vec::new(),
+            Restriction::Only(names) => names.iter().filter(|name| !self.logins.contains_key(*name)).cloned().collect(),
+        };
+        let undeclared_logins = self.logins.keys().filter(|name| !self.declares_login(name)).cloned().collect();
+        Comparison { http, hidden, hidden_origins, expose_line, missing_logins, undeclared_logins }
+    }
+
+    /// Returns the line that shows a property to the guest, ready to be pasted into the policy.
+    pub fn line_to_expose(&self, property: &str) -> String {
+        self.expose_line(&[property.to_owned()], None)
+    }
+
+    /// Returns the `"expose": […]` that shows these properties as well.
+    fn expose_line(&self, hidden: &[String], needs: Option<&Needs>) -> String {
+        let mut listed = match &self.expose {
+            Expose::Listed(listed) => listed.clone(),
+            Expose::Declared => needs
+                .into_iter()
+                .flat_map(|needs| &needs.expose)
+                .filter(|name| !hidden.contains(name))
+                .cloned()
+                .collect(),
+        };
+        listed.extend(hidden.iter().cloned());
+        format!("\"expose\": {}", json!(listed))
     }
 
     fn compare_need(&self, declared: &ResolvedNeed) -> ComparedNeed {
@@ -70,6 +122,7 @@ impl Policy {
             why: need.why.clone(),
             granted_by: Vec::new(),
             missing: Vec::new(),
+            optional: need.optional,
             grant_line: None,
             slot_lines: Vec::new(),
         };
@@ -82,7 +135,14 @@ impl Policy {
         };
         let serves = |grant: &&&Grant| {
             let method = grant.methods.iter().any(|method| need.wants_method(method));
-            method && grant.paths.iter().any(|a| declared.paths().any(|(_, b)| a.intersect(&b).is_some()))
+            let operation = match (&grant.operations, &need.operations) {
+                (None, _) | (Some(_), Restriction::Any) => true,
+                (Some(_), Restriction::Only(None)) => false,
+                (Some(granted), Restriction::Only(Some(needed))) => {
+                    granted.place == needed.place && granted.allow.iter().any(|name| needed.allow.contains(name))
+                }
+            };
+            method && operation && grant.paths.iter().any(|a| declared.paths().any(|(_, b)| a.intersect(&b).is_some()))
         };
         compared.granted_by = grants.iter().filter(serves).map(|grant| grant.id.clone()).collect();
         match &declared.origin {
@@ -91,16 +151,49 @@ impl Policy {
             NeedOrigin::Unset => compared.missing.push(format!("`{to}` is not an origin yet: the property is not set")),
             NeedOrigin::Known(_) => {}
         }
-        let (methods, paths) = self.missing_pairs(declared, &grants, &mut compared.missing);
-        if !methods.is_empty() {
-            let id = free_id(&need.id, &|id| self.http.iter().any(|grant| grant.id == id));
-            compared.grant_line = Some(json!({"id": id, "to": to, "methods": methods, "paths": paths}).to_string());
+        if let Restriction::Only(Some(operations)) = &need.operations {
+            let what = |sentence: String| format!("{sentence} ({})", operations.allow.join(", "));
+            let from = compared.missing.len();
+            let pairs = self.missing_pairs(declared, &grants, &mut compared.missing);
+            compared.missing[from..].iter_mut().for_each(|sentence| *sentence = what(std::mem::take(sentence)));
+            self.suggest(declared, pairs, Some(operations), &mut compared);
+        } else {
+            let pairs = self.missing_pairs(declared, &grants, &mut compared.missing);
+            self.suggest(declared, pairs, None, &mut compared);
         }
+        let suggested = compared.grant_line.as_deref().and_then(|line| serde_json::from_str::<Value>(line).ok());
         for slot in missing_slots(declared, &grants) {
             compared.missing.push(format!("a slot in {} {} at `{}`", slot.method, slot.path, slot.place));
-            compared.slot_lines.push(slot_line(slot));
+            let line = slot_json(slot);
+            let has_it = |grant: &Value| grant["slots"].as_array().is_some_and(|slots| slots.contains(&line));
+            if !suggested.as_ref().is_some_and(has_it) {
+                compared.slot_lines.push(line.to_string());
+            }
         }
         compared
+    }
+
+    /// Adds the grant for methods and paths that no grant covers.
+    fn suggest(
+        &self,
+        declared: &ResolvedNeed,
+        (methods, paths): (Vec<String>, Vec<String>),
+        operations: Option<&Operations>,
+        compared: &mut ComparedNeed,
+    ) {
+        if methods.is_empty() {
+            return;
+        }
+        let id = free_id(&compared.id, &|id| self.http.iter().any(|grant| grant.id == id));
+        let mut grant = json!({"id": id, "to": compared.to, "methods": methods, "paths": paths});
+        if let Some(operations) = operations {
+            grant["operations"] = operations.to_json();
+        }
+        let same_origin =
+            |grant: &Grant| matches!(&declared.origin, NeedOrigin::Known(origin) if grant.origin == *origin);
+        let same_host =
+            |grant: &Grant| matches!(&declared.origin, NeedOrigin::Known(origin) if grant.origin.host == origin.host);
+        compared.grant_line = Some(complete(grant, declared, &self.http, &same_origin, &same_host).to_string());
     }
 
     /// Returns the methods and paths that no grant covers, and adds a phrase for each pair.
@@ -120,7 +213,9 @@ impl Policy {
         for method in wanted {
             let covered = |path: &PathPattern| {
                 grants.iter().any(|grant| {
-                    grant.methods.contains(&method) && grant.paths.iter().any(|granted| granted.covers(path))
+                    grant.methods.contains(&method)
+                        && grant.paths.iter().any(|granted| granted.covers(path))
+                        && covers_operations(grant.operations.as_ref(), &declared.need.operations)
                 })
             };
             for (path, _) in declared.paths().filter(|(_, path)| !covered(path)) {
@@ -154,7 +249,11 @@ fn missing_slots<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<&'a S
     list.into_iter().filter(|(_, slot)| !granted(slot)).map(|(declared, _)| declared).collect()
 }
 
-fn slot_line(slot: &Slot) -> String {
-    let (path, place) = (slot.path.to_string(), slot.place.to_string());
-    json!({"method": slot.method, "path": path, "place": place, "takes": slot.takes}).to_string()
+/// Returns true if a grant with these operations allows those of a need.
+fn covers_operations(granted: Option<&Operations>, needed: &Restriction<Option<Operations>>) -> bool {
+    match (granted, needed) {
+        (None, _) | (Some(_), Restriction::Any) => true,
+        (Some(_), Restriction::Only(None)) => false,
+        (Some(granted), Restriction::Only(Some(needed))) => granted.covers(needed),
+    }
 }

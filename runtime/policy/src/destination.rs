@@ -233,6 +233,14 @@ impl Destination {
         }
     }
 
+    /// Returns the destination with another query, which must be urlencoded; empty for none.
+    #[must_use]
+    pub fn with_query(&self, query: &str) -> Destination {
+        let mut changed = self.clone();
+        changed.url.set_query(Some(query).filter(|query| !query.is_empty()));
+        changed
+    }
+
     /// Returns the URL that is sent, query included.
     pub fn to_url(&self) -> Url {
         self.url.clone()

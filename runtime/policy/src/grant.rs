@@ -5,19 +5,23 @@
 //! and the other rules of the file about them. The module `judge` compares requests with it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::answers;
 use super::auth::{Auth, AuthSpec};
+use super::body_fields::FieldRules;
 use super::fields::{Fields, IDENT, is_ident};
 use super::login::Login;
+use super::operations::Operations;
 use super::origin::Origin;
+use super::paste_ready::SharedSettings;
 use super::path::PathPattern;
 use super::problem::{Problem, Problems};
 use super::properties::Properties;
 use super::request_head::normalize_header_name;
-use super::slots::{AGENT, Capture, Operations, Slot, method, path};
+use super::slots::{AGENT, Capture, Slot, method, path};
 use super::target::TargetSpec;
 use super::template::may_go;
 use super::tls::Tls;
@@ -41,6 +45,8 @@ pub struct Grant {
     pub paths: Vec<PathPattern>,
     /// The allowed operations, for an API that has one path for all of them.
     pub operations: Option<Operations>,
+    /// What the bodies, queries and headers of requests may hold.
+    pub fields: Vec<FieldRules>,
     /// The IP addresses that the name in `origin` may resolve to.
     pub addresses: Addresses,
     /// The credentials that the host adds to each request.
@@ -61,6 +67,8 @@ pub struct Grant {
     pub writes_settings: bool,
     /// The certificates and pins of the connection.
     pub tls: Tls,
+    /// What a grant that a denial suggests for the same origin has in common with this one.
+    pub(super) shared: Arc<SharedSettings>,
 }
 
 /// A grant as it is written in the file.
@@ -72,11 +80,13 @@ pub(super) struct GrantSpec {
     methods: Vec<String>,
     paths: Vec<PathPattern>,
     operations: Option<Operations>,
+    fields: Vec<FieldRules>,
     auth: Option<AuthSpec>,
     slots: Vec<Slot>,
     pub(super) captures: Vec<Capture>,
     drop: Vec<Place>,
     query: Option<Vec<String>>,
+    shared: Arc<SharedSettings>,
 }
 
 impl GrantSpec {
@@ -90,8 +100,9 @@ impl GrantSpec {
         let methods = fields.required_texts("methods", "GET");
         let methods = methods.iter().filter_map(|(at, text)| method(text, at, problems)).collect();
         let paths = fields.required_texts("paths", "/v1/**");
-        let paths = paths.iter().filter_map(|(at, text)| path(text, at, problems)).collect();
+        let paths: Vec<PathPattern> = paths.iter().filter_map(|(at, text)| path(text, at, problems)).collect();
         let operations = Operations::read(&mut fields);
+        let field_rules = FieldRules::read_all(&mut fields);
         let auth = AuthSpec::read(&mut fields);
         let slots = Slot::read_all(&mut fields, true);
         let captures = Capture::read_all(&mut fields);
@@ -99,7 +110,23 @@ impl GrantSpec {
         let query = answers::read_query(&mut fields);
         fields.close();
         let (id, target) = (id?.to_owned(), target?);
-        let grant = GrantSpec { at, id, target, methods, paths, operations, auth, slots, captures, drop, query };
+        let shared = Arc::new(SharedSettings::of(value, &target.to, &paths));
+        let fields = field_rules;
+        let grant = GrantSpec {
+            at,
+            id,
+            target,
+            methods,
+            paths,
+            operations,
+            fields,
+            auth,
+            slots,
+            captures,
+            drop,
+            query,
+            shared,
+        };
         grant.check(problems);
         Some(grant)
     }
@@ -109,7 +136,8 @@ impl GrantSpec {
         self.target.check(self.secrets(), &self.at, problems);
         let spots = self.slots.iter().enumerate().map(|(i, slot)| (format!("slots[{i}]"), &slot.method, &slot.path));
         let captured = self.captures.iter().enumerate().map(|(i, c)| (format!("captures[{i}]"), &c.method, &c.path));
-        for (key, method, path) in spots.chain(captured) {
+        let judged = self.fields.iter().enumerate().map(|(i, f)| (format!("fields[{i}]"), &f.method, &f.path));
+        for (key, method, path) in spots.chain(captured).chain(judged) {
             let granted = self.methods.is_empty() || self.methods.contains(method);
             problems.ensure(Check::SpotInGrant, granted, || {
                 let what = format!("is {method}, which the grant's `methods` do not list");
@@ -119,6 +147,15 @@ impl GrantSpec {
             problems.ensure(Check::SpotInGrant, granted, || {
                 let what = format!("is `{path}`, which is not within the grant's `paths`");
                 Problem::new(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`")
+            });
+        }
+        for (index, rules) in self.fields.iter().enumerate() {
+            let Some(operation) = &rules.operation else { continue };
+            let listed = self.operations.as_ref().is_some_and(|listed| listed.allow.contains(operation));
+            problems.ensure(Check::SpotInGrant, listed, || {
+                let at = format!("{}.fields[{index}].operation", self.at);
+                let what = "is not one of the grant's `operations`";
+                Problem::new(at, what, "add it to `operations.allow`, or remove this")
             });
         }
         let header = match &self.auth {
@@ -214,6 +251,7 @@ impl GrantSpec {
             methods: self.methods.clone(),
             paths: self.paths.iter().map(|path| path.below(&target.base)).collect(),
             operations: self.operations.clone(),
+            fields: self.fields.iter().map(|rules| rules.below(&target.base)).collect(),
             addresses: self.target.addresses.clone(),
             auth,
             slots: self.slots.iter().map(|slot| slot.below(&target.base)).collect(),
@@ -223,6 +261,7 @@ impl GrantSpec {
             hides: !(self.slots.is_empty() && self.captures.is_empty() && self.drop.is_empty()),
             writes_settings: self.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)),
             tls: target.tls,
+            shared: Arc::clone(&self.shared),
         })
     }
 }

@@ -8,15 +8,19 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::Policy;
 use super::answers::unlisted_parameter;
+use super::auth::Auth;
+use super::body_fields::{FieldMismatch, FieldRules, JudgedRequest};
 use super::forbidden::Endpoint;
 use super::grant::Grant;
-use super::paste_ready::grant_to_paste;
+use super::operations::{OperationMismatch, quoted};
+use super::paste_ready::{Declaring, Hint, Requested};
 use super::request_head::METHODS;
-use super::slots::Operations;
 use crate::destination::Destination;
-use crate::place::{Message, Place, PlaceError};
+use crate::place::Message;
 use wasm_cpi_checks::{Check, RefusedBy};
 
 /// The decision of [`Policy::judge`] on one request.
@@ -36,9 +40,11 @@ pub struct Denial {
     pub reason: DenialReason,
     /// The check that refused, for operators. A guest does not see it.
     pub check: Check,
-    /// One sentence for people that says what is refused and what to do. For a request that
-    /// the module declares it ends with a grant that can be pasted into the policy.
+    /// One sentence that says what is refused and why. The guest sees it.
     pub message: String,
+    /// What would allow the request, for people: lines to paste into the policy or into the
+    /// module's needs. It shows settings of the policy, so the guest must not see it.
+    pub hint: Option<String>,
 }
 
 /// The kind of a refusal.
@@ -64,7 +70,8 @@ pub enum DenialReason {
     Path,
     /// The grants for the path do not allow a parameter of the query.
     Query,
-    /// The grant allows only some operations, and the request does not name one of them.
+    /// The grant allows only some operations or fields, and the request does not name one of these
+    /// operations, or has other fields.
     Operation,
     /// The host resolves to an address that the grant may not reach.
     Address,
@@ -100,110 +107,129 @@ impl fmt::Display for DenialReason {
 
 impl Policy {
     /// Decides on one request. `method` is compared as it is, in upper case, and `message` holds
-    /// the headers and body in which the operation of an API with a single path is looked up.
-    /// The caller still has to apply the address rule once the host is resolved.
+    /// the headers and body in which the operation of an API with a single path, and fields, are
+    /// looked up. The caller still has to apply the address rule once the host is resolved.
     pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict {
-        let deny = |check, reason, why: String| {
+        let deny = |check, reason, why: String, hint: Option<String>| {
             // Any other text comes from the guest, and could be mistaken for a part of this message.
             let shown = if METHODS.contains(&method) { method } else { "this method at" };
             let what = format!("the policy refuses {shown} {destination}: {why}");
-            Verdict::Denied(Denial { reason, check, message: what })
+            Verdict::Denied(Denial { reason, check, message: what, hint })
         };
         let is_here = |one: &&Endpoint| Check::EndpointByName.refuses(one.is(destination.host(), destination.port()));
         if let Some(endpoint) = self.forbidden.iter().find(is_here) {
             let why = format!("this is {}, which no grant can open to a guest", endpoint.what);
-            return deny(Check::EndpointByName, DenialReason::Host, why);
+            return deny(Check::EndpointByName, DenialReason::Host, why, None);
         }
-        let needs = match &self.declared {
-            None if Check::NeedsAbsent.refuses(!self.trust_undeclared) => {
-                let why = "the module declares no needs; use a module that does, or set \"trust_undeclared\": true";
-                return deny(Check::NeedsAbsent, DenialReason::Undeclared, why.into());
-            }
-            None => None,
-            Some(needs) => {
-                let each = needs.iter().map(|one| (one, one.declares(destination, method)));
-                Some(each.flat_map(|(one, paths)| paths.map(move |path| (one, path))).collect::<Vec<_>>())
-            }
-        };
+        if self.declared.is_none() && Check::NeedsAbsent.refuses(!self.trust_undeclared) {
+            let why = "the guest declares no needs; use a guest that does, or set \"trust_undeclared\": true";
+            return deny(Check::NeedsAbsent, DenialReason::Undeclared, why.into(), None);
+        }
+        let request = Requested { destination, method, message };
+        let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
         let cleaned = self.cleaning(destination).applies;
-        let undeclared = needs.as_ref().is_some_and(Vec::is_empty);
         let judged: Vec<(&Arc<Grant>, Result<(), Failed>)> =
             self.http.iter().map(|grant| (grant, grant.allows(destination, method, message, cleaned))).collect();
         let allowing = judged.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(grant, _)| *grant);
         // Of equals the first: `max_by_key` would take the last.
-        let best = allowing.rev().max_by_key(|grant| grant.specificity(destination));
-        if let Some(grant) = best {
-            if Check::NeedsHttp.refuses(undeclared) {
-                let why = format!("grant `{}` allows it, but the module's needs do not declare it", grant.id);
-                let remedy = "the module's author has to declare it";
-                return deny(Check::NeedsHttp, DenialReason::Undeclared, format!("{why}; {remedy}"));
+        let ranked =
+            |grant: &(&Arc<Grant>, Result<(), Undeclared>)| (grant.1.is_ok(), grant.0.specificity(destination));
+        let declared = allowing.map(|grant| (grant, self.is_declared(grant, &request, needs.as_deref())));
+        match declared.rev().max_by_key(ranked) {
+            Some((grant, Ok(()))) => return Verdict::Allowed(Arc::clone(grant)),
+            Some((grant, Err(undeclared))) => {
+                let why =
+                    format!("grant `{}` allows it, but the guest's needs do not declare {}", grant.id, undeclared.what);
+                let why = format!("{why}; the guest's author has to declare it");
+                return deny(undeclared.check, DenialReason::Undeclared, why, undeclared.hint);
             }
-            return Verdict::Allowed(Arc::clone(grant));
+            None => {}
         }
         let failed = || judged.iter().filter_map(|(grant, verdict)| Some((grant.as_ref(), verdict.as_ref().err()?)));
         let reason = failed().map(|(_, failed)| failed.stage).max().unwrap_or(DenialReason::Undeclared);
-        let nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
+        let mut nearest: Vec<(&Grant, &Failed)> = failed().filter(|(_, failed)| failed.stage == reason).collect();
+        // A grant that allows the operation came closer than one that does not.
+        if nearest.iter().any(|(_, failed)| failed.is_about_fields()) {
+            nearest.retain(|(_, failed)| failed.is_about_fields());
+        }
         // Without any grant, none names the host.
         let check = nearest.first().and_then(|(_, failed)| failed.check).unwrap_or(Check::GrantHost);
-        let mut declaring =
-            needs.iter().flatten().filter(|_| !matches!(reason, DenialReason::Query | DenialReason::Operation));
-        let hint = declaring.find_map(|(one, path)| grant_to_paste(one, path, destination, method, &self.http));
-        let remedy = match hint {
-            Some(grant) => format!("to allow it, add this, asked for by the guest, to the policy's \"http\": {grant}"),
-            None if reason == DenialReason::Query => {
-                "add it to the grant's `query`, unless it filters by values that the guest must not see".to_owned()
+        let hint = request.hint(reason, &nearest, needs.as_deref(), &self.http);
+        let remedy = match &hint {
+            Some(Hint::Fields(..)) => "the grant's `fields` would have to list it",
+            _ if reason == DenialReason::Query => {
+                "add it to the grant's `query`, unless it filters by values that the guest must not see"
             }
-            None if undeclared => "the module's needs do not declare it either".to_owned(),
-            None => "a grant in the policy's \"http\" would have to name it".to_owned(),
+            _ if needs.as_ref().is_some_and(Vec::is_empty) => "the guest's needs do not declare it either",
+            _ => "a grant in the policy's \"http\" would have to name it",
         };
-        deny(check, reason, format!("{}; {remedy}", explain(reason, &nearest, destination)))
+        let why = format!("{}; {remedy}", explain(reason, &nearest, destination));
+        deny(check, reason, why, hint.map(|hint| hint.to_string()))
+    }
+
+    /// Returns which part of a request that `grant` allows the module does not declare.
+    fn is_declared(
+        &self,
+        grant: &Grant,
+        request: &Requested<'_>,
+        needs: Option<&[Declaring<'_>]>,
+    ) -> Result<(), Undeclared> {
+        let Some(needs) = needs else { return Ok(()) };
+        if Check::NeedsHttp.refuses(needs.is_empty()) {
+            let hint = request.need_line(Some(grant)).map(|line| Hint::Needs(line).to_string());
+            return Err(Undeclared { check: Check::NeedsHttp, what: "it".to_owned(), hint });
+        }
+        if let Some(Auth::Login(name)) = &grant.auth
+            && Check::NeedsLogin.refuses(!self.declares_login(name))
+        {
+            let hint = Hint::Needs(format!("at its top: \"logins\": {}", json!([name]))).to_string();
+            return Err(Undeclared { check: Check::NeedsLogin, what: format!("the login `{name}`"), hint: Some(hint) });
+        }
+        let listed = grant.operations.is_some();
+        let declares =
+            |(need, _): &Declaring<'_>| need.declares_operation(request.destination, request.message, listed);
+        if Check::NeedsOperation.refuses(!needs.is_empty() && !needs.iter().any(declares)) {
+            let hint = request.operation_line(grant).map(|line| Hint::Needs(line).to_string());
+            return Err(Undeclared { check: Check::NeedsOperation, what: "its operation".to_owned(), hint });
+        }
+        Ok(())
     }
 }
 
-/// The first stage at which a grant does not match a request.
-struct Failed {
-    stage: DenialReason,
-    /// The check that refused at this stage.
-    check: Option<Check>,
-    /// What is wrong with the operation, if the grant got as far as that.
-    operation: Option<OperationMismatch>,
-    /// The parameter of the query that the grant does not list.
-    parameter: Option<String>,
+/// The part of a granted request that the module does not declare.
+struct Undeclared {
+    check: Check,
+    what: String,
+    hint: Option<String>,
 }
 
-/// The reason why the operation of a request is not one that a grant allows. The messages follow
-/// the list of the allowed operations.
-#[derive(Debug, thiserror::Error)]
-enum OperationMismatch {
-    /// The query has a parameter with the name of the field in the body. A server that takes
-    /// parameters from the query as well would act on that one.
-    #[error("the query names `{field}` as well")]
-    InQuery { field: String },
-    /// The grant does not list the operation.
-    #[error("not {}", quoted(.0))]
-    NotListed(String),
-    /// The request does not name an operation.
-    #[error("and the request has none in `{0}`")]
-    Absent(Place),
-    /// The place of the operation cannot be read.
-    #[error("and the request's cannot be read: {0}")]
-    Unreadable(#[source] PlaceError),
+/// The first stage at which a grant does not match a request.
+pub(super) struct Failed {
+    pub(super) stage: DenialReason,
+    /// The check that refused at this stage.
+    check: Option<Check>,
+    /// What is wrong with the operation or a field, if the grant got as far as that.
+    pub(super) mismatch: Option<Mismatch>,
+}
+
+/// What is wrong with the content of a request.
+#[derive(Debug)]
+pub(super) enum Mismatch {
+    /// The parameter of the query that the grant does not list.
+    Query(String),
+    Operation(OperationMismatch),
+    Field(FieldMismatch),
+}
+
+impl Failed {
+    fn is_about_fields(&self) -> bool {
+        matches!(self.mismatch, Some(Mismatch::Field(_)))
+    }
 }
 
 impl RefusedBy for Failed {
     fn refused_by(self, check: Check) -> Failed {
         Failed { check: self.check.or(Some(check)), ..self }
-    }
-}
-
-impl OperationMismatch {
-    /// Returns the check that refuses the operation, if it is another one than that of the stage.
-    fn check(&self) -> Option<Check> {
-        match self {
-            OperationMismatch::InQuery { .. } => Some(Check::OperationInQuery),
-            OperationMismatch::NotListed(_) | OperationMismatch::Absent(_) => None,
-            OperationMismatch::Unreadable(error) => error.check(),
-        }
     }
 }
 
@@ -217,7 +243,7 @@ impl Grant {
         message: &Message<'_>,
         cleaned: bool,
     ) -> Result<(), Failed> {
-        let at = |stage| move || Failed { stage, check: None, operation: None, parameter: None };
+        let at = |stage| move || Failed { stage, check: None, mismatch: None };
         Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
         Check::GrantHost.ensure(self.origin.host.matches(destination.host()), at(DenialReason::Host))?;
         Check::GrantPort.ensure(self.origin.port == destination.port(), at(DenialReason::Port))?;
@@ -226,15 +252,48 @@ impl Grant {
         Check::GrantPath.ensure(path, at(DenialReason::Path))?;
         let listed = self.query.as_deref().or(cleaned.then_some(&[]));
         let unlisted = listed.and_then(|listed| unlisted_parameter(destination.query(), listed));
-        Check::GrantQuery
-            .reject(unlisted, |parameter| Failed { parameter: Some(parameter), ..at(DenialReason::Query)() })?;
-        let Some(operations) = &self.operations else { return Ok(()) };
-        Check::GrantOperation.reject(operations.allows(destination, message).err(), |mismatch| Failed {
+        Check::GrantQuery.reject(unlisted, |parameter| Failed {
+            mismatch: Some(Mismatch::Query(parameter)),
+            ..at(DenialReason::Query)()
+        })?;
+        let operation = match self.operations.as_ref().map(|operations| operations.allows(destination, message)) {
+            None => None,
+            Some(Ok(operation)) => Some(operation),
+            Some(Err(mismatch)) => {
+                Check::GrantOperation.reject(Some(mismatch), |mismatch| Failed {
+                    stage: DenialReason::Operation,
+                    check: mismatch.check(),
+                    mismatch: Some(Mismatch::Operation(mismatch)),
+                })?;
+                None
+            }
+        };
+        let refused = |mismatch: FieldMismatch| Failed {
             stage: DenialReason::Operation,
-            check: mismatch.check(),
-            operation: Some(mismatch),
-            parameter: None,
-        })
+            check: Some(mismatch.check()),
+            mismatch: Some(Mismatch::Field(mismatch)),
+        };
+        for rules in self.field_rules(method, destination.path(), operation.as_deref()) {
+            rules.judge(destination.query(), message).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn field_rules(&self, method: &str, path: &str, operation: Option<&str>) -> impl Iterator<Item = &FieldRules> {
+        self.fields.iter().filter(move |rules| rules.apply_to(method, path, operation))
+    }
+
+    /// Returns what `fields` judged of a request that this grant allows, as the host has to send it;
+    /// `None` if no `fields` apply to the request.
+    pub fn judged_request(
+        &self,
+        destination: &Destination,
+        method: &str,
+        message: &Message<'_>,
+    ) -> Option<JudgedRequest> {
+        let operation = self.operations.as_ref().and_then(|operations| operations.allows(destination, message).ok());
+        let rules = self.field_rules(method, destination.path(), operation.as_deref());
+        rules.filter_map(|rules| rules.judge(destination.query(), message).ok()).reduce(JudgedRequest::and)
     }
 
     /// Orders the grants that allow a request; the most specific one is the greatest.
@@ -242,29 +301,6 @@ impl Grant {
         let paths = self.paths.iter().filter(|path| path.matches(destination.path()));
         (!self.origin.is_wildcard(), paths.map(|path| path.specificity()).max().unwrap_or_default())
     }
-}
-
-impl Operations {
-    fn allows(&self, destination: &Destination, message: &Message<'_>) -> Result<(), OperationMismatch> {
-        if let (Place::Form(field), Some(query)) = (&self.place, destination.query()) {
-            let mut names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
-            if Check::OperationInQuery.refuses(names.any(|name| name.eq_ignore_ascii_case(field))) {
-                return Err(OperationMismatch::InQuery { field: field.clone() });
-            }
-        }
-        match self.place.read_plainly(message) {
-            Ok(Some(operation)) if self.allow.contains(&operation) => Ok(()),
-            Ok(Some(operation)) => Err(OperationMismatch::NotListed(operation)),
-            Ok(None) => Err(OperationMismatch::Absent(self.place.clone())),
-            Err(error) => Err(OperationMismatch::Unreadable(error)),
-        }
-    }
-}
-
-/// Quotes the name of an operation only if it looks like one: the guest may have put a seal there.
-fn quoted(operation: &str) -> String {
-    let plain = operation.len() <= 64 && operation.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b));
-    if plain { format!("`{operation}`") } else { "what the request asks for".to_owned() }
 }
 
 /// Describes what the grants that came closest to the request allow.
@@ -288,14 +324,17 @@ fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Des
         DenialReason::Query => grants("the origin's grants allow other query parameters", &|grant, failed| {
             let allow = grant.query.as_deref().unwrap_or_default().join(" ");
             let allow = if allow.is_empty() { "none".to_owned() } else { allow };
-            let parameter = failed.parameter.as_deref().unwrap_or_default();
+            let Some(Mismatch::Query(parameter)) = &failed.mismatch else { return allow };
             let parameter = if parameter == ";" { "`;`".to_owned() } else { quoted(parameter) };
             format!("{allow}, not {parameter}")
         }),
-        DenialReason::Operation => grants("the origin's grants allow other operations", &|grant, failed| {
+        DenialReason::Operation => grants("the origin's grants allow other operations or fields", &|grant, failed| {
             let allow = grant.operations.as_ref().map(|operations| operations.allow.join(" "));
-            let mismatch = failed.operation.as_ref().map(ToString::to_string);
-            format!("{}, {}", allow.unwrap_or_default(), mismatch.unwrap_or_default())
+            match &failed.mismatch {
+                Some(Mismatch::Operation(mismatch)) => format!("{}, {mismatch}", allow.unwrap_or_default()),
+                Some(Mismatch::Field(mismatch)) => format!("limits the fields of the request: {mismatch}"),
+                Some(Mismatch::Query(_)) | None => allow.unwrap_or_default(),
+            }
         }),
         _ => "it grants no HTTP at all".to_owned(),
     }

@@ -68,7 +68,7 @@
 //! | modules | content |
 //! |---|---|
 //! | `file`, `preset`, `fields`, `problem` | how a policy file is parsed, and how its problems are reported |
-//! | `grant`, `login`, `auth`, `body`, `target`, `tls`, `slots`, `answers` | the entries of a policy file, as written and as resolved for a call |
+//! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `answers` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
 //! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the module declares, and what limits a policy beside its grants |
 //! | `judge`, `paste_ready` | the verdict on a request, and the grant that a denial offers |
@@ -87,6 +87,7 @@ pub mod addresses;
 mod answers;
 mod auth;
 mod body;
+mod body_fields;
 mod comparison;
 pub mod destination;
 mod expose;
@@ -98,6 +99,7 @@ pub mod invisible;
 mod judge;
 mod login;
 mod needs;
+mod operations;
 mod origin;
 mod paste_ready;
 mod path;
@@ -126,6 +128,7 @@ pub use added_needs::{AddedNeed, added_needs};
 pub use answers::{ANY, Cleaning};
 pub use auth::Auth;
 pub use body::LoginBody;
+pub use body_fields::{FieldRules, JudgedRequest, Pattern, PatternError};
 pub use comparison::{ComparedNeed, Comparison};
 pub use expose::{Expose, is_credential, is_credential_name};
 pub use file::PolicyFile;
@@ -134,14 +137,16 @@ pub use grant::Grant;
 pub use judge::{Denial, DenialReason, Verdict};
 pub use login::{Expires, Login, SendToken};
 pub use needs::{Need, Needs, Restriction};
+pub use operations::{OperationPlace, Operations};
 pub use origin::{HostPattern, Origin, OriginError, OriginSpec};
+pub use paste_ready::MissingSlot;
 pub use path::{PathError, PathPattern};
 pub use preset::ReadFile;
 pub use problem::Problem;
 pub use properties::{NOT_PROPERTIES, Properties};
 pub use registry::{RegistryDenial, RegistryRights};
 pub use request_head::{METHODS, is_connection_header, normalize_header_name};
-pub use slots::{AGENT, Capture, Operations, Slot};
+pub use slots::{AGENT, Capture, Slot};
 pub use template::{SecretRef, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
 
@@ -169,6 +174,8 @@ pub struct Policy {
     trust_undeclared: bool,
     /// The needs of the module; `None` if it has no needs section.
     declared: Option<Vec<ResolvedNeed>>,
+    /// The logins that the module declares.
+    declared_logins: Restriction<Vec<String>>,
     forbidden: Vec<Endpoint>,
     warnings: Vec<Problem>,
 }
@@ -231,6 +238,7 @@ impl Policy {
             image,
             trust_undeclared: file.trust_undeclared,
             declared,
+            declared_logins: needs.map_or(Restriction::Any, |needs| needs.logins.clone()),
             forbidden: forbidden.to_vec(),
             warnings: warnings.into_vec(),
         })
@@ -239,6 +247,15 @@ impl Policy {
     /// Returns what is allowed and still worth a warning, such as secrets sent over http.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
+    }
+
+    /// Returns true if the module declares that it uses the login of this name. A module without
+    /// needs may use every login if the operator trusts it.
+    pub fn declares_login(&self, name: &str) -> bool {
+        match &self.declared_logins {
+            Restriction::Any => self.declared.is_some() || self.trust_undeclared,
+            Restriction::Only(names) => names.iter().any(|declared| declared == name),
+        }
     }
 
     /// Returns the ports that requests or logins can connect to, with repetitions.

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::fields::{Fields, IDENT, is_ident, printable};
+use super::operations::Operations;
 use super::origin::{Origin, OriginSpec, ResolvedOrigin};
 use super::path::{Base, PathPattern};
 use super::problem::{Problem, Problems};
@@ -14,6 +15,7 @@ use super::properties::Properties;
 use super::slots::{Slot, method, path};
 use super::template::is_property_path;
 use crate::destination::Destination;
+use crate::place::Message;
 use crate::strict_json;
 use wasm_cpi_checks::Check;
 
@@ -28,6 +30,8 @@ pub struct Needs {
     pub expose: Vec<String>,
     /// True if the module reads the stemcell's image.
     pub image: bool,
+    /// The names of the policy's logins that the module uses.
+    pub logins: Restriction<Vec<String>>,
 }
 
 /// Requests to one origin that the module declares.
@@ -43,6 +47,11 @@ pub struct Need {
     pub paths: Vec<PathPattern>,
     /// The places in the requests where the module puts seals of secrets.
     pub slots: Restriction<Vec<Slot>>,
+    /// The operations of the requests. Without any, the need is not for grants that list
+    /// operations.
+    pub operations: Restriction<Option<Operations>>,
+    /// True if the module works without what the need asks for.
+    pub optional: bool,
     /// The author's reason, cut to 200 characters and without control characters.
     pub why: String,
 }
@@ -54,6 +63,12 @@ pub enum Restriction<T> {
     Any,
     /// The module limits itself to this.
     Only(T),
+}
+
+impl<T: Default> Default for Restriction<T> {
+    fn default() -> Restriction<T> {
+        Restriction::Only(T::default())
+    }
 }
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -114,9 +129,10 @@ impl Needs {
                 problems.add(at, "is not a valid name of a property", "write it like `region` or `network.zone`");
             }
         }
+        let logins = logins(&mut fields);
         fields.accept_schema();
         fields.close();
-        Some(Needs { http, registry, expose, image })
+        Some(Needs { http, registry, expose, image, logins })
     }
 }
 
@@ -152,9 +168,15 @@ impl Need {
         } else {
             Restriction::Only(Slot::read_all(&mut fields, false))
         };
+        let operations = if wants_everything(fields.value("operations")) {
+            Restriction::Any
+        } else {
+            Restriction::Only(Operations::read(&mut fields))
+        };
+        let optional = fields.flag("optional");
         let why = fields.text("why").map(printable).unwrap_or_default();
         fields.close();
-        Some(Need { id: id?.to_owned(), to: to?, methods, paths, slots, why })
+        Some(Need { id: id?.to_owned(), to: to?, methods, paths, slots, operations, optional, why })
     }
 
     pub(super) fn wants_method(&self, method: &str) -> bool {
@@ -163,6 +185,21 @@ impl Need {
             Restriction::Only(list) => list.iter().any(|listed| listed == method),
         }
     }
+}
+
+fn logins(fields: &mut Fields<'_>) -> Restriction<Vec<String>> {
+    if wants_everything(fields.value("logins")) {
+        return Restriction::Any;
+    }
+    let mut names = Vec::new();
+    for (at, name) in fields.texts("logins") {
+        if is_ident(name) {
+            names.push(name.to_owned());
+        } else {
+            fields.problems().add(at, "is not a valid name of a login", IDENT);
+        }
+    }
+    Restriction::Only(names)
 }
 
 /// Returns true for `"*"` and `["*"]`.
@@ -247,7 +284,17 @@ impl ResolvedNeed {
         }
     }
 
-    fn covers(&self, origin: &Origin) -> bool {
+    /// Returns true if the need declares the operation of a request that matches it otherwise.
+    /// `listed` is true if the grant of the request lists operations.
+    pub(super) fn declares_operation(&self, destination: &Destination, message: &Message<'_>, listed: bool) -> bool {
+        match &self.need.operations {
+            Restriction::Any => true,
+            Restriction::Only(None) => !listed,
+            Restriction::Only(Some(operations)) => operations.allows(destination, message).is_ok(),
+        }
+    }
+
+    pub(super) fn covers(&self, origin: &Origin) -> bool {
         match &self.origin {
             NeedOrigin::Any => true,
             NeedOrigin::Known(own) => own.covers(origin),

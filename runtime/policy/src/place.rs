@@ -9,6 +9,7 @@ mod form;
 mod headers;
 mod json;
 mod multipart;
+mod soap;
 mod xml;
 
 #[cfg(test)]
@@ -71,6 +72,38 @@ pub fn set_boundary(headers: &mut [(String, String)], body: &mut Vec<u8>, bounda
     *body = multipart::with_boundary(body, &old, boundary).map_err(failed)?;
     headers[index].1 = format!("multipart/form-data; boundary={boundary}");
     Ok(())
+}
+
+/// Rejects a body that a server would decode before it parses it.
+pub(crate) fn expect_plain_body(headers: &[(String, String)]) -> Result<(), PlaceError> {
+    let plain = headers::expect_plain(headers);
+    Check::PlaceAlike.reject(plain.err(), |fault| fault).map_err(|fault| Place::Body.fault(fault))
+}
+
+/// Returns the JSON of a body that a server will parse as well; `None` if there is no body.
+pub(crate) fn json_document(message: &Message<'_>) -> Result<Option<Value>, PlaceError> {
+    if message.body.is_empty() {
+        return Ok(None);
+    }
+    expect_plain_body(message.headers)?;
+    let parsed = headers::expect_json(message.headers).and_then(|()| Ok(parse_json(message.body)?));
+    parsed.map(Some).map_err(|fault| Place::Body.fault(fault))
+}
+
+/// Returns the local names of the children of a SOAP body; none if there is no body.
+pub(crate) fn soap_children(message: &Message<'_>) -> Result<Vec<String>, PlaceError> {
+    if message.body.is_empty() {
+        return Ok(Vec::new());
+    }
+    expect_plain_body(message.headers)?;
+    let children = headers::expect_xml(message.headers).and_then(|()| soap::children(message.body));
+    children.map_err(|fault| Place::Body.fault(fault))
+}
+
+/// Returns a parameter of the Content-Type.
+pub(crate) fn content_type_parameter(message: &Message<'_>, name: &str) -> Result<Option<String>, PlaceError> {
+    headers::content_type_parameter(message.headers, name)
+        .map_err(|fault| Place::Header("content-type".to_owned()).fault(fault))
 }
 
 /// The error of reading, writing or parsing a place.

@@ -1,6 +1,5 @@
 //! What a grant says about single values of its messages: the slots in which seals are replaced
-//! by secrets, the captures that turn values of responses into seals, and the operations of
-//! APIs that have only one path.
+//! by secrets, and the captures that turn values of responses into seals.
 
 use super::answers;
 use super::fields::{Fields, IDENT, is_ident, printable};
@@ -43,15 +42,6 @@ pub struct Capture {
     pub place: Place,
     /// The name by which slots take the captured value.
     pub name: String,
-}
-
-/// The operations that a grant allows, for an API that has one path for all of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operations {
-    /// The place in the request that names the operation.
-    pub place: Place,
-    /// The names of the allowed operations, which must match exactly.
-    pub allow: Vec<String>,
 }
 
 /// The messages of a grant, and the place in them, that a slot or capture is about.
@@ -137,18 +127,6 @@ impl Capture {
             Some(Capture { method, path, place, name: name?.to_owned() })
         };
         list.into_iter().filter_map(read).collect()
-    }
-}
-
-impl Operations {
-    pub(super) fn read(parent: &mut Fields<'_>) -> Option<Operations> {
-        let value = parent.value("operations")?;
-        let mut fields = Fields::open(value, parent.at("operations"), parent.problems())?;
-        let place = place(&mut fields, "in");
-        let allow =
-            fields.required_texts("allow", "CreateServer").into_iter().map(|(_, text)| text.to_owned()).collect();
-        fields.close();
-        Some(Operations { place: place?, allow })
     }
 }
 

@@ -4,11 +4,13 @@ mod added_needs;
 mod answers;
 mod comparison;
 mod declared;
+mod fields;
 mod file;
 mod generate;
 mod judge;
 mod mistakes;
 mod mutated;
+mod operations;
 mod oracle;
 mod presets;
 mod resolve;
@@ -37,7 +39,8 @@ fn needs(value: &Value) -> Needs {
 
 /// The needs of a module that declares every request.
 fn any_needs() -> Needs {
-    needs(&json!({"version": 1, "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*"}]}))
+    needs(&json!({"version": 1, "logins": "*", "http": [
+        {"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*", "operations": "*"}]}))
 }
 
 fn resolve(policy: &Value, job: &Value, context: &Value, needs: Option<&Needs>) -> Result<Policy, Vec<Problem>> {
@@ -57,6 +60,8 @@ fn verdict_on(policy: &Policy, method: &str, url: &str, message: &Message<'_>) -
     let destination = Destination::parse(url, 8192).unwrap_or_else(|invalid| panic!("{url}: {invalid}"));
     match policy.judge(&destination, method, message) {
         Verdict::Allowed(grant) => (format!("allowed by {}", grant.id), String::new()),
-        Verdict::Denied(denial) => (denial.reason.to_string(), denial.message),
+        Verdict::Denied(Denial { reason, message, hint, .. }) => {
+            (reason.to_string(), hint.map_or(message.clone(), |hint| format!("{message}; {hint}")))
+        }
     }
 }

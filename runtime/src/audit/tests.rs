@@ -60,6 +60,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         sent,
         detail: String::new(),
         hidden: String::new(),
+        hint: String::new(),
         seals: Vec::new(),
         leaked: None,
         bytes_sent: 1,

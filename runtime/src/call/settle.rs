@@ -229,6 +229,18 @@ fn with_end_reason(failure: Failure, why: &EndReason) -> Failure {
     }
 }
 
+/// Adds what would allow the last request that was denied. The guest does not see it, so its error
+/// cannot hold it.
+fn with_hint(error: WireError, hint: Option<String>) -> WireError {
+    match hint {
+        Some(hint) => {
+            let message = format!("{}; wasm-cpi on the last request that was denied: {hint}", error.message);
+            WireError { message, ..error }
+        }
+        None => error,
+    }
+}
+
 /// Returns the guest's own error as an error of the protocol, or success for the one error that
 /// means success to the Director.
 fn guest_error(error: types::Error, executed: &Executed, record: &Record) -> Result<Value, CallError> {
@@ -238,7 +250,7 @@ fn guest_error(error: types::Error, executed: &Executed, record: &Record) -> Res
         return Ok(Value::Null);
     };
     record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
-    Err(CallError::Wire { who: Who::Guest, error: with_cause(error, executed) })
+    Err(CallError::Wire { who: Who::Guest, error: with_hint(with_cause(error, executed), executed.gate.hint()) })
 }
 
 /// Adds the cause of the last failed request to the guest's error. The guest could not do it: it gets

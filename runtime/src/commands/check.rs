@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{Needs, Pem, Policy, Properties};
+use wasm_cpi_policy::{Comparison, Needs, Pem, Policy, Properties};
 
 /// The lines of the report, by kind.
 #[derive(Default)]
@@ -166,6 +166,9 @@ impl Findings {
                 self.certificates(&config.policy, &policy);
                 self.sendable(&policy, &properties, needs);
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
+                if let Some(needs) = needs {
+                    self.needs(&config.policy, &policy.compare_needs(needs));
+                }
                 let unused = policy.unused_certificates(&properties);
                 self.warnings.extend(policy.warnings().iter().chain(&unused).map(|found| format!("{path}: {found}")));
             }
@@ -184,6 +187,40 @@ impl Findings {
         });
         if let Err(failure) = effective_policy::check_sendable(policy, &sealed) {
             self.failed(&failure);
+        }
+    }
+
+    /// Compares the guest's needs with the policy. A need that nothing grants is a problem; one that is
+    /// granted in part is a warning, because the operator may have decided so.
+    fn needs(&mut self, path: &Path, comparison: &Comparison) {
+        let path = path.display();
+        let ungranted: Vec<&str> = comparison.ungranted().map(|need| need.id.as_str()).collect();
+        for need in comparison.http.iter().filter(|need| !need.missing.is_empty() && !need.optional) {
+            let lines = need.grant_line.iter().map(|line| format!("add to `http`: {line}"));
+            let slots = need.slot_lines.iter().map(|line| format!("add to the `slots` of a grant: {line}"));
+            let remedy: Vec<String> = lines.chain(slots).collect();
+            let (missing, remedy) = (need.missing.join(", "), remedy.join("; "));
+            if ungranted.contains(&need.id.as_str()) {
+                let what = format!("nothing grants the guest's need `{}`, which is {missing}", need.id);
+                self.problems.push(format!("{path}: {what}; {remedy}"));
+            } else {
+                let what = format!("the guest's need `{}` lacks {missing}", need.id);
+                self.warnings.push(format!("{path}: {what}; if the guest should have it, {remedy}"));
+            }
+        }
+        for name in &comparison.hidden_origins {
+            let what = format!("`expose` does not list `{name}`, so the guest cannot write the URLs of its requests");
+            let line = comparison.expose_line.as_deref().unwrap_or_default();
+            self.problems.push(format!("{path}: {what}; set {line}"));
+        }
+        for name in &comparison.undeclared_logins {
+            let what = format!("grants use the login `{name}`, which the guest's needs do not declare");
+            let remedy = format!("the guest's author adds `{name}` to `logins` in needs.json");
+            self.problems.push(format!("{path}: {what}, so their requests are denied; {remedy}"));
+        }
+        for name in &comparison.missing_logins {
+            let what = format!("the guest's needs declare the login `{name}`, which the policy does not describe");
+            self.warnings.push(format!("{path}: {what}; describe it under `logins`, if the guest should have it"));
         }
     }
 

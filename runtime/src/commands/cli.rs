@@ -41,16 +41,17 @@ enum Command {
 
     /// List all problems in a job's files, without running the guest
     ///
-    /// Prints all problems and warnings. Exits 1 if there are problems. If root runs
-    /// it, it judges as the user who will run calls, and says so.
+    /// Prints all problems and warnings. Exits 1 if there are problems. It is a problem
+    /// if nothing in the policy grants a need of the guest. If root runs it, it judges
+    /// as the user who will run calls, and says so.
     Check(check::CheckOptions),
 
     /// Show a guest's name, methods and needs, and what a policy grants it
     ///
     /// Prints the pin for the config, the methods, and the needs that the guest
     /// declares. With --config it also prints which needs the policy grants, and lines
-    /// to add for the rest. If that config has `guest.signature`, a guest without the
-    /// required signatures is rejected.
+    /// to add for the rest; it exits 4 if nothing grants a need. If that config has
+    /// `guest.signature`, a guest without the required signatures is rejected.
     ///
     /// With a second file, it prints what that newer version wants in addition, and
     /// what it no longer wants. Exits 3 if it wants more, 0 if not, and 1 after errors.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use wasm_cpi_policy::invisible::is_invisible;
-use wasm_cpi_policy::{Comparison, Needs, Properties};
+use wasm_cpi_policy::{Comparison, Needs, Properties, Restriction};
 
 #[derive(Args)]
 pub struct InspectOptions {
@@ -43,11 +43,13 @@ pub struct InspectOptions {
 
 /// The exit code if a newer version wants more, which is neither success nor an error.
 const WANTS_MORE: u8 = 3;
+/// The exit code if the policy does not grant what the guest needs.
+const NOT_GRANTED: u8 = 4;
 
 impl InspectOptions {
     /// Returns the exit code for a report that is not good.
     pub(super) fn exit_code(&self) -> u8 {
-        if self.newer.is_some() { WANTS_MORE } else { 1 }
+        if self.newer.is_some() { WANTS_MORE } else { NOT_GRANTED }
     }
 }
 
@@ -96,7 +98,8 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
     }
     let findings = Findings { guest, signature, comparison, warnings };
     let text = if options.json { plain_json(&findings.to_json()) } else { findings.to_text() };
-    Ok(Report::good(text))
+    let good = !findings.comparison.as_ref().is_some_and(Comparison::lacks_something);
+    Ok(Report { text, good })
 }
 
 impl Guest {
@@ -143,10 +146,12 @@ impl Findings {
                 .iter()
                 .map(|need| {
                     json!({"id": need.id, "to": need.to, "why": need.why, "granted_by": need.granted_by, "missing": need.missing,
-                           "grant_line": need.grant_line, "slot_lines": need.slot_lines})
+                           "optional": need.optional, "grant_line": need.grant_line, "slot_lines": need.slot_lines})
                 })
                 .collect();
-            json!({"http": http, "hidden": comparison.hidden, "expose_line": comparison.expose_line})
+            json!({"http": http, "hidden": comparison.hidden, "hidden_origins": comparison.hidden_origins,
+                   "expose_line": comparison.expose_line, "missing_logins": comparison.missing_logins,
+                   "undeclared_logins": comparison.undeclared_logins, "complete": !comparison.lacks_something()})
         });
         json!({
             "file": file, "bytes": bytes, "sha256": sha256, "name": description.name, "version": description.version,
@@ -194,7 +199,13 @@ impl Findings {
 }
 
 fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
-    if needs.http.is_empty() && !needs.registry && !needs.image && needs.expose.is_empty() {
+    let logins = match &needs.logins {
+        Restriction::Any => "whatever logins the policy describes".to_owned(),
+        Restriction::Only(names) if names.is_empty() => String::new(),
+        Restriction::Only(names) => format!("the logins {}", list(names)),
+    };
+    let nothing = needs.http.is_empty() && needs.expose.is_empty() && logins.is_empty();
+    if nothing && !needs.registry && !needs.image {
         let _ = writeln!(out, "needs     nothing");
         return;
     }
@@ -204,7 +215,9 @@ fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
     for need in declared.get("http").and_then(Value::as_array).into_iter().flatten() {
         let _ = writeln!(out, "needs     {need}");
     }
-    for (needed, what) in [(needs.registry, "the registry"), (needs.image, "the stemcell image")] {
+    let more =
+        [(needs.registry, "the registry"), (needs.image, "the stemcell image"), (!logins.is_empty(), logins.as_str())];
+    for (needed, what) in more {
         if needed {
             let _ = writeln!(out, "needs     {what}");
         }
@@ -217,7 +230,8 @@ fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
 fn comparison_text(out: &mut String, comparison: &Comparison) {
     for need in &comparison.http {
         let granted = if need.granted_by.is_empty() { "nothing".to_owned() } else { list(&need.granted_by) };
-        let _ = writeln!(out, "granted   {} ({}): by {granted}", need.id, need.to);
+        let optional = if need.optional { ", optional" } else { "" };
+        let _ = writeln!(out, "granted   {} ({}{optional}): by {granted}", need.id, need.to);
         for missing in &need.missing {
             let _ = writeln!(out, "missing   {}: {missing}", need.id);
         }
@@ -230,6 +244,18 @@ fn comparison_text(out: &mut String, comparison: &Comparison) {
     }
     if !comparison.hidden.is_empty() {
         let _ = writeln!(out, "missing   it does not see the properties {}", list(&comparison.hidden));
+    }
+    if !comparison.hidden_origins.is_empty() {
+        let hidden = list(&comparison.hidden_origins);
+        let _ = writeln!(out, "missing   it cannot write the URLs of its requests without {hidden}");
+    }
+    for (logins, what) in [
+        (&comparison.missing_logins, "the policy does not describe the logins"),
+        (&comparison.undeclared_logins, "the needs do not declare the logins of grants"),
+    ] {
+        if !logins.is_empty() {
+            let _ = writeln!(out, "missing   {what}: {}", list(logins));
+        }
     }
     if let Some(line) = &comparison.expose_line {
         let _ = writeln!(out, "  set in the policy:  {line}");

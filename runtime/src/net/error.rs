@@ -59,6 +59,8 @@ pub struct HttpError {
     /// The check that refused the request or the response, if one did. It is for operators: the
     /// guest gets the kind and the message.
     pub check: Option<Check>,
+    /// What would allow the request, for operators: lines for the policy or the module's needs.
+    pub hint: Option<String>,
 }
 
 impl RefusedBy for HttpError {
@@ -70,7 +72,7 @@ impl RefusedBy for HttpError {
 impl HttpError {
     /// Returns an error of a request of which nothing was sent.
     pub fn new(kind: HttpErrorKind, message: impl Into<String>) -> Self {
-        HttpError { kind, message: message.into(), detail: String::new(), sent: false, check: None }
+        HttpError { kind, message: message.into(), detail: String::new(), sent: false, check: None, hint: None }
     }
 
     /// Returns the error of a request that the policy refuses.

@@ -8,7 +8,9 @@
 
 mod auth;
 mod cleaning;
+mod judged_fields;
 mod message;
+mod refused_seal;
 mod screening;
 mod trace;
 
@@ -132,6 +134,10 @@ impl Gate {
         let result = self.process(request, deadline, event).await;
         event.outcome = result.as_ref().map(|response| response.status).map_err(|error| error.kind);
         event.check = result.as_ref().err().and_then(|error| error.check);
+        if let Some(hint) = result.as_ref().err().and_then(|error| error.hint.as_deref()) {
+            self.usage.record_hint(hint);
+            hint.clone_into(&mut event.hint);
+        }
         event.sent = result.as_ref().err().is_none_or(|error| error.sent);
         event.detail = result.as_ref().err().map(|error| error.detail.clone()).unwrap_or_default();
         self.usage.record_failure(result.as_ref().err());
@@ -142,6 +148,9 @@ impl Gate {
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         let shown = self.visible_session(name, deadline).await;
         self.usage.record_failure(shown.as_ref().err());
+        if let Some(hint) = shown.as_ref().err().and_then(|error| error.hint.as_deref()) {
+            self.usage.record_hint(hint);
+        }
         shown
     }
 
@@ -176,6 +185,11 @@ impl Gate {
         self.usage.delivered()
     }
 
+    /// Returns what would allow the last request that was denied, for operators.
+    pub fn hint(&self) -> Option<String> {
+        self.usage.hint()
+    }
+
     pub fn usage(&self) -> NetUsage {
         self.usage.usage()
     }
@@ -190,7 +204,8 @@ impl Gate {
         let method = headers::method(&request.method)?;
         method.as_str().clone_into(&mut event.method);
         headers::check(&request.headers, &self.limits)?;
-        let destination = destination(&request.url, &self.limits)?;
+        let mut destination =
+            destination(&request.url, &self.limits).map_err(|error| self.sealed_url(error, &request.url))?;
         event.target = destination.to_string();
         let own = request.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
         let deadline = own.map_or(deadline, |own| own.min(deadline));
@@ -203,12 +218,14 @@ impl Gate {
         let message = Message { headers: &headers, body: &body };
         let granted = match self.policy.judge(&destination, method.as_str(), &message) {
             Verdict::Allowed(granted) => granted,
-            Verdict::Denied(Denial { reason, check, message }) => {
-                return Err(HttpError::denied(reason, format!("policy: {message}")).refused_by(check));
+            Verdict::Denied(Denial { reason, check, message, hint }) => {
+                let error = HttpError::denied(reason, format!("policy: {message}")).refused_by(check);
+                return Err(HttpError { hint, ..error });
             }
         };
         let grant = granted.as_ref();
         event.grant = Some(grant.id.clone());
+        judged_fields::serialise(grant, method.as_str(), part.is_some(), &mut destination, &mut headers, &mut body)?;
         headers::check_credentials(
             &headers,
             destination.query(),
@@ -221,10 +238,8 @@ impl Gate {
         let counted = body.len() as u64;
         let (text, path) = (method.as_str(), destination.path());
         let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
-        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing).map_err(|error| HttpError {
-            check: error.check,
-            ..HttpError::denied(DenialReason::Slot, error.message)
-        })?;
+        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing)
+            .map_err(|error| self.refused_seal(error, grant, &destination, text))?;
 
         event.seals.clone_from(&filled.names);
         let (method, destination) = (&method, &destination);

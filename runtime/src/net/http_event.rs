@@ -34,6 +34,8 @@ pub struct HttpEvent {
     pub detail: String,
     /// The redacted error answer that the guest did not see. Empty if it saw the answer.
     pub hidden: String,
+    /// What would allow a request that was denied, for operators only. Empty otherwise.
+    pub hint: String,
     /// Names of the sealed values that the request held.
     pub seals: Vec<String>,
     /// Name of the secret because of which the response was withheld.
@@ -60,8 +62,13 @@ impl fmt::Display for HttpEvent {
         }
         let ms = self.elapsed.as_secs_f64() * 1000.0;
         write!(f, "{} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)?;
-        let more = if self.detail.is_empty() { &self.hidden } else { &self.detail };
-        if more.is_empty() { Ok(()) } else { write!(f, ": {more}") }
+        let said = if self.detail.is_empty() { &self.hidden } else { &self.detail };
+        for more in [said, &self.hint] {
+            if !more.is_empty() {
+                write!(f, ": {more}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -89,6 +96,7 @@ impl<'a> PendingEvent<'a> {
             sent: false,
             detail: String::new(),
             hidden: String::new(),
+            hint: String::new(),
             seals: Vec::new(),
             leaked: None,
             bytes_sent: 0,

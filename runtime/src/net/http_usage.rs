@@ -32,6 +32,8 @@ struct State {
     more_changes: u64,
     /// Names of the secrets that a server received in a slot, or may have received.
     delivered: Vec<String>,
+    /// What would allow the last request that was denied.
+    hint: Option<String>,
     /// Error answers that the guest did not see, redacted.
     hidden: Vec<String>,
     leak: Option<Leak>,
@@ -180,6 +182,14 @@ impl HttpUsage {
 
     pub(super) fn last_failure(&self) -> String {
         self.lock().last_failure.clone()
+    }
+
+    pub(super) fn record_hint(&self, hint: &str) {
+        self.lock().hint = Some(hint.to_owned());
+    }
+
+    pub(super) fn hint(&self) -> Option<String> {
+        self.lock().hint.clone()
     }
 
     pub(super) fn usage(&self) -> NetUsage {

@@ -50,7 +50,7 @@ pub struct SlotError {
     pub name: String,
     /// The place where it was found, as text.
     pub found: String,
-    /// The message for guest and operator, with a remedy.
+    /// The message for guest and operator, with a remedy and without who failed.
     pub message: String,
     /// The check that refused, if one has a name.
     pub check: Option<Check>,
@@ -175,7 +175,7 @@ struct Refusal<'a> {
 impl Refusal<'_> {
     fn error(&self, name: &str, found: &str, why: &str) -> SlotError {
         let Refusal { method, path } = self;
-        let message = format!("guest: {method} {path} was not sent: the sealed value `{name}` {why}");
+        let message = format!("{method} {path} was not sent: the sealed value `{name}` {why}");
         SlotError { name: name.to_owned(), found: found.to_owned(), message, check: None }
     }
 
@@ -201,8 +201,8 @@ impl Refusal<'_> {
         let why = match fault {
             Some(fault) => format!("stands in {place}, and a slot of the grant cannot be used: {fault}"),
             None => format!(
-                "stands in {place}, where the grant has no slot; if it belongs there, the operator adds a slot for this \
-                 method, path and place that takes `{name}`"
+                "stands in {place}, where the grant has no slot; if it belongs there, the operator adds a slot that takes \
+                 `{name}`"
             ),
         };
         SlotError { check: fault.and_then(PlaceError::check), ..self.error(name, place, &why) }

@@ -41,8 +41,8 @@ pub(crate) fn fuzz(data: &[u8]) {
     };
     let job = json!({"api": "https://api.iaas.test/v1", "region": "eu", "key": "k", "password": "p", "zone": {"a": 1}});
     let properties = Properties::merge(job.as_object().cloned().unwrap_or_default(), serde_json::Map::new());
-    let everything = json!({"version": 1, "registry": true, "image": true, "expose": ["zone"],
-        "http": [{"id": "any", "to": "*", "methods": "*", "paths": "*", "slots": "*"}]});
+    let everything = json!({"version": 1, "registry": true, "image": true, "expose": ["zone"], "logins": "*",
+        "http": [{"id": "any", "to": "*", "methods": "*", "paths": "*", "slots": "*", "operations": "*"}]});
     let everything = Needs::parse(everything.to_string().as_bytes()).expect("these needs are valid");
     let (narrow, wide) = (resolve(&properties, &needs), resolve(&properties, &everything));
     for (method, url) in REQUESTS {
@@ -71,6 +71,7 @@ fn allows(policy: &Policy, method: &str, destination: &Destination) -> Option<Ar
         Verdict::Allowed(grant) => Some(grant),
         Verdict::Denied(denial) => {
             assert_printable(&denial.message);
+            assert_printable(denial.hint.as_deref().unwrap_or_default());
             None
         }
     }

@@ -1,15 +1,29 @@
-//! A request is allowed only if the operator grants it and the guest declares it. A
-//! denial of a declared request shows the grant to paste into the policy.
+//! A request is allowed only if the operator grants it and the guest declares it. After the denial of
+//! a declared request, the Director gets the line to paste into the policy. The guest does not.
 
 use serde_json::{Value, json};
-use tests::cloud::{answered, denied, get, job, outcome, post, probe_with_needs};
+use tests::cloud::{answered, denied, get, job, post, probe_with_needs};
 use tests::servers::{Answer, Server, with};
-use tests::{CPI_ERROR, Job};
+use tests::{CPI_ERROR, Job, probe};
+
+/// Runs one operation. Returns its outcome, and as `hint` what the Director and the log are told.
+#[track_caller]
+fn outcome(job: &Job, operation: Value) -> Value {
+    let response = tests::cloud::call(job, &json!([operation]));
+    let mut outcome = probe::outcomes_in(response.message()).remove(0);
+    let guest_sees = outcome["error"]["message"].as_str().unwrap_or_default();
+    assert!(!guest_sees.contains("to allow it") && !guest_sees.contains("needs.json"), "{guest_sees}");
+    let told = response.message().split_once("wasm-cpi on the last request that was denied: ");
+    let told = told.map_or("", |(_, told)| told);
+    assert!(response.stderr.contains(told), "{told} is not in {}", response.stderr);
+    outcome["hint"] = json!(told);
+    outcome
+}
 
 /// Returns the grant that a denial shows.
 #[track_caller]
 fn hint(outcome: &Value) -> Value {
-    let message = outcome["error"]["message"].as_str().unwrap_or_default();
+    let message = outcome["hint"].as_str().unwrap_or_default();
     let (_, rest) = message
         .split_once("to allow it, add this, asked for by the guest, to the policy's \"http\": ")
         .unwrap_or_else(|| panic!("no hint in: {message}"));
@@ -28,17 +42,22 @@ fn the_grant_of_a_denial_allows_exactly_the_denied_request() {
     {
         let mut grants = grants;
         let refused = outcome(&job(grants.clone()), request.clone());
-        denied(&refused, reason, &["asked for by the guest"]);
+        denied(&refused, reason, &[]);
         let pasted = hint(&refused);
+        // Another grant for the same origin says which addresses the operator accepts.
+        let sibling = ["method", "path"].contains(&reason);
         let keys: Vec<&String> = pasted.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["id", "to", "methods", "paths"], "{pasted}");
+        let expected = ["id", "to", "methods", "paths", "addresses"];
+        assert_eq!(keys, &expected[..if sibling { 5 } else { 4 }], "{pasted}");
         assert_eq!(pasted["to"], server.origin());
         assert_eq!((&pasted["methods"], &pasted["paths"]), (&json!(["PUT"]), &json!(["/v1/things/7"])));
         assert!(grants.as_array().unwrap().iter().all(|grant| grant["id"] != pasted["id"]), "{pasted}");
         grants.as_array_mut().unwrap().push(pasted);
-        // The operator has to decide about the addresses.
-        denied(&outcome(&job(grants.clone()), request.clone()), "address", &["`addresses`, as a CIDR"]);
-        grants.as_array_mut().unwrap().last_mut().unwrap()["addresses"] = json!(["127.0.0.1/32"]);
+        if !sibling {
+            // The operator has to decide about the addresses.
+            denied(&outcome(&job(grants.clone()), request.clone()), "address", &["`addresses`, as a CIDR"]);
+            grants.as_array_mut().unwrap().last_mut().unwrap()["addresses"] = json!(["127.0.0.1/32"]);
+        }
         let opened = job(grants);
         assert_eq!(answered(&outcome(&opened, request.clone()), 200)["body"], "in");
         for (method, path) in [("PUT", "/v1/things/8"), ("DELETE", "/v1/things/7"), ("PUT", "/v1/things/7/x")] {
@@ -59,7 +78,7 @@ fn paste(job: &Job, text: &str) {
 
 /// Returns the text to paste, which follows a fixed text in a denial.
 fn to_paste(outcome: &Value) -> Option<String> {
-    let message = outcome["error"]["message"].as_str().unwrap_or_default();
+    let message = outcome["hint"].as_str().unwrap_or_default();
     message.split_once("asked for by the guest, to the policy's \"http\": ").map(|(_, text)| text.to_owned())
 }
 
@@ -86,12 +105,14 @@ fn the_request_arrives_once_the_text_of_its_denial_is_in_the_policy_file() {
         let refused = outcome(&job, request.clone());
         let text = to_paste(&refused).unwrap_or_else(|| panic!("nothing to paste in {refused}"));
         paste(&job, &text);
-        // The grant allows the name. The next denial says that the operator has to list its addresses.
-        denied(&outcome(&job, request.clone()), "address", &["list it in the grant's `addresses`, as a CIDR"]);
-        assert_eq!(server.connections(), number);
-        let file = std::fs::read_to_string(job.policy_file()).unwrap();
-        let addresses = format!("{},\"addresses\":[\"127.0.0.1/32\"]}}", text.strip_suffix('}').unwrap());
-        tests::job::write(&job.policy_file(), file.replace(&text, &addresses).as_bytes());
+        if number % 2 == 0 {
+            // The grant allows the name. The next denial says that the operator has to list its addresses.
+            denied(&outcome(&job, request.clone()), "address", &["list it in the grant's `addresses`, as a CIDR"]);
+            assert_eq!(server.connections(), number);
+            let file = std::fs::read_to_string(job.policy_file()).unwrap();
+            let addresses = format!("{},\"addresses\":[\"127.0.0.1/32\"]}}", text.strip_suffix('}').unwrap());
+            tests::job::write(&job.policy_file(), file.replace(&text, &addresses).as_bytes());
+        }
         answered(&outcome(&job, request), 200);
         let seen = server.requests().pop().unwrap();
         assert_eq!((seen.method(), seen.target()), (method, path), "the request must arrive unchanged");
@@ -130,27 +151,143 @@ fn a_denial_of_an_undeclared_request_shows_no_grant() {
             let refused = outcome(&job, json!({"op": "http", "method": method, "url": server.url(path)}));
             assert_eq!(refused["error"]["kind"], "denied", "{refused}");
             let message = refused["error"]["message"].as_str().unwrap();
-            assert!(to_paste(&refused).is_none() && !message.contains(['{', '[']), "{message}");
+            assert!(to_paste(&refused).is_none() && !message.contains(['{', '[']), "{refused}");
         }
     }
     assert_eq!(server.connections(), 0);
 }
 
 #[test]
-fn no_grant_is_shown_for_operations_and_for_paths_that_would_be_patterns() {
+fn no_grant_is_shown_for_paths_that_would_be_patterns() {
     let server = Server::answering(Answer::ok(""));
-    let grant = with(server.grant("api"), json!({"operations": {"in": "header:X-Target", "allow": ["Read"]}}));
-    let write = with(get(&server.url("/")), json!({"headers": {"X-Target": "Write"}}));
-    for (grants, request) in
-        [(json!([grant]), write), (json!([]), get(&server.url("/a/*/b"))), (json!([]), get(&server.url("/**")))]
-    {
-        let refused = outcome(&job(grants), request);
+    for path in ["/a/*/b", "/**"] {
+        let refused = outcome(&job(json!([])), get(&server.url(path)));
         let message = refused["error"]["message"].as_str().unwrap();
-        assert!(
-            !message.contains("add this") && message.contains("a grant in the policy's \"http\" would have to name it"),
-            "{message}"
-        );
+        assert!(message.contains("a grant in the policy's \"http\" would have to name it"), "{message}");
+        assert_eq!(refused["hint"], "");
     }
+}
+
+/// One line is enough, whatever the operator chose for the origin.
+#[test]
+fn the_suggested_grant_has_the_auth_the_slots_and_the_operation_of_the_request() {
+    let server = Server::answering(Answer::ok("in"));
+    let origin = server.origin();
+    let needs = json!({"version": 1, "logins": [], "http": [{"id": "api", "to": origin, "methods": ["GET", "POST"],
+        "paths": ["/v1/**"], "slots": [{"method": "POST", "path": "/v1/vms", "place": "json:/grow/data", "takes": ["agent"]}],
+        "operations": {"in": "json", "allow": ["grow"]}}]});
+    let guest = probe_with_needs(&needs);
+    let near = with(
+        server.grant("near"),
+        json!({"methods": ["GET"], "paths": ["/v9/**"], "plain_http": true, "auth": {"bearer": "${token}"}}),
+    );
+    let job = job(json!([near])).guest_bytes(&guest).properties(json!({"token": "a token of the job"}));
+    let script = json!([
+        {"op": "agent.bootstrap", "vm_name": "vm-1", "encodings": ["base64"]},
+        post(&server.url("/v1/vms"), &json!({"grow": {"data": "{{0.ok}}"}})),
+    ]);
+    let run = |job: &Job| tests::cloud::create_vm(job, &script).run();
+    let first = run(&job);
+    let line = first
+        .stderr
+        .lines()
+        .find_map(|line| line.split_once("to the policy's \"http\": "))
+        .map(|(_, line)| line.to_owned());
+    let line = line.unwrap_or_else(|| panic!("no hint in {}", first.stderr));
+    let pasted: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    assert_eq!(pasted["auth"], json!({"bearer": "${token}"}));
+    assert_eq!(pasted["operations"], json!({"in": "json", "allow": ["grow"]}));
+    assert_eq!(pasted["slots"][0]["place"], "json:/grow/data");
+    assert_eq!(server.connections(), 0);
+    paste(&job, &line);
+    run(&job);
+    let seen = server.request();
+    assert_eq!((seen.method(), seen.target()), ("POST", "/v1/vms"));
+    assert_eq!(seen.header("authorization"), Some("Bearer a token of the job"));
+}
+
+/// The grant names one operation more, and nothing else.
+#[test]
+fn the_suggested_grant_for_an_operation_allows_that_one() {
+    let server = Server::answering(Answer::ok("in"));
+    let grant = with(server.grant("api"), json!({"operations": {"in": "header:X-Target", "allow": ["Read"]}}));
+    let write = |target: &str| with(get(&server.url("/")), json!({"headers": {"X-Target": target}}));
+    let job = job(json!([grant]));
+    let refused = outcome(&job, write("Write"));
+    denied(&refused, "operation", &["`api` Read, not `Write`"]);
+    paste(&job, &to_paste(&refused).unwrap_or_else(|| panic!("nothing to paste in {refused}")));
+    answered(&outcome(&job, write("Write")), 200);
+    denied(&outcome(&job, write("Delete")), "operation", &[]);
+}
+
+#[test]
+fn a_missing_slot_is_the_fault_of_the_policy_and_its_line_is_enough() {
+    let server = Server::answering(Answer::ok("in"));
+    let slot = json!({"method": "POST", "path": "/vms", "place": "json:/data", "takes": ["password"]});
+    let needs = |slots: Value| {
+        probe_with_needs(&json!({"version": 1, "http": [
+            {"id": "api", "to": "${url}", "methods": ["POST"], "paths": ["/vms", "/vms/*"], "slots": slots}]}))
+    };
+    // The paths of a grant are below the path of the URL that the property holds.
+    let grant = json!({"id": "api", "to": "${url}", "methods": ["POST"], "paths": ["/vms"], "plain_http": true,
+                       "addresses": ["127.0.0.1/32"], "auth": {"bearer": "${token}"}});
+    let job = |guest: &[u8]| {
+        job(json!([grant]))
+            .guest_bytes(guest)
+            .properties(json!({"url": server.url("/base/v2"), "password": "a password", "token": "t"}))
+    };
+    let request = post(&server.url("/base/v2/vms"), &json!({"data": "{{props.password}}"}));
+    let declared = job(&needs(json!([slot])));
+    let refused = outcome(&declared, request.clone());
+    denied(&refused, "slot", &["policy: POST /base/v2/vms was not sent"]);
+    let (_, line) = refused["hint"].as_str().unwrap().split_once("to the \"slots\" of grant `api`: ").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(line).unwrap(), slot);
+    let file = std::fs::read_to_string(declared.policy_file()).unwrap();
+    let (before, after) = file.rsplit_once("\"auth\":").unwrap();
+    tests::job::write(&declared.policy_file(), format!("{before}\"slots\":[{line}],\"auth\":{after}").as_bytes());
+    answered(&outcome(&declared, request.clone()), 200);
+    // A slot that the module does not declare is for the module's author.
+    let refused = outcome(&job(&needs(json!([]))), request);
+    denied(&refused, "slot", &["guest: POST /base/v2/vms was not sent"]);
+    assert!(refused["hint"].as_str().unwrap().contains("needs.json, under \"slots\" of the need: "), "{refused}");
+}
+
+#[test]
+fn a_url_property_that_is_not_exposed_is_named_with_the_line_that_exposes_it() {
+    let server = Server::answering(Answer::ok("in"));
+    let job = tests::cloud::with_policy(json!({"http": [server.grant("api")]}))
+        .properties(json!({"api_url": server.origin(), "region": "r"}));
+    let request = get("{{props.api_url}}/v1/x");
+    let refused = outcome(&job, request.clone());
+    assert_eq!(refused["error"]["kind"], "invalid-request", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("it holds the seal of `api_url`"), "{refused}");
+    let (_, line) = refused["hint"].as_str().unwrap().split_once("with this in the policy: ").unwrap();
+    let file = std::fs::read_to_string(job.policy_file()).unwrap();
+    tests::job::write(&job.policy_file(), format!("{{{line},{}", file.strip_prefix('{').unwrap()).as_bytes());
+    answered(&outcome(&job, request), 200);
+}
+
+/// The author pastes the line into needs.json and builds the guest again.
+#[test]
+fn the_line_for_needs_declares_what_was_denied() {
+    let server = Server::answering(Answer::ok("in"));
+    let origin = server.origin();
+    let operations = json!({"in": "header:X-Op", "allow": ["Run", "Stop"]});
+    let run = with(get(&server.url("/v1/x")), json!({"headers": {"X-Op": "Run"}}));
+    let job = |needs: &Value| {
+        job(json!([with(server.grant("api"), json!({"operations": operations}))])).guest_bytes(&probe_with_needs(needs))
+    };
+    let refused = outcome(&job(&json!({"version": 1})), run.clone());
+    denied(&refused, "undeclared", &[]);
+    let (_, need) = refused["hint"].as_str().unwrap().split_once("needs.json, under \"http\": ").unwrap();
+    let need: Value = serde_json::from_str(need).unwrap();
+    answered(&outcome(&job(&json!({"version": 1, "http": [need]})), run.clone()), 200);
+    let bare = json!({"id": "api", "to": origin, "methods": ["GET"], "paths": ["/v1/**"]});
+    let refused = outcome(&job(&json!({"version": 1, "http": [bare.clone()]})), run.clone());
+    denied(&refused, "undeclared", &["do not declare its operation"]);
+    let (_, line) = refused["hint"].as_str().unwrap().split_once("of the need: ").unwrap();
+    let line: Value = serde_json::from_str(&format!("{{{line}}}")).unwrap();
+    answered(&outcome(&job(&json!({"version": 1, "http": [with(bare, line)]})), run), 200);
 }
 
 #[test]

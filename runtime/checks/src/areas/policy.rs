@@ -46,6 +46,16 @@ pub(crate) const NeedsImage: Entry = refusal(
     "The guest reads the stemcell's image, but its needs do not declare it.",
     "The guest's author adds `\"image\": true` to the needs and builds the guest again.",
 );
+pub(crate) const NeedsLogin: Entry = refusal(
+    "needs-login",
+    "The guest uses a login of the policy, but its needs do not declare it.",
+    "The guest's author adds the name to `logins` in the needs and builds the guest again.",
+);
+pub(crate) const NeedsOperation: Entry = refusal(
+    "needs-operation",
+    "The policy grants the operation, but the guest's needs do not declare it.",
+    "The guest's author adds it to `operations` of the need and builds the guest again.",
+);
 pub(crate) const GrantScheme: Entry = refusal(
     "grant-scheme",
     "No grant of the policy is for the scheme of the URL.",
@@ -85,6 +95,16 @@ pub(crate) const OperationInQuery: Entry = refusal(
     "operation-in-query",
     "The query names an operation as well, and the server could use that one instead of the judged one.",
     "The guest's author names the operation in the body only.",
+);
+pub(crate) const OperationSingle: Entry = refusal(
+    "operation-single",
+    "The JSON body has more than one top-level key, so the server could carry out another operation than the judged one.",
+    "The guest's author sends one operation in each request.",
+);
+pub(crate) const OperationSoap: Entry = refusal(
+    "operation-soap",
+    "The SOAP body does not have exactly one child, or the SOAPAction names another operation than the body.",
+    "The guest's author sends one operation in each request, and the SOAPAction of that operation.",
 );
 pub(crate) const WildcardLabel: Entry =
     safeguard("wildcard-label", "A `*` in a granted host stands for exactly one label.");

@@ -86,9 +86,13 @@ fn content_type(needed: &'static str) -> Fault {
     FaultKind::ContentType(needed).into()
 }
 
+/// Returns a parameter of the Content-Type.
+pub(super) fn content_type_parameter(headers: &Headers, name: &str) -> Result<Option<String>, Fault> {
+    parameter(single(headers, "content-type")?.map_or("", |(_, value)| value), name)
+}
+
 pub(super) fn expect_utf8(headers: &Headers) -> Result<(), Fault> {
-    let value = single(headers, "content-type")?.map_or("", |(_, value)| value);
-    match parameter(value, "charset")? {
+    match content_type_parameter(headers, "charset")? {
         Some(charset) if !charset.eq_ignore_ascii_case("utf-8") => Err(content_type("in UTF-8")),
         _ => Ok(()),
     }

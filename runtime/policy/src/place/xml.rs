@@ -173,7 +173,10 @@ fn text(event: &Event<'_>) -> Option<String> {
 
 /// Calls `visit` with every event and its index. An error in the document may follow events
 /// that were already visited.
-fn walk<'a>(body: &'a [u8], visit: &mut dyn FnMut(usize, Event<'a>) -> Result<(), Fault>) -> Result<(), Fault> {
+pub(super) fn walk<'a>(
+    body: &'a [u8],
+    visit: &mut dyn FnMut(usize, Event<'a>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let malformed = |why: &'static str| Unparsable::from(why).in_format("XML");
     let document = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
     if document.contains(|c: char| !is_xml_char(c)) {

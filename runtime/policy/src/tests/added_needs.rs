@@ -19,7 +19,7 @@ fn need(more: Value) -> Value {
 
 #[test]
 fn only_what_the_older_needs_do_not_cover_is_added() {
-    let star = json!({"id": "all", "to": "*", "methods": "*", "paths": "*", "slots": "*"});
+    let star = json!({"id": "all", "to": "*", "methods": "*", "paths": "*", "slots": "*", "operations": "*"});
     let slot = |more: Value| {
         let mut slot = object(&json!({"method": "POST", "path": "/v1/vms", "place": "json:/data", "takes": ["agent"]}));
         slot.extend(object(&more));
@@ -113,7 +113,39 @@ fn only_what_the_older_needs_do_not_cover_is_added() {
         (
             need(json!({"slots": "*"})),
             star.clone(),
-            &["need `all`: * /** at *", "need `all`: whatever slots are granted at *"],
+            &[
+                "need `all`: * /** at *",
+                "need `all`: whatever operations are granted at *",
+                "need `all`: whatever slots are granted at *",
+            ],
+        ),
+        // Operations.
+        (need(json!({"operations": "*"})), need(json!({"operations": {"in": "json", "allow": ["a"]}})), nothing),
+        (need(json!({"operations": "*"})), need(json!({})), nothing),
+        (
+            need(json!({"operations": {"in": "json", "allow": ["a"]}})),
+            need(json!({"operations": {"in": "json", "allow": ["b", "a"]}})),
+            &["need `api`: the operations b in GET /v1/** at https://api.test, at `json`"],
+        ),
+        (
+            need(json!({"operations": {"in": "json", "allow": ["a"]}})),
+            need(json!({"operations": {"in": "form:a", "allow": ["a"]}})),
+            &["need `api`: the operations a in GET /v1/** at https://api.test, at `form:a`"],
+        ),
+        (
+            need(json!({})),
+            need(json!({"operations": {"in": "json", "allow": ["a"]}})),
+            &["need `api`: the operations a in GET /v1/** at https://api.test, at `json`"],
+        ),
+        (
+            need(json!({"operations": {"in": "json", "allow": ["a"]}})),
+            need(json!({})),
+            &["need `api`: GET /v1/** at https://api.test"],
+        ),
+        (
+            need(json!({})),
+            need(json!({"operations": "*"})),
+            &["need `api`: whatever operations are granted at https://api.test"],
         ),
         // Slots.
         (slot(json!({})), slot(json!({})), nothing),
@@ -172,6 +204,13 @@ fn other_needs_are_compared_too() {
         (section(json!({"registry": true})), section(json!({})), vec![]),
         (section(json!({})), section(json!({"image": true})), vec!["the stemcell image"]),
         (section(json!({"image": true})), section(json!({"image": true, "registry": false})), vec![]),
+        (section(json!({"logins": ["a"]})), section(json!({"logins": ["b", "a"]})), vec!["the login `b`"]),
+        (
+            section(json!({"logins": ["a"]})),
+            section(json!({"logins": "*"})),
+            vec!["whatever logins the policy describes"],
+        ),
+        (section(json!({"logins": "*"})), section(json!({"logins": ["a"]})), vec![]),
         (
             section(json!({"expose": ["net", "zone.name"]})),
             section(json!({"expose": ["net.zone", "network", "zone", "zone.name"]})),
@@ -231,7 +270,8 @@ proptest! {
         let is_more = declares(&new) && !declares(&old);
         let found = added_needs(Some(&needs(&new)), Some(&needs(&old)));
         if is_more {
-            prop_assert!(found.iter().any(|want| matches!(want, AddedNeed::Http { .. })), "{:?}", found);
+            let is_request = |want: &AddedNeed| matches!(want, AddedNeed::Http { .. } | AddedNeed::Operations { .. });
+            prop_assert!(found.iter().any(is_request), "{:?}", found);
         }
     }
 
@@ -244,6 +284,7 @@ proptest! {
             registry: one.registry || other.registry,
             image: one.image || other.image,
             expose: one.expose.iter().chain(&other.expose).cloned().collect(),
+            logins: Restriction::default(),
         };
         prop_assert_eq!(added_needs(Some(&one), Some(&both)), vec![]);
         // What the whole has beyond one part is what the other part has.

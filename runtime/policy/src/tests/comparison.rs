@@ -23,7 +23,8 @@ fn a_hint_pasted_into_the_policy_allows_the_request() {
         (
             "POST",
             "https://api.iaas.test:5000/v3/p/servers",
-            json!({"id": "compute-2", "to": "${url}", "methods": ["POST"], "paths": ["/v3/*/servers"]}),
+            json!({"id": "compute-2", "to": "${url}", "methods": ["POST"], "paths": ["/v3/*/servers"],
+                   "slots": [{"method": "POST", "path": "/v3/*/servers", "place": "json:/user_data", "takes": ["agent"]}]}),
         ),
         (
             "GET",
@@ -152,12 +153,71 @@ fn a_policy_with_the_suggested_lines_lacks_nothing() {
          "slots": [{"method": "POST", "path": "/x", "place": "body", "takes": ["agent"]}]}]}));
     let empty = Policy::resolve(&PolicyFile::default(), &Properties::default(), Some(&needs), &[], false).unwrap();
     let found = empty.compare_needs(&needs);
-    let mut grant: Value = serde_json::from_str(found.http[0].grant_line.as_deref().unwrap()).unwrap();
-    grant["slots"] = json!([serde_json::from_str::<Value>(&found.http[0].slot_lines[0]).unwrap()]);
+    let grant: Value = serde_json::from_str(found.http[0].grant_line.as_deref().unwrap()).unwrap();
+    assert!(found.lacks_something() && found.http[0].slot_lines.is_empty(), "{found:?}");
     let text = format!(r#"{{"version": 1, {}, "http": [{grant}]}}"#, found.expose_line.unwrap());
     let file = PolicyFile::parse(&text).unwrap();
     let full = Policy::resolve(&file, &Properties::default(), Some(&needs), &[], false).unwrap().compare_needs(&needs);
     assert_eq!((full.hidden.len(), full.http[0].missing.len(), &full.http[0].grant_line), (0, 0, &None));
+    assert!(!full.lacks_something(), "{full:?}");
+}
+
+#[test]
+fn a_suggested_grant_has_what_the_operator_chose_for_the_origin() {
+    let needs = needs(&json!({"version": 1, "logins": ["main"], "http": [
+        {"id": "n", "to": "${url}", "methods": ["POST"], "paths": ["/v1/*"], "operations": {"in": "json", "allow": ["grow"]},
+         "slots": [{"method": "POST", "path": "/v1/x", "place": "header:x", "takes": ["agent"]},
+                   {"method": "POST", "path": "/v1/x", "place": "header:y", "takes": ["unset"]}]}]}));
+    let login = json!({"to": "https://id.test", "path": "/t", "token": "json:/t", "send": {"header": "X-Token"}});
+    let tls = json!({"ca": "ca.pem", "client": {"cert": "c.pem", "key": "-----BEGIN PRIVATE KEY-----\nx"}});
+    let near = json!({"id": "near", "to": "${url}", "methods": ["GET"], "paths": ["/**"], "addresses": ["10.0.0.0/8"],
+                      "auth": {"login": "main"}, "tls": tls});
+    let far = json!({"id": "far", "to": "https://far.test", "methods": ["POST"], "paths": ["/**"], "addresses": ["11.0.0.0/8"]});
+    let job = json!({"url": "https://api.iaas.test/base"});
+    let policy = json!({"version": 1, "logins": {"main": login}, "http": [far, near]});
+    let headers = [("content-type".to_owned(), "application/json".to_owned())];
+    let message = Message { headers: &headers, body: br#"{"grow": 1}"# };
+    let resolved = resolve(&policy, &job, &json!({}), Some(&needs)).unwrap();
+    let (_, said) = verdict_on(&resolved, "POST", "https://api.iaas.test/base/v1/x", &message);
+    let added = hint(&said).unwrap_or_else(|| panic!("no hint: {said}"));
+    let expected = json!({
+        "id": "n", "to": "${url}", "methods": ["POST"], "paths": ["/v1/*"], "operations": {"in": "json", "allow": ["grow"]},
+        "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}, "auth": {"login": "main"},
+        "slots": [{"method": "POST", "path": "/v1/x", "place": "header:x", "takes": ["agent"]}],
+    });
+    assert_eq!(added, expected, "a key that is written into the policy must not be printed: {said}");
+    let compared = resolved.compare_needs(&needs);
+    assert_eq!(serde_json::from_str::<Value>(compared.http[0].grant_line.as_deref().unwrap()).unwrap(), expected);
+    assert!(compared.ungranted().count() == 1 && compared.lacks_something());
+    let mut pasted = policy;
+    pasted["http"].as_array_mut().unwrap().push(added);
+    let resolved = resolve(&pasted, &job, &json!({}), Some(&needs)).unwrap();
+    assert_eq!(verdict_on(&resolved, "POST", "https://api.iaas.test/base/v1/x", &message).0, "allowed by n");
+    assert!(!resolved.compare_needs(&needs).lacks_something());
+}
+
+#[test]
+fn a_property_that_holds_the_url_of_a_need_must_be_exposed() {
+    let needs = needs(&json!({"version": 1, "expose": ["endpoints", "zone"], "http": [
+        {"id": "n", "to": "${endpoints.api}", "methods": ["GET"], "paths": ["/"]}]}));
+    let job = json!({"endpoints": {"api": "https://api.test"}, "zone": "z"});
+    let grant = json!({"id": "g", "to": "${endpoints.api}", "methods": ["GET"], "paths": ["/"]});
+    for (expose, hidden, origins) in [
+        (json!([]), vec!["endpoints", "zone"], vec!["endpoints"]),
+        (json!(["endpoints"]), vec!["zone"], vec![]),
+        (json!("declared"), vec![], vec![]),
+    ] {
+        let policy = json!({"version": 1, "expose": expose, "http": [grant]});
+        let found = resolve(&policy, &job, &json!({}), Some(&needs)).unwrap().compare_needs(&needs);
+        assert_eq!(
+            (&found.hidden, &found.hidden_origins),
+            (
+                &hidden.iter().map(|s: &&str| (*s).to_owned()).collect(),
+                &origins.iter().map(|s: &&str| (*s).to_owned()).collect()
+            )
+        );
+        assert_eq!(found.lacks_something(), !origins.is_empty(), "{expose}");
+    }
 }
 
 /// Needs sections with one mistake each, and a part of the problem.

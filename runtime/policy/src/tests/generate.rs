@@ -60,6 +60,10 @@ impl Asked {
         Asked { method: "GET", scheme, host, port, path: path.to_owned(), operation: None, parameter: None }
     }
 
+    pub(super) fn has_operation(&self) -> bool {
+        self.operation.is_some()
+    }
+
     pub(super) fn origin(&self) -> String {
         format!("{}://{}:{}", self.scheme, self.host, self.port)
     }
@@ -156,8 +160,15 @@ fn slots() -> impl Strategy<Value = Value> {
 fn need() -> impl Strategy<Value = Value> {
     let methods = prop_oneof![1 => Just(json!("*")), 2 => methods().prop_map(|methods| json!(methods))];
     let paths = prop_oneof![1 => Just(json!("*")), 6 => paths().prop_map(|paths| json!(paths))];
-    (origin(true), methods, paths, slots())
-        .prop_map(|(to, methods, paths, slots)| json!({"to": to, "methods": methods, "paths": paths, "slots": slots}))
+    let listed = subsequence(vec!["Run", "Stop"], 1..=2).prop_map(|allow| json!({"in": "header:X-Op", "allow": allow}));
+    let operations = prop_oneof![3 => Just(json!(null)), 2 => Just(json!("*")), 1 => listed];
+    (origin(true), methods, paths, slots(), operations).prop_map(|(to, methods, paths, slots, operations)| {
+        let mut need = json!({"to": to, "methods": methods, "paths": paths, "slots": slots});
+        if !operations.is_null() {
+            need["operations"] = operations;
+        }
+        need
+    })
 }
 
 /// The text of a needs section.

@@ -22,6 +22,10 @@ pub(super) fn complete() -> Value {
              "tls": {"ca": "ca.pem", "client": {"cert": "c.pem", "key": "k.pem"}},
              "slots": [{"method": "POST", "path": "/a/b", "place": "json:/data", "takes": ["agent", "zone", "token"],
                         "show": ["json:/id", "json:/list/*/id", "header:Retry-After"], "max_bytes": 65535}],
+             "fields": [{"method": "POST", "path": "/a/b", "operation": "Run", "others": "deny", "places": {
+                 "json:/a/*/b": "absent", "json:/c": "any", "json:/d": {"is": 1},
+                 "json:/f": {"one_of": ["g", 2], "required": true}, "json:/h": {"prefix": "i-"},
+                 "query:j-k": {"pattern": "[a-z]{1,8}\\.x*"}, "header:X-L": {"required": true}}}],
              "captures": [{"method": "GET", "path": "/a/b", "place": "cookie:s", "as": "token"}],
              "drop": ["json:/Config/Env", "json:/list/*/Cmd", "xml:userData"], "query": ["name", "marker"]},
             {"id": "b", "to": "${url}", "methods": ["GET"], "paths": ["/**"], "auth": {"basic": {"user": "u", "password": "${zone}"}}},
@@ -34,9 +38,10 @@ pub(super) fn complete() -> Value {
 /// Needs that have every key there is.
 pub(super) fn complete_needs() -> Value {
     json!({
-        "version": 1, "registry": true, "image": true, "expose": ["zone", "net.zone"],
+        "version": 1, "registry": true, "image": true, "expose": ["zone", "net.zone"], "logins": ["main"],
         "http": [
             {"id": "a", "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/a/**"], "why": "\u{202e}why",
+             "operations": {"in": "form:Action", "allow": ["Run"]}, "optional": true,
              "slots": [{"method": "POST", "path": "/a/b", "place": "json:/data", "takes": ["agent", "zone"]}]},
             {"id": "b", "to": "*", "methods": "*", "paths": "*", "slots": "*"},
             {"id": "c", "to": "${url}", "methods": ["*"], "paths": ["/x"]}]

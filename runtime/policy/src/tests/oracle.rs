@@ -31,10 +31,17 @@ fn declared(section: &Value, asked: &Asked) -> bool {
     section["http"].as_array().unwrap().iter().any(|need| is_about(need, asked))
 }
 
+/// Whether the section declares the request, for a grant that lists operations or not.
+fn declared_for(section: &Value, asked: &Asked, grant: &Value) -> bool {
+    let listed = !grant["operations"].is_null();
+    let fits = |need: &Value| is_about(need, asked) && (!listed || !need["operations"].is_null());
+    section["http"].as_array().unwrap().iter().any(fits)
+}
+
 /// The policy as an operator who follows a denial writes it: its text, with the
 /// grant at the end of the denial added to the list of grants.
 fn pasted(grants: &[Value], denial: &Denial) -> Option<String> {
-    let (_, hint) = denial.message.split_once("to the policy's \"http\": ")?;
+    let (_, hint) = denial.hint.as_deref()?.split_once("to the policy's \"http\": ")?;
     let text = format!("{:#}", policy_file(grants));
     let (before, after) = text.split_once("\"http\": [").unwrap();
     let comma = if grants.is_empty() { "" } else { "," };
@@ -97,7 +104,7 @@ proptest! {
         let policy = resolved(&grants, &section);
         for asked in &many {
             let granted: Vec<&Value> = grants.iter().filter(|grant| is_about(grant, asked)).collect();
-            let expected = !granted.is_empty() && declared(&section, asked);
+            let expected = granted.iter().any(|grant| declared_for(&section, asked, grant));
             match judged(&policy, asked) {
                 Ok(id) => {
                     prop_assert!(expected, "allowed by {}", id);
@@ -154,14 +161,16 @@ proptest! {
         for asked in &many {
             let Err(denial) = judged(&policy, asked) else { continue };
             let text = pasted(&grants, &denial);
-            // Operations and parameters are not in the module's needs, and no grant for all of them is offered.
-            let stays = matches!(denial.reason, DenialReason::Query | DenialReason::Operation);
-            let expected = declared(&section, asked) && !stays;
-            prop_assert_eq!(text.is_some(), expected, "{}", denial.message);
-            let Some(text) = text else {
-                prop_assert!(!denial.message.contains(['{', '[']), "{}", denial.message);
-                continue;
-            };
+            // A request without an operation is not offered a grant that lists some.
+            let listed = denial.reason == DenialReason::Operation;
+            let operation = !listed || (asked.has_operation() && declared_for(&section, asked, &json!({"operations": {}})));
+            let granted = grants.iter().any(|grant| is_about(grant, asked));
+            // Parameters are not in the guest's needs, and no grant for all of them is offered.
+            let parameter = denial.reason == DenialReason::Query;
+            let expected = declared(&section, asked) && operation && !granted && !parameter;
+            prop_assert_eq!(text.is_some(), expected, "{}: {:?}", denial.message, denial.hint);
+            prop_assert!(!denial.message.contains(['{', '[']), "{}", denial.message);
+            let Some(text) = text else { continue };
             let file = PolicyFile::parse(&text).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
             let properties = Properties::merge(object(&properties()), Map::new());
             let opened = Policy::resolve(&file, &properties, Some(&needs(&section)), &[], false).unwrap();

@@ -68,7 +68,7 @@ fn paths_are_below_the_url_that_a_property_holds() {
 #[test]
 fn paths_of_needs_are_below_the_url_that_a_property_holds() {
     let needs = needs(
-        &json!({"version": 1, "http": [{"id": "compute", "to": "${endpoints.compute}", "methods": ["GET", "POST", "DELETE"],
+        &json!({"version": 1, "logins": ["main"], "http": [{"id": "compute", "to": "${endpoints.compute}", "methods": ["GET", "POST", "DELETE"],
         "paths": ["/servers", "/servers/*"], "slots": [{"method": "POST", "path": "/servers", "place": "json:/d"}]}]}),
     );
     let policy = resolved(own(json!({"file": "cloud.json"})), "https://servers.test/c/v2.1", Some(&needs)).unwrap();

@@ -115,6 +115,16 @@ impl Gate {
     pub(super) async fn visible_session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         self.start_request()?;
         let login = self.find_login(name)?;
+        Check::NeedsLogin.ensure(self.policy.declares_login(&login.name), || HttpError {
+            hint: Some(format!(
+                "the module's author declares it in needs.json, at its top: \"logins\": [\"{}\"]",
+                login.name
+            )),
+            ..HttpError::denied(
+                DenialReason::Undeclared,
+                format!("policy: the module's needs do not declare the login `{}`", login.name),
+            )
+        })?;
         let session = self.log_in(login, None, deadline).await?;
         Check::TripwireShown.reject(self.vault.leak_in(session.shown.as_bytes()), |secret| {
             self.leaked(&secret, &format!("what the login `{name}` shows"), "narrow its `show`")

@@ -82,6 +82,33 @@ pub(super) fn cases() -> Vec<Case> {
             let job = row::job(world, &Value::Null).guest_bytes(&probe_with_needs(&needs));
             expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")
         }),
+        Case::new(CLASS, "a login that the module does not declare", &["needs-login"], |world| {
+            let login =
+                json!({"to": "https://id.iaas.test", "path": "/tokens", "token": "json:/t", "send": {"header": "X-T"}});
+            let policy = json!({"policy": {"logins": {"main": login}}, "grant": {"auth": {"login": "main"}}});
+            for logins in [json!([]), json!(["other"])] {
+                let needs = json!({"version": 1, "logins": logins,
+                                   "http": [{"id": "a", "to": "*", "methods": "*", "paths": "*"}]});
+                let job = row::job(world, &policy).guest_bytes(&probe_with_needs(&needs));
+                expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")?;
+                expect_denied(world, &job, json!({"op": "session", "name": "main"}), "undeclared")?;
+            }
+            Ok(())
+        }),
+        Case::new(CLASS, "an operation that the module does not declare", &["needs-operation"], |world| {
+            let policy = json!({"grant": {"operations": {"in": "json", "allow": ["grow", "delete"]}}});
+            for operations in
+                [json!({"in": "json", "allow": ["grow"]}), json!({"in": "header:X-Op", "allow": ["delete"]})]
+            {
+                let needs = json!({"version": 1, "http": [
+                    {"id": "a", "to": "*", "methods": "*", "paths": "*", "operations": operations}]});
+                let job = row::job(world, &policy).guest_bytes(&probe_with_needs(&needs));
+                let request = json!({"url": "https://api.iaas.test/v1/x", "method": "POST", "body": "{\"delete\":{}}",
+                                     "headers": {"Content-Type": "application/json"}});
+                expect_denied(world, &job, request, "undeclared")?;
+            }
+            Ok(())
+        }),
         Case::new(CLASS, "a request of a module that declares nothing", &["needs-absent"], |world| {
             let job = row::job(world, &Value::Null).guest_bytes(&probe_without_needs());
             expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")

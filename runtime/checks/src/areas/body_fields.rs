@@ -1,0 +1,58 @@
+//! What a grant's `fields` demand of the body, the query and the headers of a request.
+
+use crate::explanation::{Entry, refusal, safeguard};
+
+pub(crate) const FieldAbsent: Entry = refusal(
+    "field-absent",
+    "The request has a field that the grant's `fields` forbid.",
+    "The guest's author leaves the field out, or the operator changes `fields` of the grant.",
+);
+pub(crate) const FieldValue: Entry = refusal(
+    "field-value",
+    "A field of the request has a value that the grant's `fields` do not allow.",
+    "The guest's author sends an allowed value, or the operator changes `fields` of the grant.",
+);
+pub(crate) const FieldRequired: Entry = refusal(
+    "field-required",
+    "The request lacks a field that the grant's `fields` require, so the server would use its own default.",
+    "The guest's author sends the field, or the operator removes `required` from it.",
+);
+pub(crate) const FieldOthers: Entry = refusal(
+    "field-others",
+    "The request has a field that the grant's `fields` do not list, and they deny all others.",
+    "The operator lists the field, if the guest should send it.",
+);
+pub(crate) const FieldQuery: Entry = refusal(
+    "field-query",
+    "A request whose form is judged has query parameters, which servers can read as fields of the form.",
+    "The guest's author sends the parameters in the form, or the operator lists them as `query:NAME`.",
+);
+pub(crate) const FieldAlike: Entry = refusal(
+    "field-alike",
+    "A name is not ASCII, or differs only in case from another one, so servers could read it as that one.",
+    "The guest's author writes names exactly as the API documents them, and each once.",
+);
+pub(crate) const FieldTwice: Entry = refusal(
+    "field-twice",
+    "A field occurs twice in the form, the query or the headers, so it is unclear which one the server uses.",
+    "The guest's author sends the field once.",
+);
+pub(crate) const FieldName: Entry = refusal(
+    "field-name",
+    "The name of a field is not in canonical form, such as `Filter.01` for `Filter.1`, which servers can read as one.",
+    "The guest's author writes names of letters, digits and `_`, and numbers without leading zeros.",
+);
+pub(crate) const FieldNumber: Entry = refusal(
+    "field-number",
+    "The JSON holds a number of 2^53 or more, which parsers round differently.",
+    "The guest's author sends such a number as a string.",
+);
+pub(crate) const FieldBody: Entry = refusal(
+    "field-body",
+    "The grant's `fields` judge the body, and the body is not a JSON object or a form that can be judged.",
+    "The guest's author sends the body as the grant demands, or the operator removes `fields`.",
+);
+pub(crate) const FieldSerialised: Entry = safeguard(
+    "field-serialised",
+    "Where `fields` apply, the server gets the host's own serialisation of what was judged, and its Content-Type.",
+);

@@ -1,0 +1,132 @@
+//! `fields` of a grant: what the body, the query and the headers of a request may hold.
+//!
+//! Methods and paths are not enough where one request can do anything. An entry of `fields` is
+//! for a method and a path, and perhaps for one operation. It lists places with a rule for each,
+//! and says what becomes of everything else. All entries that are for a request apply to it.
+//!
+//! A request is judged before its slots are filled, and the host sends its own serialisation of
+//! what was judged, so that no server reads another body than this module.
+
+mod field_place;
+mod judge;
+mod pattern;
+mod request;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+pub use pattern::{Pattern, PatternError};
+pub use request::JudgedRequest;
+
+pub(super) use judge::FieldMismatch;
+
+use serde_json::Value;
+
+use super::fields::{Fields, kind, printable};
+use super::path::{Base, PathPattern};
+use super::slots::{method, path};
+use field_place::{FieldKind, FieldPlace};
+use rule::Rule;
+use wasm_cpi_checks::Check;
+
+/// The rules of a grant for the fields of some of its requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldRules {
+    /// The method of the requests, in upper case.
+    pub method: String,
+    /// The paths of the requests.
+    pub path: PathPattern,
+    /// The operation of the requests; `None` for all of them.
+    pub operation: Option<String>,
+    /// True if a field that no rule lists is refused.
+    deny_others: bool,
+    rules: Vec<(FieldPlace, Rule)>,
+}
+
+impl FieldRules {
+    pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<FieldRules> {
+        let list = parent.list("fields");
+        list.into_iter().filter_map(|(at, value)| FieldRules::read(value, at, parent)).collect()
+    }
+
+    fn read(value: &Value, at: String, parent: &Fields<'_>) -> Option<FieldRules> {
+        let problems = parent.problems();
+        let mut fields = Fields::open(value, at, problems)?;
+        let method =
+            fields.required_text("method", "POST").and_then(|text| method(text, &fields.at("method"), problems));
+        let path =
+            fields.required_text("path", "/v1/servers").and_then(|text| path(text, &fields.at("path"), problems));
+        let operation = fields.text("operation").map(str::to_owned);
+        let deny_others = match fields.text("others") {
+            None | Some("allow") => false,
+            Some("deny") => true,
+            Some(_) => {
+                fields.problem("others", "is an unknown keyword", "write \"allow\" or \"deny\"");
+                true
+            }
+        };
+        let mut rules = Vec::new();
+        for (at, text, value) in fields.members("places") {
+            let place = FieldPlace::parse(text);
+            let rule = Rule::read(value, &printable(&at), problems);
+            match (place, rule) {
+                (Err(what), _) => problems.add(printable(&at), what, field_place::REMEDY),
+                (Ok(place), Some(rule)) => match rule.unfit_for(&place) {
+                    Some((what, remedy)) => problems.add(printable(&at), what, remedy),
+                    None => rules.push((place, rule)),
+                },
+                (Ok(_), None) => {}
+            }
+        }
+        // In one order, however the file lists them: a denial names the first rule that refuses.
+        rules.sort_by_cached_key(|(place, _)| place.to_string());
+        let kinds = |kind: FieldKind| rules.iter().any(|(place, _)| place.kind == kind);
+        if kinds(FieldKind::Json) && kinds(FieldKind::Form) {
+            fields.problem("places", "judges both JSON and a form, and a body is only one of them", "keep one of them");
+        }
+        if fields.value("places").is_none_or(is_empty) && !deny_others {
+            fields.problem(
+                "places",
+                "is empty, so that the entry has no effect",
+                "list a place, or set \"others\": \"deny\"",
+            );
+        }
+        fields.close();
+        Some(FieldRules { method: method?, path: path?, operation, deny_others, rules })
+    }
+
+    /// Returns the rules with `base` put before their path.
+    pub(super) fn below(&self, base: &Base) -> FieldRules {
+        FieldRules { path: self.path.below(base), ..self.clone() }
+    }
+
+    /// Returns true if the rules are for this request.
+    pub(super) fn apply_to(&self, method: &str, path: &str, operation: Option<&str>) -> bool {
+        let same = self.operation.is_none() || self.operation.as_deref() == operation;
+        same && self.method == method && self.path.matches(path)
+    }
+
+    /// Returns true if a rule is about this kind of field.
+    fn has(&self, kind: FieldKind) -> bool {
+        self.rules.iter().any(|(place, _)| place.kind == kind)
+    }
+
+    /// Returns true if the query is judged.
+    fn judges_query(&self) -> bool {
+        self.deny_others || self.has(FieldKind::Query) || self.has(FieldKind::Form)
+    }
+
+    /// Returns the check and whether fields of this kind that no rule lists are refused. A server
+    /// may read query parameters as fields of a form.
+    fn others(&self, kind: FieldKind) -> Option<Check> {
+        match kind {
+            _ if self.deny_others => Some(Check::FieldOthers),
+            FieldKind::Query if self.has(FieldKind::Form) => Some(Check::FieldQuery),
+            _ => None,
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(serde_json::Map::is_empty) || matches!(kind(value), "null")
+}

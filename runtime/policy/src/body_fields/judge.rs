@@ -1,0 +1,290 @@
+//! Compares a request with the rules for its fields.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::field_place::{FieldKind, FieldPlace, Token, is_name, written};
+use super::request::{JudgedBody, JudgedRequest, query_text};
+use super::rule::Allowed;
+use super::{FieldRules, Rule};
+use crate::normalize_header_name;
+use crate::place::{Message, Place, PlaceError, expect_plain_body, parse_form, parse_json};
+use wasm_cpi_checks::{Check, RefusedBy};
+
+/// Headers that every request may have: they do not change what the server does.
+const HARMLESS_HEADERS: [&str; 3] = ["accept", "content-type", "user-agent"];
+/// The first integer that a parser with floating-point numbers cannot distinguish from the next.
+const MAX_INTEGER: u64 = 1 << 53;
+
+/// The reason why the fields of a request are refused. The messages follow "the fields of the
+/// request are limited: ".
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FieldMismatch {
+    #[error("`{place}` {rule}")]
+    Rule { place: String, rule: String, check: Check },
+    #[error("`{0}` is missing")]
+    Missing(String),
+    /// Holds the place, if it can be shown.
+    #[error("{} is not listed", shown(.place))]
+    Other { place: String, check: Check },
+    #[error("{} {what}", shown(.place))]
+    Name { place: String, what: &'static str, check: Check },
+    #[error("the JSON holds a number of 2^53 or more")]
+    Number,
+    #[error("{0}")]
+    Body(&'static str),
+    #[error("{0}")]
+    Unreadable(#[from] PlaceError),
+}
+
+impl RefusedBy for FieldMismatch {
+    fn refused_by(self, _: Check) -> FieldMismatch {
+        self
+    }
+}
+
+impl FieldMismatch {
+    pub(crate) fn check(&self) -> Check {
+        match self {
+            FieldMismatch::Rule { check, .. }
+            | FieldMismatch::Other { check, .. }
+            | FieldMismatch::Name { check, .. } => *check,
+            FieldMismatch::Missing(_) => Check::FieldRequired,
+            FieldMismatch::Number => Check::FieldNumber,
+            FieldMismatch::Body(_) => Check::FieldBody,
+            FieldMismatch::Unreadable(error) => error.check().unwrap_or(Check::FieldBody),
+        }
+    }
+
+    /// Returns the place that the operator could list to allow the request.
+    pub(crate) fn unlisted(&self) -> Option<&str> {
+        match self {
+            FieldMismatch::Other { place, .. } if is_showable(place) => Some(place),
+            _ => None,
+        }
+    }
+}
+
+/// Quotes a place only if it looks like one: the guest may have put a seal there.
+fn shown(place: &str) -> String {
+    if is_showable(place) { format!("`{place}`") } else { "a field of the request".to_owned() }
+}
+
+fn is_showable(place: &str) -> bool {
+    let part = |part: &str| part.len() <= 32 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-:~".contains(&b));
+    place.len() <= 200 && place.split(['/', '.']).all(part)
+}
+
+/// The rules that have been met by a field of the request.
+type Met = Vec<bool>;
+
+impl FieldRules {
+    /// Judges a request, and returns what was judged as the host serialises it.
+    pub(crate) fn judge(&self, query: Option<&str>, message: &Message<'_>) -> Result<JudgedRequest, FieldMismatch> {
+        let mut met: Met = vec![false; self.rules.len()];
+        self.judge_headers(message.headers, &mut met)?;
+        let query = self.judges_query().then(|| self.judge_query(query, &mut met)).transpose()?;
+        let body = self.judge_body(message, &mut met)?;
+        let missing = self.rules.iter().zip(&met).find(|((_, rule), met)| rule.required && !**met);
+        Check::FieldRequired.reject(missing, |((place, _), _)| FieldMismatch::Missing(place.to_string()))?;
+        Ok(JudgedRequest { query, body })
+    }
+
+    fn judge_headers(&self, headers: &[(String, String)], met: &mut Met) -> Result<(), FieldMismatch> {
+        if !self.deny_others && !self.has(FieldKind::Header) {
+            return Ok(());
+        }
+        let mut names = HashSet::new();
+        for (name, value) in headers {
+            let path = [normalize_header_name(name)];
+            let ruled = self.of(FieldKind::Header).any(|(_, (place, _))| place.is_at(&path));
+            if !ruled && HARMLESS_HEADERS.contains(&path[0].as_str()) {
+                continue;
+            }
+            let once = names.insert(path[0].clone());
+            Check::FieldTwice.ensure(once || !ruled, || {
+                name_mismatch(FieldKind::Header, &path, "occurs twice", Check::FieldTwice)
+            })?;
+            self.judge_value(FieldKind::Header, &path, &Value::String(value.clone()), met)?;
+        }
+        Ok(())
+    }
+
+    fn judge_query(&self, query: Option<&str>, met: &mut Met) -> Result<String, FieldMismatch> {
+        let unreadable = |_| FieldMismatch::Body("the query is not properly urlencoded");
+        let pairs = parse_form(query.unwrap_or_default().as_bytes()).map_err(unreadable)?;
+        self.judge_pairs(FieldKind::Query, &pairs, met)?;
+        Ok(query_text(&pairs))
+    }
+
+    fn judge_body(&self, message: &Message<'_>, met: &mut Met) -> Result<Option<JudgedBody>, FieldMismatch> {
+        let body = message.body;
+        let (json, form) = (self.has(FieldKind::Json), self.has(FieldKind::Form));
+        if body.is_empty() || !(json || form || self.deny_others) {
+            return Ok(None);
+        }
+        Check::FieldBody.ensure(json || form, || FieldMismatch::Body("a body is not allowed"))?;
+        expect_plain_body(message.headers)?;
+        if form {
+            let unreadable = |_| FieldMismatch::Body("the body is not a properly urlencoded form");
+            let pairs = parse_form(body).map_err(unreadable)?;
+            self.judge_pairs(FieldKind::Form, &pairs, met)?;
+            return Ok(Some(JudgedBody::form(&pairs)));
+        }
+        let unreadable =
+            |error: crate::place::JsonBodyError| PlaceError { place: Place::Body.to_string(), fault: error.into() };
+        let document = parse_json(body).map_err(unreadable)?;
+        Check::FieldBody.ensure(document.is_object(), || FieldMismatch::Body("the body is not a JSON object"))?;
+        self.judge_json(&mut Vec::new(), &document, met)?;
+        Ok(Some(JudgedBody::json(&document)))
+    }
+
+    /// Judges the fields of a form or query.
+    fn judge_pairs(&self, kind: FieldKind, pairs: &[(String, String)], met: &mut Met) -> Result<(), FieldMismatch> {
+        let mut names: HashMap<String, &str> = HashMap::new();
+        for (name, value) in pairs {
+            let path: Vec<&str> = name.split('.').collect();
+            let refuse = |what, check| name_mismatch(kind, &path, what, check);
+            Check::FieldName
+                .ensure(is_name(kind, name), || refuse("is not a name in canonical form", Check::FieldName))?;
+            let earlier = names.insert(name.to_ascii_lowercase(), name);
+            Check::FieldTwice.ensure(earlier != Some(name), || refuse("occurs twice", Check::FieldTwice))?;
+            let alike = earlier.is_some_and(|earlier| earlier != name);
+            let variant = (0..path.len()).any(|at| self.is_variant(kind, &path[..at], path[at]));
+            Check::FieldAlike
+                .ensure(!alike && !variant, || refuse("is another name in other letters", Check::FieldAlike))?;
+            self.judge_value(kind, &path, &Value::String(value.clone()), met)?;
+        }
+        Ok(())
+    }
+
+    /// Judges a value of JSON and everything below it.
+    fn judge_json<'a>(
+        &self,
+        path: &mut Vec<PathPart<'a>>,
+        value: &'a Value,
+        met: &mut Met,
+    ) -> Result<(), FieldMismatch> {
+        self.judge_value(FieldKind::Json, path, value, met)?;
+        match value {
+            Value::Object(object) => {
+                self.judge_keys(path, object)?;
+                for (key, value) in object {
+                    path.push(PathPart::Key(key));
+                    self.judge_json(path, value, met)?;
+                    path.pop();
+                }
+            }
+            Value::Array(list) => {
+                for (index, value) in list.iter().enumerate() {
+                    path.push(PathPart::Index(index.to_string()));
+                    self.judge_json(path, value, met)?;
+                    path.pop();
+                }
+            }
+            Value::Number(number) => {
+                let small = number.as_f64().is_some_and(|number| number.abs() < MAX_INTEGER as f64);
+                Check::FieldNumber.ensure(small, || FieldMismatch::Number)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Judges the keys of an object that a rule leads into. Others are not compared with anything.
+    fn judge_keys(&self, path: &[PathPart<'_>], object: &Map<String, Value>) -> Result<(), FieldMismatch> {
+        if !self.of(FieldKind::Json).any(|(_, (place, _))| place.next_after(path).is_some()) {
+            return Ok(());
+        }
+        let mut folded = HashSet::new();
+        for key in object.keys() {
+            let alone = folded.insert(key.to_ascii_lowercase());
+            let plain = key.is_ascii() && alone && !self.is_variant(FieldKind::Json, path, key);
+            Check::FieldAlike.ensure(plain, || {
+                let here: Vec<&str> = path.iter().map(AsRef::as_ref).chain([key.as_str()]).collect();
+                name_mismatch(
+                    FieldKind::Json,
+                    &here,
+                    "is another key in other letters, or not ASCII",
+                    Check::FieldAlike,
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if a server that ignores case reads the name as another one that a rule names.
+    fn is_variant<T: AsRef<str>>(&self, kind: FieldKind, path: &[T], name: &str) -> bool {
+        let next: Vec<&Token> = self.of(kind).filter_map(|(_, (place, _))| place.next_after(path)).collect();
+        let named = |token: &&Token| **token != Token::Any && token.matches(name);
+        !next.iter().any(named) && next.iter().any(|token| token.is_variant(name))
+    }
+
+    /// Judges one value by the rules for its place and for the places above.
+    fn judge_value<T: AsRef<str>>(
+        &self,
+        kind: FieldKind,
+        path: &[T],
+        value: &Value,
+        met: &mut Met,
+    ) -> Result<(), FieldMismatch> {
+        let mut listed = false;
+        for (number, (place, rule)) in self.of(kind).filter(|(_, (place, _))| place.is_above(path)) {
+            let here = place.is_at(path);
+            met[number] |= here;
+            let refuse =
+                |check| move || FieldMismatch::Rule { place: place.to_string(), rule: rule.to_string(), check };
+            match &rule.allowed {
+                Allowed::Nothing => {
+                    Check::FieldAbsent.ensure(false, refuse(Check::FieldAbsent))?;
+                    listed = true;
+                }
+                Allowed::Anything => listed = true,
+                _ if here => {
+                    Check::FieldValue.ensure(rule.accepts(value), refuse(Check::FieldValue))?;
+                    listed = true;
+                }
+                // It is part of a JSON value that was judged as a whole.
+                _ => listed |= kind == FieldKind::Json,
+            }
+        }
+        let container = match value {
+            Value::Object(object) => Some(object.is_empty()),
+            Value::Array(list) => Some(list.is_empty()),
+            _ => None,
+        };
+        let leads = || self.of(kind).any(|(_, (place, _))| place.next_after(path).is_some());
+        if listed || container == Some(false) || (container == Some(true) && leads()) {
+            return Ok(());
+        }
+        match self.others(kind) {
+            Some(check) => check.ensure(false, || FieldMismatch::Other { place: written(kind, path), check }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the rules for fields of this kind, with their numbers.
+    fn of(&self, kind: FieldKind) -> impl Iterator<Item = (usize, &(FieldPlace, Rule))> {
+        self.rules.iter().enumerate().filter(move |(_, (place, _))| place.kind == kind)
+    }
+}
+
+/// A key or an index on the path to a value of JSON.
+enum PathPart<'a> {
+    Key(&'a str),
+    Index(String),
+}
+
+impl AsRef<str> for PathPart<'_> {
+    fn as_ref(&self) -> &str {
+        match self {
+            PathPart::Key(key) => key,
+            PathPart::Index(index) => index,
+        }
+    }
+}
+
+fn name_mismatch<T: AsRef<str>>(kind: FieldKind, path: &[T], what: &'static str, check: Check) -> FieldMismatch {
+    FieldMismatch::Name { place: written(kind, path), what, check }
+}

@@ -1,0 +1,149 @@
+//! A request names exactly one operation, and the module declares it.
+
+use super::*;
+
+fn granting(operations: Value, needs: &Needs) -> Policy {
+    let grant = json!([{"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/**"], "operations": operations}]);
+    policy_of(&grant, Some(needs))
+}
+
+fn typed(content_type: &str, more: &[(&str, &str)]) -> Vec<(String, String)> {
+    let all = std::iter::once(("Content-Type", content_type)).chain(more.iter().copied());
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn judged(policy: &Policy, headers: &[(String, String)], body: &str) -> (String, String) {
+    verdict_on(policy, "POST", "https://api.iaas.test/v1/x", &Message { headers, body: body.as_bytes() })
+}
+
+#[test]
+fn a_json_body_names_one_operation() {
+    let headers = typed("application/json", &[]);
+    for (operations, body, expected) in [
+        (json!({"in": "json:/reboot/type", "allow": ["SOFT"]}), r#"{"reboot": {"type": "SOFT"}}"#, true),
+        (
+            json!({"in": "json:/reboot/type", "allow": ["SOFT"]}),
+            r#"{"reboot": {"type": "SOFT"}, "createImage": {}}"#,
+            false,
+        ),
+        (
+            json!({"in": "json:/reboot/type", "allow": ["SOFT"]}),
+            r#"{"createImage": {}, "reboot": {"type": "SOFT"}}"#,
+            false,
+        ),
+        (json!({"in": "json:/op", "allow": ["Run"]}), r#"{"op": "Run"}"#, true),
+        (json!({"in": "json:/op", "allow": ["Run"]}), r#"{"op": "Run", "more": null}"#, false),
+        (json!({"in": "json", "allow": ["grow", "move"]}), r#"{"grow": {"size": 2}}"#, true),
+        (json!({"in": "json", "allow": ["grow", "move"]}), r#"{"move": null}"#, true),
+        (json!({"in": "json", "allow": ["grow", "move"]}), r#"{"Grow": 1}"#, false),
+        (json!({"in": "json", "allow": ["grow", "move"]}), r#"{"grow": 1, "move": 1}"#, false),
+        (json!({"in": "json", "allow": ["grow", "move"]}), r#"{"delete": 1}"#, false),
+        (json!({"in": "json", "allow": ["grow", "move"]}), "{}", false),
+        (json!({"in": "json", "allow": ["grow", "move"]}), "", false),
+        (json!({"in": "json", "allow": ["grow", "move"]}), r#"["grow"]"#, false),
+        (json!({"in": "json", "allow": ["grow", "move"]}), "\u{feff}{\"grow\": 1}", false),
+    ] {
+        let (verdict, said) = judged(&granting(operations.clone(), &any_needs()), &headers, body);
+        let expected = if expected { "allowed by api" } else { "operation" };
+        assert_eq!(verdict, expected, "{operations} {body}: {said}");
+    }
+    let encoded = typed("application/json", &[("Content-Encoding", "deflate")]);
+    let policy = granting(json!({"in": "json", "allow": ["grow"]}), &any_needs());
+    assert_eq!(judged(&policy, &encoded, r#"{"grow": 1}"#).0, "operation");
+    assert_eq!(judged(&policy, &typed("text/plain", &[]), r#"{"grow": 1}"#).0, "operation");
+}
+
+#[test]
+fn a_soap_body_has_one_child_and_the_soap_action_names_it() {
+    let soap = |body: &str| format!(r#"<s:Envelope xmlns:s="urn:soap"><s:Header><x/></s:Header>{body}</s:Envelope>"#);
+    let policy = |place: &str| {
+        let allow = if place == "soap" { json!(["Run"]) } else { json!(["urn:x#Run", "\"urn:x#Run\""]) };
+        granting(json!({"in": place, "allow": allow}), &any_needs())
+    };
+    let one = "<s:Body><m:Run xmlns:m=\"urn:x\"><a>1</a></m:Run></s:Body>";
+    for (place, action, body, expected) in [
+        ("soap", None, one, true),
+        ("soap", Some("urn:x#Run"), one, true),
+        ("soap", Some("\"http://x.test/Run\""), one, true),
+        ("soap", Some("\"\""), one, true),
+        ("soap", Some("urn:x#Stop"), one, false),
+        ("soap", Some("urn:x#run"), one, false),
+        ("soap", None, "<s:Body><Run/><Stop/></s:Body>", false),
+        ("soap", None, "<s:Body><Stop/></s:Body>", false),
+        ("soap", None, "<s:Body/>", false),
+        ("soap", None, "<s:Body><Run/></s:Body><s:Body><Stop/></s:Body>", false),
+        ("soap", None, "<s:Other><Run/></s:Other>", false),
+        ("soap", None, "<s:Body><Run/></s:Body><s:Header/>", false),
+        ("header:SOAPAction", Some("urn:x#Run"), one, true),
+        ("header:SOAPAction", Some("\"urn:x#Run\""), one, true),
+        ("header:SOAPAction", None, one, false),
+        ("header:SOAPAction", Some("urn:x#Run"), "<s:Body><Stop/></s:Body>", false),
+        ("header:SOAPAction", Some("urn:x#Run"), "<s:Body><Run/><Stop/></s:Body>", false),
+    ] {
+        let more: Vec<(&str, &str)> = action.iter().map(|action| ("SOAPAction", *action)).collect();
+        let (verdict, said) = judged(&policy(place), &typed("text/xml", &more), &soap(body));
+        let expected = if expected { "allowed by api" } else { "operation" };
+        assert_eq!(verdict, expected, "{place} {action:?} {body}: {said}");
+    }
+    let other = typed("application/soap+xml; action=\"urn:x#Stop\"", &[]);
+    assert_eq!(judged(&policy("soap"), &other, &soap(one)).0, "operation");
+    assert_eq!(judged(&policy("soap"), &typed("text/xml", &[]), "<Run/>").0, "operation");
+}
+
+#[test]
+fn an_operation_must_be_both_granted_and_declared() {
+    let headers = typed("application/json", &[]);
+    let need = |operations: Value| {
+        let mut need = json!({"id": "n", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/**"]});
+        if !operations.is_null() {
+            need["operations"] = operations;
+        }
+        needs(&json!({"version": 1, "http": [need]}))
+    };
+    let both = json!({"in": "json", "allow": ["grow", "move"]});
+    for (granted, declared, body, expected) in [
+        (both.clone(), both.clone(), "grow", "allowed by api"),
+        (both.clone(), json!("*"), "move", "allowed by api"),
+        (both.clone(), json!({"in": "json", "allow": ["grow"]}), "grow", "allowed by api"),
+        (both.clone(), json!({"in": "json", "allow": ["grow"]}), "move", "undeclared"),
+        (both.clone(), json!({"in": "json:/grow", "allow": ["x"]}), "grow", "undeclared"),
+        (both.clone(), json!(null), "grow", "undeclared"),
+        (json!({"in": "json", "allow": ["grow"]}), both.clone(), "move", "operation"),
+    ] {
+        let needs = need(declared.clone());
+        let (verdict, said) = judged(&granting(granted.clone(), &needs), &headers, &format!(r#"{{"{body}": "y"}}"#));
+        assert_eq!(verdict, expected, "{granted} {declared} {body}: {said}");
+    }
+    // A need that lists operations limits itself, even where the grant does not.
+    let grant = json!([{"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/**"]}]);
+    let policy = policy_of(&grant, Some(&need(both)));
+    assert_eq!(judged(&policy, &headers, r#"{"grow": 1}"#).0, "allowed by api");
+    assert_eq!(judged(&policy, &headers, r#"{"delete": 1}"#).0, "undeclared");
+    let policy = policy_of(&grant, Some(&need(json!(null))));
+    assert_eq!(judged(&policy, &headers, r#"{"delete": 1}"#).0, "allowed by api");
+}
+
+#[test]
+fn a_login_must_be_declared() {
+    let login = json!({"to": "https://id.iaas.test", "path": "/t", "token": "json:/t", "send": {"header": "X-Token"}});
+    let policy = json!({"version": 1, "logins": {"main": login}, "http": [
+        {"id": "api", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/**"], "auth": {"login": "main"}}]});
+    for (logins, expected) in [
+        (json!(["main"]), "allowed by api"),
+        (json!("*"), "allowed by api"),
+        (json!(["other"]), "undeclared"),
+        (json!([]), "undeclared"),
+    ] {
+        let needs = needs(&json!({"version": 1, "logins": logins, "http": [
+            {"id": "n", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/**"]}]}));
+        let policy = resolve(&policy, &json!({}), &json!({}), Some(&needs)).unwrap();
+        let (verdict, said) = verdict_on(&policy, "GET", "https://api.iaas.test/v1/x", &NOTHING);
+        assert_eq!(verdict, expected, "{logins}: {said}");
+        assert_eq!(policy.declares_login("main"), expected != "undeclared");
+        assert_eq!(said.contains(r#"needs.json, at its top: "logins": ["main"]"#), expected == "undeclared", "{said}");
+    }
+    let trusting = json!({"version": 1, "trust_undeclared": true, "logins": policy["logins"], "http": policy["http"]});
+    let trusted = resolve(&trusting, &json!({}), &json!({}), None).unwrap();
+    assert_eq!(verdict(&trusted, "GET", "https://api.iaas.test/v1/x"), "allowed by api");
+    assert!(!resolve(&policy, &json!({}), &json!({}), None).unwrap().declares_login("main"));
+}

@@ -1,0 +1,53 @@
+//! Explains to operators what is missing when a request was refused because of a seal in it.
+
+use super::Gate;
+use crate::net::error::HttpError;
+use crate::net::slots::SlotError;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::place::Place;
+use wasm_cpi_policy::{AGENT, DenialReason, Grant};
+
+impl Gate {
+    /// Returns the error of a request with a seal that no slot takes. If the module declares the
+    /// slot, the policy is at fault and the hint is a line for it.
+    pub(super) fn refused_seal(
+        &self,
+        error: SlotError,
+        grant: &Grant,
+        destination: &Destination,
+        method: &str,
+    ) -> HttpError {
+        let SlotError { name, found, message, check } = error;
+        let refused = |who: &str, hint| HttpError {
+            check,
+            hint,
+            ..HttpError::denied(DenialReason::Slot, format!("{who}: {message}"))
+        };
+        if check == Some(Check::SealInUrl) {
+            return refused("guest", self.expose_hint(&name));
+        }
+        let place = found.trim_matches('`').parse::<Place>();
+        let (Ok(place), Some(Check::SealOutsideSlot | Check::SlotTakes)) = (place, check) else {
+            return refused("guest", None);
+        };
+        let missing = self.policy.missing_slot(grant, destination, method, &place, &name);
+        refused(if missing.declared { "policy" } else { "guest" }, missing.hint)
+    }
+
+    /// Adds the property to expose to the error about a URL that is, or begins with, a seal.
+    pub(super) fn sealed_url(&self, error: HttpError, url: &str) -> HttpError {
+        let sealed = self.vault.seals_in(url.as_bytes()).first().and_then(|seal| self.vault.open(seal));
+        let Some(sealed) = sealed else { return error };
+        let what =
+            format!("{}: it holds the seal of `{}`, whose value the guest does not see", error.message, sealed.name);
+        HttpError { message: what, hint: self.expose_hint(&sealed.name), ..error }
+    }
+
+    fn expose_hint(&self, name: &str) -> Option<String> {
+        let line = self.policy.line_to_expose(name);
+        (name != AGENT).then(|| {
+            format!("if `{name}` is an address and not a secret, show it to the guest with this in the policy: {line}")
+        })
+    }
+}
