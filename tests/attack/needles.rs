@@ -132,7 +132,7 @@ pub(crate) fn forms(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
         forms.push(("form", upper.replace("%20", "+").into_bytes()));
         forms.push((form, upper.into_bytes()));
     }
-    for text in [secret, escaped] {
+    for text in [secret, escaped, &ascii(escaped)] {
         for offset in 0..3 {
             forms.push(("base64", aligned(&STANDARD_NO_PAD, text, offset)));
             forms.push(("base64url", aligned(&URL_SAFE_NO_PAD, text, offset)));

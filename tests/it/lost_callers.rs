@@ -108,7 +108,7 @@ fn what_a_call_created_is_deleted_if_its_caller_leaves_before_the_response_is_wr
 fn a_vm_is_deleted_if_its_caller_leaves_in_the_middle_of_a_large_response() {
     let cloud = Cloud::new();
     let network = |n: usize| (format!("network-{n:0100}"), json!({"type": "manual", "cloud_properties": {}}));
-    let networks: Value = (0..2000).map(network).collect::<serde_json::Map<_, _>>().into();
+    let networks: Value = (0..500).map(network).collect::<serde_json::Map<_, _>>().into();
     let script = json!([cloud.post(), {"op": "result", "json": cloud.cid}]);
     let call = cloud.job.call("create_vm", json!(["a", "stemcell-1", {"probe": script}, networks, [], {}]));
     let abandoned = run(&call, Stdout::Empty, &Leaves::AfterBytes(1));

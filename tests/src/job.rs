@@ -210,7 +210,12 @@ impl Job {
     /// Runs `wasm-cpi check`; returns whether it succeeded and what it printed.
     pub fn check(&self) -> (bool, String) {
         let mut command = Command::new(dist::tool());
-        let output = command.args(["check", "--config"]).arg(self.config_file()).env_clear().current_dir("/").output();
+        command.args(["check", "--config"]).arg(self.config_file()).env_clear().current_dir("/");
+        if rustix::process::geteuid().is_root() {
+            // Root would judge as the owner of the job's files, and calls of tests run as root.
+            command.args(["--user", "0"]);
+        }
+        let output = command.output();
         let output = output.unwrap_or_else(|error| panic!("check: {error}"));
         assert!(output.status.code().is_some_and(|code| code < 2), "check: {}", output.status);
         let printed = [output.stdout, output.stderr].concat();

@@ -86,6 +86,7 @@ pub fn run_within(call: &Call<'_>, stdout: Stdout, leaves: &Leaves<'_>, guard: D
     let mut reader = match leaves {
         Leaves::AfterBytes(count) => {
             let _ = reader.read_exact(&mut vec![0; *count]);
+            drop(reader);
             None
         }
         _ => Some(reader),

@@ -28,7 +28,18 @@ fn properties() -> Value {
     json!({
         "auth_url": "https://keystone.test/v3", "username": "bosh", "api_key": "<seal>", "project": "bosh",
         "domain": "Default", "default_key_name": "bosh", "default_security_groups": ["bosh"],
+        "endpoints": {
+            "compute": "https://nova.test/v2.1", "image": "https://glance.test", "network": "https://neutron.test",
+            "volume": "https://cinder.test/v3/project-1",
+        },
     })
+}
+
+/// The properties of a cloud with load balancers.
+fn properties_with_pools() -> Value {
+    let mut all = properties();
+    all["endpoints"]["loadbalancer"] = json!("https://octavia.test");
+    all
 }
 
 fn properties_with(more: Value) -> Value {

@@ -243,7 +243,7 @@ fn missing_slots<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<&'a S
         grants.iter().any(|grant| {
             declared_slots(&grant.slots, &grant.origin, std::slice::from_ref(declared))
                 .iter()
-                .any(|effective| effective == slot)
+                .any(|effective| effective.takes_the_same(slot))
         })
     };
     list.into_iter().filter(|(_, slot)| !granted(slot)).map(|(declared, _)| declared).collect()

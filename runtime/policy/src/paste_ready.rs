@@ -47,7 +47,7 @@ impl fmt::Display for Hint {
                     "to allow it, add this, asked for by the guest, to `places` in the `fields` of grant `{grant}`: {line}"
                 )
             }
-            Hint::Needs(line) => write!(f, "the module's author declares it in needs.json, {line}"),
+            Hint::Needs(line) => write!(f, "the guest's author declares it in needs.json, {line}"),
         }
     }
 }
@@ -147,9 +147,24 @@ impl Requested<'_> {
         if let Some(operations) = operations {
             grant["operations"] = operations.to_json();
         }
-        let line = complete(grant, by, grants, &|grant| grant.origin.matches(destination), &|grant| {
+        let mut line = complete(grant, by, grants, &|grant| grant.origin.matches(destination), &|grant| {
             grant.origin.host.matches(destination.host())
         });
+        let of_origin = grants.iter().filter(|grant| grant.origin.matches(destination));
+        let cleaned = line.get("slots").is_some() || of_origin.into_iter().any(|grant| grant.hides);
+        if let Some(query) = destination.query().filter(|_| cleaned) {
+            // Where answers are cleaned, a grant allows only the parameters that it lists.
+            let mut names: Vec<String> = Vec::new();
+            for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
+                if !names.iter().any(|known| *known == name) {
+                    names.push(name.into_owned());
+                }
+            }
+            if query.contains(';') {
+                return None;
+            }
+            line["query"] = json!(names);
+        }
         let problems = Problems::default();
         GrantSpec::read(&line, String::new(), &problems)?;
         problems.is_empty().then(|| line.to_string())

@@ -70,6 +70,13 @@ impl Slot {
         Slot { path: self.path.below(base), ..self.clone() }
     }
 
+    /// Returns true if both slots take the same secrets at the same place. What an answer shows and
+    /// how large settings may be is up to the grant alone.
+    pub(super) fn takes_the_same(&self, other: &Slot) -> bool {
+        let same = |slot: &Slot| (slot.method.clone(), slot.path.clone(), slot.place.clone(), slot.takes.clone());
+        same(self) == same(other)
+    }
+
     /// Reads the slots of a need, or those of a grant, which also say what an answer shows.
     pub(super) fn read_all(parent: &mut Fields<'_>, of_grant: bool) -> Vec<Slot> {
         let list = parent.list("slots");

@@ -75,10 +75,24 @@ fn dns(full: &Object) -> Object {
     servers.into_iter().map(|servers| ("dns".to_owned(), json!({"nameserver": servers}))).collect()
 }
 
+/// Returns JSON in ASCII. Every kind of slot can hold it, whatever characters the secrets in it have:
+/// a refusal would tell the guest something about them.
+pub(super) fn ascii_json(value: &Value) -> String {
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if matches!(c, ' '..='~') {
+            text.push(c);
+        } else {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    text
+}
+
 /// Returns the text after each encoding, starting with the plain text, because a server may undo
 /// some of them. The last one is sent to the platform.
 pub(super) fn encode(data: &Object, encodings: &[Encoding]) -> Vec<String> {
-    let mut text = size::pad(Value::Object(data.clone()).to_string());
+    let mut text = size::pad(ascii_json(&Value::Object(data.clone())));
     let mut stages = vec![text.clone()];
     for encoding in encodings {
         text = match encoding {

@@ -85,7 +85,7 @@ pub(super) fn pad(mut text: String) -> String {
 }
 
 fn json_string_length(value: &Value) -> usize {
-    Value::String(value.to_string()).to_string().len()
+    Value::String(settings::ascii_json(value)).to_string().len()
 }
 
 fn largest(data: &Map<String, Value>) -> String {

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_user_is_found_by_name_and_by_number() {
-        let passwd = "root:x:0:0:root:/root:/bin/bash\nbroken\nvcap:x:1000:1001::/home/vcap:/bin/sh\n";
+        let passwd = "root:x:0:0:root:/root:/bin/bash\nbroken\nvcap:x:1000:1001::/var/vcap:/bin/sh\n";
         let vcap = || Some(User { uid: 1000, gid: 1001, name: "vcap".into() });
         assert_eq!(find(passwd, "vcap"), vcap());
         assert_eq!(find(passwd, "1000"), vcap());

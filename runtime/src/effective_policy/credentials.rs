@@ -86,9 +86,9 @@ fn check(header: &str, value: &SecretRef, at: &str) -> Result<(), Failure> {
 fn fits(name: &str, checked: Result<(), PlaceError>, at: &str) -> Result<(), Failure> {
     Check::SecretSendable.reject(checked.err(), |error| {
         let fault = error.fault;
-        Failure::config(format!(
-            "the property `{name}` cannot be sent in {at}: {fault}; correct the property or the policy"
-        ))
+        // A text of the policy without a property has no name.
+        let what = if name.is_empty() { "the policy's text".to_owned() } else { format!("the property `{name}`") };
+        Failure::config(format!("{what} cannot be sent in {at}: {fault}; correct the property or the policy"))
     })
 }
 

@@ -48,7 +48,8 @@ fn wrong_shape(what: &str, shape: &'static str) -> SettingsRefusal {
 /// The parts that a guest may change.
 pub(super) const CHANGEABLE: [&str; 2] = ["disks", "networks"];
 
-/// Returns the settings as a guest sees them, with seals instead of strings that may be secrets.
+/// Returns the settings as a guest sees them, with seals instead of strings and numbers that may be
+/// secrets.
 /// The seal of a value depends on the ID and the path, not on the value.
 pub(crate) fn seal_settings(id: &str, settings: &Map<String, Value>, vault: &Vault) -> Value {
     let fields = settings.iter().map(|(key, value)| {
@@ -62,6 +63,8 @@ pub(crate) fn seal_settings(id: &str, settings: &Map<String, Value>, vault: &Vau
 fn seal(id: &str, value: &Value, path: &str, vault: &Vault) -> Value {
     match value {
         Value::String(_) if path == "vm.name" => value.clone(),
+        // The stored number stays a number: what the guest writes back is compared with what it saw.
+        Value::Number(number) => seal(id, &Value::String(number.to_string()), path, vault),
         Value::String(text) if !text.is_empty() => {
             let (place, name) = (format!("registry {id} {path}"), format!("registry.{path}"));
             let seal = vault.seal_at(&place, Kind::Foreign, &name, Secret::new(text.as_str()), Layer::Call);

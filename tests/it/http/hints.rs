@@ -120,7 +120,7 @@ fn the_request_arrives_once_the_text_of_its_denial_is_in_the_policy_file() {
     }
 }
 
-/// An operator must not be invited to grant what the module does not declare.
+/// An operator must not be invited to grant what the guest does not declare.
 #[test]
 fn a_denial_of_an_undeclared_request_shows_no_grant() {
     let server = Server::answering(Answer::ok(""));
@@ -246,7 +246,7 @@ fn a_missing_slot_is_the_fault_of_the_policy_and_its_line_is_enough() {
     let (before, after) = file.rsplit_once("\"auth\":").unwrap();
     tests::job::write(&declared.policy_file(), format!("{before}\"slots\":[{line}],\"auth\":{after}").as_bytes());
     answered(&outcome(&declared, request.clone()), 200);
-    // A slot that the module does not declare is for the module's author.
+    // A slot that the guest does not declare is for the guest's author.
     let refused = outcome(&job(&needs(json!([]))), request);
     denied(&refused, "slot", &["guest: POST /base/v2/vms was not sent"]);
     assert!(refused["hint"].as_str().unwrap().contains("needs.json, under \"slots\" of the need: "), "{refused}");
@@ -304,7 +304,7 @@ fn a_granted_request_that_the_guest_does_not_declare_is_denied() {
         .configure(|config| config["cache"] = json!("../cache"));
     let run = |request: Value| outcome(&base, request);
     answered(&run(get(&server.url("/v1/x"))), 200);
-    let not_declared = "grant `all` allows it, but the module's needs do not declare it; the module's author has to";
+    let not_declared = "grant `all` allows it, but the guest's needs do not declare it; the guest's author has to";
     denied(&run(get(&server.url("/v2/x"))), "undeclared", &[not_declared]);
     denied(&run(json!({"op": "http", "method": "PUT", "url": server.url("/v1/x")})), "undeclared", &[not_declared]);
     // A slot that both list accepts only what both name.
@@ -332,11 +332,7 @@ fn a_granted_request_that_the_guest_does_not_declare_is_denied() {
         (&pasted["paths"], &pasted["methods"], &pasted["slots"]),
         (&json!(["/v1/**"]), &json!(["GET"]), &Value::Null)
     );
-    denied(
-        &outcome(&closed, get(&server.url("/v2/x"))),
-        "undeclared",
-        &["the module's needs do not declare it either"],
-    );
+    denied(&outcome(&closed, get(&server.url("/v2/x"))), "undeclared", &["the guest's needs do not declare it either"]);
 }
 
 #[test]

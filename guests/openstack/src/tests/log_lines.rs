@@ -7,7 +7,7 @@ use wasm_cpi_sdk::log::Level;
 use wasm_cpi_sdk::{Cpi, Json, NetworkSpec};
 
 use super::cloud::NETWORK;
-use super::{cpi, manual, network, properties_with, request, start_with, vip};
+use super::{cpi, manual, network, properties, properties_with_pools, request, start_with, vip};
 
 fn archive(fake: Fake) -> Fake {
     fake.image_member("root.img", "data")
@@ -15,11 +15,10 @@ fn archive(fake: Fake) -> Fake {
 
 #[test]
 fn each_change_logs_one_line_at_the_default_level_and_reading_logs_none() {
-    let all = json!({
-        "enable_auto_anti_affinity": true, "human_readable_vm_names": true,
-        "endpoints": {"loadbalancer": "https://octavia.test"},
-    });
-    let (host, cloud) = start_with(properties_with(all), archive);
+    let mut all = properties_with_pools();
+    all["enable_auto_anti_affinity"] = json!(true);
+    all["human_readable_vm_names"] = json!(true);
+    let (host, cloud) = start_with(all, archive);
     cloud.borrow_mut().put("pools", "pool-1", json!({"name": "web"}));
     let stemcell = cpi().create_stemcell(Json::from(json!({"name": "s"})), vec![]).unwrap();
     let pools = json!([{"name": "web", "port": 80}]);
@@ -95,7 +94,7 @@ fn each_change_logs_one_line_at_the_default_level_and_reading_logs_none() {
 
 #[test]
 fn a_call_that_changes_nothing_logs_nothing_at_the_default_level() {
-    let (host, _cloud) = start_with(properties_with(json!({})), archive);
+    let (host, _cloud) = start_with(properties(), archive);
     let dynamic = network("default", "dynamic", None, json!({"net_id": NETWORK}));
     assert!(!cpi().has_vm("none".into()).unwrap());
     assert!(!cpi().has_disk("none".into()).unwrap());

@@ -7,11 +7,7 @@ use wasm_cpi_sdk::{Cpi, Error, ErrorKind};
 
 use super::cloud::{Fault, Shared};
 use super::failures::{fail, failures, requests};
-use super::{cpi, manual, properties, properties_with, request, start};
-
-fn set_up() -> Value {
-    properties_with(json!({"endpoints": {"loadbalancer": "https://octavia.test"}}))
-}
+use super::{cpi, manual, properties, properties_with_pools, request, start};
 
 fn pooled() -> Value {
     let pools = json!([{"name": "web", "port": 80}, {"name": "api", "port": 8080, "monitoring_port": 8081}]);
@@ -30,7 +26,7 @@ fn create() -> Result<String, Error> {
 
 #[test]
 fn a_vm_is_a_member_of_its_pools_until_it_is_deleted() {
-    let (_host, cloud) = start(set_up());
+    let (_host, cloud) = start(properties_with_pools());
     with_pools(&cloud);
     let vm = create().unwrap();
     let members = cloud.borrow().all("members");
@@ -50,7 +46,7 @@ fn a_vm_is_a_member_of_its_pools_until_it_is_deleted() {
 
 #[test]
 fn create_vm_waits_for_a_busy_load_balancer_and_uses_an_existing_member() {
-    let (_host, cloud) = start(set_up());
+    let (_host, cloud) = start(properties_with_pools());
     with_pools(&cloud);
     cloud.borrow_mut().put("members", "old", json!({"address": "10.0.0.5", "protocol_port": 80}));
     cloud.borrow_mut().busy = true;
@@ -63,7 +59,7 @@ fn create_vm_waits_for_a_busy_load_balancer_and_uses_an_existing_member() {
 fn failures_of_pools_leave_no_unknown_member() {
     for delete in [false, true] {
         let prepared = || {
-            let (host, cloud) = start(set_up());
+            let (host, cloud) = start(properties_with_pools());
             with_pools(&cloud);
             let vm = if delete { create().unwrap() } else { String::new() };
             cloud.borrow_mut().seen.clear();
@@ -99,7 +95,7 @@ fn failures_of_pools_leave_no_unknown_member() {
 
 #[test]
 fn the_error_says_that_a_member_may_exist() {
-    let (_host, cloud) = start(set_up());
+    let (_host, cloud) = start(properties_with_pools());
     with_pools(&cloud);
     let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("POST", "pools/*/members", 0, Fault::After(reset));
@@ -115,11 +111,23 @@ fn the_error_says_that_a_member_may_exist() {
 fn wrong_pools_are_rejected_before_anything_is_created() {
     let pools = |pools: Value| json!({"instance_type": "m1.small", "loadbalancer_pools": pools});
     for (properties, cloud_properties, said) in [
-        (set_up(), pools(json!([{"port": 80}])), "cloud_properties.loadbalancer_pools[0].name: is missing"),
-        (set_up(), pools(json!([{"name": "web"}])), "cloud_properties.loadbalancer_pools[0].port: is missing"),
-        (set_up(), pools(json!([{"name": "web", "port": "http"}])), "cloud_properties.loadbalancer_pools[0].port"),
-        (set_up(), pools(json!([{"name": "none", "port": 80}])), "pool `none` was not found"),
-        (set_up(), pools(json!([{"name": "twice", "port": 80}])), "several pools have the name `twice`"),
+        (
+            properties_with_pools(),
+            pools(json!([{"port": 80}])),
+            "cloud_properties.loadbalancer_pools[0].name: is missing",
+        ),
+        (
+            properties_with_pools(),
+            pools(json!([{"name": "web"}])),
+            "cloud_properties.loadbalancer_pools[0].port: is missing",
+        ),
+        (
+            properties_with_pools(),
+            pools(json!([{"name": "web", "port": "http"}])),
+            "cloud_properties.loadbalancer_pools[0].port",
+        ),
+        (properties_with_pools(), pools(json!([{"name": "none", "port": 80}])), "pool `none` was not found"),
+        (properties_with_pools(), pools(json!([{"name": "twice", "port": 80}])), "several pools have the name `twice`"),
         (properties(), pooled(), "needs the property endpoints.loadbalancer"),
     ] {
         let (_host, cloud) = start(properties);

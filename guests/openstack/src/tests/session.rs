@@ -20,6 +20,13 @@ fn gone() -> Answer {
     Answer::json(404, json!({"itemNotFound": {"code": 404, "message": "no such server"}}))
 }
 
+/// Returns a fake in which every request is declared: the needs name the properties `endpoints`, and these tests are
+/// about the URLs of the catalog.
+fn fake_with(properties: Value) -> Fake {
+    let any = json!({"version": 1, "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"]}]});
+    Fake::new().needs(&any.to_string()).properties(properties)
+}
+
 #[test]
 fn region_and_interface_choose_the_endpoint() {
     for (regions, more, host) in [
@@ -33,7 +40,7 @@ fn region_and_interface_choose_the_endpoint() {
     ] {
         let url = |host: &str| format!("https://{host}.test/v2.1/servers/vm-1");
         let answer = gone();
-        let fake = Fake::new().properties(properties_with(more)).session("keystone", catalog(regions));
+        let fake = fake_with(properties_with(more)).session("keystone", catalog(regions));
         let host_fake = fake.on("GET", &url(host.unwrap_or("none")), answer).install();
         match (cpi().has_vm("vm-1".into()), host) {
             (Ok(found), Ok(host)) => {
@@ -61,7 +68,7 @@ fn a_denial_names_the_property_to_set_if_it_is_the_reason() {
         (Denial::Undeclared, right, false),
         (Denial::Host, "https://a-public.test/v2.1/", false),
     ] {
-        let fake = Fake::new().properties(properties_with(json!({"endpoints": {"compute": set}})));
+        let fake = fake_with(properties_with(json!({"endpoints": {"compute": set}})));
         let fake = fake.session("keystone", catalog(&["a"]));
         let _host = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", denied(denial)).install();
         let error = cpi().has_vm("vm-1".into()).unwrap_err();
@@ -78,7 +85,7 @@ fn a_404_that_is_not_json_is_an_error() {
         (Answer::text(404, "<html><h1>Not Found</h1></html>"), false),
         (Answer::text(404, ""), false),
     ] {
-        let fake = Fake::new().properties(properties()).session("keystone", catalog(&["a"]));
+        let fake = fake_with(properties()).session("keystone", catalog(&["a"]));
         let host = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", answer).install();
         match cpi().has_vm("vm-1".into()) {
             Ok(there) => assert!(absent && !there),
@@ -105,7 +112,7 @@ fn a_service_can_have_several_entries_in_the_catalog() {
         (vec![json!({"type": "volumev3", "endpoints": []}), entry("block-storage", "a")], "a", "block-storage-a"),
     ] {
         let shown = json!({"project_id": "p", "catalog": entries});
-        let fake = Fake::new().properties(properties_with(json!({"region": region}))).session("keystone", shown);
+        let fake = fake_with(properties_with(json!({"region": region}))).session("keystone", shown);
         let _host = fake.on("GET", &format!("https://{host}.test/v3/p/volumes/d"), gone()).install();
         assert_eq!(cpi().has_disk("d".into()), Ok(false), "{host}");
     }
@@ -121,7 +128,7 @@ fn the_error_for_a_policy_without_the_login_names_the_preset() {
         (properties_with(json!({"project_id": "p"})), "openstack-project-id.json"),
         (credential, "openstack-application-credential.json"),
     ] {
-        let _host = Fake::new().properties(properties).install();
+        let _host = fake_with(properties).install();
         let error = cpi().has_vm("vm-1".into()).unwrap_err();
         assert!(error.message.contains(&format!("use the preset {preset} of this guest")), "{error}");
         assert_eq!(error.kind, ErrorKind::Cpi);
@@ -130,8 +137,7 @@ fn the_error_for_a_policy_without_the_login_names_the_preset() {
 
 #[test]
 fn a_login_for_another_project_is_rejected() {
-    let fake =
-        Fake::new().properties(properties_with(json!({"project_id": "other"}))).session("keystone", catalog(&["a"]));
+    let fake = fake_with(properties_with(json!({"project_id": "other"}))).session("keystone", catalog(&["a"]));
     let host = fake.install();
     let error = cpi().has_vm("vm-1".into()).unwrap_err();
     assert!(
@@ -153,7 +159,7 @@ fn a_failed_login_is_retried_unless_it_was_refused() {
         (HttpErrorKind::Tls, 1, 0, false),
         (HttpErrorKind::Denied(Denial::Credential), 1, 0, false),
     ] {
-        let fake = Fake::new().properties(properties()).session("keystone", catalog(&["a"]));
+        let fake = fake_with(properties()).session("keystone", catalog(&["a"]));
         let fake = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", gone());
         let host = fake.fail_sessions(kind.clone(), times).install();
         let outcome = cpi().has_vm("vm-1".into());

@@ -137,9 +137,9 @@ fn it_describes_itself_and_declares_its_needs() {
         needs,
         json!({
             "version": 1,
-            "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*",
+            "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "operations": "*", "slots": "*",
                       "why": "runs scripted requests in tests"}],
-            "registry": true, "image": true, "expose": []
+            "logins": "*", "registry": true, "image": true, "expose": []
         })
     );
 }

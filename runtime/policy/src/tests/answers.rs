@@ -3,7 +3,8 @@
 use super::*;
 
 fn grant(id: &str, more: Value) -> Value {
-    let mut grant = object(&json!({"id": id, "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/a"]}));
+    let mut grant =
+        object(&json!({"id": id, "to": "https://a.iaas.test", "methods": ["GET", "POST"], "paths": ["/a"]}));
     grant.extend(object(&more));
     Value::Object(grant)
 }
@@ -39,9 +40,9 @@ fn a_grant_that_lists_query_parameters_allows_no_others() {
         ("?na%6de=x", "allowed by a"),
         ("?=x", "query"),
     ] {
-        assert_eq!(verdict(&policy, "GET", &format!("https://a.test/a{query}")), expected, "{query}");
+        assert_eq!(verdict(&policy, "GET", &format!("https://a.iaas.test/a{query}")), expected, "{query}");
     }
-    let (_, message) = verdict_on(&policy, "GET", "https://a.test/a?user_data=y", &NOTHING);
+    let (_, message) = verdict_on(&policy, "GET", "https://a.iaas.test/a?user_data=y", &NOTHING);
     for part in ["`a` name tag:Name, not `user_data`", "add it to the grant's `query`"] {
         assert!(message.contains(part), "{part}: {message}");
     }
@@ -57,14 +58,14 @@ fn where_answers_are_cleaned_no_parameter_is_allowed_by_default() {
         json!({"slots": [slot(json!({}))]}),
     ] {
         let one = policy(&json!([grant("a", hides.clone())]));
-        assert_eq!(verdict(&one, "GET", "https://a.test/a?name=x"), "query", "{hides}");
-        assert_eq!(verdict(&one, "GET", "https://a.test/a"), "allowed by a");
+        assert_eq!(verdict(&one, "GET", "https://a.iaas.test/a?name=x"), "query", "{hides}");
+        assert_eq!(verdict(&one, "GET", "https://a.iaas.test/a"), "allowed by a");
         let mut other = grant("b", json!({"paths": ["/b"]}));
         let two = policy(&json!([grant("a", hides.clone()), other.clone()]));
-        assert_eq!(verdict(&two, "GET", "https://a.test/b?name=x"), "query", "{hides}");
+        assert_eq!(verdict(&two, "GET", "https://a.iaas.test/b?name=x"), "query", "{hides}");
         other["query"] = json!(["name"]);
         let two = policy(&json!([grant("a", hides.clone()), other.clone()]));
-        assert_eq!(verdict(&two, "GET", "https://a.test/b?name=x"), "allowed by b");
+        assert_eq!(verdict(&two, "GET", "https://a.iaas.test/b?name=x"), "allowed by b");
         other["to"] = json!("https://b.test");
         other["query"].take();
         other.as_object_mut().unwrap().shift_remove("query");
@@ -72,7 +73,7 @@ fn where_answers_are_cleaned_no_parameter_is_allowed_by_default() {
         assert_eq!(verdict(&apart, "GET", "https://b.test/b?name=x"), "allowed by b");
     }
     let open = policy(&json!([grant("a", json!({}))]));
-    assert_eq!(verdict(&open, "GET", "https://a.test/a?name=x"), "allowed by a");
+    assert_eq!(verdict(&open, "GET", "https://a.iaas.test/a?name=x"), "allowed by a");
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn settings_that_a_later_call_could_read_back_are_a_warning() {
         grant("r", Value::Object(all))
     };
     assert_eq!(warnings(json!([writer(), reader(json!({}))])), ["http[0].drop"]);
-    assert_eq!(warnings(json!([reader(json!({"to": "https://*.test"})), writer()])), ["http[1].drop"]);
+    assert_eq!(warnings(json!([reader(json!({"to": "https://*.iaas.test"})), writer()])), ["http[1].drop"]);
     assert_eq!(warnings(json!([grant("both", json!({"slots": [slot(json!({}))]}))])), ["http[0].drop"]);
     let fine = [
         json!([writer()]),

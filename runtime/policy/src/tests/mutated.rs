@@ -283,6 +283,9 @@ proptest! {
             if let Some(operations) = &grant.operations {
                 one["operations"] = json!({"in": operations.place.to_string(), "allow": operations.allow});
             }
+            if let Some(query) = &grant.query {
+                one["query"] = json!(query);
+            }
             one
         }).collect();
         let before = verdicts(&file(&policy_file(&grants)), &needs, &many);

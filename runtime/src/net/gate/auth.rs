@@ -117,12 +117,12 @@ impl Gate {
         let login = self.find_login(name)?;
         Check::NeedsLogin.ensure(self.policy.declares_login(&login.name), || HttpError {
             hint: Some(format!(
-                "the module's author declares it in needs.json, at its top: \"logins\": [\"{}\"]",
+                "the guest's author declares it in needs.json, at its top: \"logins\": [\"{}\"]",
                 login.name
             )),
             ..HttpError::denied(
                 DenialReason::Undeclared,
-                format!("policy: the module's needs do not declare the login `{}`", login.name),
+                format!("policy: the guest's needs do not declare the login `{}`", login.name),
             )
         })?;
         let session = self.log_in(login, None, deadline).await?;

@@ -230,6 +230,7 @@ fn a_slot_takes_its_seal_and_the_usage_records_it() {
     let mut granted = grant(&server, Some(basic()));
     granted["slots"] =
         json!([{"method": "POST", "path": "/v1/servers", "place": "json:/server/data", "takes": ["password"]}]);
+    granted["query"] = json!(["x"]);
     let running = with_password(Fixture::new(json!([granted]))).start();
     let seal = running.visible["password"].as_str().unwrap();
     let wanted = json!({"server": {"data": seal, "name": "a"}});

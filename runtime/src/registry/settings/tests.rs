@@ -15,10 +15,12 @@ fn stored() -> Map<String, Value> {
 }
 
 #[test]
-fn strings_that_may_be_secrets_are_sealed_and_other_values_are_not() {
+fn strings_and_numbers_that_may_be_secrets_are_sealed_and_other_values_are_not() {
     let vault = Vault::new();
     let seen = seal_settings("vm", &stored(), &vault);
-    for (pointer, secret) in [("/mbus", "nats://u:p@h"), ("/ntp/0", "one"), ("/env/bosh/password", "hash")] {
+    let sealed =
+        [("/mbus", "nats://u:p@h"), ("/ntp/0", "one"), ("/env/bosh/password", "hash"), ("/env/bosh/swap", "5")];
+    for (pointer, secret) in sealed {
         let seal = seen.pointer(pointer).unwrap().as_str().unwrap();
         let opened = vault.open(seal).unwrap();
         assert_eq!((opened.secret.reveal(), opened.layer), (secret, Layer::Call), "{pointer}");
@@ -30,7 +32,7 @@ fn strings_that_may_be_secrets_are_sealed_and_other_values_are_not() {
     for key in ["agent_id", "vm", "disks", "networks"] {
         assert_eq!(seen[key], stored()[key], "{key}");
     }
-    assert_eq!((&seen["env"]["bosh"]["swap"], &seen["ntp"][1]), (&json!(5), &json!("")));
+    assert_eq!((&seen["env"]["bosh"]["on"], &seen["ntp"][1]), (&json!(true), &json!("")));
 }
 
 #[test]
