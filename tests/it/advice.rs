@@ -90,13 +90,10 @@ fn login_job(login: Value) -> (Job, Server) {
 #[test]
 fn the_error_of_a_call_names_the_cause_of_a_failed_login() {
     let refusing = Server::answering(Answer::new(401, "who?"));
-    let plain = Server::answering(Answer::ok(""));
-    let tls = plain.origin().replace("http://", "https://");
     for (login, said) in [
         (json!({"to": refusing.origin()}), &["HTTP 401"][..]),
         (json!({"to": "http://127.0.0.1:1"}), &["127.0.0.1:1", "refused"]),
         (json!({"to": "http://nowhere.invalid"}), &["nowhere.invalid"]),
-        (json!({"to": tls, "plain_http": false}), &["TLS"]),
     ] {
         let (job, api) = login_job(login);
         let response = cloud::call(&job, &json!([get(&api.url("/a"))]));

@@ -39,6 +39,10 @@ fn check_sealed(path: &str, stored: &Value, seen: &Value, vault: &Vault) {
             assert_eq!(sealed.secret.reveal(), text);
             assert_ne!(text, seal);
         }
+        (Value::Number(number), Value::String(seal)) => {
+            let sealed = vault.open(seal).unwrap_or_else(|| panic!("{path} is not a seal"));
+            assert_eq!(sealed.secret.reveal(), number.to_string());
+        }
         (Value::Array(stored), Value::Array(seen)) => {
             assert_eq!(stored.len(), seen.len());
             stored.iter().zip(seen).for_each(|(stored, seen)| check_sealed("item", stored, seen, vault));

@@ -126,7 +126,7 @@ fn other_operations_are_denied() {
         json!([asked("form:Action")]),
         &server,
         "operation",
-        "other operations: `api` RunInstances Describe",
+        "other operations or fields: `api` RunInstances Describe",
         &requests,
     );
     let json = |body: &str| json!({"op": "http", "method": "POST", "url": url, "headers": {"Content-Type": "application/json"}, "body": body});
@@ -377,7 +377,8 @@ fn denied_requests_do_not_flood_the_log() {
     let url = format!("https://elsewhere.test/{}", "x".repeat(5000));
     let script: Vec<Value> = (0..100).map(|_| get(&url)).chain([json!({"op": "trap"})]).collect();
     let response = tests::cloud::call(&job, &json!(script));
-    assert!(response.stderr.len() < 20_000, "{}", response.stderr.len());
+    // Ten lines of at most 4 KiB.
+    assert!(response.stderr.len() < 45_000, "{}", response.stderr.len());
     assert!(
         response.stderr.contains("log lines of probe were dropped, because `limits.log_lines` is reached"),
         "{}",

@@ -36,11 +36,7 @@ fn a_grant_between_many_others_allows_the_same_requests_in_every_call() {
         reconfigure(&job, "hardening", json!(hardening));
         answered(&outcome(&job, get(&server.url("/v1/x"))), 200);
         denied(&outcome(&job, get(&server.url("/v2/x"))), "path", &["grants allow other paths: `api` /v1/**"]);
-        denied(
-            &outcome(&job, get("https://api-7.example.com/")),
-            "host",
-            &["no grant names the host", "\"to\":\"https://api-7.example.com\""],
-        );
+        denied(&outcome(&job, get("https://api-7.example.com/")), "host", &["no grant names the host"]);
     }
 }
 
