@@ -1,6 +1,6 @@
 //! The methods by which the runtime makes a check. Each decides in one place whether the check
-//! counts: in a program that ships it always does, and the methods compile to the plain
-//! condition; in a mutant one check does not.
+//! is active: in a program that ships it always is, and the methods compile to the plain
+//! condition; in a mutant one check is not.
 
 use crate::{Check, Explanation};
 
@@ -39,7 +39,7 @@ impl Check {
     #[inline(always)]
     pub fn reject<T, E: RefusedBy>(self, found: Option<T>, error: impl FnOnce(T) -> E) -> Result<(), E> {
         match found {
-            Some(found) if self.counts() => Err(self.refusal(error(found))),
+            Some(found) if self.is_active() => Err(self.refusal(error(found))),
             _ => Ok(()),
         }
     }
@@ -48,27 +48,27 @@ impl Check {
     #[inline(always)]
     #[must_use]
     pub fn refuses(self, found: bool) -> bool {
-        self.counts() && found
+        self.is_active() && found
     }
 
     /// Returns true if the condition that the check demands holds.
     #[inline(always)]
     #[must_use]
     pub fn accepts(self, holds: bool) -> bool {
-        holds || !self.counts()
+        holds || !self.is_active()
     }
 
     /// Returns the strict setting or bound; a mutant without this check gets the lax one.
     #[inline(always)]
     #[must_use]
     pub fn choose<T>(self, strict: T, lax: T) -> T {
-        if self.counts() { strict } else { lax }
+        if self.is_active() { strict } else { lax }
     }
 
     /// Performs a step and returns its result; `None` only in a mutant without this check.
     #[inline(always)]
     pub fn perform<T>(self, step: impl FnOnce() -> T) -> Option<T> {
-        self.counts().then(step)
+        self.is_active().then(step)
     }
 
     fn refusal<E: RefusedBy>(self, error: E) -> E {
@@ -78,14 +78,14 @@ impl Check {
 
     /// Returns false only for the check that a mutation test turned off.
     #[cfg(feature = "mutation-testing")]
-    fn counts(self) -> bool {
+    fn is_active(self) -> bool {
         !self.is_off()
     }
 
     /// Returns true: a program that ships makes every check.
     #[cfg(not(feature = "mutation-testing"))]
     #[inline(always)]
-    fn counts(self) -> bool {
+    fn is_active(self) -> bool {
         true
     }
 }

@@ -76,7 +76,7 @@ checks! {
         EndpointInPolicy EndpointOfEnv EndpointByName EndpointByAddress EndpointUnresolved
         NeedsAbsent NeedsHttp NeedsSlots NeedsRegistry NeedsImage NeedsLogin NeedsOperation
         GrantScheme GrantHost GrantPort GrantMethod GrantPath GrantQuery GrantOperation OperationInQuery
-        OperationSingle OperationSoap WildcardLabel HintNarrow
+        OperationSingle OperationSoap PathAlike GrantSpecific OriginRules WildcardLabel HintNarrow
     }
     "Fields of requests" body_fields {
         FieldAbsent FieldValue FieldRequired FieldOthers FieldQuery FieldAlike FieldTwice FieldName FieldNumber
@@ -84,7 +84,8 @@ checks! {
     }
     "Config, policy and needs files" policy_file {
         PlainHttp SecretWildcard LayerProperty LayerToken LayerCapture LayerCertificate LayerCa
-        LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot SpotInGrant SlotBesideAuth
+        LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot SpotInGrant SpotPointer SlotElement
+        SlotNameTwice SlotBesideAuth
         OriginForm OriginWildcard OriginTemplate PatternForm
         EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin TrustedFile
     }
@@ -97,13 +98,13 @@ checks! {
     }
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderImpostor MethodParameter HeaderUnderscore
-        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderDisguise HeaderConditional QueryCredentials
+        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderDisguise HeaderCharset HeaderConditional QueryCredentials
         IdentityRequested ProxyEnvironment CountedBytes CountedAnswers
     }
     "HTTP responses" http_response {
-        Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse
+        Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
-        ShownPlaces DroppedPlaces DropUnreadable AnswerDigests SettingsMarker SettingsShape SettingsWithheld
+        AnswerRoom ShownPlaces DroppedPlaces DropUnreadable AnswerDigests SettingsMarker SettingsShape SettingsWithheld
     }
     "Captures" captures {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
@@ -114,13 +115,13 @@ checks! {
         SlotHeader SecretSendable
     }
     "Values in messages" places {
-        PlaceHidden PlaceAlike PlaceOnce PlaceType XmlDoctype PartEncoding PlaceCharset PlaceForm PlaceUnwritable
+        PlaceHidden PlaceAlike PlaceOnce PlaceElement PlaceType XmlDoctype PartEncoding PlaceCharset PlaceForm PlaceUnwritable
         JsonExact HostBoundary
     }
     "Secrets and logins" secrets {
         Tripwire TripwireCredentials TripwireTwice TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
-        FormBase64 FormHex FormJson FormPercent FormXml FormLines SecretLines
-        RedactLog RedactAnswer GuestText SealPrinted
+        FormBase64 FormHex FormJson FormPercent FormXml FormLines FormWide SecretLines
+        RedactLog RedactAnswer RedactCut GuestText SealPrinted
         LoginPlace LoginStatus LoginCount LoginTokenSize LoginTokenForm
     }
     "Guests" component {

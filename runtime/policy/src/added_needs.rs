@@ -1,4 +1,4 @@
-//! Compares the needs of two versions of a module: what the newer one wants in addition.
+//! Compares the needs of two versions of a guest: what the newer one wants in addition.
 //!
 //! The comparison is by meaning and not by text. A need that an older need covers, under
 //! whatever id, adds nothing; a wider pattern does; `*` covers everything. Where coverage
@@ -12,19 +12,20 @@ use super::fields::printable;
 use super::needs::{Need, Needs, Restriction};
 use super::operations::Operations;
 use super::origin::OriginSpec;
+use super::place::Place;
 use super::request_head::METHODS;
 use super::slots::Slot;
 
-/// One thing that the newer version of a module wants and the older one did not.
+/// One thing that the newer version of a guest wants and the older one did not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddedNeed {
-    /// The newer module has no needs section, so it limits itself to nothing.
+    /// The newer guest has no needs section, so it limits itself to nothing.
     Undeclared,
     /// Requests that no older need covers.
     Http {
         /// The id of the newer need.
         need: String,
-        /// The origin as the module declares it, or `*` for any.
+        /// The origin as the guest declares it, or `*` for any.
         to: String,
         /// The methods that are new for this path, or only `*` if all are.
         methods: Vec<String>,
@@ -35,7 +36,7 @@ pub enum AddedNeed {
     Operations {
         /// The id of the newer need.
         need: String,
-        /// The origin as the module declares it, or `*` for any.
+        /// The origin as the guest declares it, or `*` for any.
         to: String,
         /// The methods of the requests, or only `*` if all are.
         methods: Vec<String>,
@@ -50,14 +51,14 @@ pub enum AddedNeed {
     AnyOperation {
         /// The id of the newer need.
         need: String,
-        /// The origin as the module declares it, or `*` for any.
+        /// The origin as the guest declares it, or `*` for any.
         to: String,
     },
     /// A slot: a place in requests where the host replaces a seal by the secret it stands for.
     Slot {
         /// The id of the newer need.
         need: String,
-        /// The origin as the module declares it, or `*` for any.
+        /// The origin as the guest declares it, or `*` for any.
         to: String,
         /// The method of the requests that have the slot.
         method: String,
@@ -68,11 +69,24 @@ pub enum AddedNeed {
         /// The names of the secrets that are new in this slot.
         takes: Vec<String>,
     },
+    /// Places in the answers to requests with a slot, which the guest asks to see.
+    Shown {
+        /// The id of the newer need.
+        need: String,
+        /// The origin as the guest declares it, or `*` for any.
+        to: String,
+        /// The method of the requests that have the slot.
+        method: String,
+        /// The pattern of their paths.
+        path: String,
+        /// The places of the answer, such as `json:/server/id`.
+        show: Vec<String>,
+    },
     /// Every slot that the operator grants at an origin.
     AnySlot {
         /// The id of the newer need.
         need: String,
-        /// The origin as the module declares it, or `*` for any.
+        /// The origin as the guest declares it, or `*` for any.
         to: String,
     },
     /// Access to registry settings.
@@ -87,8 +101,8 @@ pub enum AddedNeed {
     AnyLogin,
 }
 
-/// Returns what `new` wants and `old` does not. `None` is a module without a needs section:
-/// it limits itself to nothing, so a module that drops its needs wants more.
+/// Returns what `new` wants and `old` does not. `None` is a guest without a needs section:
+/// it limits itself to nothing, so a guest that drops its needs wants more.
 pub fn added_needs(new: Option<&Needs>, old: Option<&Needs>) -> Vec<AddedNeed> {
     let nothing = Needs::default();
     let (new, old) = match (new, old) {
@@ -218,6 +232,12 @@ fn slots(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
                 takes,
             });
         }
+        let shown = |place: &&Place| had.iter().filter(same).any(|had| had.show.contains(place));
+        let show: Vec<String> = slot.show.iter().filter(|place| !shown(place)).map(ToString::to_string).collect();
+        if !show.is_empty() {
+            let (method, path) = (slot.method.clone(), slot.path.to_string());
+            more.push(AddedNeed::Shown { need: need.id.clone(), to: to(need), method, path, show });
+        }
     }
 }
 
@@ -246,6 +266,9 @@ impl AddedNeed {
             AddedNeed::Slot { need, to, method, path, place, takes } => {
                 json!({"kind": "slot", "need": need, "to": to, "method": method, "path": path, "place": place, "takes": takes})
             }
+            AddedNeed::Shown { need, to, method, path, show } => {
+                json!({"kind": "show", "need": need, "to": to, "method": method, "path": path, "show": show})
+            }
             AddedNeed::AnySlot { need, to } => json!({"kind": "slot", "need": need, "to": to, "place": "*"}),
             AddedNeed::Registry => json!({"kind": "registry"}),
             AddedNeed::Image => json!({"kind": "image"}),
@@ -265,6 +288,9 @@ impl fmt::Display for AddedNeed {
             }
             AddedNeed::Slot { need, to, method, path, place, takes } => {
                 write!(f, "need `{need}`: {} in {method} {path} at {to}, at `{place}`", takes.join(" "))
+            }
+            AddedNeed::Shown { need, to, method, path, show } => {
+                write!(f, "need `{need}`: to see {} of the answer to {method} {path} at {to}", show.join(" "))
             }
             AddedNeed::Operations { need, to, methods, path, place, allow } => {
                 let (methods, allow) = (methods.join(" "), allow.join(" "));

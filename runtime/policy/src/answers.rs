@@ -12,22 +12,25 @@ use super::fields::{Fields, kind, printable};
 use super::grant::Grant;
 use super::origin::Origin;
 use super::problem::Problems;
-use super::slots::AGENT;
+use super::slots::{AGENT, Capture};
 use crate::destination::Destination;
 use crate::invisible::is_invisible;
 use crate::place::Place;
 
-/// The name of any list element or object member in the pointers of `show` and `drop`.
+/// The name of any list element in the pointers of `show`, and of any list element or object member
+/// in those of `drop`.
 pub const ANY: &str = "*";
 
 /// What the grants of an origin hide in its answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaning {
-    /// True if a grant of the origin has slots, captures or `drop`, whether the module declares
+    /// True if a grant of the origin has slots, captures or `drop`, whether the guest declares
     /// them or not.
     pub applies: bool,
     /// The places that any grant of the origin drops.
     pub drop: Vec<Place>,
+    /// The captures of all grants of the origin, for their methods and paths.
+    pub captures: Vec<Capture>,
 }
 
 impl Policy {
@@ -37,7 +40,7 @@ impl Policy {
         cleaning(self.http.iter().map(AsRef::as_ref).filter(|grant| grant.origin.matches(destination)))
     }
 
-    /// Returns the smallest `max_bytes` of the slots that take agent settings and that the module
+    /// Returns the smallest `max_bytes` of the slots that take agent settings and that the guest
     /// declares.
     pub fn agent_max_bytes(&self) -> Option<u64> {
         let slots = self.http.iter().flat_map(|grant| &grant.slots);
@@ -49,6 +52,7 @@ fn cleaning<'a>(grants: impl Iterator<Item = &'a Grant>) -> Cleaning {
     let mut found = Cleaning::default();
     for grant in grants {
         found.applies |= grant.hides;
+        found.captures.extend(grant.captures.iter().cloned());
         for place in grant.drop.iter().filter(|place| !found.drop.contains(place)).cloned().collect::<Vec<_>>() {
             found.drop.push(place);
         }
@@ -95,6 +99,13 @@ pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Pla
     let mut places: Vec<Place> = Vec::new();
     for (at, text) in fields.texts(key) {
         match text.parse::<Place>() {
+            Ok(Place::Xml(element)) if element.starts_with('/') => {
+                fields.problems().add(
+                    at,
+                    "is an element's path, and elements of answers are found by their names",
+                    PLACES,
+                );
+            }
             Ok(place @ (Place::Json(_) | Place::Xml(_) | Place::Header(_))) if !places.contains(&place) => {
                 places.push(place);
             }
@@ -158,7 +169,10 @@ pub(super) fn shows(shown: &Place, slot: &Place) -> bool {
         (Place::Json(shown), Place::Json(slot)) => {
             shown.iter().zip(slot).all(|(one, other)| one == ANY || one.eq_ignore_ascii_case(other))
         }
-        (Place::Xml(shown), Place::Xml(slot)) => shown.eq_ignore_ascii_case(slot),
+        (Place::Xml(shown), Place::Xml(slot)) => {
+            // Of a path, the last name is the element's.
+            slot.rsplit('/').next().is_some_and(|name| shown.eq_ignore_ascii_case(name))
+        }
         (shown, slot) => shown == slot,
     }
 }

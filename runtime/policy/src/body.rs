@@ -52,6 +52,15 @@ impl BodySpec {
         }
     }
 
+    /// Returns the names of the properties in the body, in its order.
+    pub(super) fn property_names(&self) -> Vec<&String> {
+        match self {
+            BodySpec::None => Vec::new(),
+            BodySpec::Json(template) => template.property_names(),
+            BodySpec::Form(form) => form.iter().flat_map(|(_, template)| template.property_names()).collect(),
+        }
+    }
+
     /// Fills in the properties for an origin that comes from the layer `to`. Also returns
     /// the layer of each property that was used.
     pub(super) fn resolve(
@@ -106,6 +115,15 @@ impl JsonTemplate {
                 JsonTemplate::Object(map.iter().map(read).collect())
             }
             plain => JsonTemplate::Plain(plain.clone()),
+        }
+    }
+
+    fn property_names(&self) -> Vec<&String> {
+        match self {
+            JsonTemplate::Text(template) => template.property_names().collect(),
+            JsonTemplate::List(list) => list.iter().flat_map(JsonTemplate::property_names).collect(),
+            JsonTemplate::Object(members) => members.iter().flat_map(|(_, item)| item.property_names()).collect(),
+            JsonTemplate::Plain(_) => Vec::new(),
         }
     }
 

@@ -106,22 +106,33 @@ impl FieldRules {
         same && self.method == method && self.path.matches(path)
     }
 
+    /// Returns true if both demand the same of their requests, whatever the paths are.
+    pub(super) fn demands_the_same(&self, other: &FieldRules) -> bool {
+        let demands = |rules: &FieldRules| (rules.operation.clone(), rules.deny_others, rules.rules.clone());
+        demands(self) == demands(other)
+    }
+
     /// Returns true if a rule is about this kind of field.
     fn has(&self, kind: FieldKind) -> bool {
         self.rules.iter().any(|(place, _)| place.kind == kind)
     }
 
-    /// Returns true if the query is judged.
+    /// Returns true if the query is judged: by rules of its own, or because a server may read its
+    /// parameters as fields of the body.
     fn judges_query(&self) -> bool {
-        self.deny_others || self.has(FieldKind::Query) || self.has(FieldKind::Form)
+        self.deny_others || [FieldKind::Query, FieldKind::Form, FieldKind::Json].iter().any(|kind| self.has(*kind))
     }
 
-    /// Returns the check and whether fields of this kind that no rule lists are refused. A server
-    /// may read query parameters as fields of a form.
-    fn others(&self, kind: FieldKind) -> Option<Check> {
+    /// Returns the check that refuses a field of this kind that no rule lists. A server may read any
+    /// query parameter as a field of a form, and one with the name of a judged field as that field.
+    fn others<T: AsRef<str>>(&self, kind: FieldKind, path: &[T]) -> Option<Check> {
+        let judged = |part: &T| {
+            let limited = self.rules.iter().filter(|(place, rule)| place.kind == FieldKind::Json && rule.limits());
+            limited.into_iter().any(|(place, _)| place.names(part.as_ref()))
+        };
         match kind {
             _ if self.deny_others => Some(Check::FieldOthers),
-            FieldKind::Query if self.has(FieldKind::Form) => Some(Check::FieldQuery),
+            FieldKind::Query if self.has(FieldKind::Form) || path.iter().any(judged) => Some(Check::FieldQuery),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Compares a module's needs with the grants of a policy, for `check` and `inspect`: what the module
+//! Compares a guest's needs with the grants of a policy, for `check` and `inspect`: what the guest
 //! asks for, which grants serve it, what is missing, and the lines to add to the policy.
 
 use serde_json::{Value, json};
@@ -11,23 +11,24 @@ use super::operations::Operations;
 use super::origin::OriginSpec;
 use super::paste_ready::{complete, free_id, slot_json};
 use super::path::PathPattern;
+use super::place::Place;
 use super::slots::Slot;
 
-/// The needs of a module compared with a policy.
+/// The needs of a guest compared with a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// Every need of HTTP requests, in the order in which the module declares them.
+    /// Every need of HTTP requests, in the order in which the guest declares them.
     pub http: Vec<ComparedNeed>,
-    /// The properties that the module declares and that the policy does not show to it.
+    /// The properties that the guest declares and that the policy does not show to it.
     pub hidden: Vec<String>,
-    /// Those of the hidden properties that hold origins of needs. The module cannot write its URLs
+    /// Those of the hidden properties that hold origins of needs. The guest cannot write its URLs
     /// without them.
     pub hidden_origins: Vec<String>,
     /// The `"expose": […]` that would show them, ready to be pasted into the policy.
     pub expose_line: Option<String>,
-    /// The logins that the module declares and that the policy does not have.
+    /// The logins that the guest declares and that the policy does not have.
     pub missing_logins: Vec<String>,
-    /// The logins of the policy that grants use and that the module does not declare.
+    /// The logins of the policy that grants use and that the guest does not declare.
     pub undeclared_logins: Vec<String>,
 }
 
@@ -37,8 +38,8 @@ impl Comparison {
         self.http.iter().filter(|need| !need.optional && need.granted_by.is_empty() && !need.missing.is_empty())
     }
 
-    /// Returns true if the module cannot work with the policy: a need is granted by nothing, the
-    /// module does not see the URL of a server, or it does not declare the login of grants.
+    /// Returns true if the guest cannot work with the policy: a need is granted by nothing, the
+    /// guest does not see the URL of a server, or it does not declare the login of grants.
     pub fn lacks_something(&self) -> bool {
         self.ungranted().next().is_some() || !self.hidden_origins.is_empty() || !self.undeclared_logins.is_empty()
     }
@@ -47,9 +48,9 @@ impl Comparison {
 /// One need for HTTP requests, compared with the grants of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedNeed {
-    /// The id that the module gave the need.
+    /// The id that the guest gave the need.
     pub id: String,
-    /// The origin as the module declares it, or `*` for any.
+    /// The origin as the guest declares it, or `*` for any.
     pub to: String,
     /// The author's reason for the need; empty if there is none.
     pub why: String,
@@ -57,12 +58,15 @@ pub struct ComparedNeed {
     pub granted_by: Vec<String>,
     /// What no grant allows, one phrase each, such as `POST /v1/servers`.
     pub missing: Vec<String>,
-    /// True if the module works without what the need asks for.
+    /// True if the guest works without what the need asks for.
     pub optional: bool,
     /// The grant to add to the policy's `http`, as one line of JSON.
     pub grant_line: Option<String>,
     /// The slots to add to a grant for this origin, as one line of JSON each.
     pub slot_lines: Vec<String>,
+    /// What slots of the policy do not show of answers, and the guest asks to see: for each slot, where
+    /// it is, and the `"show": […]` that it should have.
+    pub show_lines: Vec<String>,
 }
 
 impl Policy {
@@ -125,6 +129,7 @@ impl Policy {
             optional: need.optional,
             grant_line: None,
             slot_lines: Vec::new(),
+            show_lines: Vec::new(),
         };
         let grants: Vec<&Grant> = match &declared.origin {
             NeedOrigin::Any => self.http.iter().map(AsRef::as_ref).collect(),
@@ -169,6 +174,11 @@ impl Policy {
             if !suggested.as_ref().is_some_and(has_it) {
                 compared.slot_lines.push(line.to_string());
             }
+        }
+        for HiddenPlaces { slot, hidden, show } in hidden_places(declared, &grants) {
+            let at = format!("{} {}", slot.method, slot.path);
+            compared.missing.push(format!("{} of the answer to {at}", hidden.join(", ")));
+            compared.show_lines.push(format!("the slot of {at} at `{}`: \"show\": {}", slot.place, json!(show)));
         }
         compared
     }
@@ -235,6 +245,29 @@ impl Policy {
         }
         (methods, paths)
     }
+}
+
+/// A slot that is granted, but does not show all that the guest asks to see of the answer.
+struct HiddenPlaces<'a> {
+    slot: &'a Slot,
+    hidden: Vec<String>,
+    /// All places that the slot should show.
+    show: Vec<String>,
+}
+
+fn hidden_places<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<HiddenPlaces<'a>> {
+    let Restriction::Only(list) = declared.slots() else { return Vec::new() };
+    let compare = |(own, slot): (&'a Slot, Slot)| {
+        let granted =
+            grants.iter().flat_map(|grant| declared_slots(&grant.slots, &grant.origin, std::slice::from_ref(declared)));
+        let granted = granted.filter(|granted| granted.takes_the_same(&slot)).collect::<Vec<Slot>>();
+        let mut show: Vec<String> = granted.first()?.show.iter().map(ToString::to_string).collect();
+        let is_hidden = |place: &&Place| !granted.iter().any(|granted| granted.show.contains(place));
+        let hidden: Vec<String> = own.show.iter().filter(is_hidden).map(ToString::to_string).collect();
+        show.extend(hidden.iter().cloned());
+        (!hidden.is_empty()).then_some(HiddenPlaces { slot: own, hidden, show })
+    };
+    list.into_iter().filter_map(compare).collect()
 }
 
 fn missing_slots<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<&'a Slot> {

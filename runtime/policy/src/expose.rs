@@ -1,7 +1,7 @@
 //! Which properties a guest may read; for all others it gets a seal in place of the value.
 //!
 //! The operator lists the properties, or writes `"declared"` to leave the choice to the
-//! pinned module. In the second case nothing that looks like a credential is shown.
+//! pinned guest. In the second case nothing that looks like a credential is shown.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub enum Expose {
     /// The dotted paths that the operator lists. A path also shows what is below it, except
     /// values that look like credentials and are not listed themselves.
     Listed(Vec<String>),
-    /// The properties that the module's needs declare, except what looks like a credential.
+    /// The properties that the guest's needs declare, except what looks like a credential.
     Declared,
 }
 

@@ -51,7 +51,7 @@ pub struct Grant {
     pub addresses: Addresses,
     /// The credentials that the host adds to each request.
     pub auth: Option<Auth>,
-    /// The slots that both the operator grants and the module declares.
+    /// The slots that both the operator grants and the guest declares.
     pub slots: Vec<Slot>,
     /// The values of responses that the guest gets as seals.
     pub captures: Vec<Capture>,
@@ -61,9 +61,9 @@ pub struct Grant {
     /// The query parameters that requests may have. `None` allows all of them, unless the origin's
     /// answers are cleaned: then it allows none.
     pub query: Option<Vec<String>>,
-    /// True if the grant has slots, captures or `drop`, even if the module does not declare them.
+    /// True if the grant has slots, captures or `drop`, even if the guest does not declare them.
     pub hides: bool,
-    /// True if the grant has a slot for agent settings, even if the module does not declare it.
+    /// True if the grant has a slot for agent settings, even if the guest does not declare it.
     pub writes_settings: bool,
     /// The certificates and pins of the connection.
     pub tls: Tls,
@@ -231,6 +231,13 @@ impl GrantSpec {
         }
         for (index, slot) in self.slots.iter().enumerate() {
             let at = format!("{}.slots[{index}].takes", self.at);
+            for name in slot.takes.iter().filter(|name| captures.contains(&name.as_str())) {
+                let property = properties.get(name).is_some_and(|(value, _)| !value.is_object() && !value.is_array());
+                problems.ensure(Check::SlotNameTwice, !property, || {
+                    let what = format!("names `{name}`, which is both a capture and a property");
+                    Problem::new(&at, what, "give the capture another name, and let the slot take one of them")
+                });
+            }
             for name in slot.takes.iter().filter(|name| *name != AGENT && !captures.contains(&name.as_str())) {
                 match properties.get(name) {
                     Some((_, layer)) => {

@@ -1,6 +1,6 @@
 //! The verdict on one request: which grant allows it, or why it is denied.
 //!
-//! A request is allowed only if the operator grants it and the module declares it. Each grant
+//! A request is allowed only if the operator grants it and the guest declares it. Each grant
 //! is compared in stages (scheme, host, port, method, path, query, operation), and the reason of a
 //! denial is the furthest stage that any grant reached, so that it names what is missing.
 //! The guest's error, the audit log and the tests all show this reason.
@@ -13,11 +13,12 @@ use serde_json::json;
 use super::Policy;
 use super::answers::unlisted_parameter;
 use super::auth::Auth;
-use super::body_fields::{FieldMismatch, FieldRules, JudgedRequest};
+use super::body_fields::FieldMismatch;
 use super::forbidden::Endpoint;
 use super::grant::Grant;
 use super::operations::{OperationMismatch, quoted};
 use super::paste_ready::{Declaring, Hint, Requested};
+use super::protections::{AppliedRules, applies};
 use super::request_head::METHODS;
 use crate::destination::Destination;
 use crate::place::Message;
@@ -43,9 +44,15 @@ pub struct Denial {
     /// One sentence that says what is refused and why. The guest sees it.
     pub message: String,
     /// What would allow the request, for people: lines to paste into the policy or into the
-    /// module's needs. It shows settings of the policy, so the guest must not see it.
+    /// guest's needs. It shows settings of the policy, so the guest must not see it.
     pub hint: Option<String>,
+    /// What else people should know, and the guest must not; empty if the message says everything.
+    pub detail: String,
 }
+
+/// What a guest learns about a server that no grant can open to it. It is the same for all of them:
+/// where they are is part of the agent settings.
+pub const CLOSED_SERVER: &str = "no grant can open this server to a guest; the log says why";
 
 /// The kind of a refusal.
 ///
@@ -56,7 +63,7 @@ pub struct Denial {
 /// decides on the others, with rules and data of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DenialReason {
-    /// The module's needs do not declare the request, or the policy grants no HTTP at all.
+    /// The guest's needs do not declare the request, or the policy grants no HTTP at all.
     Undeclared,
     /// No grant has the scheme.
     Scheme,
@@ -114,26 +121,40 @@ impl Policy {
             // Any other text comes from the guest, and could be mistaken for a part of this message.
             let shown = if METHODS.contains(&method) { method } else { "this method at" };
             let what = format!("the policy refuses {shown} {destination}: {why}");
-            Verdict::Denied(Denial { reason, check, message: what, hint })
+            Verdict::Denied(Denial { reason, check, message: what, hint, detail: String::new() })
         };
         let is_here = |one: &&Endpoint| Check::EndpointByName.refuses(one.is(destination.host(), destination.port()));
         if let Some(endpoint) = self.forbidden.iter().find(is_here) {
-            let why = format!("this is {}, which no grant can open to a guest", endpoint.what);
-            return deny(Check::EndpointByName, DenialReason::Host, why, None);
+            return match deny(Check::EndpointByName, DenialReason::Host, CLOSED_SERVER.to_owned(), None) {
+                Verdict::Denied(denial) => {
+                    Verdict::Denied(Denial { detail: format!("it is {}", endpoint.what), ..denial })
+                }
+                allowed => allowed,
+            };
         }
         if self.declared.is_none() && Check::NeedsAbsent.refuses(!self.trust_undeclared) {
             let why = "the guest declares no needs; use a guest that does, or set \"trust_undeclared\": true";
             return deny(Check::NeedsAbsent, DenialReason::Undeclared, why.into(), None);
         }
+        if let Some(path) = self.resembled(destination, method).filter(|_| Check::PathAlike.refuses(true)) {
+            let why = format!(
+                "a server could take its path for `{path}`, for which the policy has captures or `fields`; the guest must \
+                 write that path exactly so"
+            );
+            return deny(Check::PathAlike, DenialReason::Path, why, None);
+        }
         let request = Requested { destination, method, message };
+        let rules = self.field_rules(destination, method, message);
         let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
         let cleaned = self.cleaning(destination).applies;
         let judged: Vec<(&Arc<Grant>, Result<(), Failed>)> =
-            self.http.iter().map(|grant| (grant, grant.allows(destination, method, message, cleaned))).collect();
+            self.http.iter().map(|grant| (grant, grant.allows(&request, cleaned, &rules))).collect();
         let allowing = judged.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(grant, _)| *grant);
+        // The guest's needs have no part in it: by leaving one out, a guest would choose a wider grant.
+        let ranked = |(grant, declared): &(&Arc<Grant>, Result<(), Undeclared>)| {
+            (Check::GrantSpecific.choose(true, declared.is_ok()), grant.specificity(destination))
+        };
         // Of equals the first: `max_by_key` would take the last.
-        let ranked =
-            |grant: &(&Arc<Grant>, Result<(), Undeclared>)| (grant.1.is_ok(), grant.0.specificity(destination));
         let declared = allowing.map(|grant| (grant, self.is_declared(grant, &request, needs.as_deref())));
         match declared.rev().max_by_key(ranked) {
             Some((grant, Ok(()))) => return Verdict::Allowed(Arc::clone(grant)),
@@ -167,7 +188,7 @@ impl Policy {
         deny(check, reason, why, hint.map(|hint| hint.to_string()))
     }
 
-    /// Returns which part of a request that `grant` allows the module does not declare.
+    /// Returns which part of a request that `grant` allows the guest does not declare.
     fn is_declared(
         &self,
         grant: &Grant,
@@ -196,7 +217,7 @@ impl Policy {
     }
 }
 
-/// The part of a granted request that the module does not declare.
+/// The part of a granted request that the guest does not declare.
 struct Undeclared {
     check: Check,
     what: String,
@@ -218,12 +239,13 @@ pub(super) enum Mismatch {
     /// The parameter of the query that the grant does not list.
     Query(String),
     Operation(OperationMismatch),
-    Field(FieldMismatch),
+    /// The grant whose `fields` refuse the request, and why.
+    Field(String, FieldMismatch),
 }
 
 impl Failed {
     fn is_about_fields(&self) -> bool {
-        matches!(self.mismatch, Some(Mismatch::Field(_)))
+        matches!(self.mismatch, Some(Mismatch::Field(..)))
     }
 }
 
@@ -235,14 +257,9 @@ impl RefusedBy for Failed {
 
 impl Grant {
     /// `cleaned` is true if answers of the origin are cleaned, so that no parameter is allowed that
-    /// the grant does not list.
-    fn allows(
-        &self,
-        destination: &Destination,
-        method: &str,
-        message: &Message<'_>,
-        cleaned: bool,
-    ) -> Result<(), Failed> {
+    /// the grant does not list. `rules` are the `fields` of the origin that are for the request.
+    fn allows(&self, request: &Requested<'_>, cleaned: bool, rules: &AppliedRules<'_>) -> Result<(), Failed> {
+        let Requested { destination, method, message } = *request;
         let at = |stage| move || Failed { stage, check: None, mismatch: None };
         Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
         Check::GrantHost.ensure(self.origin.host.matches(destination.host()), at(DenialReason::Host))?;
@@ -256,58 +273,39 @@ impl Grant {
             mismatch: Some(Mismatch::Query(parameter)),
             ..at(DenialReason::Query)()
         })?;
-        let operation = match self.operations.as_ref().map(|operations| operations.allows(destination, message)) {
-            None => None,
-            Some(Ok(operation)) => Some(operation),
-            Some(Err(mismatch)) => {
-                Check::GrantOperation.reject(Some(mismatch), |mismatch| Failed {
-                    stage: DenialReason::Operation,
-                    check: mismatch.check(),
-                    mismatch: Some(Mismatch::Operation(mismatch)),
-                })?;
-                None
-            }
-        };
-        let refused = |mismatch: FieldMismatch| Failed {
+        let operation = self.operations.as_ref().map(|operations| operations.allows(destination, message));
+        Check::GrantOperation.reject(operation.and_then(Result::err), |mismatch| Failed {
             stage: DenialReason::Operation,
-            check: Some(mismatch.check()),
-            mismatch: Some(Mismatch::Field(mismatch)),
-        };
-        for rules in self.field_rules(method, destination.path(), operation.as_deref()) {
-            rules.judge(destination.query(), message).map_err(refused)?;
+            check: mismatch.check(),
+            mismatch: Some(Mismatch::Operation(mismatch)),
+        })?;
+        for (owner, rules) in rules.iter().filter(|(owner, _)| applies(owner, self)) {
+            rules.judge(destination.query(), message).map_err(|mismatch| Failed {
+                stage: DenialReason::Operation,
+                check: Some(mismatch.check()),
+                mismatch: Some(Mismatch::Field(owner.id.clone(), mismatch)),
+            })?;
         }
         Ok(())
     }
 
-    fn field_rules(&self, method: &str, path: &str, operation: Option<&str>) -> impl Iterator<Item = &FieldRules> {
-        self.fields.iter().filter(move |rules| rules.apply_to(method, path, operation))
-    }
-
-    /// Returns what `fields` judged of a request that this grant allows, as the host has to send it;
-    /// `None` if no `fields` apply to the request.
-    pub fn judged_request(
-        &self,
-        destination: &Destination,
-        method: &str,
-        message: &Message<'_>,
-    ) -> Option<JudgedRequest> {
-        let operation = self.operations.as_ref().and_then(|operations| operations.allows(destination, message).ok());
-        let rules = self.field_rules(method, destination.path(), operation.as_deref());
-        rules.filter_map(|rules| rules.judge(destination.query(), message).ok()).reduce(JudgedRequest::and)
-    }
-
     /// Orders the grants that allow a request; the most specific one is the greatest.
-    fn specificity(&self, destination: &Destination) -> (bool, (usize, usize, bool)) {
+    fn specificity(&self, destination: &Destination) -> (bool, (usize, usize, bool), bool) {
         let paths = self.paths.iter().filter(|path| path.matches(destination.path()));
-        (!self.origin.is_wildcard(), paths.map(|path| path.specificity()).max().unwrap_or_default())
+        let path = paths.map(|path| path.specificity()).max().unwrap_or_default();
+        (!self.origin.is_wildcard(), path, self.operations.is_some())
     }
 }
 
 /// Describes what the grants that came closest to the request allow.
 fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Destination) -> String {
     let grants = |what: &str, show: &dyn Fn(&Grant, &Failed) -> String| {
-        let each: Vec<String> =
-            nearest.iter().take(4).map(|(grant, failed)| format!("`{}` {}", grant.id, show(grant, failed))).collect();
+        let named = |(grant, failed): &(&Grant, &Failed)| match &failed.mismatch {
+            Some(Mismatch::Field(owner, _)) => format!("`{owner}` {}", show(grant, failed)),
+            _ => format!("`{}` {}", grant.id, show(grant, failed)),
+        };
+        let mut each: Vec<String> = nearest.iter().take(4).map(named).collect();
+        each.dedup();
         format!("{what}: {}", each.join(", "))
     };
     match stage {
@@ -332,7 +330,7 @@ fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Des
             let allow = grant.operations.as_ref().map(|operations| operations.allow.join(" "));
             match &failed.mismatch {
                 Some(Mismatch::Operation(mismatch)) => format!("{}, {mismatch}", allow.unwrap_or_default()),
-                Some(Mismatch::Field(mismatch)) => format!("limits the fields of the request: {mismatch}"),
+                Some(Mismatch::Field(_, mismatch)) => format!("limits the fields of the request: {mismatch}"),
                 Some(Mismatch::Query(_)) | None => allow.unwrap_or_default(),
             }
         }),

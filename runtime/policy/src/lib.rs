@@ -1,12 +1,12 @@
 //! Decides what a guest of wasm-cpi may do.
 //!
-//! A request of a guest is allowed only if the operator's policy grants it *and* the module
+//! A request of a guest is allowed only if the operator's policy grants it *and* the guest
 //! declares it. Everything else is denied, and a policy that is not understood is an error.
 //!
 //! # What goes in
 //!
 //! - The text of the operator's `policy.json` and of the presets it names: [`PolicyFile`].
-//! - The content of the module's custom section `bosh-cpi:needs`: [`Needs`].
+//! - The content of the guest's custom section `bosh-cpi:needs`: [`Needs`].
 //! - The properties of the job and of the request's context: [`Properties`].
 //! - The servers of BOSH that no grant can open: [`Endpoint`].
 //!
@@ -22,8 +22,8 @@
 //! - [`RegistryRights::allows`] decides on the registry settings of an instance.
 //! - [`Properties::visible`] returns the properties as the guest sees them: values that the
 //!   policy does not expose are replaced by seals.
-//! - [`Policy::compare_needs`] lists what a policy lacks for a module, and [`added_needs()`] what
-//!   a new version of a module needs in addition.
+//! - [`Policy::compare_needs`] lists what a policy lacks for a guest, and [`added_needs()`] what
+//!   a new version of a guest needs in addition.
 //!
 //! # Example
 //!
@@ -51,7 +51,7 @@
 //! let servers = Destination::parse("https://api.iaas.test/v1/servers", 2048).unwrap();
 //! let message = Message { headers: &[], body: b"" };
 //! assert!(matches!(policy.judge(&servers, "GET", &message), Verdict::Allowed(grant) if grant.id == "api"));
-//! // The module declares POST, but the operator does not grant it.
+//! // The guest declares POST, but the operator does not grant it.
 //! let Verdict::Denied(denial) = policy.judge(&servers, "POST", &message) else { unreachable!() };
 //! assert_eq!(denial.reason, DenialReason::Method);
 //! ```
@@ -70,8 +70,8 @@
 //! | `file`, `preset`, `fields`, `problem` | how a policy file is parsed, and how its problems are reported |
 //! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `answers` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
-//! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the module declares, and what limits a policy beside its grants |
-//! | `judge`, `paste_ready` | the verdict on a request, and the grant that a denial offers |
+//! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
+//! | `judge`, `protections`, `paste_ready` | the verdict on a request, what all grants of an origin protect, and the grant that a denial offers |
 //! | `comparison`, `added_needs` | comparisons for the operator: needs with grants, and needs of two versions |
 //! | [`destination`], [`addresses`] | the canonical form of a URL, and the classes of IP addresses |
 //! | [`place`], [`strict_json`] | reading and writing single values of HTTP messages, and strict JSON |
@@ -107,6 +107,7 @@ pub mod place;
 mod preset;
 mod problem;
 mod properties;
+mod protections;
 mod registry;
 mod request_head;
 pub mod secret;
@@ -134,7 +135,7 @@ pub use expose::{Expose, is_credential, is_credential_name};
 pub use file::PolicyFile;
 pub use forbidden::Endpoint;
 pub use grant::Grant;
-pub use judge::{Denial, DenialReason, Verdict};
+pub use judge::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 pub use login::{Expires, Login, SendToken};
 pub use needs::{Need, Needs, Restriction};
 pub use operations::{OperationPlace, Operations};
@@ -150,14 +151,14 @@ pub use slots::{AGENT, Capture, Slot};
 pub use template::{SecretRef, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
 
-use crate::addresses::{Addresses, is_loopback_net};
+use crate::addresses::{AddressDenial, Addresses, is_loopback_net};
 use crate::destination::{Host, Scheme};
 use needs::{ResolvedNeed, declared_slots};
 use problem::Problems;
 use wasm_cpi_checks::Check;
 
 /// The policy of one call: the operator's policy with properties filled in, limited to what the
-/// module declares.
+/// guest declares.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The grants in the order of the file, those of presets last.
@@ -168,22 +169,22 @@ pub struct Policy {
     pub expose: Expose,
     /// The registry settings that the guest may access.
     pub registry: RegistryRights,
-    /// True if the module may read the stemcell's image: it declares that it does, or it has no
+    /// True if the guest may read the stemcell's image: it declares that it does, or it has no
     /// needs section and the operator trusts it.
     pub image: bool,
     trust_undeclared: bool,
-    /// The needs of the module; `None` if it has no needs section.
+    /// The needs of the guest; `None` if it has no needs section.
     declared: Option<Vec<ResolvedNeed>>,
-    /// The logins that the module declares.
+    /// The logins that the guest declares.
     declared_logins: Restriction<Vec<String>>,
     forbidden: Vec<Endpoint>,
     warnings: Vec<Problem>,
 }
 
 impl Policy {
-    /// Combines the operator's policy, the properties of this call and the module's needs.
+    /// Combines the operator's policy, the properties of this call and the guest's needs.
     ///
-    /// `needs` is `None` for a module without a needs section, which may use nothing unless the
+    /// `needs` is `None` for a guest without a needs section, which may use nothing unless the
     /// policy sets `trust_undeclared`. `forbidden` lists the endpoints that no grant can open,
     /// and `allow_local` is the setting of the config, which only affects warnings here.
     /// Returns all problems at once: properties that are not set or are of the wrong kind,
@@ -209,6 +210,7 @@ impl Policy {
             let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
             check_forbidden(&grant.origin, forbidden, spec.at(), &problems);
             warn(&grant, spec, allow_local, &warnings);
+            warn_about_address(&grant.origin, &grant.addresses, allow_local, spec.at(), &warnings);
             if let Some(needs) = &declared {
                 Check::NeedsSlots.perform(|| grant.slots = declared_slots(&grant.slots, &grant.origin, needs));
             }
@@ -220,6 +222,7 @@ impl Policy {
         for (name, login) in &logins {
             let Some(spec) = file.logins.get(name) else { continue };
             check_forbidden(&login.origin, forbidden, spec.at(), &problems);
+            warn_about_address(&login.origin, &login.addresses, allow_local, spec.at(), &warnings);
             if login.origin.scheme == Scheme::Http && spec.plain_http() {
                 warnings.add(spec.at(), "logs in over `http://`, in the clear", "use `https://`");
             }
@@ -244,12 +247,13 @@ impl Policy {
         })
     }
 
-    /// Returns what is allowed and still worth a warning, such as secrets sent over http.
+    /// Returns what is allowed and still worth a warning, such as secrets sent over http. A warning
+    /// with a check is about requests that this check will refuse.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }
 
-    /// Returns true if the module declares that it uses the login of this name. A module without
+    /// Returns true if the guest declares that it uses the login of this name. A guest without
     /// needs may use every login if the operator trusts it.
     pub fn declares_login(&self, name: &str) -> bool {
         match &self.declared_logins {
@@ -294,6 +298,24 @@ fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: 
         let what = format!("is {}, which no guest may reach", endpoint.what);
         Problem::new(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own")
     });
+}
+
+/// Warns about an origin that is an address outside of its own `addresses`.
+fn warn_about_address(origin: &Origin, addresses: &Addresses, allow_local: bool, at: &str, warnings: &Problems) {
+    let HostPattern::Exact(Host::Ip(ip)) = &origin.host else { return };
+    if let Err(denial) = addresses::judge(*ip, addresses, allow_local, &[]) {
+        let remedy = match denial {
+            AddressDenial::NotPublic(ip) | AddressDenial::NotListed(ip) | AddressDenial::LocalNotListed(ip) => {
+                let all = if ip.is_ipv4() { 32 } else { 128 };
+                format!(
+                    "list \"{ip}/{all}\", or the network of the cloud, in `addresses`, which a preset takes from its entry in `presets`"
+                )
+            }
+            _ => "use another address".to_owned(),
+        };
+        let what = format!("cannot be reached: {denial}");
+        warnings.push(Problem { check: Some(denial.check()), ..Problem::new(at, what, remedy) });
+    }
 }
 
 /// Adds the warnings about one grant.

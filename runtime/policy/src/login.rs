@@ -40,6 +40,8 @@ pub struct Login {
     pub headers: Vec<(String, SecretRef)>,
     /// The body of the login's request.
     pub body: LoginBody,
+    /// The names of the properties in the body and the headers, for errors about a refused login.
+    pub properties: Vec<String>,
     /// The IP addresses that the name in `origin` may resolve to.
     pub addresses: Addresses,
     /// The certificates and pins of the connection.
@@ -131,6 +133,17 @@ impl LoginSpec {
         })
     }
 
+    fn property_names(&self) -> Vec<String> {
+        let headers = self.headers.iter().flat_map(|(_, template)| template.property_names());
+        let mut names: Vec<String> = Vec::new();
+        for name in self.body.property_names().into_iter().chain(headers) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
     /// Returns the path of the login within the policy file, such as `logins.cloud`.
     pub(super) fn at(&self) -> &str {
         &self.at
@@ -171,6 +184,7 @@ impl LoginSpec {
             method: self.method.clone(),
             headers,
             body,
+            properties: self.property_names(),
             addresses: self.target.addresses.clone(),
             tls: target.tls,
             token: self.token.clone(),

@@ -1,7 +1,7 @@
-//! What a module says it needs: the custom section `bosh-cpi:needs` of its component.
+//! What a guest says it needs: the custom section `bosh-cpi:needs` of its component.
 //!
-//! A request that the module does not declare is denied even if the operator grants it. The
-//! author of the module writes the section, so it is hostile input: it can narrow what the
+//! A request that the guest does not declare is denied even if the operator grants it. The
+//! author of the guest writes the section, so it is hostile input: it can narrow what the
 //! operator grants, and never widen it.
 
 use serde_json::Value;
@@ -19,22 +19,22 @@ use crate::place::Message;
 use crate::strict_json;
 use wasm_cpi_checks::Check;
 
-/// Everything that a module declares. The default declares nothing.
+/// Everything that a guest declares. The default declares nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// The HTTP requests that the module sends.
+    /// The HTTP requests that the guest sends.
     pub http: Vec<Need>,
-    /// True if the module uses registry settings.
+    /// True if the guest uses registry settings.
     pub registry: bool,
-    /// The dotted paths of the properties whose values the module asks to read.
+    /// The dotted paths of the properties whose values the guest asks to read.
     pub expose: Vec<String>,
-    /// True if the module reads the stemcell's image.
+    /// True if the guest reads the stemcell's image.
     pub image: bool,
-    /// The names of the policy's logins that the module uses.
+    /// The names of the policy's logins that the guest uses.
     pub logins: Restriction<Vec<String>>,
 }
 
-/// Requests to one origin that the module declares.
+/// Requests to one origin that the guest declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Need {
     /// The name that the author gave the need, for messages.
@@ -45,12 +45,12 @@ pub struct Need {
     pub methods: Restriction<Vec<String>>,
     /// The paths of the requests, relative to the path of the URL in `to`.
     pub paths: Vec<PathPattern>,
-    /// The places in the requests where the module puts seals of secrets.
+    /// The places in the requests where the guest puts seals of secrets.
     pub slots: Restriction<Vec<Slot>>,
     /// The operations of the requests. Without any, the need is not for grants that list
     /// operations.
     pub operations: Restriction<Option<Operations>>,
-    /// True if the module works without what the need asks for.
+    /// True if the guest works without what the need asks for.
     pub optional: bool,
     /// The author's reason, cut to 200 characters and without control characters.
     pub why: String,
@@ -59,9 +59,9 @@ pub struct Need {
 /// How far a need limits one aspect of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restriction<T> {
-    /// The module writes `*`: the operator's grants are the only limit.
+    /// The guest writes `*`: the operator's grants are the only limit.
     Any,
-    /// The module limits itself to this.
+    /// The guest limits itself to this.
     Only(T),
 }
 
@@ -214,7 +214,7 @@ fn wants_everything(value: Option<&Value>) -> bool {
 /// A need with its properties filled in for one call.
 #[derive(Clone, Debug)]
 pub(super) struct ResolvedNeed {
-    /// The need as the module declares it.
+    /// The need as the guest declares it.
     pub(super) need: Need,
     pub(super) origin: NeedOrigin,
     /// The path of the URL in `to`, which is put before all paths of the need.
@@ -303,7 +303,7 @@ impl ResolvedNeed {
     }
 }
 
-/// Returns the slots of a grant for `origin` that the module declares as well.
+/// Returns the slots of a grant for `origin` that the guest declares as well.
 pub(super) fn declared_slots(granted: &[Slot], origin: &Origin, needs: &[ResolvedNeed]) -> Vec<Slot> {
     let mut effective: Vec<Slot> = Vec::new();
     for slot in granted {

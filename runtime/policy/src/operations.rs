@@ -12,7 +12,7 @@ use crate::destination::Destination;
 use crate::place::{self, Message, Place, PlaceError, soap_children};
 use wasm_cpi_checks::{Check, RefusedBy};
 
-/// The operations that a grant allows, or that a module declares.
+/// The operations that a grant allows, or that a guest declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operations {
     /// Where the request names its operation.

@@ -1,10 +1,10 @@
-//! Writes the lines that a denial suggests: a grant for the policy, or a need for the module.
+//! Writes the lines that a denial suggests: a grant for the policy, or a need for the guest.
 //!
-//! A suggested grant allows one method at one origin, for the pattern of paths that the module
-//! declares, or for the one path of the request if the module declares everything. Settings that
+//! A suggested grant allows one method at one origin, for the pattern of paths that the guest
+//! declares, or for the one path of the request if the guest declares everything. Settings that
 //! the operator chose for the same origin are copied from another grant: addresses, TLS,
 //! `plain_http`, auth, and slots for the same requests. Nothing else in it comes from anywhere but
-//! the module's needs and the request.
+//! the guest's needs and the request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) enum Hint {
     Grant(String),
     /// The id of a grant, and a place that its `fields` would have to list.
     Fields(String, String),
-    /// Lines for the module's needs, with where they belong.
+    /// Lines for the guest's needs, with where they belong.
     Needs(String),
 }
 
@@ -69,7 +69,7 @@ impl Requested<'_> {
         each.flat_map(|(one, paths)| paths.map(move |path| (one, path))).collect()
     }
 
-    /// Returns what would allow the request. `needs` is `None` for a module without needs.
+    /// Returns what would allow the request. `needs` is `None` for a guest without needs.
     pub(super) fn hint(
         &self,
         reason: DenialReason,
@@ -80,7 +80,9 @@ impl Requested<'_> {
         // A parameter of a query is not in the needs; the operator decides about it.
         let needs = needs.filter(|_| reason != DenialReason::Query)?;
         if needs.is_empty() {
-            return self.need_line(None).map(Hint::Needs);
+            // An origin that neither side names is most often a mistake in a property that holds a URL.
+            let elsewhere = [DenialReason::Scheme, DenialReason::Host, DenialReason::Port].contains(&reason);
+            return self.need_line(None).filter(|_| !elsewhere).map(Hint::Needs);
         }
         if reason != DenialReason::Operation {
             let pasted = |(need, path): &Declaring<'_>| {
@@ -97,7 +99,9 @@ impl Requested<'_> {
         }
         let (grant, failed) = nearest.first()?;
         let mismatch = match failed.mismatch.as_ref()? {
-            Mismatch::Field(mismatch) => return Some(Hint::Fields(grant.id.clone(), mismatch.unlisted()?.to_owned())),
+            Mismatch::Field(owner, mismatch) => {
+                return Some(Hint::Fields(owner.clone(), mismatch.unlisted()?.to_owned()));
+            }
             Mismatch::Operation(mismatch) => mismatch,
             Mismatch::Query(_) => return None,
         };
@@ -170,7 +174,7 @@ impl Requested<'_> {
         problems.is_empty().then(|| line.to_string())
     }
 
-    /// Returns the need for a module that does not declare the request. `grant` allows it already.
+    /// Returns the need for a guest that does not declare the request. `grant` allows it already.
     pub(super) fn need_line(&self, grant: Option<&Grant>) -> Option<String> {
         let path = self.destination.path();
         let (id, to, path) = match grant {
@@ -204,7 +208,7 @@ impl Requested<'_> {
 /// What is to be done about a request that was refused because a seal stands where no slot takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingSlot {
-    /// True if the module declares the slot, so that only the policy lacks it.
+    /// True if the guest declares the slot, so that only the policy lacks it.
     pub declared: bool,
     /// The line to add, for people.
     pub hint: Option<String>,
@@ -227,27 +231,28 @@ impl Policy {
         let mut declared = None;
         for need in self.declared.iter().flatten().filter(|need| need.covers(&grant.origin)) {
             match &need.need.slots {
-                Restriction::Any => declared = declared.or(granted.first().map(|path| (*path).clone())),
+                Restriction::Any => declared = declared.or(granted.first().map(|path| ((*path).clone(), Vec::new()))),
                 Restriction::Only(slots) => {
                     let fits = |slot: &&Slot| {
                         let takes = slot.takes.iter().any(|taken| taken == name);
                         let here = slot.below(&need.base).path.matches(destination.path());
                         slot.method == method && slot.place == *place && takes && here
                     };
-                    let path = slots
-                        .iter()
-                        .find(fits)
-                        .and_then(|slot| granted.iter().find_map(|path| path.intersect(&slot.path)));
-                    declared = declared.or(path);
+                    let found = slots.iter().find(fits).and_then(|slot| {
+                        let path = granted.iter().find_map(|path| path.intersect(&slot.path))?;
+                        Some((path, slot.show.clone()))
+                    });
+                    declared = declared.or(found);
                 }
             }
         }
         if self.declared.is_none() {
-            declared = granted.first().map(|path| (*path).clone());
+            declared = granted.first().map(|path| ((*path).clone(), Vec::new()));
         }
-        let path = declared.as_ref().or(granted.first().copied());
-        let line = path.map(|path| {
-            json!({"method": method, "path": path.to_string(), "place": place.to_string(), "takes": [name]}).to_string()
+        let suggested = declared.clone().or(granted.first().map(|path| ((*path).clone(), Vec::new())));
+        let line = suggested.map(|(path, show)| {
+            let (method, place, takes) = (method.to_owned(), place.clone(), vec![name.to_owned()]);
+            slot_json(&Slot { method, path, place, takes, show, max_bytes: None }).to_string()
         });
         let hint = match (line, &declared) {
             (None, _) => None,
@@ -324,7 +329,11 @@ fn is_known(name: &str, grants: &[Arc<Grant>]) -> bool {
 /// Returns a slot as it is written in a file.
 pub(super) fn slot_json(slot: &Slot) -> Value {
     let (path, place) = (slot.path.to_string(), slot.place.to_string());
-    json!({"method": slot.method, "path": path, "place": place, "takes": slot.takes})
+    let mut line = json!({"method": slot.method, "path": path, "place": place, "takes": slot.takes});
+    if !slot.show.is_empty() {
+        line["show"] = slot.show.iter().map(ToString::to_string).collect();
+    }
+    line
 }
 
 /// Returns `wanted`, followed by a number if that id is taken.

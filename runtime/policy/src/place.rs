@@ -38,7 +38,8 @@ pub enum Place {
     Json(Vec<String>),
     /// `form:F`: a field of an urlencoded form.
     Form(String),
-    /// `xml:E`: the text of the only element with this local name.
+    /// `xml:E`: the text of the only element with this local name, or `xml:/R/E`: the same, and the
+    /// local names of the element and those around it are this path. Holds the name or the path.
     Xml(String),
     /// `part:N`: the content of a part of a multipart form.
     Part(String),
@@ -207,8 +208,12 @@ impl RefusedBy for Unparsable {
     }
 }
 
-/// Receives the value at a place and returns the value to write instead, or `None` to keep it.
-type Change<'a> = dyn FnMut(&str) -> Option<String> + 'a;
+/// Receives the number of a place and the value there. Returns the value to write instead, or `None`
+/// to keep it.
+type Change<'a> = dyn FnMut(usize, &str) -> Option<String> + 'a;
+
+/// Places of one kind, with the numbers by which [`Change`] knows them.
+type Numbered<'a, T> = [(usize, &'a T)];
 
 /// A change to a message: the new value of the header with this index, or the new body.
 enum Edit {
@@ -230,7 +235,7 @@ impl Place {
     /// ```
     pub fn read(&self, message: &Message) -> Result<Option<String>, PlaceError> {
         let mut found = None;
-        self.edit(message, &mut |value| {
+        edit(&[self], message, &mut |_, value| {
             found = Some(value.to_owned());
             None
         })?;
@@ -263,14 +268,9 @@ impl Place {
         &self,
         headers: &mut [(String, String)],
         body: &mut Vec<u8>,
-        change: &mut Change<'_>,
+        change: &mut dyn FnMut(&str) -> Option<String>,
     ) -> Result<bool, PlaceError> {
-        match self.edit(&Message { headers, body }, change)? {
-            None => return Ok(false),
-            Some(Edit::Header(index, value)) => headers[index].1 = value,
-            Some(Edit::Body(bytes)) => *body = bytes,
-        }
-        Ok(true)
+        replace_all(&[self], headers, body, &mut |_, value| change(value))
     }
 
     /// Rejects a value that cannot be written at this place, whatever the message is. A secret is
@@ -285,40 +285,101 @@ impl Place {
         checked.map_err(|fault| self.fault(fault))
     }
 
-    fn edit(&self, message: &Message, change: &mut Change<'_>) -> Result<Option<Edit>, PlaceError> {
-        let Message { headers, body } = *message;
-        let empty = body.is_empty();
-        let edited = match self {
-            Place::Header(name) => headers::edit_header(headers, name, change),
-            Place::Cookie(name) => headers::edit_cookie(headers, name, change),
-            _ if empty => Ok(None),
-            Place::Json(pointer) => {
-                headers::expect_json(headers).and_then(|()| json::edit(body, pointer, change)).map(in_body)
-            }
-            Place::Form(field) => {
-                headers::expect_form(headers).and_then(|()| form::edit(body, field, change)).map(in_body)
-            }
-            Place::Xml(name) => headers::expect_xml(headers).and_then(|()| xml::edit(body, name, change)).map(in_body),
-            Place::Part(name) => headers::boundary(headers)
-                .and_then(|boundary| multipart::edit(body, &boundary, name, change))
-                .map(in_body),
-            Place::Body => edit_body(body, change).map(in_body),
-        };
-        edited.map_err(|fault| self.fault(fault))
-    }
-
     fn fault(&self, fault: Fault) -> PlaceError {
         PlaceError { place: self.to_string(), fault }
     }
 }
 
-fn in_body(body: Option<Vec<u8>>) -> Option<Edit> {
-    body.map(Edit::Body)
+/// Does the same as [`Place::replace`] for several places; `change` also receives their numbers. A
+/// body is parsed once and serialised once, so that no error depends on a value that was written at
+/// another place. An error names the first place of its kind.
+pub fn replace_all(
+    places: &[&Place],
+    headers: &mut [(String, String)],
+    body: &mut Vec<u8>,
+    change: &mut Change<'_>,
+) -> Result<bool, PlaceError> {
+    let edits = edit(places, &Message { headers, body }, change)?;
+    let changed = !edits.is_empty();
+    for edit in edits {
+        match edit {
+            Edit::Header(index, value) => headers[index].1 = value,
+            Edit::Body(bytes) => *body = bytes,
+        }
+    }
+    Ok(changed)
 }
 
-fn edit_body(body: &[u8], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
-    let text = std::str::from_utf8(body).map_err(|_| FaultKind::NotPlain)?;
-    Ok(change(text).map(String::into_bytes))
+fn edit(places: &[&Place], message: &Message, change: &mut Change<'_>) -> Result<Vec<Edit>, PlaceError> {
+    let mut edits = Vec::new();
+    for (number, place) in places.iter().enumerate() {
+        let fault = |fault| place.fault(fault);
+        match place {
+            Place::Header(name) => {
+                let edited = headers::edit_header(message.headers, name, &mut |value| change(number, value));
+                edits.extend(edited.map_err(fault)?);
+            }
+            Place::Cookie(name) => {
+                let edited = headers::edit_cookie(message.headers, name, &mut |value| change(number, value));
+                edits.extend(edited.map_err(fault)?);
+            }
+            // All places of a kind are edited together with the first one.
+            _ if places[..number].iter().any(|earlier| is_same_kind(earlier, place)) => {}
+            _ if message.body.is_empty() => {}
+            _ => edits.extend(edit_body(number, places, message, change).map_err(fault)?.map(Edit::Body)),
+        }
+    }
+    // A body is of one kind, so two changed ones are two readings of it.
+    let bodies = edits.iter().filter(|edit| matches!(edit, Edit::Body(_))).count();
+    match places.first() {
+        Some(place) if bodies > 1 => Err(place.fault(Fault::ambiguous())),
+        _ => Ok(edits),
+    }
+}
+
+fn is_same_kind(one: &Place, other: &Place) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+/// Returns the body with the changes at all places that are of the same kind as the one with the
+/// number `first`.
+fn edit_body(
+    first: usize,
+    places: &[&Place],
+    message: &Message,
+    change: &mut Change<'_>,
+) -> Result<Option<Vec<u8>>, Fault> {
+    fn numbered<'a, T: ?Sized>(places: &[&'a Place], key: impl Fn(&'a Place) -> Option<&'a T>) -> Vec<(usize, &'a T)> {
+        places.iter().enumerate().filter_map(|(number, place)| Some((number, key(place)?))).collect()
+    }
+    let Message { headers, body } = *message;
+    match places[first] {
+        Place::Json(_) => {
+            headers::expect_json(headers)?;
+            let pointers = numbered(places, |place| if let Place::Json(tokens) = place { Some(tokens) } else { None });
+            json::edit(body, &pointers, change)
+        }
+        Place::Form(_) => {
+            headers::expect_form(headers)?;
+            let names = numbered(places, |place| if let Place::Form(name) = place { Some(name) } else { None });
+            form::edit(body, &names, change)
+        }
+        Place::Xml(_) => {
+            headers::expect_xml(headers)?;
+            let names = numbered(places, |place| if let Place::Xml(name) = place { Some(name) } else { None });
+            xml::edit(body, &names, change)
+        }
+        Place::Part(_) => {
+            let boundary = headers::boundary(headers)?;
+            let names = numbered(places, |place| if let Place::Part(name) = place { Some(name) } else { None });
+            multipart::edit(body, &boundary, &names, change)
+        }
+        Place::Body => {
+            let text = std::str::from_utf8(body).map_err(|_| FaultKind::NotPlain)?;
+            Ok(change(first, text).map(String::into_bytes))
+        }
+        Place::Header(_) | Place::Cookie(_) => Ok(None),
+    }
 }
 
 impl FromStr for Place {
@@ -342,8 +403,8 @@ fn parse(text: &str) -> Result<Place, Unparsable> {
         "header" => Ok(Place::Header(token("a header's name has letters, digits and `-` only")?.to_lowercase())),
         "cookie" => Ok(Place::Cookie(token("a cookie's name has letters, digits and `-_.` only")?.to_owned())),
         "json" => json::pointer(key).map(Place::Json),
-        "xml" if xml::is_local_name(key) => Ok(Place::Xml(key.to_owned())),
-        "xml" => Err("an element is given by its local name, without prefix or path".into()),
+        "xml" if xml::names(key).iter().all(|name| xml::is_local_name(name)) => Ok(Place::Xml(key.to_owned())),
+        "xml" => Err("an element is given by its local name, or by its path of local names, like `/R/E`".into()),
         "form" => Ok(Place::Form(field_name(key)?)),
         "part" => Ok(Place::Part(field_name(key)?)),
         _ => Err(KINDS.into()),
@@ -361,7 +422,7 @@ fn field_name(name: &str) -> Result<String, Unparsable> {
 }
 
 /// Rejects control and invisible characters, because people read and paste the places that a
-/// module declares.
+/// guest declares.
 fn check_visible(name: &str, why: &'static str) -> Result<(), Unparsable> {
     let visible = !name.contains(|c: char| c.is_control() || is_invisible(c));
     Check::PlaceHidden.ensure(visible, || Unparsable::from(why))

@@ -14,6 +14,9 @@ pub struct Problem {
     /// The path of the key within its file, such as `http[2].slots[0].path`. It is empty if the
     /// problem is with the whole file.
     pub key: String,
+    /// The number of further keys of the same preset that have the same problem. The operator wrote
+    /// none of them, so they are not listed.
+    pub more_keys: usize,
     /// What is wrong, as a phrase that follows the key: "is missing".
     pub what: String,
     /// What the author of the file should do, as an imperative: "write a string".
@@ -24,7 +27,7 @@ pub struct Problem {
 
 impl Problem {
     pub(super) fn new(key: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Problem {
-        Problem { key: key.into(), what: what.into(), remedy: remedy.into(), check: None }
+        Problem { key: key.into(), what: what.into(), remedy: remedy.into(), more_keys: 0, check: None }
     }
 
     /// Returns the text of the problem, followed by the code of the check that refuses the file.
@@ -35,10 +38,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.key.is_empty() {
-            write!(f, "{}; {}", self.what, self.remedy)
-        } else {
-            write!(f, "`{}`: {}; {}", self.key, self.what, self.remedy)
+        match (self.key.as_str(), self.more_keys) {
+            ("", _) => write!(f, "{}; {}", self.what, self.remedy),
+            (key, 0) => write!(f, "`{key}`: {}; {}", self.what, self.remedy),
+            (key, more) => write!(f, "`{key}` and {more} more: {}; {}", self.what, self.remedy),
         }
     }
 }
@@ -58,8 +61,19 @@ impl Problems {
         self.push(Problem::new(key, what, remedy));
     }
 
+    /// Adds a problem. If it is the same as an earlier one of the same preset, only counts it.
     pub(super) fn push(&self, problem: Problem) {
-        self.0.borrow_mut().push(problem);
+        let mut problems = self.0.borrow_mut();
+        let preset = |key: &str| key.starts_with("presets[").then(|| key.split('.').next().map(str::to_owned));
+        let same = |known: &&mut Problem| {
+            (&known.what, &known.remedy, known.check) == (&problem.what, &problem.remedy, problem.check)
+                && preset(&problem.key).is_some()
+                && preset(&problem.key) == preset(&known.key)
+        };
+        match problems.iter_mut().find(same) {
+            Some(known) => known.more_keys += 1,
+            None => problems.push(problem),
+        }
     }
 
     /// Adds the problem unless the condition holds, or the check is turned off. Returns true if

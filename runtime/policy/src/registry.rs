@@ -1,5 +1,5 @@
 //! Which instances' registry settings a guest may read and write: those of this call, and those
-//! that match the operator's `registry.keys`. A module that does not declare that it uses the
+//! that match the operator's `registry.keys`. A guest that does not declare that it uses the
 //! registry may access none.
 
 use super::fields::Fields;
@@ -9,7 +9,7 @@ use wasm_cpi_checks::Check;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistryRights {
     keys: Vec<String>,
-    /// True if the module declares that it uses the registry.
+    /// True if the guest declares that it uses the registry.
     declared: bool,
 }
 
@@ -19,7 +19,7 @@ pub enum RegistryDenial {
     /// The text is not an instance ID.
     #[error("this is not an instance ID; use 1 to 255 letters, digits, `.`, `_`, `:`, `-`")]
     InvalidId,
-    /// The module does not declare that it uses the registry.
+    /// The guest does not declare that it uses the registry.
     #[error("the guest's needs do not declare `registry`")]
     Undeclared,
     /// The instance with this ID is neither of this call nor named by the policy.
@@ -65,13 +65,13 @@ impl RegistryRights {
         self.keys.extend(preset.keys);
     }
 
-    /// Returns the rights of a module that declares, or does not declare, its use of the registry.
+    /// Returns the rights of a guest that declares, or does not declare, its use of the registry.
     pub(super) fn declared(&self, declared: bool) -> RegistryRights {
         RegistryRights { keys: self.keys.clone(), declared }
     }
 
     /// Decides whether the guest may access the settings of the instance `id`. `own` lists the
-    /// IDs that this call received or created. Rejects malformed IDs, every ID if the module
+    /// IDs that this call received or created. Rejects malformed IDs, every ID if the guest
     /// does not declare `registry`, and IDs that are neither in `own` nor match a pattern.
     pub fn allows(&self, id: &str, own: &[&str]) -> Result<(), RegistryDenial> {
         if Check::RegistryIdForm.refuses(!is_id(id)) {

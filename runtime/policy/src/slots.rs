@@ -24,8 +24,9 @@ pub struct Slot {
     pub place: Place,
     /// The names of the secrets that may be put there: [`AGENT`], properties and captures.
     pub takes: Vec<String>,
-    /// The places of the answer that the guest sees beside its status, if the slot was filled.
-    /// `*` in a pointer stands for any list element or object member.
+    /// The places of the answer that the guest sees beside its status, if the slot was filled. In a
+    /// need: those that the guest asks to see.
+    /// `*` in a pointer stands for any list element.
     pub show: Vec<Place>,
     /// The largest agent settings that the server accepts, in bytes as they are sent.
     pub max_bytes: Option<u64>,
@@ -60,6 +61,12 @@ impl Spot {
             .required_text("path", "/v1/servers")
             .and_then(|text| path(text, &fields.at("path"), fields.problems()));
         let place = place(fields, "place");
+        if let Some(Place::Json(tokens)) = &place {
+            fields.ensure(Check::SpotPointer, !tokens.iter().any(|token| token == answers::ANY), "place", || {
+                let what = "has a `*`, which stands for all elements in `show`, `drop` and `fields` only";
+                (what, "write one entry for each place, or use `drop`")
+            });
+        }
         Some(Spot { method: method?, path: path?, place: place? })
     }
 }
@@ -77,21 +84,28 @@ impl Slot {
         same(self) == same(other)
     }
 
-    /// Reads the slots of a need, or those of a grant, which also say what an answer shows.
+    /// Reads the slots of a need, or those of a grant, which also say how large settings may be.
     pub(super) fn read_all(parent: &mut Fields<'_>, of_grant: bool) -> Vec<Slot> {
         let list = parent.list("slots");
         let read = |(at, value)| {
             let mut fields = Fields::open(value, at, parent.problems())?;
             let spot = Spot::read(&mut fields);
-            if let Some(Spot { place: Place::Cookie(_), .. }) = spot {
-                fields.problem("place", "is a cookie, which requests do not carry", "use a header, field or the body");
+            match &spot {
+                Some(Spot { place: Place::Cookie(_), .. }) => {
+                    let remedy = "use a header, field or the body";
+                    fields.problem("place", "is a cookie, which requests do not carry", remedy);
+                }
+                Some(Spot { place: Place::Xml(element), .. }) => {
+                    fields.ensure(Check::SlotElement, element.starts_with('/'), "place", || {
+                        let what = "names an element at any depth, so a guest could choose where the secret is written";
+                        (what, format!("write the path from the root, like `xml:/Envelope/Body/Create/{element}`"))
+                    });
+                }
+                _ => {}
             }
             let takes = takes(&mut fields);
-            let (mut show, mut max_bytes) = (Vec::new(), None);
-            if of_grant {
-                show = answers::read_places(&mut fields, "show");
-                max_bytes = answers::read_max_bytes(&mut fields, &takes);
-            }
+            let show = answers::read_places(&mut fields, "show");
+            let max_bytes = if of_grant { answers::read_max_bytes(&mut fields, &takes) } else { None };
             if let Some(spot) = &spot {
                 let echoed = show.iter().any(|shown| answers::shows(shown, &spot.place));
                 fields.ensure(Check::ShownSlot, !echoed, "show", || {
@@ -163,7 +177,7 @@ pub(super) fn place(fields: &mut Fields<'_>, key: &'static str) -> Option<Place>
     match text.parse::<Place>() {
         Ok(place) => Some(place),
         Err(error) => {
-            let remedy = "write `header:X`, `json:/a/b`, `form:F`, `xml:E`, `part:N`, `cookie:C` or `body`";
+            let remedy = "write `header:X`, `json:/a/b`, `form:F`, `xml:/R/E`, `part:N`, `cookie:C` or `body`";
             fields.refused(error.check(), key, format!("is not a place: {}", printable(&error.to_string())), remedy);
             None
         }

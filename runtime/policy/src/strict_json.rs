@@ -3,7 +3,8 @@
 //!
 //! Two parsers must never read one document differently, so every document on which a decision
 //! depends (requests, policies, bodies with slots) is parsed here. Parsed values take many times
-//! the memory of their text, so documents with too many values are rejected before parsing.
+//! the memory of their text, so documents with too many values are rejected before parsing. That
+//! does not depend on the content of strings.
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -79,16 +80,48 @@ pub fn parse(text: &str, max_depth: usize) -> Result<Value, StrictJsonError> {
     }
 }
 
-/// Returns true if a parsed document will take about 64 MiB of memory at most. The estimate
-/// counts the characters that begin values. Those in strings are counted as well, which matters
-/// only for documents much larger than any that APIs send.
+/// Returns true if the values of a document will take about 64 MiB of memory at most, beside the
+/// bytes of its strings, which are as many as those of the document. Characters within strings do
+/// not count: they may be a secret, and a guest could measure it by adding values of its own.
 pub fn is_affordable(document: &[u8]) -> bool {
-    let cost = |byte: &u8| match byte {
-        b'{' => 256,
-        b'[' | b',' | b':' => 64,
-        _ => 1,
-    };
-    document.iter().map(cost).sum::<usize>() <= MAX_MEMORY
+    structure(document) <= MAX_MEMORY
+}
+
+/// Estimates the memory of a document's values, without the bytes of strings: counts where values
+/// begin outside of strings. Agrees with the parser up to the first error in the document.
+fn structure(document: &[u8]) -> usize {
+    let mut cost = 0usize;
+    let mut bytes = document.iter();
+    // True within a number or a word, of which only the first character counts.
+    let mut inside = false;
+    while let Some(byte) = bytes.next() {
+        let begins = !std::mem::replace(&mut inside, false);
+        match byte {
+            b'{' => cost += 256,
+            b'[' => cost += 64,
+            b'"' => {
+                cost += 64;
+                skip_string(&mut bytes);
+            }
+            b']' | b'}' | b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => {}
+            _ => {
+                cost += if begins { 64 } else { 0 };
+                inside = true;
+            }
+        }
+    }
+    cost
+}
+
+/// Skips the rest of a string, with its closing quote.
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
 }
 
 /// Returns how deep arrays and objects are nested in a value: 0 for a string, 1 for `[]`.
@@ -222,6 +255,23 @@ mod tests {
             assert!(matches!(parse(&document(2_000_000), 10), Err(StrictJsonError::TooManyValues)), "{unit}");
         }
         assert!(parse(&json!("x".repeat(16 << 20)).to_string(), 10).is_ok());
+    }
+
+    #[test]
+    fn values_in_a_row_are_not_read_either() {
+        for unit in ["0 ", "null\n", "[]", "\"\"", "{}"] {
+            assert!(!is_affordable(unit.repeat(2_000_000).as_bytes()), "{unit}");
+        }
+    }
+
+    #[test]
+    fn the_content_of_strings_costs_nothing() {
+        let document = |text: &str| json!({"id": "vm-1", text: [text, 7, true]}).to_string();
+        let expected = structure(document("").as_bytes());
+        for text in ["{{{{[[[[,,,,::::", r#""\"{\\"#, "\u{0}\n", "1 2 3", "ä", &"{".repeat(1 << 20)] {
+            assert_eq!(structure(document(text).as_bytes()), expected, "{text:.20}");
+        }
+        assert!(parse(&document(&"{,".repeat(1 << 20)), 10).is_ok());
     }
 
     #[test]

@@ -69,6 +69,14 @@ impl Template {
         Ok(Template(parts))
     }
 
+    /// Returns the names of all properties that the template can take.
+    pub(super) fn property_names(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().flat_map(|part| match part {
+            Part::Property(names) => names.as_slice(),
+            Part::Text(_) => &[],
+        })
+    }
+
     pub(super) fn has_property(&self) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Property(_)))
     }
@@ -148,8 +156,8 @@ pub(super) fn scalar<'p>(
             None
         }
         None => {
-            let what = format!("takes the property `{name}`, which is set neither in `properties` nor in the context");
-            problems.add(at, what, "set the property, or remove what takes it");
+            let what = format!("takes the property `{name}`, which is not set");
+            problems.add(at, what, "set it in the job's `properties` or in the cpi-config");
             None
         }
     }
@@ -215,8 +223,8 @@ mod tests {
     #[test]
     fn a_template_that_cannot_be_filled_is_a_problem() {
         for (text, to, what) in [
-            ("${nothing}", Layer::Job, "`nothing`, which is set neither"),
-            ("${nothing|neither}", Layer::Job, "`neither`, which is set neither"),
+            ("${nothing}", Layer::Job, "`nothing`, which is not set"),
+            ("${nothing|neither}", Layer::Job, "`neither`, which is not set"),
             ("${group}", Layer::Job, "which is an object"),
             ("${list}", Layer::Job, "which is a list"),
             ("${user}", Layer::Context, "the job's property `user`"),

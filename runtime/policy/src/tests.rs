@@ -13,6 +13,7 @@ mod mutated;
 mod operations;
 mod oracle;
 mod presets;
+mod protections;
 mod resolve;
 mod schema;
 mod unused_certificates;
@@ -37,7 +38,7 @@ fn needs(value: &Value) -> Needs {
     Needs::parse(value.to_string().as_bytes()).unwrap_or_else(|problems| panic!("{value}: {problems:#?}"))
 }
 
-/// The needs of a module that declares every request.
+/// The needs of a guest that declares every request.
 fn any_needs() -> Needs {
     needs(&json!({"version": 1, "logins": "*", "http": [
         {"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*", "operations": "*"}]}))

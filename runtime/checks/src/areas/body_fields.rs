@@ -24,8 +24,8 @@ pub(crate) const FieldOthers: Entry = refusal(
 );
 pub(crate) const FieldQuery: Entry = refusal(
     "field-query",
-    "A request whose form is judged has query parameters, which servers can read as fields of the form.",
-    "The guest's author sends the parameters in the form, or the operator lists them as `query:NAME`.",
+    "Servers could read a query parameter as a field of the body, which the grant's `fields` judge.",
+    "The guest's author sends the parameter in the body, or the operator lists it as `query:NAME`.",
 );
 pub(crate) const FieldAlike: Entry = refusal(
     "field-alike",

@@ -29,7 +29,7 @@ pub(crate) const ContextValues: Entry = refusal(
 );
 pub(crate) const ApiVersion: Entry = refusal(
     "api-version",
-    "The request has an API version that this CPI does not speak.",
+    "The request has an API version that this CPI does not support.",
     "The caller uses a version up to the one that `info` returns.",
 );
 pub(crate) const Arity: Entry = refusal(

@@ -47,12 +47,17 @@ pub(crate) const HeaderCredentials: Entry = refusal(
 pub(crate) const HeaderDisguise: Entry = refusal(
     "header-disguise",
     "The request asks for an encoded or partial response, where the grant sends secrets, and such a response cannot be searched.",
-    "The guest's author leaves out Accept-Encoding and Range.",
+    "The guest's author leaves out Accept-Encoding, Range and similar headers.",
+);
+pub(crate) const HeaderCharset: Entry = refusal(
+    "header-charset",
+    "The request asks for a response in a certain charset, in which secrets would not be recognised.",
+    "The guest's author leaves out Accept-Charset, and `charset` in Accept: responses are in UTF-8.",
 );
 pub(crate) const HeaderConditional: Entry = refusal(
     "header-conditional",
     "The request sets an `If-*` header, with which a guest could compare hidden values of the server.",
-    "The guest's author leaves the header out.",
+    "The guest's author leaves the header out, or compares with `*`.",
 );
 pub(crate) const QueryCredentials: Entry = refusal(
     "query-credentials",

@@ -24,6 +24,11 @@ pub(crate) const EncodedResponse: Entry = refusal(
     "The response is compressed or otherwise encoded, where the grant sends secrets, and it cannot be searched for them.",
     "The operator configures the server to answer without encoding.",
 );
+pub(crate) const CharsetResponse: Entry = refusal(
+    "charset-response",
+    "The response is text in another charset than UTF-8, where the grant sends secrets, and it cannot be searched for them.",
+    "The operator configures the server to answer in UTF-8, and to label files that are not text as such.",
+);
 pub(crate) const CredentialHeaders: Entry =
     safeguard("credential-headers", "Set-Cookie and other headers with credentials are removed from responses.");
 pub(crate) const CredentialFields: Entry =
@@ -34,8 +39,12 @@ pub(crate) const CredentialsHandedOut: Entry = safeguard(
 );
 pub(crate) const CredentialUnreadable: Entry = refusal(
     "credential-unreadable",
-    "The response names a field that carries credentials and cannot be parsed, so they cannot be removed.",
-    "The operator looks at the server: it sends malformed JSON or XML.",
+    "The response names a field that carries credentials and is not readable JSON or XML, so they cannot be removed.",
+    "The guest's author asks for JSON or XML; the operator looks at what the server sends.",
+);
+pub(crate) const AnswerRoom: Entry = safeguard(
+    "answer-room",
+    "An answer may exceed its limit by what the guest does not see of it, so that the limit does not measure that.",
 );
 pub(crate) const ShownPlaces: Entry = safeguard(
     "shown-places",

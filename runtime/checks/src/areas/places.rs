@@ -18,6 +18,8 @@ pub(crate) const PlaceOnce: Entry = refusal(
     "A value occurs more than once, so it is unclear which one the server uses.",
     "The sender of the message sends the value once.",
 );
+pub(crate) const PlaceElement: Entry =
+    safeguard("place-element", "An element that a slot names by its path is found at this path only.");
 pub(crate) const PlaceType: Entry = refusal(
     "place-type",
     "The Content-Type is not the one that the place needs, so the server could read the body differently.",

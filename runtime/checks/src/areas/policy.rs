@@ -106,6 +106,19 @@ pub(crate) const OperationSoap: Entry = refusal(
     "The SOAP body does not have exactly one child, or the SOAPAction names another operation than the body.",
     "The guest's author sends one operation in each request, and the SOAPAction of that operation.",
 );
+pub(crate) const PathAlike: Entry = refusal(
+    "path-alike",
+    "A server could take the path for another one, for which the policy has captures or `fields`.",
+    "The guest's author writes the path exactly as the policy does.",
+);
+pub(crate) const GrantSpecific: Entry = safeguard(
+    "grant-specific",
+    "The most specific grant decides about a request, so a guest cannot choose a wider one by leaving out a need.",
+);
+pub(crate) const OriginRules: Entry = safeguard(
+    "origin-rules",
+    "The captures and `fields` of all grants of an origin apply, whichever grant allows a request.",
+);
 pub(crate) const WildcardLabel: Entry =
     safeguard("wildcard-label", "A `*` in a granted host stands for exactly one label.");
 pub(crate) const HintNarrow: Entry = safeguard(

@@ -73,6 +73,21 @@ pub(crate) const SpotInGrant: Entry = refusal(
     "A slot or capture is for a method or path that its grant does not allow, so it has no effect.",
     "The operator narrows the slot or capture, or widens the grant.",
 );
+pub(crate) const SpotPointer: Entry = refusal(
+    "spot-pointer",
+    "The pointer of a slot or capture has a `*`, which stands for nothing there, so it would have no effect.",
+    "The operator writes one entry for each place, or uses `drop`.",
+);
+pub(crate) const SlotElement: Entry = refusal(
+    "slot-element",
+    "A slot names an XML element without its path, so a guest could choose where the secret is written.",
+    "The operator writes the path of the element, like `xml:/Envelope/Body/Create/UserData`.",
+);
+pub(crate) const SlotNameTwice: Entry = refusal(
+    "slot-name-twice",
+    "A slot takes a name that two secrets have, so it would take the seal of either.",
+    "The operator renames the capture or the property.",
+);
 pub(crate) const SlotBesideAuth: Entry = refusal(
     "slot-beside-auth",
     "A slot is in the header that the grant's `auth` sets.",

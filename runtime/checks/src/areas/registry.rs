@@ -34,8 +34,8 @@ pub(crate) const RegistryShapes: Entry = refusal(
 );
 pub(crate) const RegistryValues: Entry = refusal(
     "registry-values",
-    "The settings in the registry hold more than 2,000 values, and each is a secret to search for.",
-    "The operator corrects or deletes the settings in the registry.",
+    "A part of the settings in the registry has more than 2,000 values, and each is a secret to search for.",
+    "The guest's author writes fewer disks, or the operator corrects the settings in the registry.",
 );
 pub(crate) const RegistryUndo: Entry =
     safeguard("registry-undo", "The settings of a VM that was not created after all are deleted.");

@@ -25,7 +25,7 @@ pub(crate) const EndingWords: Entry =
     safeguard("ending-words", "A guest gets the same words at every early ending, whatever the reason is.");
 pub(crate) const LeakLatched: Entry = refusal(
     "leak-latched",
-    "An answer or a result of an earlier call of this module held a credential, so its calls are refused.",
+    "An answer or a result of an earlier call of this guest held a credential, so its calls are refused.",
     "The operator looks at the guest's requests in the audit log, and then runs `wasm-cpi forget-leaks`.",
 );
 pub(crate) const LatchTrust: Entry = refusal(
@@ -41,10 +41,13 @@ pub(crate) const FormPercent: Entry =
 pub(crate) const FormXml: Entry = safeguard("form-xml", "Secrets and seals are recognised with XML entities.");
 pub(crate) const FormLines: Entry =
     safeguard("form-lines", "Secrets and seals are recognised with line breaks in them.");
+pub(crate) const FormWide: Entry = safeguard("form-wide", "Secrets and seals are recognised in UTF-16 and UTF-32.");
 pub(crate) const SecretLines: Entry =
     safeguard("secret-lines", "Single lines of a secret with many lines are recognised.");
 pub(crate) const RedactLog: Entry = safeguard("redact-log", "Secrets are redacted in lines of the log.");
 pub(crate) const RedactAnswer: Entry = safeguard("redact-answer", "Secrets are redacted in the message of a response.");
+pub(crate) const RedactCut: Entry =
+    safeguard("redact-cut", "A long text for people is cut before a secret that the cut would divide.");
 pub(crate) const GuestText: Entry =
     safeguard("guest-text", "The guest gets the text of an error as it is, so it cannot ask which words are secrets.");
 pub(crate) const SealPrinted: Entry =

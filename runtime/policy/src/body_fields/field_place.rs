@@ -74,6 +74,11 @@ impl FieldPlace {
         self.tokens.contains(&Token::Any)
     }
 
+    /// Returns true if a server that ignores case reads `part` as a part of the place's name.
+    pub(super) fn names(&self, part: &str) -> bool {
+        self.tokens.iter().any(|token| matches!(token, Token::Is(text) if text.eq_ignore_ascii_case(part)))
+    }
+
     /// Returns true if the place is exactly at this path.
     pub(super) fn is_at<T: AsRef<str>>(&self, path: &[T]) -> bool {
         self.tokens.len() == path.len() && self.is_above(path)

@@ -258,7 +258,7 @@ impl FieldRules {
         if listed || container == Some(false) || (container == Some(true) && leads()) {
             return Ok(());
         }
-        match self.others(kind) {
+        match self.others(kind, path) {
             Some(check) => check.ensure(false, || FieldMismatch::Other { place: written(kind, path), check }),
             None => Ok(()),
         }

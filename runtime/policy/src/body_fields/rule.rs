@@ -104,6 +104,11 @@ impl Rule {
         }
     }
 
+    /// Returns true if the rule does not allow everything.
+    pub(super) fn limits(&self) -> bool {
+        self.allowed != Allowed::Anything
+    }
+
     /// Returns true if the rule allows this value.
     pub(super) fn accepts(&self, value: &Value) -> bool {
         match &self.allowed {

@@ -5,18 +5,30 @@
 
 use url::form_urlencoded;
 
-use super::{Change, Fault};
+use super::{Change, Fault, Numbered};
 use wasm_cpi_checks::{Check, RefusedBy};
 
-pub(super) fn edit(body: &[u8], field: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+pub(super) fn edit(
+    body: &[u8],
+    fields: &Numbered<'_, String>,
+    change: &mut Change<'_>,
+) -> Result<Option<Vec<u8>>, Fault> {
     let mut pairs = parse(body).map_err(|error| Fault::malformed(error.to_string()).refused_by(error.check))?;
-    let count = |is_named: &dyn Fn(&str) -> bool| pairs.iter().filter(|(name, _)| is_named(name)).count();
-    let (same, alike) = (count(&|name| name == field), count(&|name| name.eq_ignore_ascii_case(field)));
-    Check::PlaceOnce.ensure(same <= 1, Fault::ambiguous)?;
-    Check::PlaceAlike.ensure(alike <= 1, Fault::ambiguous)?;
-    let Some((_, value)) = pairs.iter_mut().find(|(name, _)| name == field) else { return Ok(None) };
-    let Some(text) = change(value) else { return Ok(None) };
-    *value = text;
+    let mut changed = false;
+    for (number, field) in fields {
+        let count = |is_named: &dyn Fn(&str) -> bool| pairs.iter().filter(|(name, _)| is_named(name)).count();
+        let (same, alike) = (count(&|name| name == *field), count(&|name| name.eq_ignore_ascii_case(field)));
+        Check::PlaceOnce.ensure(same <= 1, Fault::ambiguous)?;
+        Check::PlaceAlike.ensure(alike <= 1, Fault::ambiguous)?;
+        let Some((_, value)) = pairs.iter_mut().find(|(name, _)| name == *field) else { continue };
+        if let Some(text) = change(*number, value) {
+            *value = text;
+            changed = true;
+        }
+    }
+    if !changed {
+        return Ok(None);
+    }
     let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
     Ok(Some(encoded.into_bytes()))
 }

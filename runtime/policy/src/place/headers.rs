@@ -3,11 +3,14 @@
 //! A header that is read here must occur once. Servers read two headers of one name
 //! differently, so such messages are rejected.
 
-use super::{Change, Edit, Fault, FaultKind};
+use super::{Edit, Fault, FaultKind};
 use crate::normalize_header_name;
 use wasm_cpi_checks::{Check, RefusedBy};
 
 type Headers = [(String, String)];
+
+/// Receives the value at a place and returns the value to write instead, or `None` to keep it.
+type Change<'a> = dyn FnMut(&str) -> Option<String> + 'a;
 
 /// Returns true for the characters of a token (RFC 9110).
 pub(super) fn is_token(byte: u8) -> bool {

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Change, Fault, FaultKind, Unparsable, check_visible};
+use super::{Change, Fault, FaultKind, Numbered, Unparsable, check_visible};
 use crate::strict_json;
 use wasm_cpi_checks::Check;
 
@@ -44,19 +44,31 @@ pub(super) fn read(body: &[u8], tokens: &[String]) -> Result<Option<Value>, Faul
     Ok(document.pointer_mut(&display(tokens)).map(Value::take).filter(|value| !value.is_null()))
 }
 
-pub(super) fn edit(body: &[u8], tokens: &[String], change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+pub(super) fn edit(
+    body: &[u8],
+    pointers: &Numbered<'_, Vec<String>>,
+    change: &mut Change<'_>,
+) -> Result<Option<Vec<u8>>, Fault> {
     let mut document = parse(body)?;
-    Check::PlaceAlike.ensure(!has_alike(&document, tokens), Fault::ambiguous)?;
-    let Some(target) = document.pointer_mut(&display(tokens)) else { return Ok(None) };
-    let changed = match target {
-        Value::Null => None,
-        Value::String(text) => change(text),
-        Value::Number(number) => change(&number.to_string()),
-        Value::Bool(truth) => change(&truth.to_string()),
-        Value::Array(_) | Value::Object(_) => return Err(FaultKind::NotPlain.into()),
-    };
-    let Some(text) = changed else { return Ok(None) };
-    *target = Value::String(text);
+    let mut changed = false;
+    for (number, tokens) in pointers {
+        Check::PlaceAlike.ensure(!has_alike(&document, tokens), Fault::ambiguous)?;
+        let Some(target) = document.pointer_mut(&display(tokens)) else { continue };
+        let text = match target {
+            Value::Null => None,
+            Value::String(text) => change(*number, text),
+            Value::Number(value) => change(*number, &value.to_string()),
+            Value::Bool(truth) => change(*number, &truth.to_string()),
+            Value::Array(_) | Value::Object(_) => return Err(FaultKind::NotPlain.into()),
+        };
+        if let Some(text) = text {
+            *target = Value::String(text);
+            changed = true;
+        }
+    }
+    if !changed {
+        return Ok(None);
+    }
     Check::JsonExact.ensure(is_exact(&document), || {
         Fault::malformed("a number in the JSON is too large to be passed on exactly")
     })?;

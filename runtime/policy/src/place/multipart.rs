@@ -5,27 +5,39 @@
 //! not search a new value for the boundary, because the answer would tell something about a secret:
 //! the host chooses a random boundary before it writes one (`set_boundary`).
 
+use std::borrow::Cow;
+
 use super::headers::{is_token, parameter};
-use super::{Change, Fault, FaultKind, Unparsable};
+use super::{Change, Fault, FaultKind, Numbered, Unparsable};
 use wasm_cpi_checks::Check;
 
 struct Part<'a> {
     /// The header lines as they were received, without the last line break.
     head: &'a str,
     name: String,
-    content: &'a [u8],
+    content: Cow<'a, [u8]>,
 }
 
-pub(super) fn edit(body: &[u8], boundary: &str, name: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
+pub(super) fn edit(
+    body: &[u8],
+    boundary: &str,
+    names: &Numbered<'_, String>,
+    change: &mut Change<'_>,
+) -> Result<Option<Vec<u8>>, Fault> {
     let delimiter = format!("--{boundary}");
     let mut parts = parse(body, &delimiter).map_err(|error| error.in_format("multipart form"))?;
-    let mut targets = parts.iter_mut().filter(|part| part.name == name);
-    let Some(target) = targets.next() else { return Ok(None) };
-    Check::PlaceOnce.ensure(targets.next().is_none(), Fault::ambiguous)?;
-    let text = std::str::from_utf8(target.content).map_err(|_| FaultKind::NotPlain)?;
-    let Some(text) = change(text) else { return Ok(None) };
-    target.content = text.as_bytes();
-    Ok(Some(write(&parts, &delimiter)))
+    let mut changed = false;
+    for (number, name) in names {
+        let mut targets = parts.iter_mut().filter(|part| part.name == **name);
+        let Some(target) = targets.next() else { continue };
+        Check::PlaceOnce.ensure(targets.next().is_none(), Fault::ambiguous)?;
+        let text = std::str::from_utf8(&target.content).map_err(|_| FaultKind::NotPlain)?;
+        if let Some(text) = change(*number, text) {
+            target.content = text.into_bytes().into();
+            changed = true;
+        }
+    }
+    Ok(changed.then(|| write(&parts, &delimiter)))
 }
 
 /// Returns the same form with another boundary.
@@ -38,7 +50,7 @@ fn write(parts: &[Part<'_>], delimiter: &str) -> Vec<u8> {
     let mut written = Vec::new();
     for part in parts {
         written.extend_from_slice(format!("{delimiter}\r\n{}\r\n\r\n", part.head).as_bytes());
-        written.extend_from_slice(part.content);
+        written.extend_from_slice(&part.content);
         written.extend_from_slice(b"\r\n");
     }
     written.extend_from_slice(format!("{delimiter}--\r\n").as_bytes());
@@ -61,7 +73,7 @@ fn parse<'a>(body: &'a [u8], delimiter: &str) -> Result<Vec<Part<'a>>, Unparsabl
             return Err("a part begins with the boundary".into());
         }
         let (content, after) = split(after, closing.as_bytes()).ok_or("the last boundary is missing")?;
-        parts.push(Part { head, name: name(head)?, content });
+        parts.push(Part { head, name: name(head)?, content: content.into() });
         rest = after;
     }
 }

@@ -101,6 +101,19 @@ const BODIES: &[(&str, &str, &str, Outcome)] = &[
     ("xml:E", "text/xml", "<r a=1><E>v</E></r>", Fails("attributes")),
     ("xml:E", "application/json", "<E>v</E>", Fails("not XML")),
     (
+        "xml:/r/q/E",
+        "text/xml",
+        "<n:r><a/><q><b><c/></b><E>v</E></q></n:r>",
+        Holds("v", "<n:r><a/><q><b><c/></b><E>néw &lt;&amp;&gt;&quot;&apos;%+=;~ &#13;\n/</E></q></n:r>"),
+    ),
+    ("xml:/E", "text/xml", "<E/>", Holds("", "<E>néw &lt;&amp;&gt;&quot;&apos;%+=;~ &#13;\n/</E>")),
+    ("xml:/r/E", "text/xml", "<r><q><E>v</E></q></r>", Nothing),
+    ("xml:/r/E", "text/xml", "<E>v</E>", Nothing),
+    ("xml:/r/E", "text/xml", "<q><r><E>v</E></r></q>", Nothing),
+    ("xml:/r/q/E", "text/xml", "<r><q/><E>v</E></r>", Nothing),
+    ("xml:/r/q/E", "text/xml", "<r><q><x/></q><p><E/></p></r>", Nothing),
+    ("xml:/r/E", "text/xml", "<r><q><E>w</E></q><E>v</E></r>", Fails("more than once")),
+    (
         "part:n",
         MULTI,
         "--b0\r\nContent-Disposition: form-data; name=\"m\"\r\n\r\n\r\n--b0\r\nContent-Disposition: form-data; name=n; filename=\"f\"\r\nContent-Type: text/plain\r\n\r\nv\r\n--b0--",
@@ -264,6 +277,49 @@ fn a_value_that_does_not_fit_its_place_is_not_written() {
 }
 
 #[test]
+fn several_places_are_written_at_once() {
+    let part =
+        |name: &str, value: &str| format!("--b0\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n");
+    let parts = |a: &str, b: &str| format!("{}{}--b0--", part("a", a), part("b", b));
+    let written = format!("{}\r\n", parts("0", "1"));
+    for (places, content_type, body, expected) in [
+        (["json:/a", "json:/b/0"], "application/json", r#"{"b":["w",3],"a":"v"}"#, r#"{"b":["1",3],"a":"0"}"#),
+        (["form:a", "form:b"], FORM, "b=w&c=x&a=v", "b=1&c=x&a=0"),
+        (["xml:/r/a", "xml:b"], "text/xml", "<r><b/><c>x</c><a>v</a></r>", "<r><b>1</b><c>x</c><a>0</a></r>"),
+        (["part:a", "part:b"], MULTI, &parts("v", "w"), &written),
+        (["header:x", "json:/a"], "application/json", r#"{"a":"v"}"#, r#"{"a":"1"}"#),
+        (["json:/a", "json:/missing"], "application/json", r#"{"a":"v"}"#, r#"{"a":"0"}"#),
+    ] {
+        let places = places.map(|place| place.parse::<Place>().unwrap());
+        let mut headers = headers(content_type);
+        headers.push(("x".to_owned(), "h".to_owned()));
+        let mut body = body.as_bytes().to_vec();
+        let changed =
+            replace_all(&[&places[0], &places[1]], &mut headers, &mut body, &mut |number, _| Some(number.to_string()));
+        assert_eq!((changed, std::str::from_utf8(&body).unwrap()), (Ok(true), expected));
+        assert_eq!(
+            headers[1].1,
+            if expected.contains("\"1\"") && places[0].to_string() == "header:x" { "0" } else { "h" }
+        );
+    }
+}
+
+#[test]
+fn a_value_that_is_written_does_not_decide_about_another_place() {
+    // Too many values for memory, if it were parsed again.
+    let huge = "{".repeat(1 << 20);
+    let places = ["json:/a", "json:/b"].map(|place| place.parse::<Place>().unwrap());
+    let (mut headers, mut body) = (headers("application/json"), br#"{"a":"v","b":"w"}"#.to_vec());
+    let values = [huge.as_str(), "x"];
+    let changed = replace_all(&[&places[0], &places[1]], &mut headers, &mut body, &mut |number, value| {
+        assert_eq!(value, ["v", "w"][number]);
+        Some(values[number].to_owned())
+    });
+    assert_eq!(changed, Ok(true));
+    assert_eq!(body.len(), r#"{"a":"","b":"x"}"#.len() + huge.len());
+}
+
+#[test]
 fn a_form_gets_another_boundary_and_keeps_its_parts() {
     let part = "--b0\r\nContent-Disposition: form-data; name=n\r\nX-A: b\r\n\r\nv\r\n--b0--";
     let (mut headers, mut body) = (headers(MULTI), part.as_bytes().to_vec());
@@ -327,6 +383,10 @@ fn an_invalid_place_is_refused_with_a_description_of_valid_places() {
         ("json:/a\u{200b}", "invisible"),
         ("xml:p:E", "local name"),
         ("xml:a/b", "local name"),
+        ("xml:/", "local name"),
+        ("xml:/a/", "local name"),
+        ("xml:/a//b", "local name"),
+        ("xml:/a/p:b", "local name"),
         ("xml:1", "local name"),
     ] {
         let error = text.parse::<Place>().unwrap_err().to_string();
@@ -349,6 +409,7 @@ fn kinds() -> impl Strategy<Value = Place> {
         prop::collection::vec("[^\\p{C}\\p{Zl}\\p{Zp}]{0,8}", 1..4).prop_map(Place::Json),
         "[^\\p{C}\\p{Zl}\\p{Zp}\"\\\\]{1,12}".prop_map(Place::Form),
         "[A-Za-z_][A-Za-z0-9_.-]{0,9}".prop_map(Place::Xml),
+        "(/[A-Za-z_][A-Za-z0-9_.-]{0,3}){1,3}".prop_map(Place::Xml),
         "[^\\p{C}\\p{Zl}\\p{Zp}\"\\\\]{1,12}".prop_map(Place::Part),
         "[A-Za-z0-9_.-]{1,12}".prop_map(Place::Cookie),
         Just(Place::Body),

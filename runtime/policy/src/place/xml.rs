@@ -1,4 +1,4 @@
-//! Elements of XML bodies, by local name.
+//! Elements of XML bodies, by local name or by their path of local names.
 //!
 //! The parser accepts the XML that APIs use: UTF-8, one root, no document type, no processing
 //! instructions, and only the five predefined entities. An element is a value if it holds
@@ -16,7 +16,7 @@ use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesStart, BytesText, Event};
 use quick_xml::{Reader, Writer};
 
-use super::{Change, Fault, FaultKind, Unparsable};
+use super::{Change, Fault, FaultKind, Numbered, Unparsable};
 use wasm_cpi_checks::Check;
 
 /// The largest number of attributes of one element. The check for duplicates takes time that
@@ -28,28 +28,47 @@ pub(super) fn is_local_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-pub(super) fn edit(body: &[u8], name: &str, change: &mut Change<'_>) -> Result<Option<Vec<u8>>, Fault> {
-    let Some(Found { value, inner }) = find(body, name)? else { return Ok(None) };
-    let Some(value) = change(&value) else { return Ok(None) };
-    check_value(&value)?;
-    // A bare CR would be read as a line feed.
-    let escaped = quick_xml::escape::escape(&value).replace('\r', "&#13;");
-    let text = Event::Text(BytesText::from_escaped(escaped));
+/// Returns the local names of a place: one, or those of a path from the root.
+pub(super) fn names(place: &str) -> Vec<&str> {
+    match place.strip_prefix('/') {
+        Some(path) => path.split('/').collect(),
+        None => vec![place],
+    }
+}
+
+pub(super) fn edit(
+    body: &[u8],
+    places: &Numbered<'_, String>,
+    change: &mut Change<'_>,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let mut changes: Vec<(Range<usize>, Event<'static>)> = Vec::new();
+    for (number, place) in places {
+        let Some(Found { value, inner, .. }) = find(body, place)? else { continue };
+        let Some(value) = change(*number, &value) else { continue };
+        check_value(&value)?;
+        // A bare CR would be read as a line feed.
+        let escaped = quick_xml::escape::escape(&value).replace('\r', "&#13;");
+        changes.push((inner, Event::Text(BytesText::from_escaped(escaped))));
+    }
+    if changes.is_empty() {
+        return Ok(None);
+    }
     let mut writer = Document::default();
     walk(body, &mut |index, event| {
-        match event {
+        let text = changes.iter().find(|(inner, _)| index + 1 == inner.start).map(|(_, text)| text.borrow());
+        match (event, text) {
             // An empty element has no room for text: open and close it.
-            Event::Empty(tag) if index + 1 == inner.start => {
+            (Event::Empty(tag), Some(text)) => {
                 writer.write(Event::Start(tag.borrow()));
-                writer.write(text.borrow());
+                writer.write(text);
                 writer.write(Event::End(tag.to_end()));
             }
-            event if index + 1 == inner.start => {
+            (event, Some(text)) => {
                 writer.write(event);
-                writer.write(text.borrow());
+                writer.write(text);
             }
-            _ if inner.contains(&index) => {}
-            event => writer.write(event),
+            _ if changes.iter().any(|(inner, _)| inner.contains(&index)) => {}
+            (event, None) => writer.write(event),
         }
         Ok(())
     })?;
@@ -57,7 +76,8 @@ pub(super) fn edit(body: &[u8], name: &str, change: &mut Change<'_>) -> Result<O
 }
 
 /// Removes the texts below elements whose local names are `unwanted`, and the values of
-/// attributes with such names. Texts for which `keep` returns true stay.
+/// attributes with such names. Texts for which `keep` returns true stay. Elements without text
+/// are written like those whose text was removed.
 ///
 /// Returns the changed document, or `None` if there was nothing to remove. Rejects documents
 /// that are not the XML this module reads.
@@ -78,6 +98,11 @@ pub fn blank(
                 blanked |= plain.is_some();
                 let tag = plain.unwrap_or_else(|| tag.borrow());
                 match &event {
+                    Event::Empty(_) if inside => {
+                        blanked = true;
+                        writer.write(Event::Start(tag.borrow()));
+                        writer.write(Event::End(tag.to_end()));
+                    }
                     Event::Empty(_) => writer.write(Event::Empty(tag)),
                     _ => {
                         open.push(inside);
@@ -87,7 +112,11 @@ pub fn blank(
                 return Ok(());
             }
             Event::End(_) => drop(open.pop()),
-            _ if inside && text(&event).is_some_and(|text| !text.trim().is_empty() && !keep(&text)) => {
+            Event::Comment(_) if inside => {
+                blanked = true;
+                return Ok(());
+            }
+            _ if inside && text(&event).is_some_and(|text| !keep(&text)) => {
                 blanked = true;
                 return Ok(());
             }
@@ -121,12 +150,19 @@ struct Found {
     value: String,
     /// The indices of the events between the tags of the element.
     inner: Range<usize>,
+    /// True if the element is at the path of the place.
+    placed: bool,
 }
 
-/// Returns the only element of this local name.
-fn find(body: &[u8], name: &str) -> Result<Option<Found>, Fault> {
+/// Returns the only element of this local name. If the place is a path, an element of the name at
+/// another path is not found, and makes the place ambiguous as well.
+fn find(body: &[u8], place: &str) -> Result<Option<Found>, Fault> {
+    let path = names(place);
+    let (name, anchored) = (path.last().copied().unwrap_or_default(), place.starts_with('/'));
     let mut found: Option<Found> = None;
     let mut inside: Option<Found> = None;
+    // The number of open elements, and how many of them, from the root, are those of the path.
+    let (mut depth, mut matched) = (0usize, 0usize);
     walk(body, &mut |index, event| {
         if let Some(mut element) = inside.take() {
             match (text(&event), &event) {
@@ -137,17 +173,32 @@ fn find(body: &[u8], name: &str) -> Result<Option<Found>, Fault> {
                 (None, Event::End(_)) => {
                     element.inner.end = index;
                     found = Some(element);
+                    depth -= 1;
+                    matched = matched.min(depth);
                 }
                 _ => return Err(FaultKind::NotPlain.into()),
             }
             return Ok(());
         }
-        let (Event::Start(tag) | Event::Empty(tag)) = &event else { return Ok(()) };
+        let (Event::Start(tag) | Event::Empty(tag)) = &event else {
+            if matches!(event, Event::End(_)) {
+                depth -= 1;
+                matched = matched.min(depth);
+            }
+            return Ok(());
+        };
+        let fits = matched == depth && path.get(depth).is_some_and(|name| *name == tag.local_name().as_ref());
+        let at_path = fits && depth + 1 == path.len();
+        if matches!(event, Event::Start(_)) {
+            depth += 1;
+            matched += usize::from(fits);
+        }
         if tag.local_name().as_ref() != name {
             return Ok(());
         }
         Check::PlaceOnce.ensure(found.is_none(), Fault::ambiguous)?;
-        let element = Found { value: String::new(), inner: index + 1..index + 1 };
+        let placed = !anchored || Check::PlaceElement.accepts(at_path);
+        let element = Found { value: String::new(), inner: index + 1..index + 1, placed };
         match (&found, &event) {
             (Some(_), _) => {}
             (None, Event::Start(_)) => inside = Some(element),
@@ -155,7 +206,7 @@ fn find(body: &[u8], name: &str) -> Result<Option<Found>, Fault> {
         }
         Ok(())
     })?;
-    Ok(found)
+    Ok(found.filter(|found| found.placed))
 }
 
 /// Returns the text that an event stands for, if it is text.

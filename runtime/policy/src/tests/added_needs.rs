@@ -1,4 +1,4 @@
-//! Two versions of a module.
+//! Two versions of a guest.
 
 use proptest::prelude::*;
 
@@ -154,6 +154,12 @@ fn only_what_the_older_needs_do_not_cover_is_added() {
         (need(json!({"slots": "*"})), slot(json!({"takes": ["agent", "key"]})), nothing),
         (slot(json!({})), need(json!({"slots": "*"})), &["need `api`: whatever slots are granted at https://api.test"]),
         (slot(json!({"path": "/v1/*"})), slot(json!({})), nothing),
+        (slot(json!({"show": ["json:/id", "json:/name"]})), slot(json!({"show": ["json:/id"]})), nothing),
+        (
+            slot(json!({})),
+            slot(json!({"show": ["json:/id"]})),
+            &["need `api`: to see json:/id of the answer to POST /v1/vms at https://api.test"],
+        ),
         (
             slot(json!({})),
             slot(json!({"path": "/v1/*"})),
@@ -216,7 +222,7 @@ fn other_needs_are_compared_too() {
             section(json!({"expose": ["net.zone", "network", "zone", "zone.name"]})),
             vec!["to see the property `network`", "to see the property `zone`"],
         ),
-        // Without needs, a module binds itself to nothing.
+        // Without needs, a guest binds itself to nothing.
         (None, None, vec![]),
         (None, section(json!({})), vec![]),
         (

@@ -15,7 +15,7 @@ fn slot(more: Value) -> Value {
     Value::Object(slot)
 }
 
-/// Returns the policy of these grants for a module that declares no slots.
+/// Returns the policy of these grants for a guest that declares no slots.
 fn policy(grants: &Value) -> Policy {
     let needs = needs(
         &json!({"version": 1, "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": []}]}),
@@ -54,7 +54,7 @@ fn where_answers_are_cleaned_no_parameter_is_allowed_by_default() {
     for hides in [
         json!({"drop": ["json:/data"]}),
         json!({"captures": login}),
-        // The module does not declare the slot, and another one may have filled it.
+        // The guest does not declare the slot, and another one may have filled it.
         json!({"slots": [slot(json!({}))]}),
     ] {
         let one = policy(&json!([grant("a", hides.clone())]));

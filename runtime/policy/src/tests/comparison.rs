@@ -147,6 +147,28 @@ fn needs_are_compared_with_grants() {
 }
 
 #[test]
+fn places_of_answers_that_a_guest_asks_to_see_are_compared_and_suggested() {
+    let slot = json!({"method": "POST", "path": "/v1/servers", "place": "json:/user_data", "show": ["json:/id", "header:Retry-After"]});
+    let needs = needs(&json!({"version": 1, "http": [
+        {"id": "a", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/servers"], "slots": [slot]}]}));
+    let grant = |slots: Value| {
+        let grant = json!({"id": "g", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/servers"], "slots": slots});
+        policy_of(&json!([grant]), Some(&needs)).compare_needs(&needs).http.remove(0)
+    };
+    let shown =
+        |show: Value| json!([{"method": "POST", "path": "/v1/servers", "place": "json:/user_data", "show": show}]);
+    let none = grant(json!([]));
+    assert!(none.slot_lines[0].ends_with(r#""takes":["agent"],"show":["json:/id","header:retry-after"]}"#), "{none:?}");
+    assert!(none.show_lines.is_empty(), "{none:?}");
+    let part = grant(shown(json!(["json:/name", "json:/id"])));
+    assert_eq!(part.missing, ["header:retry-after of the answer to POST /v1/servers"]);
+    let line =
+        r#"the slot of POST /v1/servers at `json:/user_data`: "show": ["json:/name","json:/id","header:retry-after"]"#;
+    assert_eq!(part.show_lines, [line]);
+    assert_eq!(grant(shown(json!(["json:/id", "header:Retry-After"]))).missing, Vec::<String>::new());
+}
+
+#[test]
 fn a_policy_with_the_suggested_lines_lacks_nothing() {
     let needs = needs(&json!({"version": 1, "expose": ["region"], "http": [
         {"id": "a", "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/x", "/y/**"],

@@ -176,12 +176,12 @@ fn rules_are_for_one_method_path_and_operation() {
     assert_eq!(post(&entry(json!({})), "POST", "https://api.iaas.test/v1/y"), "allowed by api");
     assert_eq!(post(&entry(json!({"operation": "Run"})), "POST", URL), "operation");
     assert_eq!(post(&entry(json!({"operation": "Stop"})), "POST", URL), "allowed by api");
-    // Another grant that allows the request is enough.
+    // Another grant that allows the request does not replace them.
     let mut two = entry(json!({}));
     two.as_array_mut()
         .unwrap()
         .push(json!({"id": "wide", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/**"]}));
-    assert_eq!(post(&two, "POST", URL), "allowed by wide");
+    assert_eq!(post(&two, "POST", URL), "operation");
 }
 
 #[test]
@@ -211,13 +211,32 @@ fn the_host_serialises_what_it_judged() {
     let destination = Destination::parse(&format!("{URL}?q=a+b%2B&x"), 8192).unwrap();
     let message = Message { headers: &headers, body: b" { \"a\" : [ 1.50 , \"\\u00e4\" ] } " };
     let Verdict::Allowed(grant) = policy.judge(&destination, "POST", &message) else { panic!("it is allowed") };
-    let judged = grant.judged_request(&destination, "POST", &message).unwrap();
+    let judged = policy.judged_request(&grant, &destination, "POST", &message).unwrap();
     let body = judged.body.unwrap();
     assert_eq!((body.content_type, body.bytes.as_slice()), ("application/json", r#"{"a":[1.5,"ä"]}"#.as_bytes()));
     assert_eq!(judged.query.as_deref(), Some("q=a%20b%2B&x="));
     assert_eq!(destination.with_query("q=1").to_url().as_str(), format!("{URL}?q=1"));
     assert_eq!(destination.with_query("").to_url().as_str(), URL);
-    assert!(grant.judged_request(&destination, "GET", &message).is_none());
+    assert!(policy.judged_request(&grant, &destination, "GET", &message).is_none());
+}
+
+#[test]
+fn a_query_parameter_with_the_name_of_a_limited_field_is_refused() {
+    let entry =
+        json!({"places": {"json:/HostConfig/Privileged": "absent", "json:/free": "any", "query:listed": "any"}});
+    let judge = |entry: &Value, query: &str| {
+        judged(&policy(entry), &format!("{URL}?{query}"), &headers("application/json"), br#"{"a": 1}"#)
+    };
+    for query in ["Privileged=true", "a=1&privileged=", "HostConfig.Privileged=1", "%48ostConfig=x", "x.PRIVILEGED=1"] {
+        assert_eq!(judge(&entry, query), Err("field-query".to_owned()), "{query}");
+    }
+    assert_eq!(judge(&entry, "HostConfig[Privileged]=1"), Err("field-name".to_owned()));
+    for query in ["", "a=1", "free=1", "listed=1", "Privilege=1"] {
+        assert_eq!(judge(&entry, query), Ok(()), "{query}");
+    }
+    let listed = json!({"places": {"json:/name": {"is": "x"}, "query:name": {"is": "y"}}});
+    assert_eq!(judge(&listed, "name=y"), Ok(()));
+    assert_eq!(judge(&listed, "name=x"), Err("field-value".to_owned()));
 }
 
 #[test]
@@ -376,7 +395,7 @@ proptest! {
         let destination = Destination::parse(URL, 8192).unwrap();
         let message = Message { headers: &headers, body: body.as_bytes() };
         if let Verdict::Allowed(grant) = policy.judge(&destination, "POST", &message) {
-            let judged = grant.judged_request(&destination, "POST", &message).unwrap().body.unwrap();
+            let judged = policy.judged_request(&grant, &destination, "POST", &message).unwrap().body.unwrap();
             prop_assert_eq!(serde_json::from_slice::<Value>(&judged.bytes).unwrap(), document);
             let again = Message { headers: &headers, body: &judged.bytes };
             prop_assert!(matches!(policy.judge(&destination, "POST", &again), Verdict::Allowed(_)));

@@ -82,6 +82,11 @@ pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
         grant(json!({"captures": [capture]}))
     };
     vec![
+        (slot(json!({"place": "xml:UserData"})), "http[0].slots[0].place", "`xml:/Envelope/Body/Create/UserData`"),
+        (slot(json!({"place": "json:/servers/*/user_data"})), "http[0].slots[0].place", "one entry for each place"),
+        (capture(json!({"place": "json:/keys/*"})), "http[0].captures[0].place", "one entry for each place"),
+        (slot(json!({"show": ["xml:/a/b"]})), "http[0].slots[0].show[0]", "`xml:E`"),
+        (grant(json!({"drop": ["xml:/a"]})), "http[0].drop[0]", "`xml:E`"),
         (slot(json!({"show": "json:/id"})), "http[0].slots[0].show", "write a list"),
         (slot(json!({"show": ["id"]})), "http[0].slots[0].show[0]", "`json:/a/*/b`"),
         (slot(json!({"show": ["json:/id", "body"]})), "http[0].slots[0].show[1]", "`json:/a/*/b`"),

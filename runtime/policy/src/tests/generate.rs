@@ -212,6 +212,21 @@ pub(super) fn is_about(entry: &Value, asked: &Asked) -> bool {
         && operation
 }
 
+/// How specific a grant that is about a request is: the greatest one decides.
+pub(super) fn rank(grant: &Value, asked: &Asked) -> (bool, (usize, usize, bool), bool) {
+    let patterns = grant["paths"].as_array().unwrap().iter().map(|path| {
+        let written = segments(path.as_str().unwrap());
+        base(&grant["to"]).iter().copied().chain(written).collect::<Vec<&str>>()
+    });
+    let ranks = patterns.filter(|pattern| path_is(pattern, &segments(&asked.path))).map(|mut pattern| {
+        let below = pattern.last() == Some(&"**");
+        pattern.retain(|segment| *segment != "**");
+        (pattern.iter().filter(|segment| **segment != "*").count(), pattern.len(), !below)
+    });
+    let exact = !grant["to"].as_str().unwrap().contains('*');
+    (exact, ranks.max().unwrap(), !grant["operations"].is_null())
+}
+
 /// The path of the URL that `${url}` stands for.
 fn base(to: &Value) -> &'static [&'static str] {
     if *to == json!("${url}") { &["b"] } else { &[] }

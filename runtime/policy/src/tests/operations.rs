@@ -1,4 +1,4 @@
-//! A request names exactly one operation, and the module declares it.
+//! A request names exactly one operation, and the guest declares it.
 
 use super::*;
 

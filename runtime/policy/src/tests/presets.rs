@@ -80,7 +80,7 @@ fn paths_of_needs_are_below_the_url_that_a_property_holds() {
     {
         assert!(judged("GET", url).1.contains("do not declare it either"), "{url}");
     }
-    // What is to be pasted is written as the module declares it.
+    // What is to be pasted is written as the guest declares it.
     let denied = judged("DELETE", "https://servers.test/c/v2.1/servers/7").1;
     assert!(denied.contains(r#""to":"${endpoints.compute}","methods":["DELETE"],"paths":["/servers/*"]"#), "{denied}");
     let missing = policy.compare_needs(&needs);
@@ -101,7 +101,8 @@ fn a_wrong_preset_is_refused_with_the_reason() {
         (own(json!({"file": "cloud.json", "methods": ["GET"]})), "presets[0].methods", "unknown key"),
         (
             own(json!({"file": "cloud.json", "addresses": ["10.0.0.1/8"]})),
-            "presets[0].http[0].addresses[0]",
+            // The login and the grant of the preset have the same problem.
+            "presets[0].logins.main.addresses[0]",
             "bits set",
         ),
         (

@@ -270,7 +270,7 @@ fn a_login_without_its_property_names_the_alternatives() {
         problems.into_iter().map(|problem| problem.remedy).collect::<Vec<_>>()
     };
     let found = remedies(&policy("use the preset other.json"), json!({}), json!({}));
-    assert_eq!(found, ["set the property, or remove what takes it; use the preset other.json"]);
+    assert_eq!(found, ["set it in the job's `properties` or in the cpi-config; use the preset other.json"]);
     // A named check has its own remedy, which alternatives would not change.
     let mut from_context = policy("use the preset other.json");
     from_context["logins"]["cloud"]["to"] = json!("${url}");

@@ -1,0 +1,82 @@
+//! What grants protect at a path: captures of its answers, and `fields` of its requests.
+//!
+//! The captures and `fields` of all grants of an origin apply, whichever grant allows a request:
+//! otherwise a guest could choose a grant without them. They are for paths, and servers differ in
+//! which paths they take for the same one. So a request is refused if its path resembles a
+//! protected one and is not written exactly so.
+
+use super::Policy;
+use super::body_fields::{FieldRules, JudgedRequest};
+use super::grant::Grant;
+use super::path::PathPattern;
+use crate::destination::Destination;
+use crate::place::Message;
+use wasm_cpi_checks::Check;
+
+/// The `fields` that apply to a request, each with the grant that has them.
+pub(super) type AppliedRules<'a> = Vec<(&'a Grant, &'a FieldRules)>;
+
+impl Policy {
+    /// Returns what `fields` judged of a request that `grant` allows, as the host has to send it;
+    /// `None` if no `fields` apply to the request.
+    pub fn judged_request(
+        &self,
+        grant: &Grant,
+        destination: &Destination,
+        method: &str,
+        message: &Message<'_>,
+    ) -> Option<JudgedRequest> {
+        let rules = self.field_rules(destination, method, message).into_iter();
+        let rules = rules.filter(|(owner, _)| applies(owner, grant));
+        rules.filter_map(|(_, rules)| rules.judge(destination.query(), message).ok()).reduce(JudgedRequest::and)
+    }
+
+    /// Returns the `fields` of all grants of the origin that are for a request. Those of a grant that
+    /// lists operations are for these operations only.
+    pub(super) fn field_rules<'a>(
+        &'a self,
+        destination: &Destination,
+        method: &str,
+        message: &Message<'_>,
+    ) -> AppliedRules<'a> {
+        let mut found = Vec::new();
+        for grant in self.of_origin(destination).filter(|grant| !grant.fields.is_empty()) {
+            let operation = match &grant.operations {
+                None => None,
+                Some(operations) => match operations.allows(destination, message) {
+                    Ok(operation) => Some(operation),
+                    Err(_) => continue,
+                },
+            };
+            let here = |rules: &&FieldRules| rules.apply_to(method, destination.path(), operation.as_deref());
+            found.extend(grant.fields.iter().filter(here).map(|rules| (grant, rules)));
+        }
+        found
+    }
+
+    /// Returns the protected path that a server could take the path of a request for, although it is
+    /// written differently. There is none if the path as it is written has the same protection.
+    pub(super) fn resembled(&self, destination: &Destination, method: &str) -> Option<&PathPattern> {
+        let path = destination.path();
+        let differs = |protected: &PathPattern| protected.resembles(path) && !protected.matches(path);
+        let of_origin = || self.of_origin(destination);
+        let captures = || of_origin().flat_map(|grant| &grant.captures).filter(|one| one.method == method);
+        let captured = captures().find(|one| {
+            differs(&one.path) && !captures().any(|other| other.path.matches(path) && other.place == one.place)
+        });
+        let fields = || of_origin().flat_map(|grant| &grant.fields).filter(|one| one.method == method);
+        let judged = fields().find(|one| {
+            differs(&one.path) && !fields().any(|other| other.path.matches(path) && other.demands_the_same(one))
+        });
+        captured.map(|one| &one.path).or(judged.map(|one| &one.path))
+    }
+
+    fn of_origin(&self, destination: &Destination) -> impl Iterator<Item = &Grant> {
+        self.http.iter().map(AsRef::as_ref).filter(|grant| grant.origin.matches(destination))
+    }
+}
+
+/// Returns true if the `fields` of one grant apply to a request that another one allows.
+pub(super) fn applies(owner: &Grant, allowing: &Grant) -> bool {
+    Check::OriginRules.choose(true, owner.id == allowing.id)
+}

@@ -1,0 +1,143 @@
+//! What all grants of an origin protect, whichever grant allows a request.
+
+use super::*;
+
+fn post(policy: &Policy, url: &str, body: &str) -> Result<String, Denial> {
+    let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+    let destination = Destination::parse(url, 8192).unwrap();
+    match policy.judge(&destination, "POST", &Message { headers: &headers, body: body.as_bytes() }) {
+        Verdict::Allowed(grant) => Ok(grant.id.clone()),
+        Verdict::Denied(denial) => Err(denial),
+    }
+}
+
+fn grant(id: &str, path: &str, more: Value) -> Value {
+    let mut grant = json!({"id": id, "to": "https://api.iaas.test", "methods": ["GET", "POST"], "paths": [path]});
+    grant.as_object_mut().unwrap().extend(object(&more));
+    grant
+}
+
+fn capture(path: &str) -> Value {
+    json!({"method": "POST", "path": path, "place": "json:/key", "as": format!("key{}", path.replace('/', "."))})
+}
+
+#[test]
+fn a_path_that_a_server_may_take_for_a_protected_one_is_refused() {
+    let captures = json!({"captures": [capture("/v1/keys")]});
+    let fields = json!({"fields": [{"method": "POST", "path": "/v1/keys", "places": {"json:/a": "absent"}}]});
+    for protection in [captures, fields] {
+        // Of the same grant, and of another one of the origin.
+        for grants in [
+            json!([grant("all", "/v1/**", protection.clone())]),
+            json!([grant("all", "/v1/**", json!({})), grant("keys", "/v1/keys", protection.clone())]),
+        ] {
+            let policy = policy_of(&grants, Some(&any_needs()));
+            for path in ["/v1/keys/", "/v1//keys", "/v1/Keys", "/v1/keys;a=b", "/v1/keys.json"] {
+                let denial = post(&policy, &format!("https://api.iaas.test{path}"), "{}").unwrap_err();
+                assert_eq!((denial.check, denial.reason), (Check::PathAlike, DenialReason::Path), "{path}");
+                assert!(denial.message.contains("for `/v1/keys`, for which"), "{}", denial.message);
+                let url = format!("https://api.iaas.test{path}");
+                assert_eq!(verdict(&policy, "GET", &url), "allowed by all", "{path}");
+            }
+            for path in ["/v1/keys", "/v1/keys/1", "/v1/other"] {
+                assert!(post(&policy, &format!("https://api.iaas.test{path}"), "{}").is_ok(), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_with_the_same_protection_is_not_refused() {
+    let entry = |path: &str| json!({"method": "POST", "path": path, "places": {"json:/a": "absent"}});
+    let both = json!({"captures": [capture("/v1/keys"), capture("/v1/keys/")], "fields": [entry("/v1/keys"), entry("/v1/keys/")]});
+    let policy = policy_of(&json!([grant("all", "/v1/**", both)]), Some(&any_needs()));
+    for path in ["/v1/keys", "/v1/keys/"] {
+        assert!(post(&policy, &format!("https://api.iaas.test{path}"), "{}").is_ok(), "{path}");
+    }
+    assert!(post(&policy, "https://api.iaas.test/v1/KEYS", "{}").is_err());
+}
+
+#[test]
+fn captures_and_fields_of_all_grants_of_an_origin_apply() {
+    let protection = json!({
+        "captures": [capture("/v1/keys")],
+        "fields": [{"method": "POST", "path": "/v1/keys", "places": {"json:/a": "absent"}, "others": "deny"}]
+    });
+    let grants = json!([
+        grant("own", "/v1/keys", json!({})),
+        grant("other", "/v1/**", protection),
+        {"id": "elsewhere", "to": "https://b.test", "methods": ["POST"], "paths": ["/**"]}
+    ]);
+    let policy = policy_of(&grants, Some(&any_needs()));
+    let denial = post(&policy, "https://api.iaas.test/v1/keys", r#"{"a": 1}"#).unwrap_err();
+    assert_eq!(denial.check, Check::FieldAbsent);
+    assert_eq!(denial.message.matches("`other` limits the fields").count(), 1, "{}", denial.message);
+    let denial = post(&policy, "https://api.iaas.test/v1/keys", r#"{"b": 1}"#).unwrap_err();
+    assert!(denial.hint.unwrap().contains("`fields` of grant `other`"));
+    assert_eq!(post(&policy, "https://api.iaas.test/v1/keys", "").unwrap(), "own");
+    assert_eq!(post(&policy, "https://b.test/v1/keys", r#"{"a": 1}"#).unwrap(), "elsewhere");
+    let captures = |url: &str| policy.cleaning(&Destination::parse(url, 8192).unwrap()).captures.len();
+    assert_eq!((captures("https://api.iaas.test/x"), captures("https://b.test/x")), (1, 0));
+}
+
+#[test]
+fn fields_of_a_grant_with_operations_are_for_its_operations() {
+    let with = |operation: &str, places: Value| {
+        json!({"operations": {"in": "json", "allow": [operation]},
+            "fields": [{"method": "POST", "path": "/v1/act", "others": "deny", "places": places}]})
+    };
+    let grants = json!([
+        grant("grow", "/v1/act", with("grow", json!({"json:/grow/size": "any"}))),
+        grant("stop", "/v1/act", with("stop", json!({"json:/stop": "any"}))),
+        grant("all", "/v1/**", json!({}))
+    ]);
+    let policy = policy_of(&grants, Some(&any_needs()));
+    let judge = |body: &str| post(&policy, "https://api.iaas.test/v1/act", body);
+    assert_eq!(judge(r#"{"grow": {"size": 1}}"#).unwrap(), "grow");
+    assert_eq!(judge(r#"{"stop": {}}"#).unwrap(), "stop");
+    assert_eq!(judge(r#"{"other": {}}"#).unwrap(), "all");
+    assert_eq!(judge(r#"{"grow": {"size": 1, "force": true}}"#).unwrap_err().check, Check::FieldOthers);
+}
+
+#[test]
+fn a_guest_does_not_choose_a_wider_grant_by_leaving_out_a_need() {
+    let file = json!({"version": 1,
+        "logins": {"main": {"to": "https://login.iaas.test", "path": "/token", "body": {"p": "${password}"}, "token": "json:/t", "send": {"header": "X-T"}}},
+        "http": [grant("wide", "/v1/**", json!({})), grant("keys", "/v1/keys", json!({"auth": {"login": "main"}}))]});
+    let need = json!({"id": "n", "to": "*", "methods": "*", "paths": "*"});
+    for (logins, expected) in [(json!([]), "undeclared"), (json!(["main"]), "allowed by keys")] {
+        let needs = needs(&json!({"version": 1, "logins": logins, "http": [need]}));
+        let policy = resolve(&file, &json!({"password": "p"}), &json!({}), Some(&needs)).unwrap();
+        assert_eq!(verdict(&policy, "GET", "https://api.iaas.test/v1/keys"), expected);
+        assert_eq!(verdict(&policy, "GET", "https://api.iaas.test/v1/other"), "allowed by wide");
+    }
+    // A grant that lists operations is more specific than one for the same path that does not.
+    let listed = json!({"operations": {"in": "json", "allow": ["grow"]}});
+    let grants = json!([grant("all", "/v1/act", json!({})), grant("one", "/v1/act", listed)]);
+    let policy = policy_of(&grants, Some(&needs(&json!({"version": 1, "http": [need]}))));
+    let denial = post(&policy, "https://api.iaas.test/v1/act", r#"{"grow": 1}"#).unwrap_err();
+    assert_eq!(denial.check, Check::NeedsOperation);
+}
+
+#[test]
+fn a_slot_does_not_take_a_name_that_two_secrets_have() {
+    let slot = |name: &str| json!([{"method": "POST", "path": "/v1/x", "place": "json:/a", "takes": [name]}]);
+    let policy = |name: &str, takes: &str| {
+        let capture = json!([{"method": "POST", "path": "/v1/y", "place": "json:/k", "as": name}]);
+        json!({"version": 1, "http": [grant("g", "/v1/**", json!({"slots": slot(takes), "captures": capture}))]})
+    };
+    for (job, capture, takes, expected) in [
+        (json!({"password": "p"}), "password", "password", true),
+        (json!({"net": {"key": "p"}}), "net.key", "net.key", true),
+        (json!({"agent": "p"}), "key", "agent", false),
+        (json!({"key": {"x": "p"}}), "key", "key", false),
+        (json!({"password": "p"}), "key", "password", false),
+        (json!({"password": "p"}), "password", "agent", false),
+        (json!({"password": "p"}), "key", "key", false),
+    ] {
+        let found = resolve(&policy(capture, takes), &job, &json!({}), None);
+        let problems = found.err().unwrap_or_default();
+        let twice = problems.iter().any(|problem| problem.check == Some(Check::SlotNameTwice));
+        assert_eq!((twice, problems.len()), (expected, usize::from(expected)), "{job} {capture} {takes}: {problems:?}");
+    }
+}
