@@ -10,7 +10,7 @@ pub use crate::limits::Limits;
 pub use crate::log::{Format, GuestLog, Level, Log, escape, escape_text};
 pub use crate::net::captures::{Incoming, screen};
 pub use crate::net::error::{HttpError, HttpErrorKind};
-pub use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+pub use crate::net::exchange::{Caps, Exchange, Received, Room, SendBody};
 pub use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
 pub use crate::net::slots::{Outgoing, fill};
 pub use crate::net::tls::{TlsSettings, for_scheme};

@@ -5,7 +5,7 @@
 //! characters are escaped, and its amount is bounded.
 
 use crate::limits::Limits;
-use crate::vault::Vault;
+use crate::vault::{LOOKAHEAD, Vault};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -43,8 +43,9 @@ pub enum Format {
 /// The largest `log` of a response, which the Director reads byte by byte.
 const RESPONSE_LOG_MAX: usize = 16 * 1024;
 
-/// The bytes that are not shown before a cut, so that no part of a secret is shown. Longer than any secret.
-const CUT_MARGIN: usize = 32 * 1024;
+/// How many bytes of a long text are redacted beyond those that are shown, because redacted
+/// secrets are shorter. Searching all of it would take too much time.
+const SLACK: usize = 64 * 1024;
 
 /// The reason for a cut, shown after a line that was cut.
 const LINE_BYTES: &str = "; limits.line_bytes";
@@ -108,8 +109,7 @@ impl Log {
     }
 
     /// Returns one line without secrets. Searching for secrets takes time, so only the start of
-    /// a large text is searched. A secret that the cut divides is within the margin, which is not
-    /// shown.
+    /// a large text is searched.
     fn clean_line(&self, message: &str, max: usize) -> String {
         self.cut(message, max, LINE_BYTES)
     }
@@ -122,8 +122,8 @@ impl Log {
     /// Does the same as `clean_field` for the target of an audit line, in which values that a server
     /// chose stay.
     pub fn clean_target(&self, text: &str, max: usize) -> String {
-        let redact = |head: &str| self.vault.redact_target(head);
-        self.cut_redacted(self.redacted_head_by(text, max, Check::RedactLog, &redact), max, "")
+        let redact = |most| self.vault.redact_target_start(text, most);
+        self.cut_redacted(redacted_start(text, max, Check::RedactLog, &redact), max, "")
     }
 
     fn cut(&self, text: &str, max: usize, why_cut: &str) -> String {
@@ -149,23 +149,7 @@ impl Log {
 
     /// Returns at least `max` redacted bytes of the text, if it has them, and how many bytes are left out.
     fn redacted_head(&self, text: &str, max: usize, check: Check) -> (String, usize) {
-        self.redacted_head_by(text, max, check, &|head| self.vault.redact(head))
-    }
-
-    fn redacted_head_by(
-        &self,
-        text: &str,
-        max: usize,
-        check: Check,
-        redact: &dyn Fn(&str) -> String,
-    ) -> (String, usize) {
-        let end = text.floor_char_boundary(max.saturating_add(2 * CUT_MARGIN));
-        let head = &text[..end];
-        let mut redacted = check.perform(|| redact(head)).unwrap_or_else(|| head.to_owned());
-        if end < text.len() {
-            redacted.truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(CUT_MARGIN)));
-        }
-        (redacted, text.len() - end)
+        redacted_start(text, max, check, &|most| self.vault.redact_start(text, most))
     }
 
     /// Adds lines to the `log` that the response carries if the call fails.
@@ -174,10 +158,13 @@ impl Log {
     }
 
     fn add_within(&self, text: &str, max: usize) {
+        // Redacted before it is divided into lines, because a secret may have several.
+        let most = Check::StorySize.choose(max.saturating_add(SLACK), usize::MAX);
+        let (text, _) = self.vault.redact_start(text, most);
         let mut lines = self.response_log.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for line in text.lines() {
             if Check::StorySize.accepts(lines.len() + line.len() < max) {
-                let _ = writeln!(lines, "{}", escape(&self.vault.redact(line), 4096));
+                let _ = writeln!(lines, "{}", escape(line, 4096));
             }
         }
     }
@@ -239,7 +226,7 @@ impl GuestLog {
 
     /// Returns the length after which more bytes of a line do not change what is shown of it.
     pub fn longest_line(&self) -> usize {
-        self.line_bytes.saturating_add(2 * CUT_MARGIN + 4)
+        self.line_bytes.max(LAST_ERROR_MAX).saturating_add(SLACK + LOOKAHEAD + 4)
     }
 
     /// Writes a line of the runtime about the guest, which counts as a line of the guest.
@@ -280,6 +267,15 @@ impl GuestLog {
             self.log.line(Level::Warn, "wasm-cpi", &text, 4096);
         }
     }
+}
+
+/// Returns at least `max` redacted bytes of the text, if it has them, and how many bytes are left out.
+fn redacted_start(text: &str, max: usize, check: Check, redact: &dyn Fn(usize) -> (String, usize)) -> (String, usize) {
+    let most = max.saturating_add(SLACK);
+    check.perform(|| redact(most)).unwrap_or_else(|| {
+        let end = text.floor_char_boundary(most);
+        (text[..end].to_owned(), text.len() - end)
+    })
 }
 
 /// Returns one printable line: control, bidi and other invisible characters are escaped, and a
@@ -327,6 +323,31 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_and_reports_the_missing_bytes() {
         assert_eq!(escape("ääääää", 6), "äää… (6 more bytes; limits.line_bytes)");
+    }
+
+    #[test]
+    fn no_cut_shows_a_part_of_a_secret_however_long_it_is() {
+        let vault = Arc::new(Vault::new());
+        let secret: String = (0..30_000).map(|n| format!("{n:05x}")).collect();
+        vault.register("token", wasm_cpi_policy::secret::Secret::new(secret.as_str()));
+        let log = Log::new(Level::Error, Format::Text, None, vault);
+        for before in [0, 1000, SLACK, SLACK + 990] {
+            let text = format!("{}{secret}", "x".repeat(before));
+            for shown in [log.clean_field(&text, 1000), log.clean_text(&text, 1000), log.clean_line(&text, 1000)] {
+                assert!(!shown.contains("00001"), "{before}: {shown}");
+            }
+        }
+        log.add_to_response_log(&format!("{}{secret}", "x\n".repeat(100)));
+        assert!(!log.response_log().contains("00001"));
+    }
+
+    #[test]
+    fn a_secret_of_short_lines_is_redacted_in_the_log_of_the_response() {
+        let vault = Arc::new(Vault::new());
+        vault.register("password", wasm_cpi_policy::secret::Secret::new("one short\nline after\nanother"));
+        let log = Log::new(Level::Error, Format::Text, None, vault);
+        log.add_to_response_log("it is one short\nline after\nanother.");
+        assert_eq!(log.response_log(), "it is <redacted>.\n");
     }
 
     #[test]

@@ -38,6 +38,8 @@ const MAX_CAPTURES: usize = 64;
 /// The size of the largest value that can be captured. Servers accept no larger headers.
 pub const MAX_CAPTURE: usize = 16 * 1024;
 const SEAL_LENGTH: usize = 40;
+/// How many bytes after a cut are read, too, so that an escape which the cut divides is decoded.
+pub const LOOKAHEAD: usize = 1024;
 
 /// The secrets of one call.
 #[derive(Default)]
@@ -161,6 +163,13 @@ impl Vault {
         room.then(|| self.seal_as(Kind::Foreign, name, secret, layer))
     }
 
+    /// Returns true if this name is that of a value of the operator, and not that of a credential.
+    pub fn is_value(&self, name: &str) -> bool {
+        let inner = self.lock();
+        let mut named = inner.known.iter().filter(|known| known.name == name).peekable();
+        named.peek().is_some() && named.all(|known| known.kind == Kind::Value)
+    }
+
     /// Registers a credential without a seal, for redaction and the tripwire.
     pub fn register(&self, name: &str, secret: Secret) {
         self.register_as(Kind::Credential, name, secret);
@@ -239,18 +248,41 @@ impl Vault {
     /// seals, in any encoding. Does not escape anything else. The text is for people only: a
     /// guest could find out from it which of its own words are secrets.
     pub fn redact(&self, text: &str) -> String {
-        self.redact_kinds(text, &|_| true)
+        self.redact_start(text, usize::MAX).0
+    }
+
+    /// Does the same as `redact` for the first `most` bytes of a text. If a secret begins before
+    /// the cut and could end after it, the text is cut before the secret: the part before the cut
+    /// alone would not be recognised. Returns the redacted start, and how many bytes are left out.
+    pub fn redact_start(&self, text: &str, most: usize) -> (String, usize) {
+        self.redact_kinds(text, most, &|_| true)
     }
 
     /// Does the same as `redact` for the target of an audit line: values that a server chose stay.
     pub fn redact_target(&self, text: &str) -> String {
-        self.redact_kinds(text, &|kind| Check::AuditTarget.accepts(kind != Kind::Foreign))
+        self.redact_target_start(text, usize::MAX).0
     }
 
-    fn redact_kinds(&self, text: &str, redacts: &dyn Fn(Kind) -> bool) -> String {
+    /// Does the same as `redact_start` for the target of an audit line.
+    pub fn redact_target_start(&self, text: &str, most: usize) -> (String, usize) {
+        self.redact_kinds(text, most, &|kind| Check::AuditTarget.accepts(kind != Kind::Foreign))
+    }
+
+    fn redact_kinds(&self, text: &str, most: usize, redacts: &dyn Fn(Kind) -> bool) -> (String, usize) {
         let (secrets, seals) = (self.secret_index(), self.seal_index());
         let mut marks: Vec<(Range<usize>, Option<usize>)> = Vec::new();
-        let _: ControlFlow<()> = views::visit_all(text.as_bytes(), views::Track::Yes, &mut |view, _| {
+        let most = text.floor_char_boundary(most);
+        let (mut cut, is_cut) = (most, Check::RedactCut.choose(most < text.len(), false));
+        let read = &text[..text.floor_char_boundary(most.saturating_add(LOOKAHEAD))];
+        let _: ControlFlow<()> = views::visit_all(read.as_bytes(), views::Track::Yes, &mut |view, _| {
+            if is_cut {
+                let before = view.length_before(most);
+                let counts = |needle: &needles::Needle| redacts(secrets.known[needle.owner].kind);
+                let unfinished = secrets.scanner.unfinished(&view.bytes[..before], &counts);
+                if unfinished > 0 {
+                    cut = cut.min(view.origin(before - unfinished..before).start);
+                }
+            }
             secrets.scanner.scan(&view.bytes, &mut |needle, span| {
                 if redacts(secrets.known[needle.owner].kind) {
                     marks.push((view.origin(span), None));
@@ -264,9 +296,11 @@ impl Vault {
             let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &mut seal));
             found.unwrap_or(ControlFlow::Continue(()))
         });
+        let cut = text.floor_char_boundary(cut);
+        marks.retain(|(span, _)| span.start < cut);
         marks.sort_by_key(|(span, _)| span.start);
 
-        let mut redacted = String::with_capacity(text.len());
+        let mut redacted = String::with_capacity(cut);
         let mut done = 0;
         let mut marks = marks.into_iter().peekable();
         while let Some((mut span, mut seal)) = marks.next() {
@@ -282,8 +316,8 @@ impl Vault {
             }
             done = end;
         }
-        redacted.push_str(&text[done..]);
-        redacted
+        redacted.push_str(&text[done.min(cut)..cut]);
+        (redacted, text.len() - cut)
     }
 
     fn credential_index(&self) -> Arc<SecretIndex> {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use wasm_cpi_policy::secret::Secret;
 
+/// The section `agent` of the config: what every VM's Agent gets.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {

@@ -59,7 +59,7 @@ fn add(network: &mut Map<String, Value>, addition: &NetworkAddition) -> Result<(
         let Some(given) = given else { continue };
         check_addresses(key, &given)?;
         Check::NetworkDecided.ensure(dynamic || network.get(key) == Some(&given), || {
-            let why = "was decided by the Director and cannot be changed: the network is not dynamic";
+            let why = "was chosen by the Director and cannot be changed, because the network is not dynamic";
             AgentError::refused(format!("`{key}` {why}"))
         })?;
         network.insert(key.into(), given);

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
+use wasm_cpi_policy::AGENT;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// The least time for deleting the settings that a failed call wrote.
@@ -30,7 +31,7 @@ pub struct AgentError {
     pub kind: AgentErrorKind,
     /// What the guest reads: fixed words, and what the guest itself sent.
     pub message: String,
-    /// What the registry said, for people; empty if the message says everything.
+    /// What the registry said, for operators; empty if the message says everything.
     pub detail: String,
     /// The check that refused, if it is a named one.
     pub check: Option<Check>,
@@ -94,7 +95,7 @@ impl AgentSession {
         registry: Arc<RegistrySession>,
         vault: Arc<Vault>,
     ) -> Self {
-        // In every call: a cloud may show what another call once sent it.
+        // They are registered in every call, because a cloud may show what another call sent.
         for (name, secret) in secrets::find(&config, spec.as_ref()) {
             vault.register(&name, secret);
         }
@@ -105,8 +106,8 @@ impl AgentSession {
     }
 
     /// Fails if the settings of this `create_vm` could be larger than the platform or the registry
-    /// accepts. It is called before the guest runs, which so learns nothing about their size.
-    /// `max_bytes` is the smallest one of the slots that take agent settings.
+    /// accepts. It is called before the guest runs, so that the guest learns nothing about their
+    /// size. `max_bytes` is the smallest `max_bytes` of the slots that take agent settings.
     pub fn check_size(&self, max_bytes: Option<u64>) -> Result<(), Failure> {
         let Some(spec) = &self.spec else { return Ok(()) };
         let full = settings::build(&self.config, spec, &Additions::default())
@@ -153,9 +154,9 @@ impl AgentSession {
         let mut stages = settings::encode(&data, &additions.encodings);
         let text = stages.pop().unwrap_or_default();
         for stage in stages {
-            self.vault.register("agent", Secret::new(stage));
+            self.vault.register(AGENT, Secret::new(stage));
         }
-        let seal = self.vault.seal("agent", Secret::new(text), Layer::Call);
+        let seal = self.vault.seal(AGENT, Secret::new(text), Layer::Call);
         self.seals().push(seal.clone());
         #[cfg(feature = "mutation-testing")]
         if let Some(sealed) = self.vault.open(&seal).filter(|_| Check::SealedAgent.is_off()) {
@@ -242,8 +243,8 @@ impl AgentSession {
         let unregistered = returned.filter(|vm| self.mode == Mode::Registry && !self.registry.has_settings_for(vm));
         Check::VmUnregistered.reject(unregistered, |vm| {
             let what = format!(
-                "`create_vm` returned `{vm}` without `agent.created` for it: its Agent would find no settings in the \
-                 registry; the guest must call it once the VM exists"
+                "`create_vm` returned `{vm}` without calling `agent.created` for it, so its Agent would find no settings in \
+                 the registry; the guest must call `agent.created` once the VM exists"
             );
             Failure::guest(what).with_detail(left.join("\n"))
         })?;

@@ -28,7 +28,7 @@ pub(super) fn check_additions(additions: &Additions) -> Result<(), AgentError> {
     let bytes = json_string_length(&added);
     Check::AgentReserve.ensure(bytes <= RESERVE, || {
         AgentError::refused(format!(
-            "the guest adds {bytes} bytes to the agent settings, but only {RESERVE} are for additions; shorten names, disk \
+            "the guest adds {bytes} bytes to the agent settings, but at most {RESERVE} are allowed; shorten names, disk \
              hints and routes"
         ))
     })
@@ -39,7 +39,7 @@ pub(super) fn check_disk(disk: &str, hint: &Value) -> Result<(), AgentError> {
     let bytes = json_string_length(&json!([disk, hint]));
     Check::AgentReserve.ensure(bytes <= RESERVE, || {
         AgentError::refused(format!(
-            "the disk's ID and hint take {bytes} bytes, but only {RESERVE} are for them; shorten them"
+            "the disk's ID and hint take {bytes} bytes, but at most {RESERVE} are allowed; shorten them"
         ))
     })
 }
@@ -60,13 +60,13 @@ pub(super) fn check_user_data(data: &Map<String, Value>, max_bytes: Option<u64>)
     let plain = json_string_length(&Value::Object(data.clone())) + RESERVE + STEP;
     let sent = plain.div_ceil(3) as u64 * 4 + 2;
     let (max, from) = match max_bytes {
-        Some(max) if max <= MAX_USER_DATA => (max, "`max_bytes` of the policy's slot for them is"),
-        _ => (MAX_USER_DATA, "the runtime accepts at most"),
+        Some(max) if max <= MAX_USER_DATA => (max, "`max_bytes` of the policy's slot"),
+        _ => (MAX_USER_DATA, "a limit of the runtime"),
     };
     Check::AgentSize.ensure(sent <= max, || {
         Failure::config(format!(
             "the agent settings of this VM take up to {sent} bytes as user-data, with base64 and {RESERVE} bytes for what \
-             the guest adds, but {from} {max}; the largest parts are {}; make them smaller in the deployment or in the \
+             the guest adds, but at most {max} are allowed ({from}); the largest parts are {}; make them smaller in the deployment or in the \
              CPI's config",
             largest(data)
         ))
@@ -119,7 +119,7 @@ mod tests {
             },
         ] {
             let error = check_additions(&large).unwrap_err();
-            assert!(error.message.contains("only 4096 are for additions"), "{error}");
+            assert!(error.message.contains("at most 4096 are allowed"), "{error}");
             assert_eq!(error.check, Some(Check::AgentReserve));
         }
     }
@@ -158,6 +158,6 @@ mod tests {
         assert!(check_user_data(&data, None).is_ok());
         let huge = json!({"env": "x".repeat(100_000)});
         let failure = check_user_data(huge.as_object().unwrap(), Some(u64::MAX)).unwrap_err();
-        assert!(failure.message.contains("the runtime accepts at most 131072"), "{failure}");
+        assert!(failure.message.contains("at most 131072 are allowed (a limit of the runtime)"), "{failure}");
     }
 }

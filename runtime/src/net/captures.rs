@@ -4,8 +4,10 @@
 //! removed, and the tripwire searches the rest for known credentials. Fields that carry
 //! credentials by their name (`adminPass`, `private_key`, `user_data` and the
 //! like) stay, with null in JSON and no text in XML, so that a guest sees that
-//! they exist. No part of a response that fails here may reach the guest.
+//! they exist. No part of a response that fails here may reach the guest, except the status of an
+//! error and its headers, because guests decide by them.
 
+mod charset;
 mod fields;
 
 #[cfg(test)]
@@ -50,36 +52,65 @@ impl RefusedBy for Withheld {
 pub enum Reason {
     /// The response holds the secret of this name.
     Leak(String),
-    /// The response is compressed or otherwise encoded, so it cannot be searched.
+    /// The response is compressed, or in another charset than UTF-8, so it cannot be searched.
     Encoded,
     /// A value to capture, or a field with credentials, cannot be read.
     Unreadable,
 }
 
-/// Screens a response in place and returns the names of the captured values. `guarded` is true
-/// if the grant has auth or slots. `layer` is the layer of the request's credentials, which
-/// captured values get.
+/// What was taken out of a response.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Screened {
+    /// The names of the captured values.
+    pub captured: Vec<String>,
+    /// The body of an error that the guest does not see, for people; the caller redacts it.
+    pub hidden: Option<String>,
+}
+
+/// Screens a response in place. `guarded` is true if the grant has auth or slots, or if a grant of
+/// the origin hides something. `layer` is the layer of the request's credentials, which captured
+/// values get.
 pub fn screen(
     vault: &Vault,
     captures: &[Capture],
     guarded: bool,
     layer: Layer,
     response: Incoming<'_>,
-) -> Result<Vec<String>, Withheld> {
+) -> Result<Screened, Withheld> {
     let Incoming { method, path, status, headers, body } = response;
     let withheld = |reason, why: String| Withheld {
         reason,
         message: format!("iaas: the response to {method} {path} was withheld: {why}"),
         check: None,
     };
+    // What is withheld for another reason is searched as well, because a leak must be reported.
+    let tripwire = |headers: &[(String, String)], body: &[u8]| {
+        let mut parts = headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body]);
+        Check::Tripwire.reject(parts.find_map(|part| vault.leak_in(part)), |name| {
+            let why = format!("it holds the credential `{name}`");
+            withheld(Reason::Leak(name), why)
+        })
+    };
+    let Screened { mut captured, mut hidden } = Screened::default();
     let searched = (guarded || !captures.is_empty()) && !body.is_empty();
-    Check::EncodedResponse.ensure(!(searched && is_encoded(headers)), || {
+    let encoded = Check::EncodedResponse.ensure(!(searched && is_encoded(headers)), || {
         let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused where secrets are sent; the \
                    server must respond without compression";
         withheld(Reason::Encoded, why.to_owned())
-    })?;
+    });
+    unless_failed(encoded, status, body, &mut hidden, readable)?;
+    let searched = searched && !body.is_empty();
+    let is_foreign = searched && charset::is_foreign(headers, body);
+    if is_foreign {
+        tripwire(&[], body)?;
+    }
+    let foreign = Check::CharsetResponse.ensure(!is_foreign, || {
+        let why = "it is text in another charset than UTF-8, or not text and not labelled as such, which is refused \
+                   where secrets are sent; the server must respond in UTF-8";
+        withheld(Reason::Encoded, why.to_owned())
+    });
+    unless_failed(foreign, status, body, &mut hidden, readable)?;
 
-    let mut captured = Vec::new();
     // Two captures may name the same place: the second one finds the seal of the first.
     let mut sealed: Vec<String> = Vec::new();
     let (mut too_long, mut too_many) = (false, false);
@@ -129,21 +160,50 @@ pub fn screen(
     match Check::CredentialFields.perform(|| fields::blank(body, guarded, &is_seal)).unwrap_or(Ok(None)) {
         Ok(None) => {}
         Ok(Some(blanked)) => *body = blanked,
-        Err(fields::Unreadable { check }) => Check::CredentialUnreadable.ensure(false, || {
-            let why =
-                "it names a field that carries credentials, and starts like JSON or XML, but is neither; check the \
-                       server";
-            Withheld { check, ..withheld(Reason::Unreadable, why.to_owned()) }
-        })?,
+        Err(fields::Unreadable { check }) => {
+            tripwire(&[], body)?;
+            let unreadable = Check::CredentialUnreadable.ensure(false, || {
+                let why = "it names a field that carries credentials, and is not JSON or XML from which it can be \
+                           removed; ask for JSON, and check the server";
+                Withheld { check, ..withheld(Reason::Unreadable, why.to_owned()) }
+            });
+            unless_failed(unreadable, status, body, &mut hidden, nameless)?;
+        }
     }
 
-    let mut parts =
-        headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body.as_slice()]);
-    Check::Tripwire.reject(parts.find_map(|part| vault.leak_in(part)), |name| {
-        let why = format!("it holds the credential `{name}`");
-        withheld(Reason::Leak(name), why)
-    })?;
-    Ok(captured)
+    tripwire(headers, body)?;
+    Ok(Screened { captured, hidden })
+}
+
+/// Passes the reason for withholding a response on, unless it is an error: then the body is
+/// removed, and people see what `shown` returns.
+fn unless_failed(
+    result: Result<(), Withheld>,
+    status: u16,
+    body: &mut Vec<u8>,
+    hidden: &mut Option<String>,
+    shown: fn(&[u8]) -> Option<String>,
+) -> Result<(), Withheld> {
+    if result.is_ok() || status < 400 {
+        return result;
+    }
+    *hidden = shown(body);
+    body.clear();
+    Ok(())
+}
+
+/// Returns what people see of a body that may hold a credential which the vault does not know.
+fn nameless(body: &[u8]) -> Option<String> {
+    Some(format!("{} bytes that name a field with credentials, not shown", body.len()))
+}
+
+/// Returns a body for people, all of it, because it is redacted later; `None` if there is none.
+pub(super) fn readable(body: &[u8]) -> Option<String> {
+    let not_text = || format!("{} bytes that are not text in UTF-8", body.len());
+    // A secret in another charset would not be redacted.
+    let text = if charset::is_text(body) { String::from_utf8_lossy(body).into_owned() } else { not_text() };
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Describes why a place cannot be read. Says nothing about the position of a syntax error, which

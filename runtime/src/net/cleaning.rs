@@ -8,7 +8,8 @@
 //! - The places that any grant of the origin drops are removed from all its answers. An answer in
 //!   which they cannot be found for certain is withheld.
 //! - Agent settings are replaced in any answer; `settings` recognises them.
-//! - Validators, digests and lengths are removed where the guest does not see everything.
+//! - Validators, digests and lengths are removed where the guest does not see everything: they are
+//!   those of the whole answer.
 //!
 //! An error answer that is withheld keeps its status, because guests decide by it. The rest goes to
 //! people.
@@ -22,7 +23,8 @@ mod tests;
 
 pub use settings::MARKER;
 
-use documents::{Kind, kind};
+use super::captures::readable;
+pub(super) use digests::remove as remove_digests;
 use thiserror::Error;
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::place::Place;
@@ -30,9 +32,6 @@ use wasm_cpi_policy::{Cleaning, Grant, Slot};
 
 /// What stands in an answer in place of agent settings.
 pub(super) const PLACEHOLDER: &str = "(withheld: agent settings)";
-
-/// The most characters of an error answer that people see.
-const MAX_HIDDEN: usize = 2000;
 
 /// A complete answer, and the request it belongs to.
 pub struct Answer<'a> {
@@ -67,8 +66,8 @@ impl RefusedBy for Withheld {
     }
 }
 
-/// Cleans an answer in place. Returns the text of an error answer that the guest does not see, for
-/// people; the caller redacts it.
+/// Cleans an answer in place. Returns the whole text of an error answer that the guest does not see,
+/// for people; the caller redacts it before it cuts it.
 pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Withheld> {
     let Answer { method, path, status, headers, body } = answer;
     let failed = status >= 400;
@@ -80,7 +79,9 @@ pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Wi
     let replaced = settings::replace(headers, body);
     Check::SettingsWithheld
         .ensure(replaced, || {
-            withheld("it holds agent settings and is neither JSON nor XML; the guest must not ask for it")
+            withheld(
+                "it holds agent settings, and is not JSON or XML from which they can be removed; do not ask for it",
+            )
         })
         .or_else(|error| if failed { withhold(headers, body) } else { Err(error) })?;
 
@@ -90,8 +91,13 @@ pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Wi
             let here = |method_: &str, path_: &wasm_cpi_policy::PathPattern| method_ == method && path_.matches(path);
             let filled = |slot: &&Slot| here(&slot.method, &slot.path) && rules.fills(slot);
             let shown = places_of_all(rules.grant.slots.iter().filter(filled));
-            let captured: Vec<&Place> =
-                rules.grant.captures.iter().filter(|one| here(&one.method, &one.path)).map(|one| &one.place).collect();
+            let captured: Vec<&Place> = rules
+                .cleaning
+                .captures
+                .iter()
+                .filter(|one| here(&one.method, &one.path))
+                .map(|one| &one.place)
+                .collect();
             documents::keep(&shown, &captured, headers, body);
         });
     }
@@ -99,17 +105,14 @@ pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Wi
         Check::DroppedPlaces.perform(|| documents::remove(&rules.cleaning.drop, headers, body)).unwrap_or(Ok(()));
     Check::DropUnreadable
         .reject(dropped.err(), |_| {
-            let what =
-                "the grants drop places of this origin's answers, and it is not JSON or XML in which they can be found";
-            withheld(&format!("{what} (another Content-Type, malformed, or a key twice)"))
+            let what = "the grants drop places of this origin's answers, and it is not a document in which they can be \
+                        found";
+            withheld(&format!("{what} (another kind than the places are for, malformed, or a key twice)"))
         })
         .or_else(|error| {
             hidden = failed.then(|| readable(body)).flatten();
             if failed { withhold(headers, body) } else { Err(error) }
         })?;
-    if rules.cleaning.applies {
-        Check::AnswerDigests.perform(|| digests::remove(method, status, headers));
-    }
     Ok(hidden)
 }
 
@@ -133,17 +136,10 @@ fn withhold(headers: &mut Vec<(String, String)>, body: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Returns the start of a body as text, or `None` if it is empty or not text.
-fn readable(body: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(body);
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.chars().take(MAX_HIDDEN).collect())
-}
-
-/// Returns a JSON text without agent settings, or `None` if there were none. It is for documents
-/// that do not come with headers.
-pub fn clean_json(text: &str) -> Option<String> {
+/// Returns a JSON object without agent settings; an empty one if they cannot be removed. It is for
+/// documents that do not come with headers.
+pub fn clean_json(text: &str) -> String {
     let mut body = text.as_bytes().to_vec();
-    let replaced = matches!(kind(&[], &body), Kind::Json) && settings::replace(&mut [], &mut body);
-    (replaced && body != text.as_bytes()).then(|| String::from_utf8(body).ok()).flatten()
+    let clean = settings::replace(&mut [], &mut body).then(|| String::from_utf8(body).ok());
+    clean.flatten().unwrap_or_else(|| "{}".to_owned())
 }

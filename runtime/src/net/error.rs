@@ -59,7 +59,7 @@ pub struct HttpError {
     /// The check that refused the request or the response, if one did. It is for operators: the
     /// guest gets the kind and the message.
     pub check: Option<Check>,
-    /// What would allow the request, for operators: lines for the policy or the module's needs.
+    /// What would allow the request, for operators: lines for the policy or the guest's needs.
     pub hint: Option<String>,
 }
 

@@ -22,6 +22,7 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, T
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 use rustls::ClientConfig;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
@@ -34,6 +35,13 @@ const HEADERS_TO_COUNT: usize = 64;
 /// If connecting takes until the deadline, the timeout of the connection must come first,
 /// because its error says that nothing was sent.
 const GRACE: Duration = Duration::from_millis(50);
+
+/// The most room for what a server sends back of a request, which bounds the memory of a call.
+const MAX_ROOM: u64 = 64 * 1024 * 1024;
+/// The room for agent settings in a response, in the longest encoding of their bytes.
+const ROOM_FOR_SETTINGS: u64 = 1024 * 1024;
+/// The room for a secret in the headers of a response, which is the largest token of a login.
+const ROOM_FOR_HEADERS: usize = 64 * 1024;
 
 /// The value of `User-Agent`.
 const AGENT: &str = concat!("wasm-cpi/", env!("CARGO_PKG_VERSION"));
@@ -69,6 +77,16 @@ pub struct Caps {
     pub body_limit: (&'static str, u64),
     pub headers: usize,
     pub header_bytes: usize,
+    /// What body and headers may have beyond their limits. The caller applies the limits to what is
+    /// left of the response when it has removed what the guest must not see.
+    pub room: Room,
+}
+
+/// The bytes that a response may have beyond its limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Room {
+    pub body: u64,
+    pub headers: usize,
 }
 
 /// A complete response.
@@ -93,7 +111,28 @@ impl Caps {
             body_limit: ("http_response_mib", limits.http_response_mib),
             headers: usize::try_from(limits.http_headers).unwrap_or(usize::MAX),
             header_bytes: usize::try_from(limits.header_kib.saturating_mul(1024)).unwrap_or(usize::MAX),
+            room: Room::default(),
         }
+    }
+
+    /// Returns the same limits for a response of which a part will be removed. A server may send
+    /// back all that a request holds, with its secrets, and that must not reach a limit.
+    pub fn with_room(self, limits: &Limits) -> Self {
+        let request = limits.http_request_mib.saturating_mul(1024 * 1024);
+        let body = request.saturating_mul(2).min(MAX_ROOM).saturating_add(ROOM_FOR_SETTINGS);
+        let room = Room { body, headers: self.header_bytes.saturating_add(ROOM_FOR_HEADERS) };
+        Caps { room: Check::AnswerRoom.choose(room, Room::default()), ..self }
+    }
+
+    /// Returns the error of a response whose body is larger than its limit.
+    pub fn body_too_long(&self, target: impl fmt::Display) -> HttpError {
+        HttpError::limit(self.body_limit.0, self.body_limit.1, format_args!("the response to {target}"))
+    }
+
+    /// Returns the error of a response whose headers are larger than their limit.
+    pub fn headers_too_long(&self, target: impl fmt::Display) -> HttpError {
+        let what = format_args!("the headers of the response to {target}");
+        HttpError::limit("header_kib", self.header_bytes / 1024, what)
     }
 }
 
@@ -228,9 +267,9 @@ async fn receive(
         context.protocol("it has both Content-Length and Transfer-Encoding, so its end is ambiguous")
     })?;
     let headers = head(response.headers(), caps, context)?;
-    let too_long = || HttpError::limit(caps.body_limit.0, caps.body_limit.1, format_args!("the response to {context}"));
-    if response.content_length().is_some_and(|length| length > caps.body) {
-        return Err(too_long());
+    let most = caps.body.saturating_add(caps.room.body);
+    if response.content_length().is_some_and(|length| length > most) {
+        return Err(caps.body_too_long(context));
     }
     let mut body = Vec::new();
     loop {
@@ -245,8 +284,8 @@ async fn receive(
             Err(_) if Instant::now() >= deadline => return Err(context.deadline_reached()),
             Err(_) => return Err(context.idle_timed_out(caps.idle)),
         };
-        if chunk.len() as u64 > caps.body - body.len() as u64 {
-            return Err(too_long());
+        if chunk.len() as u64 > most - body.len() as u64 {
+            return Err(caps.body_too_long(context));
         }
         body.extend_from_slice(&chunk);
     }
@@ -255,13 +294,13 @@ async fn receive(
 }
 
 fn head(headers: &HeaderMap, caps: &Caps, context: &ErrorContext) -> Result<Vec<(String, String)>, HttpError> {
-    let what = |what: &str| format!("{what} of the response to {context}");
     if headers.len() > caps.headers {
-        return Err(HttpError::limit("http_headers", caps.headers, what("the number of headers")));
+        let what = format_args!("the number of headers of the response to {context}");
+        return Err(HttpError::limit("http_headers", caps.headers, what));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes > caps.header_bytes {
-        return Err(HttpError::limit("header_kib", caps.header_bytes / 1024, what("the headers")));
+    if bytes > caps.header_bytes.saturating_add(caps.room.headers) {
+        return Err(caps.headers_too_long(context));
     }
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     Ok(headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect())

@@ -7,23 +7,24 @@
 //! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
 
 mod auth;
+mod bodies;
 mod cleaning;
 mod judged_fields;
 mod message;
 mod refused_seal;
 mod screening;
+mod sending;
 mod trace;
 
 pub use crate::net::http_event::HttpEvent;
 pub use crate::net::http_usage::{Leak, NetUsage};
 pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 
-use crate::image::{Image, ImageError, ImagePart};
+use crate::image::Image;
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::creations::Creations;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
-use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
 use crate::net::http_event::PendingEvent;
 use crate::net::http_trace::Tracer;
@@ -31,19 +32,17 @@ use crate::net::http_usage::{HttpUsage, Outcome};
 use crate::net::login::Sessions;
 use crate::net::proxy::ProxyConfig;
 use crate::net::slots::{self, Outgoing};
-use crate::net::transport::{PreparedRequest, Route, Transport};
+use crate::net::transport::Transport;
 use crate::vault::Vault;
-use auth::Authorized;
-use bytes::Bytes;
-use futures_util::StreamExt;
 use reqwest::Method;
+use sending::Ready;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::RefusedBy;
 use wasm_cpi_policy::destination::{Destination, Invalid};
 use wasm_cpi_policy::place::Message;
-use wasm_cpi_policy::{Denial, DenialReason, Grant, Policy, Verdict};
+use wasm_cpi_policy::{Denial, DenialReason, Policy, Verdict};
 
 /// Receives the event of every request, whatever its outcome.
 pub type HttpObserver = Box<dyn Fn(&HttpEvent) + Send + Sync>;
@@ -218,14 +217,15 @@ impl Gate {
         let message = Message { headers: &headers, body: &body };
         let granted = match self.policy.judge(&destination, method.as_str(), &message) {
             Verdict::Allowed(granted) => granted,
-            Verdict::Denied(Denial { reason, check, message, hint }) => {
-                let error = HttpError::denied(reason, format!("policy: {message}")).refused_by(check);
-                return Err(HttpError { hint, ..error });
+            Verdict::Denied(Denial { reason, check, message, hint, detail }) => {
+                let error = HttpError::denied(reason, format!("policy: {message}")).with_detail(detail);
+                return Err(HttpError { hint, ..error.refused_by(check) });
             }
         };
         let grant = granted.as_ref();
         event.grant = Some(grant.id.clone());
-        judged_fields::serialise(grant, method.as_str(), part.is_some(), &mut destination, &mut headers, &mut body)?;
+        let judged = self.policy.judged_request(grant, &destination, method.as_str(), &message);
+        judged_fields::serialise(grant, judged, part.is_some(), &mut destination, &mut headers, &mut body)?;
         headers::check_credentials(
             &headers,
             destination.query(),
@@ -284,121 +284,6 @@ impl Gate {
     fn start_request(&self) -> Result<(), HttpError> {
         self.usage.start_request(&self.limits)
     }
-
-    /// Returns the body as bytes, or the part of the image to send instead. Rejects a body above
-    /// the limits.
-    fn bounded_body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
-        let bytes = match body {
-            OutboundBody::None => return Ok((Vec::new(), None)),
-            // Rejected here, so that no name is resolved and no login is made for it.
-            OutboundBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
-            OutboundBody::Image(part) => return Ok((Vec::new(), Some(part))),
-            OutboundBody::Bytes(bytes) => bytes,
-        };
-        let length = bytes.len() as u64;
-        if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
-            return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
-        }
-        if length > self.usage.bytes_left(&self.limits) {
-            return Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL));
-        }
-        Ok((bytes, None))
-    }
-
-    /// Sends the request, and sends it again with a new token if the server rejects the old one.
-    async fn exchange(
-        &self,
-        ready: &Ready<'_>,
-        deadline: Instant,
-        event: &mut HttpEvent,
-    ) -> Result<Received, HttpError> {
-        let grant = ready.grant;
-        let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
-        let addresses = self.transport.allowed_addresses(&route, ready.destination, event, deadline).await?;
-        let mut refused = None;
-        loop {
-            let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
-            // The first attempt was sent, even if the second one is not.
-            let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
-            let Authorized { header, token } = authorized.map_err(later)?;
-            let mut head = headers::to_map(ready.headers)?;
-            let auth = header.as_ref().map(|(name, _)| name.clone());
-            head.extend(header);
-            let (body, length) = self.body_to_send(ready).await.map_err(later)?;
-            let prepared = PreparedRequest {
-                method: ready.method.clone(),
-                destination: ready.destination.clone(),
-                headers: head,
-                body,
-            };
-            self.trace_sending(ready, auth.as_ref(), length);
-            event.sent = true;
-            let result = self
-                .transport
-                .send(&route, addresses.clone(), prepared, self.transport.caps(), deadline)
-                .await
-                .map_err(later);
-            if result.as_ref().err().is_none_or(|error| error.sent) {
-                self.usage.record_sent(length, ready.counted);
-                event.bytes_sent += length;
-            }
-            let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
-            event.address = received.peer.or(event.address);
-            self.usage.record_received(received.body.len() as u64);
-            event.bytes_received += received.body.len() as u64;
-            match token {
-                Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => {
-                    self.trace_second_try(grant);
-                    refused = Some(token)
-                }
-                Some(_) if received.status == 401 => {
-                    self.drop_token(grant).await;
-                    return Ok(received);
-                }
-                _ => return Ok(received),
-            }
-        }
-    }
-
-    async fn body_to_send(&self, ready: &Ready<'_>) -> Result<(SendBody, u64), HttpError> {
-        let Some(part) = &ready.part else {
-            let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
-            return Ok((body, ready.body.len() as u64));
-        };
-        let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
-        let refused = |error: ImageError| HttpError { check: error.check(), ..HttpError::invalid(&error) };
-        let (length, pieces) = image.body(part).await.map_err(refused)?;
-        Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
-    }
-
-    /// Counts the response. Rejects it if all bodies of the call together are too large then.
-    fn bounded_response(&self, response: InboundResponse, received: u64) -> Result<InboundResponse, HttpError> {
-        if self.usage.count_response(response.body.len() as u64, received, &self.limits) {
-            return Ok(response);
-        }
-        Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL))
-    }
-}
-
-const NO_IMAGE: &str =
-    "there is no image in this call; only `create_stemcell` has one, for modules whose needs declare `image`";
-
-const TOTAL: &str = "the sum of all bodies of the call";
-
-/// A request that passed every check except the one on addresses.
-struct Ready<'a> {
-    grant: &'a Grant,
-    method: &'a Method,
-    destination: &'a Destination,
-    headers: &'a [(String, String)],
-    body: Bytes,
-    /// The bytes that count against `http_total_mib`: the body as the guest wrote it. A secret in
-    /// a slot is not counted, because the limit would measure it.
-    counted: u64,
-    /// The part of the image that is sent instead of the body.
-    part: Option<ImagePart>,
-    /// The request as the trace shows it; `None` if requests are not traced.
-    shown: Option<trace::AsSent>,
 }
 
 fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {

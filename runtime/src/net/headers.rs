@@ -3,7 +3,7 @@
 //! Headers for framing and routing are invalid, because the host sets them. If a
 //! grant sends credentials or fills slots, the guest's own credentials in headers
 //! and query are denied, and so are headers that would keep the tripwire from
-//! reading the response. Names are normalized as the policy does it.
+//! reading the response, or that compare values which the guest does not see. Names are normalized as the policy does it.
 
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -20,8 +20,8 @@ const IMPOSTORS: [&str; 7] =
 const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
 /// Signatures and keys of object stores and the like.
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
-/// Headers that make the server respond in a form that cannot be searched.
-const DISGUISES: [&str; 2] = ["accept-encoding", "range"];
+/// Headers that make the server respond in a form that cannot be searched, beside those for ranges.
+const DISGUISES: [&str; 2] = ["accept-encoding", "a-im"];
 /// A parameter that makes servers treat a POST as another method.
 const METHOD_OVERRIDE: &str = "_method";
 
@@ -126,12 +126,29 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     };
     let credential = CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     Check::HeaderCredentials.ensure(!(rules.secrets && credential), beside_secrets)?;
+    Check::HeaderCharset.ensure(!chooses_charset(name, value), || {
+        let what = "asks for a charset, and the host reads answers in UTF-8";
+        denied(format_args!("the header `{name}` {what}; leave the charset out"))
+    })?;
     let guarded = rules.secrets || rules.cleaned;
-    Check::HeaderDisguise.ensure(!(guarded && DISGUISES.contains(&name)), beside_secrets)?;
-    Check::HeaderConditional.ensure(!(rules.cleaned && name.starts_with("if-")), || {
+    // `Request-Range` and `x-ms-range` ask for a part, too; `Content-Range` is about the request.
+    let partial = has_word(name, "range") && !name.ends_with("content-range");
+    let disguises = DISGUISES.contains(&name) || partial;
+    Check::HeaderDisguise.ensure(!(guarded && disguises), beside_secrets)?;
+    // `*` asks whether the resource exists, and compares nothing.
+    let compares = has_word(name, "if") && value.trim() != "*";
+    Check::HeaderConditional.ensure(!(guarded && compares), || {
         let what = "could compare values that the guest must not see";
         denied(format_args!("the header `{name}` {what} in answers to the grant `{grant}`; leave it out"))
     })
+}
+
+fn chooses_charset(name: &str, value: &str) -> bool {
+    name.contains("accept-charset") || (name == "accept" && value.to_ascii_lowercase().contains("charset"))
+}
+
+fn has_word(name: &str, word: &str) -> bool {
+    name.split('-').any(|part| part == word)
 }
 
 fn has_override(pairs: &str) -> bool {

@@ -40,6 +40,8 @@ pub struct HttpEvent {
     pub seals: Vec<String>,
     /// Name of the secret because of which the response was withheld.
     pub leaked: Option<String>,
+    /// The bytes of bodies as the guest wrote them, without the secrets in slots. Of a login, both
+    /// numbers are rounded up, because their bodies are mostly secrets.
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub elapsed: Duration,

@@ -63,8 +63,8 @@ pub(super) enum Shown<'a> {
     Bytes(&'a [u8]),
     /// A part of the image with this number of bytes.
     Image(u64),
-    /// The body of a login with this number of bytes, which is not shown.
-    Hidden(usize),
+    /// The body of a login, which is not shown. Its length would measure its secrets.
+    Hidden,
 }
 
 pub(super) type Headers<'a> = Vec<(&'a str, &'a str)>;
@@ -98,7 +98,7 @@ impl Tracer {
         match body {
             Shown::Bytes([]) => {}
             Shown::Image(length) => self.line(&format!("{mark} {length} bytes of the image")),
-            Shown::Hidden(length) => self.line(&format!("{mark} {length} bytes of a login, not shown")),
+            Shown::Hidden => self.line(&format!("{mark} the body of a login, not shown")),
             Shown::Bytes(bytes) if !self.bodies => self.line(&format!("{mark} {} bytes", bytes.len())),
             Shown::Bytes(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) if !text.contains('\0') => {

@@ -99,11 +99,12 @@ impl HttpUsage {
         limits.http_total_mib.saturating_mul(1024 * 1024).saturating_sub(self.lock().total)
     }
 
-    /// Records a request of which `bytes` were sent and `counted` bytes count against the limit.
-    pub(super) fn record_sent(&self, bytes: u64, counted: u64) {
+    /// Records a request of which logs show `reported` bytes and `counted` bytes count against the
+    /// limit.
+    pub(super) fn record_sent(&self, reported: u64, counted: u64) {
         let mut state = self.lock();
-        state.usage.bytes_sent = state.usage.bytes_sent.saturating_add(bytes);
-        state.total = state.total.saturating_add(Check::CountedBytes.choose(counted, bytes));
+        state.usage.bytes_sent = state.usage.bytes_sent.saturating_add(reported);
+        state.total = state.total.saturating_add(counted);
     }
 
     pub(super) fn record_received(&self, bytes: u64) {
@@ -176,8 +177,7 @@ impl HttpUsage {
 
     /// Keeps the cause of a failure that the guest's message does not tell, until the next request.
     pub(super) fn record_failure(&self, error: Option<&HttpError>) {
-        let hidden = error.filter(|error| !error.detail.is_empty());
-        self.lock().last_failure = hidden.map(HttpError::explained).unwrap_or_default();
+        self.lock().last_failure = error.map(|error| error.detail.clone()).unwrap_or_default();
     }
 
     pub(super) fn last_failure(&self) -> String {

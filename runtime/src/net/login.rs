@@ -121,28 +121,33 @@ async fn request(
     if let Some(trace) = &transport.trace {
         // Any value in a login may be a credential.
         let names = head.keys().map(|name| (name.as_str(), "<redacted>")).collect();
-        let body = Shown::Hidden(usize::try_from(length).unwrap_or(usize::MAX));
+        let body = if length > 0 { Shown::Hidden } else { Shown::Bytes(&[]) };
         trace.request(&route.name, method.as_str(), &login.destination.to_url(), &names, &body);
     }
     let prepared = PreparedRequest { method, destination: login.destination.clone(), headers: head, body };
     event.sent = true;
     let result = transport.send(&route, addresses, prepared, transport.caps(), deadline).await;
     if result.as_ref().err().is_none_or(|error| error.sent) {
-        event.bytes_sent = length;
+        event.bytes_sent = rounded(length);
     }
     if let Ok(received) = &result {
-        (event.address, event.bytes_received) = (received.peer.or(event.address), received.body.len() as u64);
+        (event.address, event.bytes_received) = (received.peer.or(event.address), rounded(received.body.len() as u64));
     }
     if let Some(trace) = &transport.trace {
         match &result {
             Ok(received) => {
                 let names = received.headers.iter().map(|(name, _)| (name.as_str(), "<redacted>")).collect();
-                trace.response(&route.name, received.status, &names, &Shown::Hidden(received.body.len()));
+                trace.response(&route.name, received.status, &names, &Shown::Hidden);
             }
             Err(error) => trace.no_response(&route.name, &error.kind.to_string()),
         }
     }
     result
+}
+
+/// Returns the length of a login's body as logs show it: an exact one would measure its secrets.
+fn rounded(length: u64) -> u64 {
+    length.next_multiple_of(1024)
 }
 
 fn bytes(text: &str) -> SendBody {
@@ -152,10 +157,10 @@ fn bytes(text: &str) -> SendBody {
 /// Returns the error of a failed login as the guest may see it: its kind and fixed words. What the
 /// server said, the login's URL and addresses are in the detail. The guest's own request has not
 /// been sent.
-fn for_guest(login: &str, error: HttpError) -> HttpError {
+fn for_guest(login: &Login, error: HttpError) -> HttpError {
     let who = error.message.split_once(": ").map_or("iaas", |(who, _)| who);
-    let message = Check::LoginPlace.choose(without_place(login, error.kind, who), error.explained());
-    let detail = format!("login `{login}`: {}", error.explained());
+    let message = Check::LoginPlace.choose(without_place(&login.name, error.kind, who), error.explained());
+    let detail = format!("login `{}`, {} {}: {}", login.name, login.method, login.destination, error.explained());
     HttpError { message, detail, sent: false, ..error }
 }
 
@@ -198,7 +203,7 @@ impl Session {
             event.detail = session.as_ref().err().map(HttpError::explained).unwrap_or_default();
             session
         };
-        result.map_err(|error| for_guest(&login.name, error))
+        result.map_err(|error| for_guest(login, error))
     }
 
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
@@ -206,7 +211,7 @@ impl Session {
         let what = format!("it was answered with HTTP {status}");
         Check::LoginStatus.ensure((200..=299).contains(&status), || match status {
             400..=403 => {
-                let remedy = "check the properties that it takes its credentials from";
+                let remedy = format!("check the properties {}", login.properties.join(", "));
                 HttpError::denied(DenialReason::Credential, format!("iaas: {what}; {remedy}"))
             }
             _ => HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the server's log")),

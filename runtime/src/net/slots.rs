@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::vault::{Sealed, Vault, random_text};
 use wasm_cpi_checks::{Check, RefusedBy};
-use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8, set_boundary};
+use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8, replace_all, set_boundary};
 use wasm_cpi_policy::secret::Layer;
 use wasm_cpi_policy::{AGENT, Slot};
 
@@ -120,14 +120,16 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
     }
     let mut filled = Filled::default();
     for (place, sealed) in &plan {
-        place
-            .replace(&mut headers, &mut body, &mut |_| Some(sealed.secret.reveal().to_owned()))
-            .map_err(|error| refuse.unwritable(&sealed.name, &error))?;
+        place.check_value(sealed.secret.reveal()).map_err(|error| refuse.unwritable(&sealed.name, &error))?;
         filled.layers.push(sealed.layer);
         if !filled.names.contains(&sealed.name) {
             filled.names.push(sealed.name.clone());
         }
     }
+    // All at once: a body that is parsed again with a secret in it could be refused because of it.
+    let places: Vec<&Place> = plan.iter().map(|(place, _)| *place).collect();
+    replace_all(&places, &mut headers, &mut body, &mut |number, _| Some(plan[number].1.secret.reveal().to_owned()))
+        .map_err(|error| refuse.unwritable(plan.first().map_or("", |(_, sealed)| &sealed.name), &error))?;
     (*request.headers, *request.body) = (headers, body);
     Ok(filled)
 }

@@ -27,7 +27,7 @@ use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::addresses;
 use wasm_cpi_policy::destination::{Destination, Host};
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{DenialReason, Pem, Policy, Tls};
+use wasm_cpi_policy::{CLOSED_SERVER, DenialReason, Pem, Policy, Tls};
 
 /// The time to connect is divided among the addresses, so each must get enough of it.
 const MAX_ADDRESSES: usize = 8;
@@ -125,14 +125,14 @@ impl Transport {
         match self.find_forbidden(&ends, destination.port()).await {
             Ok(found) => Check::EndpointByAddress.reject(found, |(address, what)| {
                 event.address = Some(address);
-                denied(&format!("{address} is {what}, which no grant can open to a guest"))
+                denied(CLOSED_SERVER).with_detail(format!("{address} is {what}"))
             })?,
             Err(what) => {
                 let why = format!(
                     "it has the port of {what}, whose name cannot be resolved now, so the two cannot be distinguished; \
                      repair the name servers, or name that endpoint by its address in the config"
                 );
-                return Err(denied(&why).refused_by(Check::EndpointUnresolved));
+                return Err(denied(CLOSED_SERVER).with_detail(why).refused_by(Check::EndpointUnresolved));
             }
         }
         let local = local_addresses::find_in(&ends);

@@ -72,6 +72,13 @@ impl Scanner {
         }
         candidates.into_iter().try_for_each(|(at, start)| find_all(&self.needles[at], bytes, start, visit))
     }
+
+    /// Returns the length of the longest end of the bytes that is the start of a needle, and not
+    /// all of it: more bytes could complete the needle. Only needles that `counts` accepts count.
+    pub(super) fn unfinished(&self, bytes: &[u8], counts: &dyn Fn(&Needle) -> bool) -> usize {
+        let counted = self.needles.iter().filter(|needle| counts(needle));
+        counted.map(|needle| unfinished(needle, bytes)).max().unwrap_or_default()
+    }
 }
 
 impl Heads {
@@ -105,29 +112,66 @@ fn find_all<B>(needle: &Needle, bytes: &[u8], start: usize, visit: &mut Visit<'_
     if needle.len() > bytes.len() - start {
         return ControlFlow::Continue(());
     }
-    let text = needle.text();
-    // The length of the longest proper border of each prefix of the needle.
-    let mut borders = vec![0; text.len()];
-    let mut matched = 0;
-    for at in 1..text.len() {
-        while matched > 0 && text[at] != text[matched] {
-            matched = borders[matched - 1];
-        }
-        matched += usize::from(text[at] == text[matched]);
-        borders[at] = matched;
-    }
-    matched = 0;
+    let mut search = Search::new(needle);
     for (at, byte) in bytes.iter().enumerate().skip(start) {
-        let byte = needle.folded(*byte);
-        while matched > 0 && (matched == text.len() || byte != text[matched]) {
-            matched = borders[matched - 1];
-        }
-        matched += usize::from(byte == text[matched]);
-        if matched == text.len() {
+        let matched = search.step(*byte);
+        if matched == search.text.len() {
             visit(needle, at + 1 - matched..at + 1)?;
         }
     }
     ControlFlow::Continue(())
+}
+
+/// Returns the length of the longest end of the bytes that is the start of the needle, and not
+/// all of it.
+fn unfinished(needle: &Needle, bytes: &[u8]) -> usize {
+    let Some(head) = needle.heads().next() else { return 0 };
+    let tail = &bytes[bytes.len().saturating_sub(needle.len() - 1)..];
+    let begins = |at: &usize| tail[*at..].iter().zip(head.iter()).all(|(byte, first)| needle.folded(*byte) == *first);
+    match (0..tail.len()).find(begins) {
+        None => 0,
+        // The head was compared as far as the bytes go.
+        Some(at) if tail.len() - at <= HEAD => tail.len() - at,
+        Some(at) => {
+            let mut search = Search::new(needle);
+            tail[at..].iter().fold(0, |_, byte| search.step(*byte))
+        }
+    }
+}
+
+/// The search of Knuth, Morris and Pratt for one needle.
+struct Search<'a> {
+    needle: &'a Needle,
+    text: &'a [u8],
+    /// The length of the longest proper border of each prefix of the needle.
+    borders: Vec<usize>,
+    matched: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(needle: &'a Needle) -> Self {
+        let text = needle.text();
+        let mut borders = vec![0; text.len()];
+        let mut matched = 0;
+        for at in 1..text.len() {
+            while matched > 0 && text[at] != text[matched] {
+                matched = borders[matched - 1];
+            }
+            matched += usize::from(text[at] == text[matched]);
+            borders[at] = matched;
+        }
+        Search { needle, text, borders, matched: 0 }
+    }
+
+    /// Reads one more byte. Returns how many bytes of the needle end here.
+    fn step(&mut self, byte: u8) -> usize {
+        let byte = self.needle.folded(byte);
+        while self.matched > 0 && (self.matched == self.text.len() || byte != self.text[self.matched]) {
+            self.matched = self.borders[self.matched - 1];
+        }
+        self.matched += usize::from(byte == self.text[self.matched]);
+        self.matched
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +209,21 @@ mod tests {
                 expected.extend(starts.map(|start| (owner, start..start + secret.len())));
             }
             prop_assert_eq!(spans(&scanner, text.as_bytes(), needles::PLAIN), expected);
+        }
+
+        #[test]
+        fn the_longest_start_of_a_needle_at_the_end_is_found_as_a_naive_search_finds_it(
+            secrets in prop::collection::vec("[ab]{6,40}", 1..5),
+            text in "[ab]{0,120}",
+        ) {
+            let needles = secrets.iter().enumerate().flat_map(|(at, text)| needles::of_secret(at, &Secret::new(text.as_str())));
+            let scanner = Scanner::new(needles.filter(|needle| needle.form == needles::PLAIN).collect());
+            let begins = |length: &usize| {
+                let end = &text[text.len() - length..];
+                secrets.iter().any(|secret| secret.len() > *length && secret.starts_with(end))
+            };
+            let expected = (0..=text.len()).rev().find(begins).unwrap_or_default();
+            prop_assert_eq!(scanner.unfinished(text.as_bytes(), &|_| true), expected);
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! JSON escapes (nested up to three times), percent-encoding, XML entities and
 //! line breaks can change single characters in too many ways to search for all
-//! of them, so they are undone before searching. Decoding is lenient: invalid
-//! escapes stay as they are. A view can map a match to its place in the original.
+//! of them, so they are undone before searching. So are the zeros that UTF-16 and
+//! UTF-32 have between letters. Decoding is lenient: invalid escapes stay as they are. A view can map a match to its place in the original.
 
 use std::ops::{ControlFlow, Range};
 
@@ -37,6 +37,13 @@ impl View {
             Some([only]) => only.clone(),
             _ => span,
         }
+    }
+
+    /// Returns how many bytes of the view come from before this offset of the original. Only for
+    /// tracked views.
+    pub(super) fn length_before(&self, offset: usize) -> usize {
+        let tracked = |origins: &Vec<Range<usize>>| origins.partition_point(|origin| origin.end <= offset);
+        self.origins.as_ref().map_or(self.bytes.len().min(offset), tracked)
     }
 
     /// Returns the decoded view; `None` if there is nothing to decode.
@@ -112,6 +119,7 @@ const DECODERS: &[Decoder] = &[
     Decoder { check: Check::FormPercent, name: "percent-encoding", triggers: b"+%", decode: form },
     Decoder { check: Check::FormXml, name: "XML entities", triggers: b"&", decode: entity },
     Decoder { check: Check::FormLines, name: SPLIT, triggers: b"\r\n", decode: line_break },
+    Decoder { check: Check::FormWide, name: "UTF-16", triggers: b"\0", decode: zero },
 ];
 
 /// A decoded character of up to four bytes.
@@ -200,6 +208,11 @@ fn line_break(bytes: &[u8]) -> Option<(Unit, usize)> {
     let next = bytes.get(length)?;
     let wrapped = next.is_ascii_alphanumeric() || b"+/-_=".contains(next);
     wrapped.then_some((Unit::NOTHING, length))
+}
+
+/// Removes a zero, which UTF-16 and UTF-32 have beside every ASCII character.
+fn zero(bytes: &[u8]) -> Option<(Unit, usize)> {
+    bytes.starts_with(b"\0").then_some((Unit::NOTHING, 1))
 }
 
 fn digits(text: &[u8], radix: u32) -> Option<u32> {

@@ -48,7 +48,7 @@ fn addresses_are_added_to_dynamic_networks_only() {
     assert_eq!(networks["cloud"], expected);
     for name in ["private", "public"] {
         let error = with_additions(&spec().networks, &[with_addresses(name)]).unwrap_err();
-        assert!(error.message.contains(&format!("network `{name}`: `ip` was decided by the Director")), "{error}");
+        assert!(error.message.contains(&format!("network `{name}`: `ip` was chosen by the Director")), "{error}");
     }
     let same = NetworkAddition { ip: text("10.0.0.7"), dns: vec!["10.0.0.2".into()], ..on("private") };
     assert_eq!(with_additions(&spec().networks, &[same]), Ok(spec().networks));

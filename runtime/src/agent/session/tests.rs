@@ -82,7 +82,9 @@ fn settings_of_a_vm_that_is_not_returned_are_deleted() {
         assert_eq!(fake.stored("key"), None);
         match returned {
             None => assert_eq!(result, Ok(vec![])),
-            Some(_) => assert!(result.unwrap_err().message.contains("returned `another` without `agent.created`")),
+            Some(_) => {
+                assert!(result.unwrap_err().message.contains("returned `another` without calling `agent.created`"))
+            }
         }
     }
 }
@@ -122,7 +124,7 @@ fn misuse_is_refused_with_a_reason() {
         (later.agent.bootstrap(&additions()).map(drop), "for `create_vm` only"),
         (run(creating.agent.created("vm", "key", soon())), "after `agent.bootstrap`"),
         (creating.agent.bootstrap(&twice).map(drop), "an encoding twice, or two kinds of base64"),
-        (run(later.agent.attached("vm", "d", &long, soon())), "only 4096 are for them"),
+        (run(later.agent.attached("vm", "d", &long, soon())), "at most 4096 are allowed"),
         (run(later.agent.created("vm", "vm", soon())), "after `agent.bootstrap` in `create_vm`"),
         (run(later.agent.attached("other", "d", &hint(), soon())), "registry"),
         (run(later.agent.attached("vm", "d", &empty, soon())), "a disk hint is empty"),
@@ -172,7 +174,7 @@ fn the_number_of_bootstraps_and_what_they_add_are_bounded() {
     let call = call(&fake, Mode::Registryless, None);
     let huge = Additions { vm_name: "x".repeat(2 << 20), ..additions() };
     let error = call.agent.bootstrap(&huge).unwrap_err().to_string();
-    assert!(error.contains("only 4096 are for additions"), "{error}");
+    assert!(error.contains("at most 4096 are allowed"), "{error}");
     let named = |number: usize| Additions { vm_name: format!("vm-{number}"), ..additions() };
     let made = (0..100).take_while(|number| call.agent.bootstrap(&named(*number)).is_ok()).count();
     assert_eq!(made, MAX_BOOTSTRAPS);

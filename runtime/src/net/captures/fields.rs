@@ -1,12 +1,14 @@
 //! Blanks fields that carry credentials by their name, in JSON and XML bodies.
 //!
-//! All texts at any depth below such a field are removed, except seals. Bodies
-//! that are neither JSON nor XML stay unchanged. A body that starts like JSON or
-//! XML, names such a field, and cannot be parsed is withheld from the guest.
+//! All texts at any depth below such a field are removed, except seals. A body that
+//! starts like JSON or XML, names such a field, and cannot be parsed is withheld from
+//! the guest. So is other text that names such a field, if the request carried
+//! credentials: a guest could ask for YAML, which is not parsed here.
 
 use memchr::memmem;
 use serde_json::Value;
 
+use super::charset::is_text;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
@@ -49,32 +51,7 @@ const HANDED_OUT: [&str; 18] = [
     "sharedsecret",
 ];
 
-/// Texts that occur if one of the names does, so that most bodies need no parsing. An escape
-/// may hide any letter.
-const HINTS: [&str; 18] = [
-    "adminpass",
-    "admin_pass",
-    "admin-pass",
-    "authpass",
-    "auth_pass",
-    "auth-pass",
-    "passphrase",
-    "passwd",
-    "privatekey",
-    "private_key",
-    "private-key",
-    "rootpass",
-    "root_pass",
-    "root-pass",
-    "userdata",
-    "user_data",
-    "user-data",
-    ESCAPE,
-];
-
-const HINTS_OF_HANDED_OUT: [&str; 10] =
-    ["apikey", "api_key", "api-key", "authkey", "auth_key", "auth-key", "password", "secret", "shared", "token"];
-
+/// An escape may hide any letter of a name.
 const ESCAPE: &str = "\\u";
 
 /// The size of the parts that are searched, so that a large body is not copied as a whole.
@@ -98,24 +75,30 @@ pub(super) fn blank(
 ) -> Result<Option<Vec<u8>>, Unreadable> {
     let handed_out = Check::CredentialsHandedOut.choose(with_credentials, false);
     let is_unwanted = |name: &str| is_one_of(name, &NAMES) || (handed_out && is_one_of(name, &HANDED_OUT));
-    if !(hinted(body, &HINTS) || (handed_out && hinted(body, &HINTS_OF_HANDED_OUT))) {
+    let named = |text: &[u8]| names_one_of(text, &NAMES) || (handed_out && names_one_of(text, &HANDED_OUT));
+    // Most bodies need no parsing.
+    if !named(body) && memmem::find(body, ESCAPE.as_bytes()).is_none() {
         return Ok(None);
     }
     let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let blanked = match document.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'<') => blank_xml(document, &is_unwanted, is_seal).map_err(|_| Unreadable { check: None }),
-        Some(b'{' | b'[') => blank_json(document, &is_unwanted, is_seal),
+        Some(b'{' | b'[' | b'"') => blank_json(document, &is_unwanted, is_seal),
+        Some(_) if handed_out && is_text(document) => Err(Unreadable { check: None }),
         _ => Ok(None),
     };
-    blanked.or_else(|unreadable| if hinted(&without_escapes(document), &HINTS) { Err(unreadable) } else { Ok(None) })
+    blanked.or_else(|unreadable| if named(&without_escapes(document)) { Err(unreadable) } else { Ok(None) })
 }
 
-/// Searches for the hints in any case, piece by piece. Pieces overlap by the longest hint.
-fn hinted(body: &[u8], hints: &[&str]) -> bool {
-    let longest = hints.iter().map(|hint| hint.len()).max().unwrap_or_default();
-    (0..body.len()).step_by(PIECE).any(|at| {
-        let piece = body[at..body.len().min(at + PIECE + longest)].to_ascii_lowercase();
-        hints.iter().any(|hint| memmem::find(&piece, hint.as_bytes()).is_some())
+/// Returns true if the text holds one of the names, in any case and with any `_` and `-` in it.
+fn names_one_of(text: &[u8], names: &[&str]) -> bool {
+    let longest = names.iter().map(|name| name.len()).max().unwrap_or_default();
+    let mut plain: Vec<u8> = Vec::with_capacity(PIECE + longest);
+    text.chunks(PIECE).any(|piece| {
+        // The end of the last piece may be the start of a name.
+        plain.drain(..plain.len().saturating_sub(longest));
+        plain.extend(piece.iter().filter(|byte| !b"_-".contains(byte)).map(u8::to_ascii_lowercase));
+        names.iter().any(|name| memmem::find(&plain, name.as_bytes()).is_some())
     })
 }
 
@@ -167,7 +150,7 @@ fn walk(value: &mut Value, inside: bool, is_unwanted: IsOne<'_>, is_seal: IsOne<
             };
             fields.iter_mut().fold(false, each)
         }
-        Value::String(text) if !inside || text.is_empty() || is_seal(text) => false,
+        Value::String(text) if !inside || is_seal(text) => false,
         _ if !inside => false,
         leaf => {
             *leaf = Value::Null;

@@ -38,7 +38,7 @@ fn receive(
     let (method, path, status) = line;
     let incoming = Incoming { method, path, status, headers: &mut headers, body: &mut body };
     let screened = screen(vault, &captures(), true, Layer::Context, incoming);
-    (screened, headers, String::from_utf8(body).unwrap())
+    (screened.map(|screened| screened.captured), headers, String::from_utf8(body).unwrap())
 }
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -87,7 +87,6 @@ fn a_response_without_the_value_is_passed() {
         (204, "application/json", ""),
         (200, "application/json", r#"{"a": 1}"#),
         (200, "application/json", r#"{"access_token": null}"#),
-        (200, "application/json", r#"{"access_token": ""}"#),
         (401, "application/json", r#"{"error": "no"}"#),
         (502, "text/html", "<html>bad gateway"),
     ] {
@@ -160,19 +159,81 @@ fn credentials_in_fields_are_blanked() {
         ("{\"a\":\"\\u00fc\"}\n{\"adminPass\":\"x\"}", "{\"a\":\"ü\"}\n{\"adminPass\":null}"),
         (r#"{"a":"\u00fc"} and more"#, r#"{"a":"\u00fc"} and more"#),
         (r#"{"a":"\ud83d" x"#, r#"{"a":"\ud83d" x"#),
-        ("user_data: x", "user_data: x"),
+        ("the data of a user: x", "the data of a user: x"),
+        ("\"password\"", "\"password\""),
+        // An empty value looks like any other one.
+        (r#"{"adminPass":"","b":{"pass_phrase":["",{}]}}"#, r#"{"adminPass":null,"b":{"pass_phrase":[null,{}]}}"#),
+        ("<r><userData/><userData></userData></r>", "<r><userData></userData><userData></userData></r>"),
+        ("<r><userData><!-- x --></userData></r>", "<r><userData></userData></r>"),
         (
             "<r><userData><value>x&amp;y</value></userData><a>b</a></r>",
             "<r><userData><value></value></userData><a>b</a></r>",
         ),
-        ("<r>\n  <userData>\n  </userData>\n</r>", "<r>\n  <userData>\n  </userData>\n</r>"),
+        ("<r>\n  <userData>\n  </userData>\n</r>", "<r>\n  <userData></userData>\n</r>"),
         (r#"<r a='"'  adminPass='x'/>"#, r#"<r a="&quot;" adminPass=""/>"#),
-        (r#"<r><userData xmlns:a="n" a:b="x"/></r>"#, r#"<r><userData xmlns:a="n" a:b=""/></r>"#),
+        (r#"<r><userData xmlns:a="n" a:b="x"/></r>"#, r#"<r><userData xmlns:a="n" a:b=""></userData></r>"#),
         (r#"<r user_data_format="x"/>"#, r#"<r user_data_format="x"/>"#),
     ] {
         let (names, _, after) = receive(&Vault::new(), ("GET", "/", 200), &[], body);
         assert_eq!((names, after.as_str()), (Ok(vec![]), expected), "{body}");
     }
+}
+
+#[test]
+fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
+    for (content_type, body) in [
+        ("application/yaml", "server:\n  adminPass: hush\n"),
+        ("application/yaml", "server:\n  password: hush\n"),
+        ("text/csv", "id,api-key\n1,hush\n"),
+        ("application/x-www-form-urlencoded", "ACCESS_TOKEN=hush"),
+        ("application/javascript", "call({\"client_secret\": \"hush\"})"),
+        ("application/toml", "\"pass\\u0077ord\" = 'hush'"),
+        ("application/octet-stream", "private_key: hush"),
+        ("application/json", "{\"password\": \"hush\""),
+        ("text/html", "<html><password>hush</password><br></html>"),
+    ] {
+        let screen_with = |guarded, status, headers: &mut Headers, body: &mut Vec<u8>| {
+            let incoming = Incoming { method: "GET", path: "/", status, headers, body };
+            screen(&Vault::new(), &[], guarded, Layer::Job, incoming)
+        };
+        let new = || (headers(&[("content-type", content_type), ("retry-after", "7")]), body.as_bytes().to_vec());
+        let (mut headers, mut left) = new();
+        let error = screen_with(true, 200, &mut headers, &mut left).unwrap_err();
+        assert_eq!((error.reason, error.check), (Reason::Unreadable, Some(Check::CredentialUnreadable)), "{body}");
+        assert!(!error.message.contains("hush"), "{}", error.message);
+        // An error keeps its status and headers, and people see none of the body.
+        let (mut headers, mut left) = new();
+        let hidden = screen_with(true, 503, &mut headers, &mut left).unwrap().hidden.unwrap();
+        assert!(left.is_empty() && headers.len() == 2 && !hidden.contains("hush"), "{hidden}");
+    }
+    let binary = b"\x89PNG\0password\xff";
+    let (mut headers, mut body) = (headers(&[("content-type", "image/png")]), binary.to_vec());
+    let incoming = Incoming { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
+    assert!(screen(&Vault::new(), &[], true, Layer::Job, incoming).is_ok());
+    assert_eq!(body, binary);
+}
+
+#[test]
+fn text_in_another_charset_is_withheld_where_secrets_are_sent() {
+    let utf16: Vec<u8> = "{\"a\": \"hush\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let screen_with = |guarded, status, content_type: &str| {
+        let (mut headers, mut body) = (headers(&[("content-type", content_type)]), utf16.clone());
+        let incoming = Incoming { method: "GET", path: "/", status, headers: &mut headers, body: &mut body };
+        screen(&Vault::new(), &[], guarded, Layer::Job, incoming).map(|screened| (screened.hidden, body.len()))
+    };
+    for content_type in ["application/json;charset=UTF-16", "application/json", "text/plain"] {
+        let error = screen_with(true, 200, content_type).unwrap_err();
+        assert_eq!((error.reason, error.check), (Reason::Encoded, Some(Check::CharsetResponse)));
+        let hidden = format!("{} bytes that are not text in UTF-8", utf16.len());
+        assert_eq!(screen_with(true, 404, content_type), Ok((Some(hidden), 0)));
+        assert_eq!(screen_with(false, 200, content_type), Ok((None, utf16.len())));
+    }
+    assert_eq!(screen_with(true, 200, "application/octet-stream"), Ok((None, utf16.len())));
+    // Even there, the tripwire reads it.
+    let vault = Vault::new();
+    vault.register("password", Secret::new("correct horse battery"));
+    let wide: Vec<u8> = "correct horse battery".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    assert!(vault.leak_in(&wide).is_some());
 }
 
 #[test]

@@ -1,39 +1,82 @@
 //! Removes headers from which a guest could learn about the parts of an answer that it does not
-//! see: validators, digests and lengths.
+//! see: validators, digests, signatures and lengths.
 
-/// Parts of the names of headers that hold a digest.
-const DIGESTS: [&str; 7] = ["checksum", "crc32", "digest", "-hash", "md5", "sha1", "sha256"];
+/// Parts of the names of headers that say something about the whole answer.
+const PARTS: [&str; 14] = [
+    "blake",
+    "checksum",
+    "digest",
+    "etag",
+    "fingerprint",
+    "hash",
+    "hmac",
+    "length",
+    "md5",
+    "modified",
+    "range",
+    "signature",
+    "size",
+    "xxh",
+];
 
-pub(super) fn remove(method: &str, status: u16, headers: &mut Vec<(String, String)>) {
+/// Starts of the words in such names: `X-Body-SHA512`, `x-amz-crc64`.
+const WORDS: [&str; 5] = ["adler", "bytes", "crc", "sha", "sum"];
+
+/// Removes such headers, except the seals of captured values, and the length of a body that the
+/// guest gets.
+pub(in crate::net) fn remove(
+    method: &str,
+    status: u16,
+    headers: &mut Vec<(String, String)>,
+    is_seal: &dyn Fn(&str) -> bool,
+) {
     // The body that a length belongs to is not there to be cleaned.
     let without_body = method == "HEAD" || status == 304;
-    headers.retain(|(name, _)| {
+    headers.retain(|(name, value)| {
         let name = name.to_ascii_lowercase().replace('_', "-");
-        match name.as_str() {
-            "etag" | "last-modified" | "content-range" | "accept-ranges" => false,
-            "content-length" => !without_body,
-            name => !name.ends_with("-length") && !DIGESTS.iter().any(|part| name.contains(part)),
-        }
+        is_seal(value) || if name == "content-length" { !without_body } else { !is_digest(&name) }
     });
+}
+
+fn is_digest(name: &str) -> bool {
+    let is_word = |word: &str| {
+        let rest = WORDS.iter().find_map(|start| word.strip_prefix(start));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    PARTS.iter().any(|part| name.contains(part)) || name.split('-').any(is_word)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const REMOVED: &str = "ETag OC-ETag X-Object-Etag Last-Modified Content-MD5 Digest Content-Digest Repr-Digest \
+        X-Checksum-Sha1 x-amz-checksum-crc32 X-Goog-Hash Content-Range Accept-Ranges X-Uncompressed-Content-Length \
+        x_content_length X-Body-SHA512 X-SHA-384 X-Content-CRC64 Signature Signature-Input X-Hub-Signature-256 \
+        X-Image-Meta-Size X-Container-Bytes-Used X-Sum";
+
+    const KEPT: &str = "Content-Type Retry-After X-Request-Id X-Cloud-API-Version Cloud-Image-Import-Methods \
+        Date Location Link Vary X-Image-Tag X-Shared X-Summary WWW-Authenticate";
+
+    fn left(method: &str, names: &str) -> String {
+        let mut headers: Vec<(String, String)> =
+            names.split_whitespace().map(|name| (name.to_owned(), "1".into())).collect();
+        remove(method, 200, &mut headers, &|_| false);
+        headers.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
     fn validators_digests_and_lengths_are_removed() {
-        let names = "ETag Last-Modified Content-MD5 Digest Content-Digest Repr-Digest X-Checksum-Sha1 x-amz-checksum-crc32 \
-                     X-Goog-Hash Content-Range X-Uncompressed-Content-Length x_content_length Content-Length Content-Type \
-                     Retry-After X-Request-Id Date Location";
-        let left = |method: &str| {
-            let mut headers: Vec<(String, String)> =
-                names.split(' ').map(|name| (name.to_owned(), "1".into())).collect();
-            headers.retain(|(name, _)| !name.is_empty());
-            remove(method, 200, &mut headers);
-            headers.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(left("GET"), "Content-Length Content-Type Retry-After X-Request-Id Date Location");
-        assert_eq!(left("HEAD"), "Content-Type Retry-After X-Request-Id Date Location");
+        let kept = KEPT.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(left("GET", &format!("{REMOVED} {KEPT}")), kept);
+        assert_eq!(left("GET", "Content-Length"), "Content-Length");
+        assert_eq!(left("HEAD", "Content-Length Date"), "Date");
+    }
+
+    #[test]
+    fn a_captured_value_stays() {
+        let mut headers = vec![("X-Signature".to_owned(), "seal".to_owned()), ("ETag".to_owned(), "1".to_owned())];
+        remove("GET", 200, &mut headers, &|value| value == "seal");
+        assert_eq!(headers.len(), 1);
     }
 }

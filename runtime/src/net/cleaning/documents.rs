@@ -52,17 +52,20 @@ pub(super) fn sniffed(body: &[u8]) -> Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// Removes the places from a message.
+/// Removes the places from a message. A document of a kind that no place is for is unreadable: it
+/// may be the same document in another form, which the guest asked for.
 pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>) -> Result<(), Unreadable> {
     headers.retain(|(name, _)| {
         let dropped = |place: &Place| matches!(place, Place::Header(header) if header.eq_ignore_ascii_case(name));
         !places.iter().any(dropped)
     });
-    if places.is_empty() || body.iter().all(u8::is_ascii_whitespace) {
+    let in_json = places.iter().any(|place| matches!(place, Place::Json(_)));
+    let in_xml = places.iter().any(|place| matches!(place, Place::Xml(_)));
+    if !(in_json || in_xml) || body.iter().all(u8::is_ascii_whitespace) {
         return Ok(());
     }
     match kind(headers, body) {
-        Kind::Json if expect_utf8(headers).is_ok() => {
+        Kind::Json if in_json && expect_utf8(headers).is_ok() => {
             let mut document = parse_json(body).map_err(|_| Unreadable)?;
             let mut changed = false;
             for place in places {
@@ -75,7 +78,7 @@ pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>
             }
             Ok(())
         }
-        Kind::Xml if expect_utf8(headers).is_ok() => {
+        Kind::Xml if in_xml && expect_utf8(headers).is_ok() => {
             let dropped = |name: &str| {
                 places.iter().any(|place| matches!(place, Place::Xml(element) if element.eq_ignore_ascii_case(name)))
             };
@@ -119,7 +122,7 @@ fn remove_json(value: &mut Value, tokens: &[String]) -> bool {
 pub(super) fn keep(shown: &[&Place], captured: &[&Place], headers: &mut Headers, body: &mut Vec<u8>) {
     if captured.contains(&&Place::Body) {
         // The whole body becomes a seal.
-        headers.retain(|(name, _)| name.eq_ignore_ascii_case("content-type") || is_kept(name, shown, captured));
+        headers.retain(|header| header.0.eq_ignore_ascii_case("content-type") || is_kept(header, shown, captured));
         return;
     }
     let document = match kind(headers, body) {
@@ -130,7 +133,7 @@ pub(super) fn keep(shown: &[&Place], captured: &[&Place], headers: &mut Headers,
         Kind::Xml => kept_xml(&Message { headers, body }, shown, captured).map(|kept| ("application/xml", kept)),
         Kind::Empty | Kind::Other => None,
     };
-    headers.retain(|(name, _)| is_kept(name, shown, captured) && !name.eq_ignore_ascii_case("content-type"));
+    headers.retain(|header| is_kept(header, shown, captured) && !header.0.eq_ignore_ascii_case("content-type"));
     *body = match document {
         Some((content_type, document)) => {
             headers.push(("content-type".to_owned(), content_type.to_owned()));
@@ -140,20 +143,35 @@ pub(super) fn keep(shown: &[&Place], captured: &[&Place], headers: &mut Headers,
     };
 }
 
-fn is_kept(name: &str, shown: &[&Place], captured: &[&Place]) -> bool {
-    shown.iter().chain(captured).any(|place| match place {
+fn is_kept((name, value): &(String, String), shown: &[&Place], captured: &[&Place]) -> bool {
+    let here = |place: &&Place| match place {
         Place::Header(header) => header.eq_ignore_ascii_case(name),
         Place::Cookie(_) => name.eq_ignore_ascii_case("set-cookie"),
         _ => false,
-    })
+    };
+    captured.iter().any(&here) || (value.len() <= MAX_SHOWN && shown.iter().any(here))
+}
+
+/// What is picked from a document.
+#[derive(Clone, Copy)]
+enum Picked {
+    /// Shown places: texts of a bounded length. `*` stands for the elements of lists, and not for
+    /// members of objects, because a server could choose a value as their names.
+    Shown,
+    /// Captured places, which become seals. They have no `*`.
+    Captured,
+}
+
+fn places<'a>(shown: &[&'a Place], captured: &[&'a Place]) -> Vec<(&'a Place, Picked)> {
+    let shown = shown.iter().map(|place| (*place, Picked::Shown));
+    shown.chain(captured.iter().map(|place| (*place, Picked::Captured))).collect()
 }
 
 fn kept_json(document: &Value, shown: &[&Place], captured: &[&Place]) -> Option<Value> {
-    let limits = shown.iter().map(|place| (place, MAX_SHOWN)).chain(captured.iter().map(|place| (place, usize::MAX)));
     let mut kept: Option<Value> = None;
-    for (place, limit) in limits {
+    for (place, picked) in places(shown, captured) {
         if let Place::Json(tokens) = place
-            && let Some(found) = pick(document, tokens, limit)
+            && let Some(found) = pick(document, tokens, picked)
         {
             match &mut kept {
                 Some(kept) => merge(kept, found),
@@ -165,28 +183,25 @@ fn kept_json(document: &Value, shown: &[&Place], captured: &[&Place]) -> Option<
 }
 
 /// Returns the document with the plain values at a pointer alone, or `None` if there are none.
-fn pick(value: &Value, tokens: &[String], limit: usize) -> Option<Value> {
+fn pick(value: &Value, tokens: &[String], picked: Picked) -> Option<Value> {
     let Some((first, rest)) = tokens.split_first() else {
-        return match value {
-            Value::String(text) if text.len() > limit => None,
-            Value::Null | Value::Array(_) | Value::Object(_) => None,
-            plain => Some(plain.clone()),
+        return match (value, picked) {
+            (Value::String(text), Picked::Shown) if text.len() > MAX_SHOWN => None,
+            (Value::Null | Value::Array(_) | Value::Object(_), _) => None,
+            (plain, _) => Some(plain.clone()),
         };
     };
-    let fits = |name: &str| first == ANY || first == name;
     match value {
         Value::Object(fields) => {
-            let here = fields.iter().filter(|(name, _)| fits(name));
-            let picked: Map<String, Value> =
-                here.filter_map(|(name, field)| Some((name.clone(), pick(field, rest, limit)?))).collect();
-            (!picked.is_empty()).then_some(Value::Object(picked))
+            let found = pick(fields.get(first)?, rest, picked)?;
+            Some(Value::Object(Map::from_iter([(first.clone(), found)])))
         }
         Value::Array(items) => {
+            let any = first == ANY && matches!(picked, Picked::Shown);
+            let fits = |index: usize| any || *first == index.to_string();
             let each = items.iter().enumerate();
             let picked: Vec<Value> = each
-                .map(|(index, item)| {
-                    fits(&index.to_string()).then(|| pick(item, rest, limit)).flatten().unwrap_or_default()
-                })
+                .map(|(index, item)| fits(index).then(|| pick(item, rest, picked)).flatten().unwrap_or_default())
                 .collect();
             picked.iter().any(|item| !item.is_null()).then_some(Value::Array(picked))
         }
@@ -215,11 +230,10 @@ fn merge(into: &mut Value, other: Value) {
 
 fn kept_xml(message: &Message<'_>, shown: &[&Place], captured: &[&Place]) -> Option<Vec<u8>> {
     let mut kept = String::new();
-    let limits = shown.iter().map(|place| (place, MAX_SHOWN)).chain(captured.iter().map(|place| (place, usize::MAX)));
-    for (place, limit) in limits {
+    for (place, picked) in places(shown, captured) {
         if let Place::Xml(name) = place
             && let Ok(Some(value)) = place.read(message)
-            && value.len() <= limit
+            && (matches!(picked, Picked::Captured) || value.len() <= MAX_SHOWN)
             && !kept.contains(&format!("<{name}>"))
         {
             let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\r', "&#13;");

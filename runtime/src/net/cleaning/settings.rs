@@ -2,8 +2,8 @@
 //!
 //! A later call can read the user-data that an earlier call wrote: many APIs show it. User-data
 //! that this host built has a public marker as its first and last key. User-data of other CPIs is
-//! recognised by its keys. Both are found in plain text and below base64 at any alignment. No value
-//! is compared with a secret here.
+//! recognised by its keys. Both are found in plain text and below base64 at any alignment, however
+//! the text is divided into lines. No value is compared with a secret here.
 
 use super::PLACEHOLDER;
 use super::documents::{Kind, sniffed};
@@ -68,15 +68,30 @@ pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> b
         Ok(None) => {}
         Err(()) => return !are_in(&without_escapes(&String::from_utf8_lossy(body))),
     }
-    true
+    // A marker that is divided between values is in none of them.
+    Check::SettingsMarker.accepts(!has_marker(&letters(body)))
 }
 
 /// Returns false for most bodies without agent settings, so that they need not be parsed.
 fn may_be_in(body: &[u8]) -> bool {
     let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
-    PATTERNS.iter().any(|pattern| pattern.find(body).is_some())
-        || ["agent_id", "registry", "\\u", "&#"].iter().any(|text| has(text))
-        || body.split(|byte| !is_base64(*byte)).any(|run| run.len() >= MIN_RUN)
+    ["agent_id", "registry", "\\u", "&#"].iter().any(|text| has(text))
+        || has_long_run(body)
+        || has_marker(&letters(body))
+}
+
+/// Returns true if a body has base64 of the length of settings, even in short lines.
+fn has_long_run(body: &[u8]) -> bool {
+    let mut run = 0;
+    body.iter().any(|byte| {
+        run = match byte {
+            byte if is_base64(*byte) => run + 1,
+            // A backslash begins the escape of a line break.
+            byte if byte.is_ascii_whitespace() || *byte == b'\\' => run,
+            _ => 0,
+        };
+        run >= MIN_RUN
+    })
 }
 
 /// Replaces agent settings in a value. Returns true if there were any.
@@ -84,7 +99,7 @@ fn replace_in(value: &mut Value) -> bool {
     let found = match value {
         Value::String(text) => are_in(text),
         Value::Object(fields) => {
-            Check::SettingsMarker.refuses(fields.keys().any(|key| has_marker(key)))
+            Check::SettingsMarker.refuses(fields.keys().any(|key| has_marker(key.as_bytes())))
                 || Check::SettingsShape.refuses(are_settings(fields))
         }
         _ => false,
@@ -102,18 +117,32 @@ fn replace_in(value: &mut Value) -> bool {
 
 /// Returns true if a text holds agent settings.
 fn are_in(text: &str) -> bool {
-    let joined = joined_lines(text);
-    Check::SettingsMarker.refuses(has_marker(text) || has_marker(&joined))
-        || Check::SettingsShape.refuses(has_shape(text, 2) || has_shape(&joined, 2))
+    Check::SettingsMarker.refuses(has_marker(&letters(text.as_bytes())))
+        || Check::SettingsShape.refuses(has_shape(text, 2) || has_shape(&joined_lines(text), 2))
 }
 
-fn has_marker(text: &str) -> bool {
-    PATTERNS.iter().any(|pattern| pattern.find(text.as_bytes()).is_some())
+/// Returns true if text holds the marker. `letters` makes this independent of what divides it.
+fn has_marker(text: &[u8]) -> bool {
+    text.len() >= MARKER.len() && PATTERNS.iter().any(|pattern| pattern.find(text).is_some())
 }
 
-/// Returns the text without line breaks, which may divide base64.
+/// Returns the characters that the marker and base64 consist of, without everything that may divide
+/// them: white space and its escapes, indentation, quotes, and the zeros of UTF-16.
+fn letters(text: &[u8]) -> Vec<u8> {
+    let mut letters = Vec::with_capacity(text.len());
+    let mut escape = false;
+    for byte in text {
+        if is_base64(*byte) && !(escape && b"nrt".contains(byte)) {
+            letters.push(*byte);
+        }
+        escape = *byte == b'\\';
+    }
+    letters
+}
+
+/// Returns the text without white space, which may divide base64.
 fn joined_lines(text: &str) -> Cow<'_, str> {
-    if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
+    if text.contains(char::is_whitespace) { text.replace(char::is_whitespace, "").into() } else { text.into() }
 }
 
 /// The keys of settings beside `agent_id`, of which at least two are there.
@@ -144,11 +173,13 @@ fn has_shape(text: &str, depth: usize) -> bool {
             .any(|inner| has_shape(&inner, depth - 1))
 }
 
-/// Returns true if the text holds a JSON key, even if its quotes are escaped.
+/// Returns true if the text holds a key of JSON, even if its quotes are escaped, or of YAML.
 fn has_key(text: &str, key: &str) -> bool {
     text.match_indices(key).any(|(at, _)| {
-        let after = text[at + key.len()..].trim_start_matches('\\');
-        text[..at].ends_with('"') && after.starts_with('"')
+        let (before, after) = (&text[..at], &text[at + key.len()..]);
+        let is_word = before.ends_with(|c: char| c.is_alphanumeric() || "_-.".contains(c));
+        (before.ends_with('"') && after.trim_start_matches('\\').starts_with('"'))
+            || (!is_word && after.starts_with(':'))
     })
 }
 

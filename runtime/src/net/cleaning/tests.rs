@@ -72,6 +72,10 @@ fn the_answer_to_a_filled_slot_is_its_status_and_the_shown_places() {
     }
     let long = json!({"server": {"id": "x".repeat(2000)}}).to_string();
     assert_eq!(cleaned(&policy, &["password"], 200, JSON, &long).body, "");
+    assert!(cleaned(&policy, &["password"], 200, &[("retry-after", &"x".repeat(2000))], "").headers.is_empty());
+    // The keys of an object are not shown: a server could choose them.
+    let keys = json!({"links": {"12345678": {"rel": "self"}}}).to_string();
+    assert_eq!(cleaned(&policy, &["password"], 200, JSON, &keys).body, "");
     // A request without a secret has the whole answer.
     assert_eq!(cleaned(&policy, &[], 200, JSON, &body.to_string()).body, body.to_string());
 }
@@ -159,27 +163,20 @@ fn an_answer_in_which_places_cannot_be_found_is_withheld() {
         assert_eq!((error.body.as_str(), error.headers.len()), ("", 0));
         assert!(error.result.unwrap().unwrap().contains("SECRET"));
     }
+    // The same document in another form, and places of both kinds.
+    let xml = "<server><Config><Env>SECRET</Env></Config></server>";
+    let as_xml = [("content-type", "application/xml")];
+    assert_eq!(cleaned(&policy, &[], 200, &as_xml, xml).result.unwrap_err().check, Some(Check::DropUnreadable));
+    let of_xml = self::policy(json!({"drop": ["xml:Env"]}));
+    assert_eq!(cleaned(&of_xml, &[], 200, &as_xml, xml).body, "<server><Config></Config></server>");
+    assert!(cleaned(&of_xml, &[], 200, JSON, "{\"Env\": \"SECRET\"}").result.is_err());
+    let of_header = self::policy(json!({"drop": ["header:X-Echo"]}));
+    assert_eq!(cleaned(&of_header, &[], 200, &[("x-echo", "SECRET")], "text").body, "text");
     for empty in ["", " \r\n"] {
         assert!(cleaned(&policy, &[], 200, &[("content-type", "text/plain")], empty).result.is_ok());
     }
     let twice = [("content-type", "application/json"), ("content-type", "text/plain")];
     assert!(cleaned(&policy, &[], 200, &twice, "{}").result.is_err());
-}
-
-#[test]
-fn validators_are_removed_where_something_is_hidden() {
-    let headers = [("etag", "\"1\""), ("content-md5", "x"), ("x-request-id", "r")];
-    let names = |policy: &Policy| -> Vec<String> {
-        cleaned(policy, &[], 200, &headers, "").headers.into_iter().map(|(name, _)| name).collect()
-    };
-    assert_eq!(names(&policy(json!({}))).len(), 3);
-    for hides in [
-        slot(json!([])),
-        json!({"drop": ["json:/a"]}),
-        json!({"captures": [{"method": "GET", "path": "/x", "place": "json:/t", "as": "t"}]}),
-    ] {
-        assert_eq!(names(&policy(hides)), ["x-request-id"]);
-    }
 }
 
 fn settings() -> String {
@@ -195,15 +192,17 @@ fn forms(text: &str) -> Vec<String> {
         forms.push(BASE64_STANDARD.encode(&longer));
         forms.push(BASE64_URL_SAFE.encode(&longer));
         forms.push(BASE64_STANDARD.encode(BASE64_STANDARD.encode(&longer)));
-        let lines: Vec<String> = BASE64_STANDARD
-            .encode(&longer)
-            .as_bytes()
-            .chunks(76)
-            .map(|line| String::from_utf8(line.to_vec()).unwrap())
-            .collect();
-        forms.push(lines.join("\n"));
+        for (width, end) in [(76, "\n"), (60, "\r\n"), (19, "\n    "), (1, " ")] {
+            forms.push(wrapped(&BASE64_STANDARD.encode(&longer), width, end));
+            forms.push(wrapped(&BASE64_STANDARD.encode(BASE64_STANDARD.encode(&longer)), width, end));
+        }
     }
     forms
+}
+
+fn wrapped(text: &str, width: usize, end: &str) -> String {
+    let lines: Vec<&str> = text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    lines.join(end)
 }
 
 #[test]
@@ -238,6 +237,19 @@ fn marked_settings_are_replaced_in_every_form() {
 }
 
 #[test]
+fn a_marker_that_is_divided_between_values_withholds_the_answer() {
+    let policy = policy(json!({}));
+    let text = BASE64_STANDARD.encode(BASE64_STANDARD.encode(settings()));
+    let lines: Vec<&str> = text.as_bytes().chunks(20).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let body = json!({"lines": lines}).to_string();
+    assert_eq!(cleaned(&policy, &[], 200, JSON, &body).result.unwrap_err().check, Some(Check::SettingsWithheld));
+    assert_eq!(clean_json(&body), "{}");
+    // In UTF-16, the marker is found as well.
+    let wide: String = settings().chars().flat_map(|c| [c, '\0']).collect();
+    assert_eq!(cleaned(&policy, &[], 200, JSON, &wide).result.unwrap_err().check, Some(Check::SettingsWithheld));
+}
+
+#[test]
 fn settings_of_other_cpis_are_recognised_by_their_keys() {
     let policy = policy(json!({}));
     let full = json!({"agent_id": "a", "vm": {"name": "v"}, "networks": {}, "disks": {}, "env": {"bosh": {"password": "SECRET"}}});
@@ -249,6 +261,9 @@ fn settings_of_other_cpis_are_recognised_by_their_keys() {
             let left = cleaned(&policy, &[], 200, JSON, &json!({"data": value, "id": 1}).to_string());
             assert!(!left.body.contains("SECRET") && left.body.contains("\"id\":1"), "{}", left.body);
         }
+        let yaml = "a:\n  agent_id: x\n  networks: {}\n  env:\n    password: SECRET\n";
+        let as_yaml = [("content-type", "application/yaml")];
+        assert!(cleaned(&policy, &[], 200, &as_yaml, yaml).result.is_err());
         for form in forms(&settings.to_string()) {
             // Base64 that starts within a group is not decoded; the marker is for that.
             let left = cleaned(&policy, &[], 200, JSON, &json!({"data": form}).to_string());

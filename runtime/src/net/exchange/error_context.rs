@@ -5,7 +5,7 @@
 //! innermost ones, because the others name whole URLs with their queries.
 
 use super::request_body::Progress;
-use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::proxy::Proxy;
 use crate::net::proxy::tunnel::TunnelError;
 use crate::net::tls::refusing_check;
@@ -188,9 +188,9 @@ impl ErrorContext {
                     Some(Check::TlsTime) => "the server's certificate has expired or is not yet valid",
                     _ => "the server's certificate is not valid",
                 };
-                HttpError { check: refusing_check(why), ..self.tls(what).with_detail(quoted(&error.to_string())) }
+                HttpError { check: refusing_check(why), ..self.tls(what).with_detail(error.to_string()) }
             }
-            other => self.tls("the handshake with the server failed").with_detail(quoted(&other.to_string())),
+            other => self.tls("the handshake with the server failed").with_detail(other.to_string()),
         }
     }
 
@@ -226,7 +226,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 
 /// Returns the text of the last cause, which is the most precise one. Outer errors name the URL.
 fn innermost(error: &(dyn Error + 'static)) -> String {
-    chain(error).last().map_or_else(|| "unknown cause".to_owned(), |cause| quoted(&cause.to_string()))
+    chain(error).last().map_or_else(|| "unknown cause".to_owned(), |cause| cause.to_string())
 }
 
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {

@@ -7,6 +7,11 @@ use reqwest::Method;
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::{Cleaning, Grant};
 
+/// The most characters of a hidden error answer that people see.
+const MAX_HIDDEN: usize = 2000;
+/// More are redacted, because redacted secrets are shorter.
+const MAX_REDACTED: usize = 64 * 1024;
+
 /// The headers and the body of an answer.
 type Content<'a> = (&'a mut Vec<(String, String)>, &'a mut Vec<u8>);
 
@@ -29,10 +34,15 @@ impl Gate {
             check: error.check,
             ..HttpError::new(HttpErrorKind::Protocol, error.message)
         })?;
-        if let Some(hidden) = hidden {
-            event.hidden = self.vault.redact(&hidden);
-            self.usage.record_hidden(format!("{method} {} answered {status}: {}", event.target, event.hidden));
-        }
+        self.record_hidden(hidden, method, status, event);
         Ok(())
+    }
+
+    /// Keeps the start of an error answer that the guest does not see, for people.
+    pub(super) fn record_hidden(&self, hidden: Option<String>, method: &Method, status: u16, event: &mut HttpEvent) {
+        let Some(hidden) = hidden else { return };
+        let (redacted, _) = self.vault.redact_start(&hidden, MAX_REDACTED);
+        event.hidden = redacted.chars().take(MAX_HIDDEN).collect();
+        self.usage.record_hidden(format!("{method} {} answered {status}: {}", event.target, event.hidden));
     }
 }

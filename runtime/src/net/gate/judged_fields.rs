@@ -4,19 +4,18 @@
 use crate::net::error::HttpError;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Destination;
-use wasm_cpi_policy::place::Message;
-use wasm_cpi_policy::{DenialReason, Grant, normalize_header_name};
+use wasm_cpi_policy::{DenialReason, Grant, JudgedRequest, normalize_header_name};
 
-/// Rewrites a request that the grant allows. Rejects an image as its body, which cannot be judged.
+/// Rewrites a request that the grant allows, if `fields` judged it. Rejects an image as its body,
+/// which cannot be judged.
 pub(super) fn serialise(
     grant: &Grant,
-    method: &str,
+    judged: Option<JudgedRequest>,
     has_image: bool,
     destination: &mut Destination,
     headers: &mut Vec<(String, String)>,
     body: &mut Vec<u8>,
 ) -> Result<(), HttpError> {
-    let judged = grant.judged_request(destination, method, &Message { headers, body });
     let Some(judged) = judged else { return Ok(()) };
     Check::FieldBody.ensure(!has_image, || {
         let what = format!("the grant `{}` limits the fields of the request, and an image has none", grant.id);

@@ -6,10 +6,10 @@ use crate::net::slots::SlotError;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::place::Place;
-use wasm_cpi_policy::{AGENT, DenialReason, Grant};
+use wasm_cpi_policy::{DenialReason, Grant};
 
 impl Gate {
-    /// Returns the error of a request with a seal that no slot takes. If the module declares the
+    /// Returns the error of a request with a seal that no slot takes. If the guest declares the
     /// slot, the policy is at fault and the hint is a line for it.
     pub(super) fn refused_seal(
         &self,
@@ -44,9 +44,10 @@ impl Gate {
         HttpError { message: what, hint: self.expose_hint(&sealed.name), ..error }
     }
 
+    /// Suggests to expose a property, unless it is a credential.
     fn expose_hint(&self, name: &str) -> Option<String> {
-        let line = self.policy.line_to_expose(name);
-        (name != AGENT).then(|| {
+        self.vault.is_value(name).then(|| {
+            let line = self.policy.line_to_expose(name);
             format!("if `{name}` is an address and not a secret, show it to the guest with this in the policy: {line}")
         })
     }

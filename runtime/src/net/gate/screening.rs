@@ -1,7 +1,8 @@
 //! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `captures`.
 
 use super::{Gate, HttpEvent, InboundResponse, auth};
-use crate::net::captures::{self, Incoming, Reason, Withheld};
+use crate::net::captures::{self, Incoming, Reason, Screened, Withheld};
+use crate::net::cleaning::remove_digests;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
 use reqwest::Method;
@@ -28,11 +29,13 @@ impl Gate {
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let cleaning = self.policy.cleaning(destination);
+        let guarded = auth::carries_secrets(grant) || cleaning.applies;
+        let whole = (!guarded).then(|| body.clone());
         self.clean(grant, &cleaning, method, destination, status, (&mut headers, &mut body), event)?;
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        let guarded = auth::carries_secrets(grant) || cleaning.applies;
-        match captures::screen(&self.vault, &grant.captures, guarded, layer, incoming) {
-            Ok(_) => {}
+        let all = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
+        match captures::screen(&self.vault, all, guarded, layer, incoming) {
+            Ok(Screened { hidden, .. }) => self.record_hidden(hidden, method, status, event),
             Err(Withheld { reason: Reason::Leak(name), check, .. }) => {
                 let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_ADVICE);
                 event.leaked = Some(name);
@@ -42,10 +45,18 @@ impl Gate {
                 return Err(HttpError { check, ..HttpError::new(HttpErrorKind::Protocol, message) });
             }
         }
-        // A blanked field becomes `null`, which may be longer than its value.
-        if body.len() > length && body.len() as u64 > self.transport.caps().body {
-            let (name, value) = self.transport.caps().body_limit;
-            return Err(HttpError::limit(name, value, "a response without its credentials"));
+        if whole.is_none_or(|whole| whole != body) {
+            let is_seal = |value: &str| self.vault.open(value).is_some();
+            Check::AnswerDigests.perform(|| remove_digests(method.as_str(), status, &mut headers, &is_seal));
+        }
+        // The limits are for what the guest gets. The errors are those of a response that is too large at once.
+        let (caps, target) = (self.transport.caps(), format!("{method} {destination}"));
+        let head: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if head > caps.header_bytes {
+            return Err(caps.headers_too_long(target));
+        }
+        if body.len() as u64 > caps.body {
+            return Err(caps.body_too_long(target));
         }
         if body.len() != length {
             let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");

@@ -1,6 +1,7 @@
 //! Traces a guest's requests for `http_trace`.
 
-use super::{Gate, InboundResponse, Ready};
+use super::sending::Ready;
+use super::{Gate, InboundResponse};
 use crate::net::error::HttpError;
 use crate::net::http_trace::{Headers, Shown};
 use reqwest::Method;

@@ -98,6 +98,15 @@ fn credentials_of_the_guest_are_denied_if_the_grant_sends_its_own() {
         ("x-goog-user-project", false, true),
         ("Accept-Encoding", false, true),
         ("Range", false, true),
+        ("Request_Range", false, true),
+        ("x-ms-range", false, true),
+        ("A-IM", false, true),
+        ("If", false, true),
+        ("If-None-Match", false, true),
+        ("X-Source-If-Match", false, true),
+        ("Accept-Charset", true, true),
+        ("Content-Range", false, false),
+        ("X-Arrange", false, false),
         ("X-Key", false, true),
         ("X-Slot", true, true),
         ("Accept", false, false),
@@ -108,6 +117,15 @@ fn credentials_of_the_guest_are_denied_if_the_grant_sends_its_own() {
         assert_eq!(denied((name, "hunter2"), None, true), secret, "{name} with secrets");
     }
     assert!(!denied(("X-Slot", &seal), None, true));
+    assert!(!denied(("If-None-Match", "*"), None, true));
+    for (accept, chooses) in [
+        ("application/json", false),
+        ("application/json;q=1, text/html; level=1", false),
+        ("application/json;charset=utf-16", true),
+        ("text/html, application/json; CharSet=\"utf-8\"", true),
+    ] {
+        assert_eq!(denied(("ACCEPT", accept), None, false), chooses, "{accept}");
+    }
     for (query, with_secrets) in [
         ("token=hunter2", true),
         ("a=b&Access_Token=hunter2", true),

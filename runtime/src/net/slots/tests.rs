@@ -28,7 +28,7 @@ fn slots() -> Vec<Slot> {
         slot("POST", "/v1/*/servers", "header:x-password", &["auth.password"]),
         slot("POST", "/v1/*/servers", "header:x-password", &["token"]),
         slot("POST", "/form", "form:UserData", &[AGENT]),
-        slot("POST", "/xml", "xml:UserData", &[AGENT]),
+        slot("POST", "/xml", "xml:/r/UserData", &[AGENT]),
         slot("POST", "/part", "part:data", &[AGENT]),
         slot("PUT", "/body", "body", &[AGENT]),
         slot("PUT", "/cookie", "cookie:session", &["token"]),

@@ -1,7 +1,7 @@
 use super::run;
 use super::server::{Server, Wire, answer};
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::exchange::{Caps, Exchange, Received, Room, SendBody};
 use crate::net::tls::{TlsSettings, for_scheme};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
@@ -23,6 +23,7 @@ fn caps() -> Caps {
         body_limit: ("http_response_mib", 1),
         headers: 64,
         header_bytes: 32 * 1024,
+        room: Room::default(),
     }
 }
 

@@ -186,7 +186,9 @@ fn the_address_rules_apply_to_the_resolved_address() {
         let error = refusal(fixture.start().get(format!("http://{host}:{port}/x?p=hunter2")));
         assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Address), false), "{name}: {error}");
         assert!(error.message.starts_with("policy: grant `api` does not reach http://"), "{name}: {error}");
-        assert!(error.message.contains(said), "{name}: {error}");
+        // Which server of BOSH it is, is for people only.
+        assert!(error.explained().contains(said), "{name}: {error}");
+        assert!(!error.message.contains("the registry"), "{name}: {error}");
     }
     assert_eq!(server.connections(), 0);
 
@@ -248,7 +250,10 @@ fn a_slot_takes_its_seal_and_the_usage_records_it() {
     assert_eq!(running.events()[1].grant.as_deref(), Some("api"));
     let usage = running.gate.usage();
     assert_eq!((usage.requests, usage.bytes_received), (2, 2));
-    assert_eq!(usage.bytes_sent, server.requests()[0].body.len() as u64);
+    // The length of the password is not reported.
+    let written = wanted.to_string().len() as u64;
+    assert_eq!((usage.bytes_sent, running.events()[1].bytes_sent), (written, written));
+    assert_ne!(server.requests()[0].body.len() as u64, written);
 }
 
 #[test]
@@ -304,8 +309,8 @@ fn a_leak_is_remembered_at_once() {
     });
     let cache = tempfile::tempdir().unwrap();
     std::fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let key = LatchKey { config: std::path::Path::new("/job/cpi.json"), module: None, guest_sha256: "00" };
-    let open = || LeakLatch::open(cache.path(), key).unwrap();
+    let key = LatchKey { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
+    let open = || LeakLatch::open(cache.path(), &key).unwrap();
     let mut running = with_password(Fixture::new(json!([grant(&echo, Some(basic()))]))).start();
     running.gate = running.gate.with_latch(Some(std::sync::Arc::new(open().for_call("has_vm", None))));
     refusal(running.get(echo.url("/v1/x")));
@@ -372,6 +377,44 @@ fn the_number_of_requests_and_the_sum_of_bodies_are_limited() {
     running.get(large.url("/v1/x")).unwrap();
     let error = refusal(running.get(large.url("/v1/x")));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Limit("http_total_mib"), true));
+}
+
+#[test]
+fn limits_of_an_answer_are_for_what_the_guest_gets() {
+    let token =
+        |length: usize| format!("{{\"token\": \"{}\", \"pad\": \"{}\"}}", "t".repeat(length), "p".repeat(1 << 20));
+    let started = |granted: Value| {
+        let limits = Limits { http_response_mib: 1, http_request_mib: 1, ..Limits::default() };
+        Fixture { limits, ..Fixture::new(json!([granted])) }.start()
+    };
+    for (dropped, length, fits) in
+        [(true, 10, true), (true, 2 << 20, false), (true, 1_000_000, true), (false, 10, false), (true, 5 << 20, false)]
+    {
+        let server = Server::answering(answer("200 OK", "Content-Type: application/json\r\n", &token(length)));
+        let mut granted = grant(&server, None);
+        granted["drop"] = if dropped { json!(["json:/pad"]) } else { json!([]) };
+        let found = started(granted).get(server.url("/v1/x"));
+        assert_eq!(found.is_ok(), fits, "{dropped} {length}");
+        if let Err(error) = found {
+            // The same words, whichever limit was reached.
+            let origin = server.url("/v1/x");
+            let expected = format!("limit: the response to GET {origin} reached `http_response_mib` (1)");
+            assert!(error.message.starts_with(&expected) && error.sent, "{error}");
+        }
+    }
+    let large = format!("X-A: {}\r\nX-B: {}\r\n", "a".repeat(20 << 10), "b".repeat(20 << 10));
+    for (headers, dropped, fits) in [
+        (large.clone(), json!(["header:X-A"]), true),
+        (large.clone(), json!([]), false),
+        (large.repeat(5), json!(["header:X-A", "header:X-B"]), false),
+    ] {
+        let server = Server::answering(answer("200 OK", &headers, ""));
+        let mut granted = grant(&server, None);
+        granted["drop"] = dropped;
+        let found = started(granted).get(server.url("/v1/x"));
+        let kind = found.as_ref().err().map(|error| error.kind);
+        assert_eq!(kind, (!fits).then_some(HttpErrorKind::Limit("header_kib")), "{}", headers.len());
+    }
 }
 
 #[test]

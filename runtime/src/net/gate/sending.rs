@@ -1,0 +1,102 @@
+//! Sends a request that passed the checks: finds the addresses, logs in, and tries again with a new token.
+
+use super::auth::Authorized;
+use super::bodies::NO_IMAGE;
+use super::{Gate, HttpEvent, trace};
+use crate::image::{ImageError, ImagePart};
+use crate::net::error::HttpError;
+use crate::net::exchange::{Received, SendBody};
+use crate::net::headers;
+use crate::net::transport::{PreparedRequest, Route};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use reqwest::Method;
+use std::time::Instant;
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::Grant;
+use wasm_cpi_policy::destination::Destination;
+
+/// A request that passed every check except the one on addresses.
+pub(super) struct Ready<'a> {
+    pub(super) grant: &'a Grant,
+    pub(super) method: &'a Method,
+    pub(super) destination: &'a Destination,
+    pub(super) headers: &'a [(String, String)],
+    pub(super) body: Bytes,
+    /// The bytes that count against `http_total_mib`, and that logs show: the body as the guest
+    /// wrote it. A secret in a slot is not counted, because the limit or the log would measure it.
+    pub(super) counted: u64,
+    /// The part of the image that is sent instead of the body.
+    pub(super) part: Option<ImagePart>,
+    /// The request as the trace shows it; `None` if requests are not traced.
+    pub(super) shown: Option<trace::AsSent>,
+}
+
+impl Gate {
+    /// Sends the request, and sends it again with a new token if the server rejects the old one.
+    pub(super) async fn exchange(
+        &self,
+        ready: &Ready<'_>,
+        deadline: Instant,
+        event: &mut HttpEvent,
+    ) -> Result<Received, HttpError> {
+        let grant = ready.grant;
+        let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
+        let addresses = self.transport.allowed_addresses(&route, ready.destination, event, deadline).await?;
+        let mut refused = None;
+        loop {
+            let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
+            // The first attempt was sent, even if the second one is not.
+            let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
+            let Authorized { header, token } = authorized.map_err(later)?;
+            let mut head = headers::to_map(ready.headers)?;
+            let auth = header.as_ref().map(|(name, _)| name.clone());
+            head.extend(header);
+            let (body, length) = self.body_to_send(ready).await.map_err(later)?;
+            let prepared = PreparedRequest {
+                method: ready.method.clone(),
+                destination: ready.destination.clone(),
+                headers: head,
+                body,
+            };
+            self.trace_sending(ready, auth.as_ref(), length);
+            event.sent = true;
+            let result = self
+                .transport
+                .send(&route, addresses.clone(), prepared, self.transport.caps().with_room(&self.limits), deadline)
+                .await
+                .map_err(later);
+            if result.as_ref().err().is_none_or(|error| error.sent) {
+                let reported = if ready.part.is_some() { length } else { ready.counted };
+                self.usage.record_sent(reported, Check::CountedBytes.choose(ready.counted, length));
+                event.bytes_sent += reported;
+            }
+            let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
+            event.address = received.peer.or(event.address);
+            self.usage.record_received(received.body.len() as u64);
+            event.bytes_received += received.body.len() as u64;
+            match token {
+                Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => {
+                    self.trace_second_try(grant);
+                    refused = Some(token)
+                }
+                Some(_) if received.status == 401 => {
+                    self.drop_token(grant).await;
+                    return Ok(received);
+                }
+                _ => return Ok(received),
+            }
+        }
+    }
+
+    async fn body_to_send(&self, ready: &Ready<'_>) -> Result<(SendBody, u64), HttpError> {
+        let Some(part) = &ready.part else {
+            let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
+            return Ok((body, ready.body.len() as u64));
+        };
+        let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
+        let refused = |error: ImageError| HttpError { check: error.check(), ..HttpError::invalid(&error) };
+        let (length, pieces) = image.body(part).await.map_err(refused)?;
+        Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
+    }
+}
