@@ -5,9 +5,9 @@
 
 mod api;
 mod auth;
+mod connection_limit;
 mod connections;
 mod files;
-mod places;
 mod store;
 mod tls;
 

@@ -5,7 +5,7 @@
 //! endpoint and the remedy, never credentials or settings.
 
 use super::config::RegistryConfig;
-use super::settings::CHANGEABLE;
+use super::settings::{self, MAX_VALUES, Part};
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
 use crate::net::client::HostClient;
@@ -19,8 +19,9 @@ use wasm_cpi_policy::strict_json;
 /// The deepest nesting of settings. Anyone with the registry's password can store any JSON.
 const MAX_DEPTH: usize = 64;
 
-/// The most values in settings. A guest gets a seal for each, and no VM needs so many.
-const MAX_VALUES: usize = 2_000;
+/// How many times longer settings can be as JSON within JSON: a registry may write any byte of them
+/// as `\u003c`.
+const LONGEST_ESCAPE: u64 = 6;
 
 /// A client of the configured registry.
 pub struct RegistryClient {
@@ -81,12 +82,7 @@ impl RegistryClient {
     /// parts that guests change are compared alone, and so is the rest: a guest that adds to its
     /// part until the limit is reached learns nothing about the secrets in the rest.
     pub fn check_parts(&self, id: &str, settings: &Map<String, Value>, room: usize) -> Result<(), Failure> {
-        let size = |of_guests: bool| -> usize {
-            let parts = settings.iter().filter(|(key, _)| CHANGEABLE.contains(&key.as_str()) == of_guests);
-            parts.map(|(key, part)| key.len() + part.to_string().len() + r#"{"":,}"#.len()).sum()
-        };
-        self.check_size(id, size(true) + room)?;
-        self.check_size(id, size(false))
+        Part::ALL.into_iter().try_for_each(|part| self.check_size(id, settings::size(settings, part) + room))
     }
 
     /// Fails if settings of this size exceed the limit `registry_kib`.
@@ -105,9 +101,9 @@ impl RegistryClient {
         check_id(id).map_err(invalid)?;
         let url = format!("{}/instances/{id}/settings", self.endpoint);
         let basic = Some((self.user.reveal(), &self.password));
-        // There are two parts, each with the limit's size. Settings are JSON within JSON, and escaping can
-        // double their size.
-        let max_body = self.max_kib * 1024 * 4 + 1024;
+        // There are two parts, each with the limit's size. The registry decides how it escapes them: parts
+        // within their limits must be read whatever it does, or a guest could measure the other part.
+        let max_body = self.max_kib * 1024 * Part::ALL.len() as u64 * LONGEST_ESCAPE + 1024;
         self.http.request(method, &url, basic, body, deadline, max_body).await.map_err(|error| match error.kind {
             HttpErrorKind::Limit("registry_kib") => self.too_large(id),
             _ => {
@@ -133,7 +129,8 @@ impl RegistryClient {
         })?;
         match strict_json::parse(&text, MAX_DEPTH) {
             Ok(Value::Object(settings)) => {
-                Check::RegistryValues.ensure(strict_json::leaves(settings.values()) <= MAX_VALUES, || {
+                let few = Part::ALL.iter().all(|part| settings::values(&settings, *part) <= MAX_VALUES);
+                Check::RegistryValues.ensure(few, || {
                     let what = format!("with more than {MAX_VALUES} values");
                     self.failure(&format!("holds settings for `{id}` {what}; fix or delete them"))
                 })?;

@@ -5,7 +5,7 @@
 //! the IDs in their arguments, and those that the operator's policy grants in addition.
 
 use super::client::{InvalidId, RegistryClient, check_id};
-use super::settings::SettingsRefusal;
+use super::settings::{SettingsRefusal, check_values};
 use crate::failure::{Failure, Who};
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -156,6 +156,7 @@ impl RegistrySession {
             return Err(SessionError::denied(what));
         };
         let settings = change(prepared)?;
+        check_values(&settings)?;
         let exists = !self.wrote(id) && client.get(id, deadline).await?.is_some();
         Check::RegistryCreateOnly.ensure(!exists, || {
             SessionError::denied(format!(
@@ -185,6 +186,7 @@ impl RegistrySession {
     ) -> Result<(), SessionError> {
         self.allow(id, true)?;
         let settings = change(self.read(id, deadline).await?)?;
+        check_values(&settings)?;
         Ok(self.client()?.put(id, &settings, deadline).await?)
     }
 
@@ -247,7 +249,7 @@ impl RegistrySession {
         Ok(self.rights.allows(id, &[])?)
     }
 
-    /// Rejects all use of the registry by a module that does not declare it, even for IDs of the call.
+    /// Rejects all use of the registry by a guest that does not declare it, even for IDs of the call.
     pub(crate) fn check_declared(&self, id: &str) -> Result<(), SessionError> {
         check_id(id)?;
         Ok(self.rights.allows(id, &[id])?)

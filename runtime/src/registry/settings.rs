@@ -26,6 +26,8 @@ pub enum SettingsRefusal {
     NetworkDecided { network: String, key: &'static str },
     #[error("network `{0}` cannot be removed; write back all networks")]
     NetworkRemoved(String),
+    #[error("`disks` and `networks` have more than {MAX_VALUES} values together; write fewer")]
+    TooManyValues,
 }
 
 impl SettingsRefusal {
@@ -34,6 +36,7 @@ impl SettingsRefusal {
         match self {
             SettingsRefusal::Shape { .. } => Check::RegistryShapes,
             SettingsRefusal::Differs(_) => Check::RegistryChangeable,
+            SettingsRefusal::TooManyValues => Check::RegistryValues,
             SettingsRefusal::NetworkAdded(_)
             | SettingsRefusal::NetworkDecided { .. }
             | SettingsRefusal::NetworkRemoved(_) => Check::NetworkDecided,
@@ -45,12 +48,57 @@ fn wrong_shape(what: &str, shape: &'static str) -> SettingsRefusal {
     SettingsRefusal::Shape { what: what.to_owned(), shape }
 }
 
-/// The parts that a guest may change.
-pub(super) const CHANGEABLE: [&str; 2] = ["disks", "networks"];
+/// The keys that a guest may change.
+const CHANGEABLE: [&str; 2] = ["disks", "networks"];
+
+/// The most values in a part of settings. A guest gets a seal for each, and no VM needs so many.
+pub(super) const MAX_VALUES: usize = 2_000;
+
+/// The parts of settings that limits apply to, each alone: a guest that makes its part larger until
+/// it reaches a limit must not learn anything about the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What a guest may change.
+    OfGuest,
+    /// Everything else, with the VM's secrets.
+    Other,
+}
+
+impl Part {
+    pub(super) const ALL: [Part; 2] = [Part::OfGuest, Part::Other];
+
+    fn of(self, settings: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+        settings.iter().filter(move |(key, _)| CHANGEABLE.contains(&key.as_str()) == (self == Part::OfGuest))
+    }
+}
+
+/// Returns the length of a part as JSON text.
+pub(super) fn size(settings: &Map<String, Value>, part: Part) -> usize {
+    part.of(settings).map(|(key, value)| key.len() + value.to_string().len() + r#"{"":,}"#.len()).sum()
+}
+
+/// Returns the number of values in a part, with objects and arrays.
+pub(super) fn values(settings: &Map<String, Value>, part: Part) -> usize {
+    fn count(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+            Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
+            _ => 1,
+        }
+    }
+    part.of(settings).map(|(_, value)| count(value)).sum()
+}
+
+/// Rejects settings that could not be read again, because a guest wrote too many values.
+pub(super) fn check_values(settings: &Map<String, Value>) -> Result<(), SettingsRefusal> {
+    let few = values(settings, Part::OfGuest) <= MAX_VALUES;
+    if Check::RegistryValues.refuses(!few) { Err(SettingsRefusal::TooManyValues) } else { Ok(()) }
+}
 
 /// Returns the settings as a guest sees them, with seals instead of strings and numbers that may be
 /// secrets.
-/// The seal of a value depends on the ID and the path, not on the value.
+/// The seal of a value depends on the ID and the path, not on the value. No slot can take its name,
+/// because the name of a property or capture has no colon.
 pub(crate) fn seal_settings(id: &str, settings: &Map<String, Value>, vault: &Vault) -> Value {
     let fields = settings.iter().map(|(key, value)| {
         let plain = ["disks", "networks", "agent_id"].contains(&key.as_str());
@@ -66,7 +114,7 @@ fn seal(id: &str, value: &Value, path: &str, vault: &Vault) -> Value {
         // The stored number stays a number: what the guest writes back is compared with what it saw.
         Value::Number(number) => seal(id, &Value::String(number.to_string()), path, vault),
         Value::String(text) if !text.is_empty() => {
-            let (place, name) = (format!("registry {id} {path}"), format!("registry.{path}"));
+            let (place, name) = (format!("registry {id} {path}"), format!("registry:{path}"));
             let seal = vault.seal_at(&place, Kind::Foreign, &name, Secret::new(text.as_str()), Layer::Call);
             Value::String(seal)
         }

@@ -5,7 +5,7 @@
 //! is closed for a new one.
 
 use super::api::{Api, ApiResponse};
-use super::places::{Place, Places};
+use super::connection_limit::{ConnectionLimit, Permit};
 use crate::failure::Failure;
 use futures_util::future::{Either, select};
 use hyper::server::conn::http1;
@@ -78,22 +78,26 @@ impl RegistryServer {
     /// Serves until `stop` ends, and then answers requests in progress.
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = watch::channel(false);
-        let places = Places::new(MAX_CONNECTIONS);
+        let limit = ConnectionLimit::new(MAX_CONNECTIONS);
         let mut stop = pin!(stop);
         loop {
             let next = pin!(async {
                 let (stream, _) = self.listener.accept().await?;
-                // The place is taken for a connection that exists, so that no one is evicted in vain.
-                Ok::<_, std::io::Error>((stream, places.take().await))
+                // The permit is taken for a connection that exists, so that no other one is closed in vain.
+                Ok::<_, std::io::Error>((stream, limit.take().await))
             });
             match select(next, stop.as_mut()).await {
-                Either::Left((Ok((stream, place)), _)) => {
-                    let (api, tls, timeouts, stopped) =
-                        (self.api.clone(), self.tls.clone(), self.timeouts, stopped.clone());
+                Either::Left((Ok((stream, permit)), _)) => {
+                    let connection = Connection {
+                        api: Arc::clone(&self.api),
+                        tls: self.tls.clone(),
+                        timeouts: self.timeouts,
+                        stopped: stopped.clone(),
+                        permit: Arc::new(permit),
+                    };
                     tokio::spawn(async move {
-                        let place = Arc::new(place);
-                        let connection = pin!(connection(stream, api, tls, timeouts, stopped, Arc::clone(&place)));
-                        select(connection, pin!(place.evicted())).await;
+                        let permit = Arc::clone(&connection.permit);
+                        select(pin!(connection.serve(stream)), pin!(permit.evicted())).await;
                     });
                 }
                 // Most likely there is no free descriptor until another connection ends.
@@ -103,58 +107,58 @@ impl RegistryServer {
         }
         drop(self.listener);
         stopping.send_replace(true);
-        let _ = timeout(self.timeouts.grace + self.timeouts.grace, places.empty()).await;
+        let _ = timeout(self.timeouts.grace + self.timeouts.grace, limit.empty()).await;
     }
 }
 
-async fn connection(
-    stream: TcpStream,
+/// One connection, and what it is served with.
+struct Connection {
     api: Arc<Api>,
     tls: Option<TlsAcceptor>,
     timeouts: Timeouts,
+    /// Becomes true when the server ends.
     stopped: watch::Receiver<bool>,
-    place: Arc<Place>,
-) {
-    // Answers are written at once, so delaying small packets has no benefit.
-    let _ = stream.set_nodelay(true);
-    match tls {
-        None => requests(stream, api, timeouts, stopped, place).await,
-        Some(tls) => {
-            if let Ok(Ok(stream)) = timeout(timeouts.handshake, tls.accept(stream)).await {
-                requests(stream, api, timeouts, stopped, place).await;
+    permit: Arc<Permit>,
+}
+
+impl Connection {
+    async fn serve(mut self, stream: TcpStream) {
+        // Responses are written at once, so delaying small packets has no benefit.
+        let _ = stream.set_nodelay(true);
+        match self.tls.take() {
+            None => self.answer_requests(stream).await,
+            Some(tls) => {
+                if let Ok(Ok(stream)) = timeout(self.timeouts.handshake, tls.accept(stream)).await {
+                    self.answer_requests(stream).await;
+                }
             }
         }
     }
-}
 
-async fn requests(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    api: Arc<Api>,
-    timeouts: Timeouts,
-    mut stopped: watch::Receiver<bool>,
-    place: Arc<Place>,
-) {
-    let service = service_fn(move |request| {
-        let (api, place) = (api.clone(), place.clone());
-        async move {
-            place.start_request();
-            let answer = api.answer(request, timeouts.body).await;
-            place.end_request();
-            Ok::<ApiResponse, Infallible>(answer)
+    async fn answer_requests(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let Connection { api, timeouts, mut stopped, permit, .. } = self;
+        let service = service_fn(move |request| {
+            let (api, permit) = (Arc::clone(&api), Arc::clone(&permit));
+            async move {
+                permit.start_request();
+                let response = api.answer(request, timeouts.body).await;
+                permit.end_request();
+                Ok::<ApiResponse, Infallible>(response)
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(timeouts.head)
+            .max_headers(64)
+            .max_buf_size(64 * 1024)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        let end = pin!(async {
+            let _ = timeout(timeouts.life, stopped.wait_for(|stopped| *stopped)).await;
+        });
+        if let Either::Right(_) = select(connection.as_mut(), end).await {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(timeouts.grace, connection).await;
         }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(timeouts.head)
-        .max_headers(64)
-        .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let end = pin!(async {
-        let _ = timeout(timeouts.life, stopped.wait_for(|stopped| *stopped)).await;
-    });
-    if let Either::Right(_) = select(connection.as_mut(), end).await {
-        connection.as_mut().graceful_shutdown();
-        let _ = timeout(timeouts.grace, connection).await;
     }
 }

@@ -26,7 +26,7 @@ impl Store {
         let connection = connect(path).map_err(unusable)?;
         let layout: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(unusable)?;
         if layout > LAYOUT {
-            return Err(failed("was written by a newer version of this program; use that one".into()));
+            return Err(failed("was written by a newer version of wasm-cpi; use that version".into()));
         }
         create_tables(&connection).map_err(unusable)?;
         Ok(Store(Mutex::new(connection)))

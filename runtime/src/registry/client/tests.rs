@@ -99,6 +99,31 @@ fn settings_too_large_for_the_registry_are_not_sent() {
 }
 
 #[test]
+fn settings_are_read_however_the_registry_escapes_them() {
+    let fake = Fake::start(Dialect::Go);
+    // Both parts are almost as large as their limit.
+    let settings = json!({"env": "<".repeat(900), "disks": {"system": "<".repeat(900)}});
+    let answer = json!({"status": "ok", "settings": settings.to_string()}).to_string().replace('<', "\\u003c");
+    fake.break_method("GET", http(200, &answer));
+    assert_eq!(run(fake.client().get("vm", soon())), Ok(Some(object(settings))));
+}
+
+#[test]
+fn the_values_of_each_part_are_counted_alone() {
+    let fake = Fake::start(Dialect::Ruby);
+    let mut client = fake.client();
+    client.max_kib = 64;
+    for (other, of_guest, fits) in [(1900, 1900, true), (2100, 1, false), (1, 2100, false)] {
+        // Empty objects have no values, but take memory.
+        let many = |count: usize| Value::Array(vec![json!({}); count]);
+        fake.store("vm", json!({"env": many(other), "disks": {"x": many(of_guest)}}));
+        let found = run(client.get("vm", soon()));
+        assert_eq!(found.is_ok(), fits, "{other} {of_guest}");
+        assert!(fits || found.unwrap_err().check == Some(Check::RegistryValues));
+    }
+}
+
+#[test]
 fn ids_that_would_change_the_path_are_refused_before_sending() {
     let fake = Fake::start(Dialect::Ruby);
     for id in ["", ".", "..", "a/b", "a%2fb", "a?b", "a#b", "a b", "ä", "a\n", &"x".repeat(256)] {

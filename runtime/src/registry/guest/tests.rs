@@ -1,9 +1,10 @@
 use super::*;
+use crate::registry::RegistryClient;
 use crate::registry::fake::{Dialect, Fake, http, run, soon};
 use serde_json::{Map, Value, json};
 use wasm_cpi_policy::{Needs, Policy, PolicyFile, Properties, RegistryRights};
 
-/// Rights of a module that declares the registry in its needs.
+/// Rights of a guest that declares the registry in its needs.
 fn declared() -> RegistryRights {
     let file = PolicyFile::parse(r#"{"version": 1}"#).unwrap();
     let needs = Needs::parse(br#"{"version": 1, "registry": true}"#).unwrap();
@@ -37,6 +38,20 @@ fn a_guest_reads_seals_and_its_changes_keep_the_real_values() {
     for result in [run(registry.get("vm", soon())).map(drop), run(registry.put("vm", "{}", soon()))] {
         assert_eq!(kind(result), GuestRegistryErrorKind::NotFound);
     }
+}
+
+#[test]
+fn a_guest_cannot_write_more_values_than_it_could_read() {
+    let fake = Fake::start(Dialect::Ruby);
+    fake.store("vm", json!({"mbus": "x"}));
+    let client = RegistryClient::new(&fake.config(), &crate::limits::Limits::default()).unwrap();
+    let session = Arc::new(RegistrySession::new(Some(client), declared(), vec!["vm".into()], false));
+    let registry = GuestRegistry::new(session, Arc::new(Vault::new()));
+    let disks = |count: usize| json!({"disks": {"raw_ephemeral": vec![json!({}); count]}}).to_string();
+    assert_eq!(run(registry.put("vm", &disks(1900), soon())), Ok(()));
+    let error = run(registry.put("vm", &disks(2000), soon())).unwrap_err();
+    assert_eq!((error.kind, error.check), (GuestRegistryErrorKind::Invalid, Some(Check::RegistryValues)));
+    assert!(run(registry.get("vm", soon())).is_ok());
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn strings_and_numbers_that_may_be_secrets_are_sealed_and_other_values_are_not()
     }
     assert_eq!(
         vault.open(seen["env"]["bosh"]["password"].as_str().unwrap()).unwrap().name,
-        "registry.env.bosh.password"
+        "registry:env.bosh.password"
     );
     for key in ["agent_id", "vm", "disks", "networks"] {
         assert_eq!(seen[key], stored()[key], "{key}");

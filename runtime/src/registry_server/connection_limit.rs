@@ -1,8 +1,8 @@
-//! The places for connections. Who sends nothing loses its place to who does.
+//! Limits the number of connections. If there are too many, the connection that has been idle longest
+//! is closed for a new one.
 //!
-//! The number of connections is bounded. Without eviction, clients that connect and send nothing
-//! would keep others out until their time is over. So a new connection takes the place of the one
-//! that has been idle longest. A connection whose request is being answered is never closed.
+//! Without that, clients that connect and send nothing would keep others out until their time is
+//! over. A connection whose request is being answered is never closed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 /// its last answer may still be on the way.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// All places of a server.
-pub(super) struct Places {
+/// The permits of a server's connections.
+pub(super) struct ConnectionLimit {
     max: usize,
     next: AtomicU64,
     taken: Mutex<Vec<Taken>>,
-    /// Notified when a place becomes free, or may be taken from an idle connection.
+    /// Notified when a permit becomes free, or may be taken from an idle connection.
     changed: Notify,
 }
 
@@ -39,31 +39,31 @@ enum Activity {
     Answered(Instant),
 }
 
-/// One place, which is free again when this is dropped.
-pub(super) struct Place {
-    places: Arc<Places>,
+/// The permit of one connection, which is free again when this is dropped.
+pub(super) struct Permit {
+    limit: Arc<ConnectionLimit>,
     id: u64,
     evicted: Arc<Notify>,
 }
 
-impl Places {
-    pub(super) fn new(max: usize) -> Arc<Places> {
-        Arc::new(Places { max, next: AtomicU64::new(0), taken: Mutex::default(), changed: Notify::new() })
+impl ConnectionLimit {
+    pub(super) fn new(max: usize) -> Arc<ConnectionLimit> {
+        Arc::new(ConnectionLimit { max, next: AtomicU64::new(0), taken: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Returns a place, as soon as one is free or an idle connection can lose its own.
-    pub(super) async fn take(self: &Arc<Places>) -> Place {
+    /// Returns a permit, as soon as one is free or an idle connection can lose its own.
+    pub(super) async fn take(self: &Arc<ConnectionLimit>) -> Permit {
         loop {
             let changed = self.changed.notified();
-            if let Some(place) = self.try_take() {
-                return place;
+            if let Some(permit) = self.try_take() {
+                return permit;
             }
             // An answered connection becomes idle without a notification.
             let _ = tokio::time::timeout(ANSWER_TIME, changed).await;
         }
     }
 
-    fn try_take(self: &Arc<Places>) -> Option<Place> {
+    fn try_take(self: &Arc<ConnectionLimit>) -> Option<Permit> {
         let mut taken = self.lock();
         if taken.len() >= self.max {
             let idle = taken.iter().enumerate().filter_map(|(at, one)| Some((one.activity.idle_since()?, at)));
@@ -72,7 +72,7 @@ impl Places {
         }
         let (id, evicted) = (self.next.fetch_add(1, Ordering::Relaxed), Arc::new(Notify::new()));
         taken.push(Taken { id, activity: Activity::Silent(Instant::now()), evict: Arc::clone(&evicted) });
-        Some(Place { places: Arc::clone(self), id, evicted })
+        Some(Permit { limit: Arc::clone(self), id, evicted })
     }
 
     /// Waits until no connection is left.
@@ -102,8 +102,8 @@ impl Activity {
     }
 }
 
-impl Place {
-    /// Resolves when the place was given to another connection.
+impl Permit {
+    /// Resolves when the permit was given to another connection.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
     }
@@ -119,15 +119,15 @@ impl Place {
     }
 
     fn set(&self, now: Activity) {
-        if let Some(one) = self.places.lock().iter_mut().find(|one| one.id == self.id) {
+        if let Some(one) = self.limit.lock().iter_mut().find(|one| one.id == self.id) {
             one.activity = now;
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.places.lock().retain(|one| one.id != self.id);
-        self.places.changed.notify_waiters();
+        self.limit.lock().retain(|one| one.id != self.id);
+        self.limit.changed.notify_waiters();
     }
 }
