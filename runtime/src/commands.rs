@@ -1,4 +1,5 @@
-//! One module per subcommand. Only `run` is part of the hot program.
+//! One module per subcommand, the command line (`cli`), and what several subcommands share
+//! (`calling_user`, `context_file`). Only `run` is part of the hot program.
 
 #[cfg(feature = "compiler")]
 pub mod call;
@@ -8,6 +9,8 @@ mod calling_user;
 pub mod check;
 #[cfg(feature = "compiler")]
 pub mod cli;
+#[cfg(feature = "compiler")]
+mod context_file;
 #[cfg(feature = "compiler")]
 pub mod explain;
 #[cfg(feature = "compiler")]

@@ -1,10 +1,10 @@
-//! Remembers that an answer or a result of a module held a credential, so that later calls of the
-//! module are refused until the operator has looked at it.
+//! Remembers that a response or a result of a guest held a credential, so that later calls of the
+//! guest are refused until the operator has looked at it.
 //!
-//! Without it, a guest could search for a secret with many calls: each may end after one answer that
-//! held the right guess. The file is in the cache of prepared guests, one per module of a job. It is opened
-//! before the lock-down, empty until something leaks, and judged like the other files there: no link
-//! is followed, and only this user or root may be able to write it.
+//! Without it, a guest could search for a secret with many calls: each may end after one response that
+//! held the right guess. The cache of prepared guests has one such file for each guest of a job. The
+//! file is opened before the lock-down, empty until something leaks, and checked like the other files
+//! there: no link is followed, and only this user or root may be able to write it.
 
 use crate::trust::{Untrusted, check_owner_and_mode};
 use rustix::fs::{Mode, OFlags};
@@ -20,11 +20,14 @@ use wasm_cpi_checks::Check;
 /// The most bytes of the file that are read.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// What follows when an answer or a result holds a credential.
+/// How the names of the files begin.
+const PREFIX: &str = "leaks-";
+
+/// What follows when a response or a result holds a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Leaks {
-    /// The call ends, and further calls of the module are refused.
+    /// The call ends, and further calls of the guest are refused.
     #[default]
     Latch,
     /// Only the call ends.
@@ -45,11 +48,12 @@ pub struct RecordedLeak {
     pub place: String,
 }
 
-/// The module of a job that a file is for.
-#[derive(Clone, Copy, Debug)]
+/// The guest of a job that a file is for.
+#[derive(Clone, Debug)]
 pub struct LatchKey<'a> {
-    /// The job's config. Jobs may share a cache.
-    pub config: &'a Path,
+    /// The complete path of the job's config, without `..`: the Director's calls and an operator
+    /// write it in different ways. Jobs may share a cache.
+    pub config: PathBuf,
     /// The name of the module in that config; `None` for its own guest.
     pub module: Option<&'a str>,
     pub guest_sha256: &'a str,
@@ -57,18 +61,17 @@ pub struct LatchKey<'a> {
 
 impl LatchKey<'_> {
     fn file_name(&self) -> String {
-        let config = std::path::absolute(self.config).unwrap_or_else(|_| self.config.to_owned());
         let mut job = blake3::Hasher::new();
-        job.update(config.as_os_str().as_encoded_bytes());
+        job.update(self.config.as_os_str().as_encoded_bytes());
         // No path holds this byte, and a module without a name differs from one with an empty name.
         if let Some(module) = self.module {
             job.update(b"\0").update(module.as_bytes());
         }
-        format!("leaks-{}-{}", &job.finalize().to_hex()[..16], self.guest_sha256)
+        format!("{PREFIX}{}-{}", &job.finalize().to_hex()[..16], self.guest_sha256)
     }
 }
 
-/// The file of one module, open and trusted.
+/// The file of one guest, open and trusted.
 #[derive(Debug)]
 pub struct LeakLatch {
     file: File,
@@ -90,7 +93,7 @@ pub enum LatchError {
 }
 
 impl LatchError {
-    /// Returns true if the file is there, but must not be believed.
+    /// Returns true if the file exists, but is not trusted.
     pub fn is_untrusted(&self) -> bool {
         match self {
             LatchError::Untrusted { .. } => true,
@@ -102,17 +105,34 @@ impl LatchError {
 }
 
 impl LeakLatch {
-    /// Opens the file of a module in the cache directory, and creates it if it is not there.
-    pub fn open(cache: &Path, key: LatchKey<'_>) -> Result<LeakLatch, LatchError> {
-        let name = key.file_name();
-        let path = cache.join(&name);
+    /// Opens the file of a guest in the cache directory, and creates it if it is not there.
+    pub fn open(cache: &Path, key: &LatchKey<'_>) -> Result<LeakLatch, LatchError> {
+        LeakLatch::open_file(cache, &key.file_name())
+    }
+
+    /// Opens every file in the cache directory that holds a leak, whatever job it is for.
+    pub fn open_recorded(cache: &Path) -> Result<Vec<LeakLatch>, LatchError> {
+        let failed = |source| LatchError::Io { path: cache.to_owned(), source };
+        let mut latches = Vec::new();
+        for entry in std::fs::read_dir(cache).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) {
+                latches.push(LeakLatch::open_file(cache, name)?);
+            }
+        }
+        latches.retain(|latch| latch.recorded.is_some());
+        Ok(latches)
+    }
+
+    fn open_file(cache: &Path, name: &str) -> Result<LeakLatch, LatchError> {
+        let path = cache.join(name);
         let failed = |error: Errno| LatchError::Io { path: path.clone(), source: error.into() };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let directory = rustix::fs::open(cache, flags, Mode::empty()).map_err(failed)?;
         let stat = rustix::fs::fstat(&directory).map_err(failed)?;
         check_owner_and_mode(stat.st_uid, stat.st_mode)
             .map_err(|source| LatchError::Directory { path: cache.to_owned(), source })?;
-        let file = File::from(open_file(&directory, &name).map_err(failed)?);
+        let file = File::from(open_at(&directory, name).map_err(failed)?);
         let metadata = file.metadata().map_err(|source| LatchError::Io { path: path.clone(), source })?;
         if rustix::process::geteuid().is_root() && metadata.len() == 0 && metadata.uid() != stat.st_uid {
             // Root runs this for the user whose calls use the directory.
@@ -131,8 +151,8 @@ impl LeakLatch {
         Ok(LeakLatch { recorded: recorded(&text), file, path, method: String::new(), request_id: None })
     }
 
-    /// Returns true if the module has a file, for commands that must not create one.
-    pub fn exists(cache: &Path, key: LatchKey<'_>) -> bool {
+    /// Returns true if the guest has a file, for commands that must not create one.
+    pub fn exists(cache: &Path, key: &LatchKey<'_>) -> bool {
         std::fs::symlink_metadata(cache.join(key.file_name())).is_ok()
     }
 
@@ -167,7 +187,7 @@ impl LeakLatch {
 }
 
 /// Opens the file for reading and appending, or only for reading if nothing can be written here.
-fn open_file(directory: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+fn open_at(directory: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
     let no_link = Check::LatchTrust.choose(OFlags::NOFOLLOW, OFlags::empty());
     // Opening must not wait for the other end of a pipe.
     let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | no_link;
@@ -207,11 +227,11 @@ mod tests {
     }
 
     fn key(module: Option<&str>) -> LatchKey<'_> {
-        LatchKey { config: Path::new("/job/cpi.json"), module, guest_sha256: SHA256 }
+        LatchKey { config: "/job/cpi.json".into(), module, guest_sha256: SHA256 }
     }
 
     fn open(dir: &Path, module: Option<&str>) -> Result<LeakLatch, LatchError> {
-        Ok(LeakLatch::open(dir, key(module))?.for_call("has_vm", Some("r-1")))
+        Ok(LeakLatch::open(dir, &key(module))?.for_call("has_vm", Some("r-1")))
     }
 
     #[test]
@@ -225,13 +245,14 @@ mod tests {
         let recorded = later.recorded().unwrap();
         assert_eq!((recorded.secret.as_str(), recorded.method.as_str()), ("password", "has_vm"));
         assert_eq!(open(dir.path(), Some("other/../x")).unwrap().recorded(), None);
-        for other in [
-            LatchKey { guest_sha256: "11", ..key(None) },
-            LatchKey { config: Path::new("/other/cpi.json"), ..key(None) },
-        ] {
-            assert_eq!(LeakLatch::open(dir.path(), other).unwrap().recorded(), None);
+        for other in
+            [LatchKey { guest_sha256: "11", ..key(None) }, LatchKey { config: "/other/cpi.json".into(), ..key(None) }]
+        {
+            assert_eq!(LeakLatch::open(dir.path(), &other).unwrap().recorded(), None);
         }
+        assert_eq!(LeakLatch::open_recorded(dir.path()).unwrap().len(), 1);
         later.forget().unwrap();
+        assert!(LeakLatch::open_recorded(dir.path()).unwrap().is_empty());
         assert_eq!(open(dir.path(), None).unwrap().recorded(), None);
         // A call that was already running can still record.
         running.record("password", "the result").unwrap();
@@ -264,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_missing_is_an_error_but_not_a_doubt() {
+    fn a_missing_directory_is_an_error_but_not_a_distrusted_file() {
         let error = open(Path::new("/nonexistent/cache"), None).unwrap_err();
         assert!(!error.is_untrusted(), "{error}");
     }

@@ -4,13 +4,17 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use wasm_cpi::ConfigArg;
+use wasm_cpi::ConfigSource;
 
 const USAGE: &str = "usage: wasm-cpi-run --config CPI.json [--packages DIR] [--module NAME] < REQUEST.json
 `wasm-cpi --help` lists the commands for operators and authors.";
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments == ["--version"] {
+        let _ = writeln!(std::io::stdout(), concat!("wasm-cpi-run ", env!("CARGO_PKG_VERSION")));
+        return ExitCode::SUCCESS;
+    }
     match parse(&arguments) {
         Some(config) if wasm_cpi::run(&config) => ExitCode::SUCCESS,
         Some(_) => ExitCode::FAILURE,
@@ -23,7 +27,7 @@ fn main() -> ExitCode {
 
 /// Parses the arguments. Returns `None` if an option is unknown, repeated or without a value.
 /// No parser library is used, because it would delay every call.
-fn parse(arguments: &[OsString]) -> Option<ConfigArg> {
+fn parse(arguments: &[OsString]) -> Option<ConfigSource> {
     let (mut config, mut packages, mut module) = (None, None, None);
     for pair in arguments.chunks(2) {
         let [flag, value] = pair else { return None };
@@ -42,5 +46,5 @@ fn parse(arguments: &[OsString]) -> Option<ConfigArg> {
         Some(name) => Some(name.to_str()?.to_owned()),
         None => None,
     };
-    Some(ConfigArg { packages: packages.map(Into::into), module, ..ConfigArg::new(Path::new(config?)) })
+    Some(ConfigSource { packages: packages.map(Into::into), module, ..ConfigSource::new(Path::new(config?)) })
 }

@@ -3,8 +3,9 @@
 use crate::audit::Used;
 use crate::call::{CallError, Observed, Observer, Record, Settled};
 use crate::commands::cli::Report;
+use crate::commands::context_file;
 use crate::commands::run;
-use crate::config::{Config, ConfigArg, EarlySettings};
+use crate::config::{Config, ConfigSource, EarlySettings};
 use crate::failure::Failure;
 use crate::host::HostCallOutcome;
 use crate::limits::Limits;
@@ -16,6 +17,7 @@ use crate::startup;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wasm_cpi_checks::with_code;
@@ -28,16 +30,16 @@ pub struct CallOptions {
     #[arg(value_name = "ARG", allow_negative_numbers = true)]
     arguments: Vec<String>,
     #[command(flatten)]
-    config: ConfigArg,
+    config: ConfigSource,
     /// API version of the caller; at most the version that `info` returns is used
     #[arg(long, default_value_t = crate::rpc::API_VERSION)]
     api_version: u32,
     /// API version of the stemcell
     #[arg(long, default_value_t = 2)]
     stemcell_api_version: u32,
-    /// Further keys of the request's context, such as the properties of a cpi-config: a JSON object
-    #[arg(long, value_name = "JSON")]
-    context: Option<String>,
+    /// File with the properties of a cpi-config, a JSON object; `-` is stdin
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
 }
 
 /// The longest text that is shown, because more is of no use at a terminal.
@@ -49,7 +51,7 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     let request = request(options, config.api_version)?;
     let record = Record::open(&EarlySettings::read(&options.config), Some(&request));
     let events = Arc::new(Mutex::new(Vec::new()));
-    signals::watch();
+    signals::record_from_now_on();
     let served = check_method(&options.method)
         .map_err(CallError::from)
         .and_then(|()| run::serve(&options.config, request, &record, Some(observer(&events))));
@@ -131,11 +133,7 @@ fn outcome(result: Result<Value, CallError>, log: &Log) -> String {
 fn request(options: &CallOptions, max_api_version: u32) -> Result<Request, Failure> {
     let argument = |text: &String| serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::String(text.clone()));
     let arguments: Vec<Value> = options.arguments.iter().map(argument).collect();
-    let mut context = match options.context.as_deref().map(serde_json::from_str::<Value>) {
-        None => serde_json::Map::new(),
-        Some(Ok(Value::Object(context))) => context,
-        Some(_) => return Err(Failure::request("--context must be a JSON object, for example '{\"region\": \"a\"}'")),
-    };
+    let mut context = context_file::read(options.context.as_deref())?;
     context.entry("director_uuid").or_insert_with(|| json!("wasm-cpi-call"));
     context.entry("vm").or_insert_with(|| json!({"stemcell": {"api_version": options.stemcell_api_version}}));
     let api_version = options.api_version.min(max_api_version);
@@ -150,7 +148,7 @@ fn usage(used: &Used, limits: &Limits) -> String {
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
     let mut text = String::new();
     for (what, used, name, limit) in [
-        ("wall", ms(used.wall), "wall_seconds", format!("{} s", limits.wall_seconds)),
+        ("wall", ms(used.wall), used.wall_limit.name, format!("{} s", used.wall_limit.value)),
         ("cpu", ms(usage.cpu), "cpu_seconds", format!("{} s", limits.cpu_seconds)),
         ("memory", mib(usage.peak_memory), "memory_mib", format!("{} MiB", limits.memory_mib)),
         ("host calls", usage.host_calls.to_string(), "host_calls", limits.host_calls.to_string()),

@@ -1,9 +1,9 @@
-//! The user who runs a job's calls. Root becomes that user before it reads or judges the job's
+//! The user who runs a job's calls. Root becomes that user before it reads or checks the job's
 //! files, because what root may read and write says nothing about calls.
 
-use crate::component::compile::drop_to;
-use crate::config::files_of_the_caller;
+use crate::config::files_owned_by_caller;
 use crate::failure::Failure;
+use crate::startup::change_user;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ struct User {
 }
 
 /// If root runs this program, becomes the user who runs the calls of a config: the one with the
-/// given name or number, or else the owner of the job's data. Returns as whom it judges now, if
+/// given name or number, or else the owner of the job's data. Returns as whom it checks now, if
 /// root runs it.
 pub fn become_caller(config: &Path, given: Option<&str>) -> Result<Option<String>, Failure> {
     let me = rustix::process::geteuid();
@@ -39,15 +39,15 @@ pub fn become_caller(config: &Path, given: Option<&str>) -> Result<Option<String
             Some((user, file)) => (user, format!("who owns {file}; `--user` names another one")),
             None => {
                 let remedy = "if calls run as another user, name it with `--user`";
-                return Ok(Some(format!("judged as root, because no other user owns the job's data; {remedy}")));
+                return Ok(Some(format!("checked as root, because no other user owns the job's data; {remedy}")));
             }
         },
     };
     let User { uid, gid, name } = user;
-    drop_to(uid, gid).map_err(|error| {
-        Failure::request(format!("cannot become user {name} ({error}); only root can judge as another user"))
+    change_user(uid, gid).map_err(|error| {
+        Failure::request(format!("cannot become user {name} ({error}); only root can check as another user"))
     })?;
-    Ok(Some(format!("judged as user {name} ({uid}), {why}")))
+    Ok(Some(format!("checked as user {name} ({uid}), {why}")))
 }
 
 /// If root runs this program, becomes the owner of the cache, so that the files in it belong to the
@@ -60,7 +60,7 @@ pub fn become_owner(cache: &Path) -> Result<(), Failure> {
     if metadata.uid() == 0 {
         return Ok(());
     }
-    drop_to(metadata.uid(), metadata.gid()).map_err(|error| {
+    change_user(metadata.uid(), metadata.gid()).map_err(|error| {
         Failure::config(format!(
             "cannot become user {}, who owns {} ({error}); run it as that user, or let root change its user",
             metadata.uid(),
@@ -71,7 +71,7 @@ pub fn become_owner(cache: &Path) -> Result<(), Failure> {
 
 /// Returns the user other than root who owns the job's data or its config, and the file that says so.
 fn owner(config: &Path, passwd: &str) -> Option<(User, String)> {
-    files_of_the_caller(config).iter().find_map(|file| {
+    files_owned_by_caller(config).iter().find_map(|file| {
         let metadata = std::fs::metadata(file).ok().filter(|metadata| metadata.uid() != 0)?;
         let uid = metadata.uid();
         let unnamed = || User { uid, gid: metadata.gid(), name: uid.to_string() };

@@ -4,10 +4,11 @@ use crate::audit::Audit;
 use crate::call;
 use crate::commands::calling_user::become_caller;
 use crate::commands::cli::Report;
+use crate::commands::context_file;
 use crate::component::cache::Cache;
 use crate::component::source::PinnedGuest;
 use crate::component::{source, surface};
-use crate::config::{self, Config, ConfigArg, Packages};
+use crate::config::{Config, ConfigSource, Packages, operator_file};
 use crate::effective_policy::{self, Presets};
 use crate::failure::Failure;
 use crate::hardening::{self, Hardening};
@@ -15,15 +16,16 @@ use crate::leak_latch::{LeakLatch, Leaks};
 use crate::net::tls;
 use crate::startup;
 use clap::Args;
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::secret::Secret;
 use wasm_cpi_policy::{Comparison, Needs, Pem, Policy, Properties};
 
 /// The lines of the report, by kind.
 #[derive(Default)]
-struct Findings {
+struct CheckReport {
     good: Vec<String>,
     warnings: Vec<String>,
     problems: Vec<String>,
@@ -32,7 +34,10 @@ struct Findings {
 #[derive(Args)]
 pub struct CheckOptions {
     #[command(flatten)]
-    config: ConfigArg,
+    config: ConfigSource,
+    /// File with the properties of a cpi-config, a JSON object; `-` is stdin
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
     /// User who runs calls, by name or number (default if root runs this: the owner of the job's data)
     #[arg(long)]
     user: Option<String>,
@@ -42,38 +47,40 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
     startup::secure_process();
     let source = &options.config;
     let path = source.path.as_path();
-    let judged = become_caller(path, options.user.as_deref())?;
-    let mut findings = Findings { good: judged.into_iter().collect(), ..Findings::default() };
+    // The user who runs calls need not be able to read this file.
+    let context = context_file::read(options.context.as_deref())?;
+    let checked_as = become_caller(path, options.user.as_deref())?;
+    let mut report = CheckReport { good: checked_as.into_iter().collect(), ..CheckReport::default() };
     match Config::load(source) {
         Err(failure) => {
-            findings.failed(&failure);
+            report.add_failure(&failure);
             // The policy can be checked on its own, if it is at its default path.
-            findings.policy_text(&path.with_file_name("policy.json"), &Packages::of(source));
+            report.check_policy_alone(&path.with_file_name("policy.json"), &Packages::of(source));
         }
         Ok(config) => {
-            findings.good.push(format!("{}: is valid", path.display()));
-            findings.warnings.extend(config.warnings.iter().cloned());
-            findings.signature(&config);
-            let needs = findings.guest(&config);
-            findings.policy(&config, needs.as_ref());
-            findings.cache(&config);
-            findings.leaks(&config);
-            findings.hardening(config.hardening);
+            report.good.push(format!("{}: is valid", path.display()));
+            report.warnings.extend(config.warnings.iter().cloned());
+            report.check_signature(&config);
+            let needs = report.check_guest(&config);
+            report.check_policy(&config, context, needs.as_ref());
+            report.check_cache(&config);
+            report.report_leaks(&config);
+            report.report_hardening(config.hardening);
             let problem = config.audit.as_ref().and_then(Audit::find_problem);
-            findings.warnings.extend(problem.map(|problem| problem.report()));
+            report.warnings.extend(problem.map(|problem| problem.report()));
             if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
                 && let Err(what) = tls::pem_or_file(ca)
             {
-                findings.problems.push(format!("`registry.ca`: {}", what.report()));
+                report.problems.push(format!("`registry.ca`: {}", what.report()));
             }
         }
     }
-    Ok(findings.report())
+    Ok(report.into_report())
 }
 
-impl Findings {
+impl CheckReport {
     /// Adds the problems of a failure, which are its details if it has several.
-    fn failed(&mut self, failure: &Failure) {
+    fn add_failure(&mut self, failure: &Failure) {
         if failure.detail.lines().count() > 1 {
             self.problems.extend(failure.detail.lines().map(str::to_owned));
         } else {
@@ -82,11 +89,11 @@ impl Findings {
     }
 
     /// Reports a leak because of which calls are refused.
-    fn leaks(&mut self, config: &Config) {
-        if config.leaks == Leaks::End || !LeakLatch::exists(&config.cache, config.latch_key()) {
+    fn report_leaks(&mut self, config: &Config) {
+        if config.leaks == Leaks::End || !LeakLatch::exists(&config.cache, &config.latch_key()) {
             return;
         }
-        match LeakLatch::open(&config.cache, config.latch_key()) {
+        match LeakLatch::open(&config.cache, &config.latch_key()) {
             Ok(latch) => {
                 let refusal = latch.recorded().map(|leak| call::leak_refusal(leak, &config.source));
                 self.problems.extend(refusal.map(|text| with_code(&text, Some(Check::LeakLatched))));
@@ -96,22 +103,22 @@ impl Findings {
     }
 
     /// Verifies the signatures of the pinned digest, if the config demands signatures.
-    fn signature(&mut self, config: &Config) {
+    fn check_signature(&mut self, config: &Config) {
         let PinnedGuest { path, sha256, signature } = &config.guest;
         if let Some(signature) = signature {
             match signature.verify(path, sha256) {
                 Ok(signed) => self.good.push(format!("guest {}: {}", path.display(), signature.describe(&signed))),
-                Err(failure) => self.failed(&failure),
+                Err(failure) => self.add_failure(&failure),
             }
         }
     }
 
     /// Checks the guest's file, its pin and its imports. Returns its needs.
-    fn guest(&mut self, config: &Config) -> Option<Needs> {
+    fn check_guest(&mut self, config: &Config) -> Option<Needs> {
         let source = match source::read_pinned(&config.guest, &config.limits) {
             Ok(source) => source,
             Err(failure) => {
-                self.failed(&failure);
+                self.add_failure(&failure);
                 return None;
             }
         };
@@ -143,34 +150,42 @@ impl Findings {
         }
     }
 
-    fn policy(&mut self, config: &Config, needs: Option<&Needs>) {
+    fn check_policy(&mut self, config: &Config, context: Map<String, Value>, needs: Option<&Needs>) {
         let path = config.policy.display();
         let text = match config
             .inline_policy
             .clone()
-            .map_or_else(|| config::read(&config.policy), |text| Ok((text, vec![])))
+            .map_or_else(|| operator_file::read(&config.policy), |text| Ok((text, vec![])))
         {
             Ok((text, warnings)) => {
                 self.warnings.extend(warnings);
                 text
             }
-            Err(failure) => return self.failed(&failure),
+            Err(failure) => return self.add_failure(&failure),
         };
-        let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
+        let properties = Properties::merge(config.properties.clone(), context);
         let presets = Presets::beside(&config.policy, &config.packages);
         let resolved = presets.parse(&text).and_then(|file| {
             Policy::resolve(&file, &properties, needs, &effective_policy::forbidden(config), config.allow_local)
         });
         match resolved {
             Ok(policy) => {
-                self.certificates(&config.policy, &policy);
-                self.sendable(&policy, &properties, needs);
+                self.check_certificates(&config.policy, &policy);
+                self.check_sendable(&policy, &properties, needs);
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
                 if let Some(needs) = needs {
-                    self.needs(&config.policy, &policy.compare_needs(needs));
+                    let comparison = policy.compare_needs(needs);
+                    if comparison.ungranted().next().is_some() {
+                        self.warnings.extend(effective_policy::presets_of_guest(&config.guest.path));
+                    }
+                    self.compare_needs(&config.policy, &comparison);
                 }
                 let unused = policy.unused_certificates(&properties);
-                self.warnings.extend(policy.warnings().iter().chain(&unused).map(|found| format!("{path}: {found}")));
+                for found in policy.warnings().iter().chain(&unused) {
+                    // A named check refuses every request of such a grant.
+                    let lines = if found.check.is_some() { &mut self.problems } else { &mut self.warnings };
+                    lines.push(format!("{path}: {}", found.report()));
+                }
             }
             Err(problems) => {
                 self.problems.extend(problems.iter().map(|problem| format!("{path}: {}", problem.report())));
@@ -179,29 +194,30 @@ impl Findings {
     }
 
     /// Checks that the job's secrets can be written where the policy sends them.
-    fn sendable(&mut self, policy: &Policy, properties: &Properties, needs: Option<&Needs>) {
+    fn check_sendable(&mut self, policy: &Policy, properties: &Properties, needs: Option<&Needs>) {
         let mut sealed = Vec::new();
         properties.visible(&policy.expose, needs, |name, value, _| {
             sealed.push((name.to_owned(), Secret::new(value)));
             String::new()
         });
         if let Err(failure) = effective_policy::check_sendable(policy, &sealed) {
-            self.failed(&failure);
+            self.add_failure(&failure);
         }
     }
 
     /// Compares the guest's needs with the policy. A need that nothing grants is a problem; one that is
     /// granted in part is a warning, because the operator may have decided so.
-    fn needs(&mut self, path: &Path, comparison: &Comparison) {
+    fn compare_needs(&mut self, path: &Path, comparison: &Comparison) {
         let path = path.display();
         let ungranted: Vec<&str> = comparison.ungranted().map(|need| need.id.as_str()).collect();
         for need in comparison.http.iter().filter(|need| !need.missing.is_empty() && !need.optional) {
             let lines = need.grant_line.iter().map(|line| format!("add to `http`: {line}"));
             let slots = need.slot_lines.iter().map(|line| format!("add to the `slots` of a grant: {line}"));
-            let remedy: Vec<String> = lines.chain(slots).collect();
+            let show = need.show_lines.iter().map(|line| format!("write in {line}"));
+            let remedy: Vec<String> = lines.chain(slots).chain(show).collect();
             let (missing, remedy) = (need.missing.join(", "), remedy.join("; "));
             if ungranted.contains(&need.id.as_str()) {
-                let what = format!("nothing grants the guest's need `{}`, which is {missing}", need.id);
+                let what = format!("no grant covers the guest's need `{}` ({missing})", need.id);
                 self.problems.push(format!("{path}: {what}; {remedy}"));
             } else {
                 let what = format!("the guest's need `{}` lacks {missing}", need.id);
@@ -225,8 +241,8 @@ impl Findings {
     }
 
     /// Checks the policy on its own, if the config cannot be read.
-    fn policy_text(&mut self, path: &Path, packages: &Packages) {
-        let Ok((text, _)) = config::read(path) else { return };
+    fn check_policy_alone(&mut self, path: &Path, packages: &Packages) {
+        let Ok((text, _)) = operator_file::read(path) else { return };
         let presets = Presets::beside(path, packages);
         if let Err(problems) = presets.parse(&text) {
             self.problems.extend(problems.iter().map(|problem| format!("{}: {}", path.display(), problem.report())));
@@ -234,7 +250,7 @@ impl Findings {
     }
 
     /// Checks the certificates and keys that the policy names, which a call reads only when it needs them.
-    fn certificates(&mut self, path: &Path, policy: &Policy) {
+    fn check_certificates(&mut self, path: &Path, policy: &Policy) {
         let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
         let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
         for (whose, tls) in grants.chain(logins) {
@@ -252,15 +268,15 @@ impl Findings {
     }
 
     /// Reports which parts of the lock-down this machine supports.
-    fn hardening(&mut self, level: Hardening) {
+    fn report_hardening(&mut self, level: Hardening) {
         let report = hardening::probe();
         let missing = report.missing();
-        let verdict = if missing.is_empty() { "would be met" } else { "would not be met" };
+        let verdict = if missing.is_empty() { "would succeed" } else { "would fail" };
         self.good.push(format!(
             "hardening is `{level}`; this machine supports {}; UDP is never restricted; `required` {verdict}",
             report.mechanisms()
         ));
-        let missing = missing.into_iter().map(|what| format!("hardening: {what}"));
+        let missing = missing.into_iter().map(|what| format!("hardening: this machine lacks {what}"));
         match level {
             Hardening::Required => self.problems.extend(missing),
             Hardening::BestEffort => self.warnings.extend(missing),
@@ -268,7 +284,7 @@ impl Findings {
         }
     }
 
-    fn cache(&mut self, config: &Config) {
+    fn check_cache(&mut self, config: &Config) {
         match Cache::open(&config.cache) {
             Ok(cache) => match cache.lookup(&config.guest.sha256) {
                 Ok(_) => self.good.push(format!("{}: the guest is prepared", config.cache.display())),
@@ -278,13 +294,13 @@ impl Findings {
                 ),
             },
             Err(error) => {
-                let what = format!("{error}; every call compiles the guest, unless it can create the directory");
+                let what = format!("{error}; every call compiles the guest, unless a call can create the directory");
                 self.warnings.push(with_code(&what, error.check()));
             }
         }
     }
 
-    fn report(self) -> Report {
+    fn into_report(self) -> Report {
         let mut text = String::new();
         for (word, lines) in [("ok", &self.good), ("warning", &self.warnings), ("problem", &self.problems)] {
             for line in lines {

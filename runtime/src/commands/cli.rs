@@ -2,7 +2,7 @@
 
 use crate::commands::{call, check, explain, forget_leaks, inspect, new, prepare, run};
 use crate::component::{child, compile};
-use crate::config::ConfigArg;
+use crate::config::ConfigSource;
 use crate::failure::Failure;
 use crate::hardening::Hardening;
 use crate::limits::Limits;
@@ -29,7 +29,7 @@ enum Command {
     /// Reads one JSON request from stdin, writes one JSON response to stdout and log
     /// lines to stderr. Exits 0 once a response is written, also if the call failed.
     /// A job's bin/cpi does the same with the smaller program wasm-cpi-run.
-    Run(ConfigArg),
+    Run(ConfigSource),
 
     /// Compile guests before their first call
     ///
@@ -41,16 +41,16 @@ enum Command {
 
     /// List all problems in a job's files, without running the guest
     ///
-    /// Prints all problems and warnings. Exits 1 if there are problems. It is a problem
-    /// if nothing in the policy grants a need of the guest. If root runs it, it judges
-    /// as the user who will run calls, and says so.
+    /// Prints all problems and warnings. Exits 1 if there are problems. A need that no
+    /// grant covers is a problem. If root runs it, it checks as the user who will run
+    /// calls, and says so.
     Check(check::CheckOptions),
 
     /// Show a guest's name, methods and needs, and what a policy grants it
     ///
     /// Prints the pin for the config, the methods, and the needs that the guest
     /// declares. With --config it also prints which needs the policy grants, and lines
-    /// to add for the rest; it exits 4 if nothing grants a need. If that config has
+    /// to add for the rest; it exits 4 if no grant covers a need. If that config has
     /// `guest.signature`, a guest without the required signatures is rejected.
     ///
     /// With a second file, it prints what that newer version wants in addition, and
@@ -67,19 +67,19 @@ enum Command {
     /// Create the crate of a new guest, with needs, an example policy and tests
     New(new::NewOptions),
 
-    /// Explain the code of a refusal
+    /// Explain the code of a refusal, or a limit
     ///
     /// Messages show codes in brackets, and the audit log in the field `code`. Prints
-    /// what the code means and what to do. Without CODE it lists all codes.
+    /// what the code means and what to do. Without CODE it lists all codes and limits.
     #[command(after_help = "Example: wasm-cpi explain grant-host")]
     Explain(explain::ExplainOptions),
 
-    /// Allow calls of a module again after a leak
+    /// Allow calls of a guest again after a leak
     ///
-    /// If an answer or a result held a credential, further calls of the module are
-    /// refused. Look at its requests in the audit log first. Without --module, the leaks
-    /// of all modules in the config are forgotten.
-    ForgetLeaks(ConfigArg),
+    /// If an answer or a result held a credential, further calls of the guest are
+    /// refused. Look at its requests in the audit log first.
+    #[command(after_help = "Example: wasm-cpi forget-leaks --config config/cpi.json")]
+    ForgetLeaks(forget_leaks::ForgetOptions),
 
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
@@ -107,8 +107,8 @@ struct RegistryOptions {
     /// File that holds the password
     #[arg(long)]
     password_file: PathBuf,
-    /// Largest settings of one VM to accept, in KiB
-    #[arg(long, default_value_t = Limits::default().registry_kib)]
+    /// Largest settings of one VM to accept, in KiB; at least twice `limits.registry_kib` of the CPI's config
+    #[arg(long, default_value_t = 2 * Limits::default().registry_kib)]
     max_kib: u64,
     /// File with a certificate chain (PEM), to serve TLS
     #[arg(long, requires = "key")]
@@ -175,15 +175,15 @@ fn registry(options: RegistryOptions) -> Result<Report, Failure> {
 /// Returns one line for each check and limit that mutation tests can turn off.
 #[cfg(feature = "mutation-testing")]
 fn mutants() -> String {
-    let limits = crate::limits::NAMES.iter();
-    let limits = limits.map(|name| format!("limit-{name}\tlimits\tmore than `{name}` allows\n"));
+    let names = crate::limits::ALL.iter().map(|limit| limit.name);
+    let limits = names.map(|name| format!("limit-{name}\tlimits\tmore than `{name}` allows\n"));
     std::iter::once(wasm_cpi_checks::list()).chain(limits).collect()
 }
 
 const FAILURE: u8 = 1;
 
 /// Prints a report and returns the exit code: 0, `bad` if the report is not good, and 1 for a
-/// failure. Text of a module is part of the output, so control characters are escaped.
+/// failure. Text of a guest is part of the output, so control characters are escaped.
 fn conclude(report: Result<Report, Failure>, bad: u8) -> ExitCode {
     match report {
         Ok(report) => {

@@ -1,21 +1,22 @@
-//! `explain`: prints what the code of a refusal means, and what to do.
+//! `explain`: prints what the code of a refusal, or a limit, means, and what to do.
 
 use crate::commands::cli::Report;
 use crate::failure::Failure;
+use crate::limits;
 use clap::Args;
 use std::fmt::Write as _;
 use wasm_cpi_checks::{Check, Explanation};
 
 #[derive(Args)]
 pub struct ExplainOptions {
-    /// Code, which messages show in brackets, for example grant-host
+    /// Code, which messages show in brackets, or limit, for example grant-host or wall_seconds
     code: Option<String>,
     /// Print all codes as Markdown, like docs/codes.md
     #[arg(long, conflicts_with = "code")]
     markdown: bool,
 }
 
-/// How many similar codes the error for an unknown one lists.
+/// How many similar names the error for an unknown one lists.
 const MAX_SIMILAR: usize = 5;
 
 /// Returns the refusals with their meanings and remedies, ordered by area.
@@ -35,24 +36,37 @@ pub fn explain(options: &ExplainOptions) -> Result<Report, Failure> {
 }
 
 fn explain_code(code: &str) -> Result<String, Failure> {
-    let wanted = code.trim_matches(['[', ']']);
-    match refusals().find(|(check, ..)| check.code() == wanted) {
-        Some((check, meaning, remedy)) => {
-            Ok(format!("{check} ({})\nmeaning: {meaning}\nremedy:  {remedy}\n", check.area()))
-        }
-        None => Err(Failure::request(format!(
-            "{code:?} is not a code; similar codes are: {}; `wasm-cpi explain` lists all",
-            similar(wanted).join(", ")
-        ))),
+    let wanted = code.trim_matches(['[', ']', '`']).to_lowercase();
+    if let Some((check, meaning, remedy)) = refusals().find(|(check, ..)| check.code() == wanted) {
+        return Ok(format!("{check} ({})\nmeaning: {meaning}\nremedy:  {remedy}\n", check.area()));
     }
+    let name = wanted.strip_prefix("limits.").unwrap_or(&wanted);
+    if let Some(limit) = limits::ALL.iter().find(|limit| limit.name == name) {
+        return Ok(format!(
+            "{} (limit, default {}, at most {})\nlimits:  {}\nremedy:  If the guest needs more, the operator raises \
+             `limits.{}` in the CPI's config.\n",
+            limit.name,
+            limit.default,
+            limit.max,
+            limit.meaning.trim_start(),
+            limit.name
+        ));
+    }
+    let similar = match similar(&wanted).join(", ") {
+        none if none.is_empty() => none,
+        names => format!("similar names are: {names}; "),
+    };
+    Err(Failure::request(format!("{code:?} is neither a code nor a limit; {similar}`wasm-cpi explain` lists all")))
 }
 
-/// Returns the codes that are most like a text, the most similar one first.
+/// Returns the codes and limits that are like a text, the most similar one first.
 fn similar(text: &str) -> Vec<&'static str> {
-    let mut codes: Vec<&str> = refusals().map(|(check, ..)| check.code()).collect();
-    codes.sort_by_key(|code| distance(text, code));
-    codes.truncate(MAX_SIMILAR);
-    codes
+    let limits = limits::ALL.iter().map(|limit| limit.name);
+    let mut names: Vec<&str> = refusals().map(|(check, ..)| check.code()).chain(limits).collect();
+    names.retain(|name| distance(text, name) <= name.len() / 2);
+    names.sort_by_key(|name| distance(text, name));
+    names.truncate(MAX_SIMILAR);
+    names
 }
 
 /// Returns how many letters have to be added, removed or replaced to make one text the other.
@@ -70,10 +84,13 @@ fn distance(one: &str, other: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// Returns one line for each code, ordered by area.
+/// Returns one line for each code, ordered by area, and one for each limit.
 fn table() -> String {
     let width = refusals().map(|(check, ..)| check.code().len()).max().unwrap_or_default();
-    by_area(|area| format!("{area}\n"), |check, meaning, _| format!("  {:width$}  {meaning}\n", check.code()))
+    let line = |name: &str, meaning: &str| format!("  {name:width$}  {}\n", meaning.trim_start());
+    let codes = by_area(|area| format!("{area}\n"), |check, meaning, _| line(check.code(), meaning));
+    let limits: String = limits::ALL.iter().map(|limit| line(limit.name, limit.meaning)).collect();
+    format!("{codes}\nLimits\n{limits}")
 }
 
 /// Returns the page `docs/codes.md`.
@@ -118,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_code_is_explained_with_or_without_its_brackets() {
-        for code in ["grant-host", "[grant-host]"] {
+        for code in ["grant-host", "[grant-host]", "Grant-Host"] {
             let text = explain_code(code).unwrap();
             assert!(text.starts_with("grant-host (Grants and needs)\nmeaning: No grant "), "{text}");
             assert!(text.contains("\nremedy:  The operator adds a grant"), "{text}");
@@ -126,11 +143,28 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_explained_by_its_name_in_messages_or_configs() {
+        for name in ["tables", "limits.tables", "`limits.tables`"] {
+            let text = explain_code(name).unwrap();
+            let head =
+                "tables (limit, default 100000, at most 10000000)\nlimits:  The number of elements in all tables";
+            assert!(text.starts_with(head) && text.contains("raises `limits.tables`"), "{text}");
+        }
+        assert!(table().contains("\n  wall_seconds "));
+    }
+
+    #[test]
     fn an_unknown_code_lists_similar_ones() {
-        for (code, similar) in [("grant-hots", "grant-host"), ("url-schema", "url-scheme"), ("pins", "pin")] {
+        for (code, similar) in [
+            ("grant-hots", "grant-host"),
+            ("url-schema", "url-scheme"),
+            ("pins", "pin"),
+            ("wall_second", "wall_seconds"),
+        ] {
             let failure = explain_code(code).unwrap_err();
             assert!(failure.message.contains(similar), "{failure}");
         }
+        assert!(!explain_code("nothing like it").unwrap_err().message.contains("similar"));
         // A safeguard has no code.
         assert!(explain_code("redirects").is_err());
         assert!(explain_code("").is_err());

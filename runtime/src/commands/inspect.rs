@@ -3,10 +3,12 @@
 mod diff;
 
 use crate::commands::cli::Report;
+use crate::commands::context_file;
+use crate::component::child::compile_in_child;
 use crate::component::description::Description;
-use crate::component::source::{Source, read};
-use crate::component::{child, surface};
-use crate::config::{Config, ConfigArg};
+use crate::component::source::{GuestFile, read};
+use crate::component::surface;
+use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::Failure;
 use crate::hardening::Hardening;
@@ -36,6 +38,9 @@ pub struct InspectOptions {
     /// Name of one of the `modules` in that config (default: its own `guest`)
     #[arg(long, value_name = "NAME", requires = "config")]
     module: Option<String>,
+    /// File with the properties of a cpi-config, a JSON object; `-` is stdin
+    #[arg(long, value_name = "FILE", requires = "config")]
+    context: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -63,7 +68,8 @@ struct Guest {
     needs: Option<Needs>,
 }
 
-struct Findings {
+/// What `inspect` found out about a guest.
+struct Inspection {
     guest: Guest,
     /// The signatures that were verified, if the config demands signatures.
     signature: Option<String>,
@@ -80,42 +86,43 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
         return Ok(diff::report(&look(&options.guest)?, &look(newer)?, options.json));
     }
     let (packages, module) = (options.packages.clone(), options.module.clone());
-    let config = options.config.clone().map(|path| Config::load(&ConfigArg { path, packages, module })).transpose()?;
+    let config =
+        options.config.clone().map(|path| Config::load(&ConfigSource { path, packages, module })).transpose()?;
     let limits = config.as_ref().map_or_else(Limits::default, |config| config.limits.clone());
     let hardening = config.as_ref().map_or_else(Hardening::default, |config| config.hardening);
-    let source = read(&options.guest, &limits)?;
+    let file = read(&options.guest, &limits)?;
     let signature = match config.as_ref().and_then(|config| config.guest.signature.as_ref()) {
-        Some(signature) => Some(signature.describe(&signature.verify(&options.guest, &source.sha256)?)),
+        Some(signature) => Some(signature.describe(&signature.verify(&options.guest, &file.sha256)?)),
         None => None,
     };
-    let guest = Guest::look(source, &options.guest, &limits, hardening)?;
+    let guest = Guest::look(file, &options.guest, &limits, hardening)?;
     let (mut comparison, mut warnings) = (None, Vec::new());
     if let (Some(config), Some(needs)) = (&config, &guest.needs) {
-        let properties = Properties::merge(config.properties.clone(), serde_json::Map::new());
+        let properties = Properties::merge(config.properties.clone(), context_file::read(options.context.as_deref())?);
         let policy = effective_policy::policy(config, &properties, Some(needs))?;
         comparison = Some(policy.compare_needs(needs));
-        warnings = policy.warnings().iter().map(ToString::to_string).collect();
+        warnings = policy.warnings().iter().map(|found| found.report()).collect();
+        if comparison.as_ref().is_some_and(|comparison| comparison.ungranted().next().is_some()) {
+            warnings.extend(effective_policy::presets_of_guest(&options.guest));
+        }
     }
-    let findings = Findings { guest, signature, comparison, warnings };
-    let text = if options.json { plain_json(&findings.to_json()) } else { findings.to_text() };
-    let good = !findings.comparison.as_ref().is_some_and(Comparison::lacks_something);
+    let inspection = Inspection { guest, signature, comparison, warnings };
+    let text = if options.json { plain_json(&inspection.to_json()) } else { inspection.to_text() };
+    let good = !inspection.comparison.as_ref().is_some_and(Comparison::lacks_something);
     Ok(Report { text, good })
 }
 
 impl Guest {
     /// Compiles a guest and runs its `describe`, in a child process.
-    fn look(source: Source, path: &Path, limits: &Limits, hardening: Hardening) -> Result<Guest, Failure> {
+    fn look(guest: GuestFile, path: &Path, limits: &Limits, hardening: Hardening) -> Result<Guest, Failure> {
         let file = path.display().to_string();
         let blame = |failure: Failure| Failure { message: format!("guest {file}: {}", failure.message), ..failure };
-        let surface = surface::inspect(&source.bytes).map_err(|problems| {
-            let texts: Vec<&str> = problems.iter().map(|problem| problem.text.as_str()).collect();
-            let check = problems.iter().find_map(|problem| problem.check);
-            blame(Failure { check, ..Failure::config(texts.join("; it ")) })
-        })?;
-        let bytes = source.bytes.len();
-        let description = child::compile(source.bytes, limits, hardening).map_err(blame)?.description;
+        let surface = surface::inspect(&guest.bytes)
+            .map_err(|problems| surface::to_failure(&format!("guest {file}:"), &problems).with_detail(""))?;
+        let bytes = guest.bytes.len();
+        let description = compile_in_child(guest.bytes, limits, hardening).map_err(blame)?.description;
         let needs = effective_policy::needs(&description).map_err(blame)?;
-        Ok(Guest { bytes, sha256: source.sha256, imports: surface.imports, description, needs, file })
+        Ok(Guest { bytes, sha256: guest.sha256, imports: surface.imports, description, needs, file })
     }
 }
 
@@ -136,7 +143,7 @@ fn plain_json(value: &Value) -> String {
     text
 }
 
-impl Findings {
+impl Inspection {
     fn to_json(&self) -> Value {
         let Guest { file, bytes, sha256, imports, description, .. } = &self.guest;
         let needs: Option<Value> = description.needs.as_ref().and_then(|text| serde_json::from_str(text).ok());
@@ -146,7 +153,8 @@ impl Findings {
                 .iter()
                 .map(|need| {
                     json!({"id": need.id, "to": need.to, "why": need.why, "granted_by": need.granted_by, "missing": need.missing,
-                           "optional": need.optional, "grant_line": need.grant_line, "slot_lines": need.slot_lines})
+                           "optional": need.optional, "grant_line": need.grant_line, "slot_lines": need.slot_lines,
+                           "show_lines": need.show_lines})
                 })
                 .collect();
             json!({"http": http, "hidden": comparison.hidden, "hidden_origins": comparison.hidden_origins,
@@ -162,11 +170,11 @@ impl Findings {
     }
 
     fn to_text(&self) -> String {
-        let Guest { file, bytes, sha256, imports, description, needs } = &self.guest;
+        let Guest { bytes, sha256, imports, description, needs, .. } = &self.guest;
         let mut text = String::new();
         let out = &mut text;
         let _ = writeln!(out, "{} {}, {} KiB", description.name, description.version, bytes / 1024);
-        let _ = writeln!(out, "pin       \"guest\": {{\"path\": \"{file}\", \"sha256\": \"{sha256}\"}}");
+        let _ = writeln!(out, "pin       \"sha256\": \"{sha256}\"");
         if let Some(signature) = &self.signature {
             let _ = writeln!(out, "signature {signature}");
         }
@@ -175,7 +183,7 @@ impl Findings {
         let wasi = imports.iter().filter(|import| import.starts_with("wasi:")).count();
         let ours: Vec<String> =
             imports.iter().filter_map(|import| import.strip_prefix("bosh:cpi/")).map(str::to_owned).collect();
-        let _ = writeln!(out, "imports   {} and {wasi} of WASI, without files or sockets", list(&ours));
+        let _ = writeln!(out, "imports   {}, and {wasi} interfaces of WASI, without files or sockets", list(&ours));
         if !description.has_names {
             let _ = writeln!(out, "warning   no name section, so backtraces do not name functions");
         }
@@ -200,7 +208,7 @@ impl Findings {
 
 fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
     let logins = match &needs.logins {
-        Restriction::Any => "whatever logins the policy describes".to_owned(),
+        Restriction::Any => "every login of the policy".to_owned(),
         Restriction::Only(names) if names.is_empty() => String::new(),
         Restriction::Only(names) => format!("the logins {}", list(names)),
     };
@@ -240,6 +248,9 @@ fn comparison_text(out: &mut String, comparison: &Comparison) {
         }
         for line in &need.slot_lines {
             let _ = writeln!(out, "  add to a grant's `slots`:  {line}");
+        }
+        for line in &need.show_lines {
+            let _ = writeln!(out, "  write in {line}");
         }
     }
     if !comparison.hidden.is_empty() {

@@ -4,7 +4,7 @@ use crate::commands::calling_user::become_owner;
 use crate::commands::cli::Report;
 use crate::component::preparation::{self, Preparation, Stored};
 use crate::component::source::{self, PinnedGuest};
-use crate::config::{Config, ConfigArg};
+use crate::config::{Config, ConfigSource};
 use crate::failure::Failure;
 use crate::hardening::Hardening;
 use crate::limits::Limits;
@@ -45,7 +45,7 @@ pub fn prepare(options: &PrepareOptions) -> Result<Report, Failure> {
             &mut text,
         )?;
     }
-    let source = |path: &PathBuf| ConfigArg { packages: options.packages.clone(), ..ConfigArg::new(path) };
+    let source = |path: &PathBuf| ConfigSource { packages: options.packages.clone(), ..ConfigSource::new(path) };
     let configs: Vec<Vec<Config>> =
         options.config.iter().map(|path| Config::load_all(&source(path))).collect::<Result<_, _>>()?;
     for config in configs.iter().flatten() {

@@ -4,22 +4,22 @@
 //! the CLI does not read the response after another exit code.
 
 use crate::call::{self, CallError, Loaded, Observer, Record, Response, Settled};
-use crate::config::{ConfigArg, EarlySettings};
+use crate::config::{ConfigSource, EarlySettings};
 use crate::failure::Failure;
 use crate::rpc::request::Request;
 use crate::startup;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs one call. Returns true if the response was written. Never panics.
-pub fn run(source: &ConfigArg) -> bool {
+pub fn run(source: &ConfigSource) -> bool {
     startup::secure_process();
     // The response reports a panic. Its text is not printed, because it may quote secrets.
     std::panic::set_hook(Box::new(|_| {}));
-    let response = catch_unwind(|| answer(source)).unwrap_or_else(|_| Response::to_bug());
+    let response = catch_unwind(|| answer(source)).unwrap_or_else(|_| Response::for_panic());
     response.deliver()
 }
 
-fn answer(source: &ConfigArg) -> Response {
+fn answer(source: &ConfigSource) -> Response {
     let settings = EarlySettings::read(source);
     let request = call::receive(&settings);
     let record = Record::open(&settings, request.as_ref().ok());
@@ -29,7 +29,7 @@ fn answer(source: &ConfigArg) -> Response {
 
 /// Serves a request. `observer` is called for everything that the guest asks for.
 pub(super) fn serve(
-    source: &ConfigArg,
+    source: &ConfigSource,
     request: Request,
     record: &Record,
     observer: Option<Observer>,

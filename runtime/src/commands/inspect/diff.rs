@@ -39,7 +39,7 @@ fn changes(one: &Guest, other: &Guest) -> Vec<Change> {
     }
     let methods = &other.description.methods;
     for method in one.description.methods.iter().filter(|method| !methods.contains(method)) {
-        let text = format!("answers the method {method}");
+        let text = format!("implements the method {method}");
         found.push(Change { json: json!({"kind": "method", "name": method}), text });
     }
     let needs = added_needs(one.needs.as_ref(), other.needs.as_ref());
@@ -78,7 +78,9 @@ fn to_text(old: &Guest, new: &Guest, more: &[Change], less: &[Change]) -> String
     let verdict = match more.len() {
         _ if old.sha256 == new.sha256 => "the files are the same".to_owned(),
         0 => "the new version wants nothing more than the old one".to_owned(),
-        n => format!("the new version wants {n} things more than the old one; review them before you change the pin"),
+        _ => {
+            "the new version wants more than the old one; review the lines `more` before you change the pin".to_owned()
+        }
     };
     let _ = writeln!(text, "{verdict}");
     text

@@ -42,7 +42,7 @@ impl Paths {
         let path = relative_path(&self.guest, &self.sdk);
         path.into_os_string().into_string().map_err(|_| {
             Failure::request(format!(
-                "the path {} is not UTF-8, so that a manifest cannot name it; move the SDK to another directory",
+                "the path {} is not UTF-8, so a manifest cannot name it; move the SDK to another directory",
                 self.sdk.display()
             ))
         })
