@@ -13,8 +13,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use crate::component::cache::CacheEvent;
 use crate::component::description::Description;
-use crate::component::preparation::CacheEvent;
 use crate::config::AuditConfig;
 use crate::failure::{Failure, Problem, Who};
 use crate::host::{Counts, HostCall, HostCallOutcome};
@@ -23,12 +23,12 @@ use crate::net::error::HttpErrorKind;
 use crate::net::gate::{HttpEvent, NetUsage};
 use crate::rpc::request::Request;
 use crate::rpc::response::WireError;
-use crate::sandbox::meter::Usage;
+use crate::sandbox::meter::{LimitReached, Usage};
 use std::sync::Arc;
 use std::time::Duration;
 use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::DenialReason;
-use writer::{Caller, Writer};
+use writer::{CallFields, Writer};
 
 /// The longest name: of identities, grants and logins.
 const NAME_MAX: usize = 64;
@@ -44,8 +44,9 @@ pub struct Audit(Option<Writer>);
 
 /// The resources that a guest used.
 pub struct Used {
-    /// Since the call's clock started.
+    /// The time since the call's clock started, for `wasm-cpi call`.
     pub wall: Duration,
+    pub wall_limit: LimitReached,
     pub usage: Usage,
     pub network: NetUsage,
     pub counts: Counts,
@@ -62,16 +63,16 @@ pub struct Undelivered<'a> {
 }
 
 /// How a call failed: the error that the caller got, and who failed.
-pub struct Failed {
+pub struct CallFailure {
     pub error: &'static str,
     pub who: Who,
     /// The check that refused, if one did.
     pub check: Option<Check>,
 }
 
-impl From<&Failure> for Failed {
+impl From<&Failure> for CallFailure {
     fn from(failure: &Failure) -> Self {
-        Failed { error: WireError::from(failure).kind.name(), who: failure.who, check: failure.check }
+        CallFailure { error: WireError::from(failure).kind.name(), who: failure.who, check: failure.check }
     }
 }
 
@@ -84,13 +85,13 @@ impl Audit {
     /// Starts the audit log of a call. `request` is `None` if it could not be parsed.
     pub fn open(section: Option<&AuditConfig>, request: Option<&Request>, log: &Arc<Log>) -> Audit {
         let Some(section) = section else { return Audit::off() };
-        let caller = Caller {
+        let fields = CallFields {
             method: request.map(|request| request.method.clone()),
             request_id: request.and_then(|request| request.request_id.clone()),
             director_uuid: request.and_then(|request| request.director_uuid.clone()),
-            ..Caller::default()
+            ..CallFields::default()
         };
-        match Writer::open(section, caller, log) {
+        match Writer::open(section, fields, log) {
             Ok(writer) => Audit(Some(writer)),
             Err(error) => {
                 let what = format!("audit: {error}; this call is not in the audit log");
@@ -103,7 +104,10 @@ impl Audit {
     /// Returns the reason why lines could not be written, for `check`.
     pub fn find_problem(section: &AuditConfig) -> Option<Problem> {
         let error = file::find_problem(&section.path)?;
-        Some(Problem { text: format!("audit: {error}; calls will not be audited"), check: error.check() })
+        Some(Problem {
+            text: format!("audit: {error}; calls are not audited until this is fixed"),
+            check: error.check(),
+        })
     }
 
     pub fn is_on(&self) -> bool {
@@ -225,16 +229,16 @@ impl Audit {
     }
 
     /// Writes the line of the call, which is the last one. `used` is `None` if no guest ran.
-    pub fn conclude(&self, outcome: Result<(), Failed>, used: Option<&Used>) {
+    pub fn conclude(&self, outcome: Result<(), CallFailure>, used: Option<&Used>) {
         self.write_call(outcome, used, None);
     }
 
     /// Writes the line of a call whose response the caller did not get.
-    pub fn conclude_undelivered(&self, outcome: Result<(), Failed>, used: Option<&Used>, what: &Undelivered<'_>) {
+    pub fn conclude_undelivered(&self, outcome: Result<(), CallFailure>, used: Option<&Used>, what: &Undelivered<'_>) {
         self.write_call(outcome, used, Some(what));
     }
 
-    fn write_call(&self, outcome: Result<(), Failed>, used: Option<&Used>, undelivered: Option<&Undelivered<'_>>) {
+    fn write_call(&self, outcome: Result<(), CallFailure>, used: Option<&Used>, undelivered: Option<&Undelivered<'_>>) {
         let Some(writer) = &self.0 else { return };
         let mut line = writer.line("call");
         line.own_text(
@@ -245,7 +249,7 @@ impl Audit {
                 (None, Err(_)) => "error",
             },
         );
-        if let Err(Failed { error, who, check }) = outcome {
+        if let Err(CallFailure { error, who, check }) = outcome {
             line.own_text("error", error).own_text("who", who.to_string()).code(check);
         }
         if let Some(Undelivered { created, undo }) = undelivered {

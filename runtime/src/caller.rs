@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 static STDOUT: OnceLock<Option<OwnedFd>> = OnceLock::new();
 
 /// Watches stdout from now on. Must be called before the lock-down.
-pub fn watch() {
+pub fn watch_stdout() {
     STDOUT.get_or_init(|| register().ok().flatten());
 }
 

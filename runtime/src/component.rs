@@ -1,7 +1,7 @@
 //! Turns a guest's file into code that can run.
 //!
-//! `signature` verifies who signed a guest; `source` reads the bytes and checks the pin;
-//! `surface` checks imports and needs before compilation; `child` starts the process in which
+//! `signature` verifies who signed a guest; `source` reads the bytes and checks the pin; `stamp`
+//! shows without reading whether a file has changed; `surface` checks imports and needs before compilation; `child` starts the process in which
 //! `compile` (tool only) compiles with limits, and `panic_report` reports its panics; `cache`
 //! stores the result; `preparation` combines these steps.
 
@@ -11,10 +11,12 @@ pub mod child;
 pub mod compile;
 mod compile_lock;
 pub mod description;
+pub mod digest;
 #[cfg(feature = "compiler")]
 mod panic_report;
 pub mod preparation;
 pub mod signature;
 pub mod source;
+pub mod stamp;
 #[cfg(feature = "compiler")]
 pub mod surface;

@@ -1,4 +1,4 @@
-//! The operator's file `config/cpi.json`: reads it, checks all of it, and types it.
+//! The operator's file `config/cpi.json`: reads it, checks all of it, and parses it into a `Config`.
 //!
 //! All problems are reported at once, so that an operator corrects the file once. Paths in it
 //! are relative to the file. Nothing here uses the network or reads the guest.
@@ -8,15 +8,20 @@ mod early_settings;
 mod guest;
 mod installation;
 mod module;
+pub mod operator_file;
+mod packages;
 mod sections;
+mod source;
 
 pub use audit::AuditConfig;
 pub use early_settings::EarlySettings;
-pub use installation::{ConfigArg, Packages, files_of_the_caller};
+pub use installation::files_owned_by_caller;
+pub use packages::Packages;
+pub use source::ConfigSource;
 
 use crate::agent::AgentConfig;
 use crate::component::preparation::Preparation;
-use crate::component::signature::Signature;
+use crate::component::signature::RequiredSignatures;
 use crate::component::source::PinnedGuest;
 use crate::failure::{Failure, Problem};
 use crate::hardening::Hardening;
@@ -27,7 +32,6 @@ use crate::net::http_trace::HttpTrace;
 use crate::net::proxy::ProxyConfig;
 use crate::registry::RegistryConfig;
 use crate::rpc::API_VERSION;
-use crate::trust::{self, Untrusted};
 use guest::GuestSection;
 use installation::Installation;
 use sections::Sections;
@@ -37,11 +41,9 @@ use std::path::{Path, PathBuf};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::strict_json;
 
-/// The largest config file.
-const MAX_BYTES: u64 = 4 << 20;
-
 const MAX_DEPTH: usize = 64;
 
+/// The operator's config for one guest, checked and with paths resolved.
 pub struct Config {
     pub guest: PinnedGuest,
     pub properties: Map<String, Value>,
@@ -60,10 +62,10 @@ pub struct Config {
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
     pub hardening: Hardening,
-    /// What follows when an answer or a result holds a credential.
+    /// What follows when a response or a result holds a credential.
     pub leaks: Leaks,
     /// The file, and the module of it, that this config is for.
-    pub source: ConfigArg,
+    pub source: ConfigSource,
     /// The newest API version that `info` returns.
     pub api_version: u32,
     /// What is allowed but not recommended, for `check`.
@@ -106,14 +108,18 @@ impl Config {
         Preparation { guest: &self.guest, cache: &self.cache, limits: &self.limits, hardening: self.hardening }
     }
 
-    /// Returns the module of this job, by which leaks are remembered.
+    /// Returns the guest of this job, by which leaks are remembered.
     pub fn latch_key(&self) -> LatchKey<'_> {
-        LatchKey { config: &self.source.path, module: self.source.module.as_deref(), guest_sha256: &self.guest.sha256 }
+        LatchKey {
+            config: self.source.written_path(),
+            module: self.source.module.as_deref(),
+            guest_sha256: &self.guest.sha256,
+        }
     }
 
-    pub fn load(source: &ConfigArg) -> Result<Config, Failure> {
+    pub fn load(source: &ConfigSource) -> Result<Config, Failure> {
         let path = &source.path;
-        let (text, warnings) = read(path)?;
+        let (text, warnings) = operator_file::read(path)?;
         let mut config =
             Config::parse(source, &text, warnings).map_err(|problems| combine_problems(path, &problems))?;
         if config.guest.sha256.is_empty() {
@@ -127,18 +133,18 @@ impl Config {
     }
 
     /// Loads the config for its own guest, if it has one, and for each of its modules.
-    pub fn load_all(source: &ConfigArg) -> Result<Vec<Config>, Failure> {
-        let (text, _) = read(&source.path)?;
+    pub fn load_all(source: &ConfigSource) -> Result<Vec<Config>, Failure> {
+        let (text, _) = operator_file::read(&source.path)?;
         let fields = strict_json::parse(&text, MAX_DEPTH).unwrap_or_default();
         let modules = fields.get("modules").and_then(Value::as_object);
         let named = modules.into_iter().flat_map(Map::keys);
-        let named = named.map(|name| ConfigArg { module: Some(name.clone()), ..source.clone() });
+        let named = named.map(|name| ConfigSource { module: Some(name.clone()), ..source.clone() });
         let own = (modules.is_none_or(Map::is_empty) || fields.get("guest").is_some()).then(|| source.clone());
         own.into_iter().chain(named).map(|source| Config::load(&source)).collect()
     }
 
     /// Parses the text. Returns all problems, each as one sentence.
-    pub fn parse(source: &ConfigArg, text: &str, warnings: Vec<String>) -> Result<Config, Vec<Problem>> {
+    pub fn parse(source: &ConfigSource, text: &str, warnings: Vec<String>) -> Result<Config, Vec<Problem>> {
         let path = source.path.as_path();
         let mut fields = match strict_json::parse(text, MAX_DEPTH) {
             Ok(Value::Object(fields)) => fields,
@@ -155,7 +161,7 @@ impl Config {
             Some(version) => {
                 sections.ensure(Check::UnknownVersion, version == 1, || Problem::new("`version` must be 1"))
             }
-            None => sections.problem("`version` is missing; set \"version\": 1"),
+            None => sections.add_problem("`version` is missing; set \"version\": 1"),
         }
         sections.accept_schema();
         let guest: Option<GuestSection> = sections.required("guest", "{\"path\": \"….wasm\", \"sha256\": \"…\"}");
@@ -163,32 +169,31 @@ impl Config {
         let agent: AgentConfig = sections.optional("agent").unwrap_or_default();
         let mut registry: Option<RegistryConfig> = sections.optional("registry");
         let proxy: Option<ProxyConfig> = sections.optional("proxy");
-        let (policy, inline_policy) = sections.policy(path);
+        let (policy, inline_policy) = sections.take_policy(path);
         let limits: Limits = sections.optional("limits").unwrap_or_default();
-        // Only checked here: `EarlySettings` reads the values.
+        // The section is only checked here; `EarlySettings` uses its values.
         let _: Option<LogSection> = sections.optional("log");
         let audit: Option<AuditConfig> = sections.optional("audit");
         let http_trace: Option<HttpTrace> = sections.optional("http_trace");
         let cache: Option<PathBuf> = sections.optional("cache");
-        let cache = cache.unwrap_or_else(|| {
-            Installation::of(path).map_or("cache".into(), |installation| installation.data().join("cache"))
-        });
+        let cache =
+            cache.unwrap_or_else(|| Installation::of(path).map_or("cache".into(), |installation| installation.cache()));
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
         let leaks: Leaks = sections.optional("leaks").unwrap_or_default();
         let debug: Option<DebugSection> = sections.optional("debug");
-        sections.unknown();
+        sections.report_unknown_keys();
         sections.problems.extend(limits.problems().into_iter().map(Problem::new));
         sections.problems.extend(audit.iter().flat_map(AuditConfig::problems).map(Problem::new));
         let api_version = debug.and_then(|debug| debug.cpi.api_version).unwrap_or(API_VERSION);
         if !(1..=API_VERSION).contains(&api_version) {
-            sections.problem(format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
+            sections.add_problem(format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
         }
         let mut advice = agent.warnings();
         advice.extend(registry.iter().flat_map(RegistryConfig::warnings));
         if allow_local {
-            advice.push("`allow_local` lets grants reach this machine itself: for tests and local clouds only".into());
+            advice.push("`allow_local` lets grants reach this machine; use it only for tests and local clouds".into());
         }
         advice.extend(http_trace.map(HttpTrace::warning));
         if leaks == Leaks::End {
@@ -198,16 +203,16 @@ impl Config {
             advice.push("`hardening` is `off`: only the engine separates a guest from this machine".into());
         }
         let base = path.parent().unwrap_or(Path::new("."));
-        let module = guest
+        let file_and_pin = guest
             .as_ref()
             .and_then(|guest| guest.file(base, &packages).map_err(|problems| sections.problems.extend(problems)).ok());
         let signature = guest.as_ref().and_then(|guest| guest.signature.as_ref()).and_then(|section| {
-            Signature::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
+            RequiredSignatures::parse(section, base).map_err(|problems| sections.problems.extend(problems)).ok()
         });
         if let Some(registry) = &mut registry {
             registry.resolve_paths(base);
         }
-        match module {
+        match file_and_pin {
             Some((file, sha256)) if sections.problems.is_empty() => Ok(Config {
                 guest: PinnedGuest { path: file, sha256, signature },
                 properties,
@@ -244,30 +249,6 @@ pub fn combine_problems(path: &Path, problems: &[Problem]) -> Failure {
     let failure = Failure::config(format!("{}: {first}{rest}", path.display()));
     let reports: Vec<String> = problems.iter().map(Problem::report).collect();
     Failure { check, ..failure.with_detail(reports.join("\n")) }
-}
-
-/// Reads a file that decides about trust. Rejects a file that someone other than this user or
-/// root can write. Returns its text, and warnings about the file.
-pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    let failed = |error: Untrusted| {
-        let text = match &error {
-            Untrusted::Writable(mode) if installation::is_of_the_cli(path) => format!(
-                "is writable by group or others (mode {:o}), because the CLI wrote it with this user's umask; run \
-                 `umask 022` and then the same `bosh` command again, which writes it anew",
-                mode & 0o777
-            ),
-            error => error.to_string(),
-        };
-        let failure = Failure::config(format!("{}: {text}", path.display()));
-        Failure { check: error.check(), ..failure }
-    };
-    let (text, mode) = trust::read(path, MAX_BYTES).map_err(failed)?;
-    let mut warnings = Vec::new();
-    if mode & 0o004 != 0 {
-        warnings
-            .push(format!("{} is readable by every user; run `chmod o-r` on it if it holds secrets", path.display()));
-    }
-    Ok((text, warnings))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The effective policy: what config, policy and the module's needs grant together. A call gets
+//! The effective policy: what config, policy and the guest's needs grant together. A call gets
 //! this, and `check` and `inspect` show it before there is a call.
 //!
 //! This module reads the operator's files. The crate `wasm-cpi-policy` decides.
@@ -7,7 +7,7 @@ mod credentials;
 mod presets;
 
 pub use credentials::{check_sendable, credentials};
-pub use presets::Presets;
+pub use presets::{Presets, presets_of_guest};
 
 use crate::component::description::Description;
 use crate::config::{self, Config};
@@ -34,12 +34,12 @@ pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
     description.needs.as_ref().map(parse).transpose()
 }
 
-/// Returns the operator's policy with properties filled in and the module's needs applied.
+/// Returns the operator's policy with properties filled in and the guest's needs applied.
 pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -> Result<Policy, Failure> {
     let path = &config.policy;
     let text = match &config.inline_policy {
         Some(text) => text.clone(),
-        None => config::read(path)?.0,
+        None => config::operator_file::read(path)?.0,
     };
     let file =
         Presets::beside(path, &config.packages).parse(&text).map_err(|problems| combine_problems(path, &problems))?;

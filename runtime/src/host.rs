@@ -1,7 +1,8 @@
 //! The host functions of a guest: one file per interface of `wit/`.
 //!
 //! Each file only translates between the generated types and a domain module. It decides no
-//! policy and does no IO. A mistake of the guest is returned as an error and never traps.
+//! policy, and opens no file or socket. A mistake of the guest is returned as an error and never
+//! traps.
 
 mod agent;
 mod clock;
@@ -73,9 +74,9 @@ pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Resu
 }
 
 impl State {
-    /// Returns the reason for which host functions are cancelled, if the call is ending.
+    /// Returns the text that host functions fail with if the call is ending.
     fn cancelled(&self) -> Option<String> {
-        self.ending.reason().map(|reason| reason.message_for_guest())
+        self.ending.message_for_guest()
     }
 }
 

@@ -134,7 +134,7 @@ impl Image {
             let mut hasher = Sha256::new();
             let mut chunk = vec![0; stream::CHUNK];
             loop {
-                match reader.read(&mut chunk).map_err(|error| io(&error))? {
+                match reader.read(&mut chunk).map_err(|error| unreadable(&error))? {
                     0 => break,
                     count => hasher.update(&chunk[..count]),
                 }
@@ -177,7 +177,7 @@ impl Image {
     /// position, and dropping it stops its thread.
     pub async fn body(&self, part: &ImagePart) -> Result<(u64, ImageBody), ImageError> {
         let stop = Stop::default();
-        let stamp = ImageStamp::of(&self.0.file).map_err(|error| io(&error))?;
+        let stamp = ImageStamp::of(&self.0.file).map_err(|error| unreadable(&error))?;
         let reader = self.reader(stop.clone());
         match part {
             ImagePart::Whole => Ok((self.size(), ImageBody::start(reader, self.size(), stamp, stop)?)),
@@ -213,17 +213,17 @@ fn find(reader: Reader, name: &str) -> Result<Content, ImageError> {
 
 fn check_length(length: u32) -> Result<(), ImageError> {
     Check::ImageReadSize.ensure(length <= MAX_READ, || {
-        ImageError::invalid(format!("{length} bytes at once are too many; read at most {MAX_READ} at once"))
+        ImageError::invalid(format!("{length} bytes are too many for one read; read at most {MAX_READ} bytes at once"))
     })
 }
 
 fn read_all(source: impl Read, length: u32) -> Result<Vec<u8>, ImageError> {
     let mut bytes = Vec::new();
-    source.take(u64::from(length)).read_to_end(&mut bytes).map_err(|error| io(&error))?;
+    source.take(u64::from(length)).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     Ok(bytes)
 }
 
-fn io(error: &std::io::Error) -> ImageError {
+fn unreadable(error: &std::io::Error) -> ImageError {
     ImageError::Io(format!("the stemcell image cannot be read: {error}"))
 }
 

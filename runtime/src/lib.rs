@@ -43,4 +43,4 @@ mod vault;
 #[cfg(feature = "compiler")]
 pub use commands::cli::main;
 pub use commands::run::run;
-pub use config::ConfigArg;
+pub use config::ConfigSource;

@@ -13,7 +13,7 @@ static ARRIVED: OnceLock<[(Arc<AtomicBool>, &str); 4]> = OnceLock::new();
 
 /// Records signals from now on. Before this, a signal ends the process, which is right as long as
 /// no call has started.
-pub fn watch() {
+pub fn record_from_now_on() {
     ignore_file_size_signal();
     ARRIVED.get_or_init(|| {
         let signals = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT"), (SIGHUP, "SIGHUP"), (SIGQUIT, "SIGQUIT")];

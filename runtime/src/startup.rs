@@ -1,9 +1,11 @@
 //! The first steps of a process that handles secrets or untrusted bytes, before it opens a file.
-//! No setting turns them off. They protect nothing from root.
+//! No setting turns them off. They do not protect against root.
 
 use nix::sys::signal::SigSet;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
+#[cfg(feature = "compiler")]
+use rustix::thread::{Gid, Uid};
 use std::os::fd::RawFd;
 use wasm_cpi_checks::Check;
 
@@ -32,6 +34,16 @@ pub fn lower_limit(resource: Resource, limit: u64) -> std::io::Result<()> {
 pub fn lower_limits(resource: Resource, soft: u64, hard: u64) -> std::io::Result<()> {
     let lower = |limit: u64| Some(getrlimit(resource).maximum.map_or(limit, |already| already.min(limit)));
     Ok(setrlimit(resource, Rlimit { current: lower(soft), maximum: lower(hard) })?)
+}
+
+/// Changes the user of this process permanently. Must be called before another thread exists.
+#[cfg(feature = "compiler")]
+pub fn change_user(uid: u32, gid: u32) -> std::io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    rustix::thread::set_thread_groups(&[gid])?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
 }
 
 /// Closes all descriptors except stdin, stdout and stderr.

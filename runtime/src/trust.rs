@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use wasm_cpi_checks::Check;
 
-/// The reason why a file is not trusted. The message follows the name of the file.
+/// The reason why a file cannot be read, or is not trusted. The message follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
     #[error("belongs to user {owner}, neither to this user ({me}) nor to root; run `chown` on it")]
@@ -18,7 +18,7 @@ pub enum Untrusted {
     #[error("is not a regular file; use the path of a regular file")]
     NotAFile,
     #[error("cannot be read ({0}); check the path and that this user may read it")]
-    Unopened(#[source] io::Error),
+    NotOpened(#[source] io::Error),
     #[error("cannot be read ({0})")]
     Unreadable(#[source] io::Error),
     #[error("is larger than {}; make it smaller", size(*.0))]
@@ -26,7 +26,7 @@ pub enum Untrusted {
 }
 
 impl Untrusted {
-    /// Returns the check that refuses a file which decides about trust, if it is a named one.
+    /// Returns the check that refuses a file of the operator, if it is a named one.
     pub fn check(&self) -> Option<Check> {
         match self {
             Untrusted::Owner { .. } | Untrusted::Writable(_) => Some(Check::TrustedFile),
@@ -47,7 +47,7 @@ pub fn check_owner_and_mode(owner: u32, mode: u32) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// Checks an open file that decides about trust, and returns its mode.
+/// Checks an open file of the operator, and returns its mode.
 pub fn check_file(metadata: &Metadata) -> Result<u32, Untrusted> {
     if !metadata.is_file() {
         return Err(Untrusted::NotAFile);
@@ -62,14 +62,14 @@ pub fn read_capacity(metadata: &Metadata, max_bytes: u64) -> usize {
     usize::try_from(metadata.len().min(max_bytes)).map_or(0, |bytes| bytes + 64)
 }
 
-/// Returns the text of a file that decides about trust, and the file's mode.
+/// Returns the text of a file of the operator, and the file's mode.
 pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), Untrusted> {
     // Opening must not wait for the other end of a pipe.
     let opened = File::options()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
-        .map_err(Untrusted::Unopened)?;
+        .map_err(Untrusted::NotOpened)?;
     let metadata = opened.metadata().map_err(Untrusted::Unreadable)?;
     let mode = check_file(&metadata)?;
     let mut text = String::with_capacity(read_capacity(&metadata, max_bytes));

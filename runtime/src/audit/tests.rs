@@ -179,6 +179,7 @@ fn a_line_with_many_ports_still_reports_what_is_not_restricted() {
     };
     let used = Used {
         wall: Duration::ZERO,
+        wall_limit: LimitReached { name: "wall_seconds", value: 3600 },
         usage: Usage::default(),
         network: NetUsage { requests: u64::MAX, bytes_sent: u64::MAX, bytes_received: u64::MAX },
         counts: Counts { config: u64::MAX, log: u64::MAX, clock: u64::MAX, random: u64::MAX },
@@ -228,7 +229,7 @@ proptest! {
         let check = Some(Check::RegistryIds);
         let elapsed = Duration::ZERO;
         fixture.audit.host(&HostCall { name: "registry.get", target: id_of, outcome, check, elapsed, bytes: 0 });
-        fixture.audit.cache(&CacheEvent::Doubted { what: rest.clone(), check: None });
+        fixture.audit.cache(&CacheEvent::Rejected { what: rest.clone(), check: None });
         fixture.audit.conclude(Ok(()), None);
         let lines = fixture.lines();
         prop_assert_eq!(lines.len(), 4);

@@ -4,7 +4,7 @@
 use super::NAME_MAX;
 use super::file::{AuditFileError, LogFile};
 use super::line::Line;
-use crate::component::source::hex;
+use crate::component::digest::hex;
 use crate::config::AuditConfig;
 use crate::log::{Level, Log};
 use crate::signals;
@@ -28,12 +28,14 @@ pub(super) struct Writer {
     /// The ID of the call, which all its lines have.
     call: String,
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
 }
 
 #[derive(Default)]
-struct State {
-    caller: Caller,
+struct WriterState {
+    fields: CallFields,
+    /// The limit `http_requests`.
+    http_requests: u64,
     guest: Option<(String, String)>,
     /// The number of lines so far, by operation.
     lines: HashMap<String, u64>,
@@ -42,36 +44,34 @@ struct State {
     warned: bool,
 }
 
-/// The call, as far as it is known.
+/// The fields that every line of the call has, as far as they are known.
 #[derive(Default)]
-pub(super) struct Caller {
+pub(super) struct CallFields {
     pub(super) method: Option<String>,
     pub(super) request_id: Option<String>,
     pub(super) director_uuid: Option<String>,
     /// The pin of the guest.
     pub(super) sha256: Option<String>,
-    /// The limit `http_requests`.
-    pub(super) requests: u64,
 }
 
 impl Writer {
     /// Opens the file, or returns the reason why it cannot be used.
-    pub(super) fn open(config: &AuditConfig, caller: Caller, log: &Arc<Log>) -> Result<Writer, AuditFileError> {
+    pub(super) fn open(config: &AuditConfig, fields: CallFields, log: &Arc<Log>) -> Result<Writer, AuditFileError> {
         signals::ignore_file_size_signal();
         let (file, warning) = LogFile::open(config)?;
         if let Some(warning) = warning {
             log.write(Level::Warn, &format!("audit: {}: {warning}", config.path.display()));
         }
-        let state = Mutex::new(State { caller, ..State::default() });
+        let state = Mutex::new(WriterState { fields, ..WriterState::default() });
         Ok(Writer { file, log: Arc::clone(log), call: call_id(), started: Instant::now(), state })
     }
 
     pub(super) fn set_pin(&self, sha256: &str) {
-        self.state().caller.sha256 = Some(sha256.to_owned());
+        self.state().fields.sha256 = Some(sha256.to_owned());
     }
 
     pub(super) fn expect_requests(&self, http_requests: u64) {
-        self.state().caller.requests = http_requests;
+        self.state().http_requests = http_requests;
     }
 
     pub(super) fn set_guest(&self, name: &str, version: &str) {
@@ -88,7 +88,7 @@ impl Writer {
         let mut line = Line::new(&self.log);
         line.number("v", VERSION).own_text("ts", format!("{:.3}", Timestamp::now()));
         line.own_text("call", self.call.as_str()).own_text("kind", kind);
-        let Caller { method, request_id, director_uuid, sha256, .. } = &state.caller;
+        let CallFields { method, request_id, director_uuid, sha256 } = &state.fields;
         for (name, text) in [("method", method), ("request_id", request_id), ("director_uuid", director_uuid)] {
             line.text(name, text.as_deref().unwrap_or_default(), NAME_MAX);
         }
@@ -104,7 +104,7 @@ impl Writer {
     /// Counts a line. Returns false if it is one too many, and must not be written.
     pub(super) fn count_line(&self, operation: &str) -> bool {
         let mut state = self.state();
-        let most = LINES_MAX + if operation == "http" { state.caller.requests } else { 0 };
+        let most = LINES_MAX + if operation == "http" { state.http_requests } else { 0 };
         let lines = state.lines.entry(operation.to_owned()).or_default();
         *lines += 1;
         let is_allowed = Check::AuditLines.accepts(*lines <= most);
@@ -115,7 +115,7 @@ impl Writer {
     pub(super) fn write(&self, line: Line<'_>) {
         if let Err(error) = self.file.append(&line.finish()) {
             self.state().dropped += 1;
-            self.warn(&format!("{error}; lines of this call are missing in the audit log"));
+            self.warn(&format!("{error}; lines of this call are missing from the audit log"));
         }
     }
 
@@ -138,7 +138,7 @@ impl Writer {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

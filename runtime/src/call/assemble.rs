@@ -127,7 +127,7 @@ fn seal_name(name: &str) -> String {
     if Check::PropertyName.refuses(name == AGENT) { format!("properties.{name}") } else { name.to_owned() }
 }
 
-/// Returns the stemcell's image, if this call has one and the module declares that it reads it.
+/// Returns the stemcell's image, if this call has one and the guest declares that it reads it.
 /// It is opened even if the guest may not read it, so that the caller always gets the error about
 /// a wrong path.
 fn image(call: &Call, config: &Config, policy: &Policy) -> Result<Option<Arc<Image>>, Failure> {

@@ -1,12 +1,13 @@
-//! Third step: determines what this call may do, from the operator's policy and the module's needs.
+//! Third step: determines what this call may do, from the operator's policy and the guest's needs.
 
 use crate::agent::{self, Mode};
+use crate::call::leak::leak_refusal;
 use crate::call::load::LoadedGuest;
 use crate::call::{CallError, Record};
-use crate::config::{Config, ConfigArg};
+use crate::config::Config;
 use crate::effective_policy;
 use crate::failure::{Failure, Who};
-use crate::leak_latch::{LeakLatch, Leaks, RecordedLeak};
+use crate::leak_latch::{LeakLatch, Leaks};
 use crate::log::Level;
 use crate::rpc::arguments::Call;
 use crate::rpc::request::Request;
@@ -43,15 +44,15 @@ pub fn authorise(loaded: LoadedGuest, record: &Record) -> Result<Authorised, Cal
     Ok(Authorised { needs, properties, policy: Arc::new(policy), mode, latch, loaded })
 }
 
-/// Opens the file that remembers leaks. Rejects the call if an earlier one of this module leaked.
+/// Opens the file that remembers leaks. Rejects the call if an earlier one of this guest leaked.
 fn leak_latch(config: &Config, request: &Request, record: &Record) -> Result<Option<Arc<LeakLatch>>, Failure> {
     if config.leaks == Leaks::End {
         return Ok(None);
     }
-    let latch = match LeakLatch::open(&config.cache, config.latch_key()) {
+    let latch = match LeakLatch::open(&config.cache, &config.latch_key()) {
         Ok(latch) => latch.for_call(&request.method, request.request_id.as_deref()),
         Err(error) if error.is_untrusted() => {
-            let remedy = "correct or delete it, so that leaks can be remembered";
+            let remedy = "correct its owner and mode, or delete it";
             return Err(Failure::config(format!("{error}; {remedy}")).refused_by(Check::LatchTrust));
         }
         Err(error) => {
@@ -62,20 +63,4 @@ fn leak_latch(config: &Config, request: &Request, record: &Record) -> Result<Opt
     Check::LeakLatched
         .reject(latch.recorded(), |leak| Failure::new(Who::Policy, leak_refusal(leak, &config.source)))?;
     Ok(Some(Arc::new(latch)))
-}
-
-/// Says why calls of a module are refused, and how they are allowed again.
-pub fn leak_refusal(leak: &RecordedLeak, source: &ConfigArg) -> String {
-    let RecordedLeak { at, method, secret, place, .. } = leak;
-    format!(
-        "{place} held the credential `{secret}` in an earlier call of this module (`{method}`, {at}), so its calls are \
-         refused; look at its requests in the audit log, and then run `{}`",
-        forget_command(source)
-    )
-}
-
-/// Returns the command that allows calls of a module again.
-pub fn forget_command(source: &ConfigArg) -> String {
-    let module = source.module.as_ref().map(|module| format!(" --module {module}")).unwrap_or_default();
-    format!("wasm-cpi forget-leaks --config {}{module}", source.path.display())
 }

@@ -1,6 +1,6 @@
 //! The error type that all steps of a call share.
 
-use crate::audit::Failed;
+use crate::audit::CallFailure;
 use crate::failure::{Failure, Who};
 use crate::rpc::response::WireError;
 use wasm_cpi_checks::Check;
@@ -42,10 +42,10 @@ impl CallError {
     }
 
     /// Returns the error as the audit log records it.
-    pub fn audited(&self) -> Failed {
+    pub fn audited(&self) -> CallFailure {
         match self {
             CallError::Failure(failure) => failure.into(),
-            CallError::Wire { who, error } => Failed { error: error.kind.name(), who: *who, check: None },
+            CallError::Wire { who, error } => CallFailure { error: error.kind.name(), who: *who, check: None },
         }
     }
 }

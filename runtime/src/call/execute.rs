@@ -3,11 +3,12 @@
 use crate::agent::AgentSession;
 use crate::audit::Used;
 use crate::bindings::CpiPre;
+use crate::bindings::bosh::cpi::types;
 use crate::call::CallError;
 use crate::call::assemble::Assembled;
-use crate::call::invoke::{InvokeError, Invoked, invoke};
+use crate::call::invoke::{InvokeError, invoke};
 use crate::call::load::LoadedGuest;
-use crate::config::{Config, ConfigArg};
+use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::{Failure, Who};
 use crate::hardening::{self, CallResources, Hardening, Network};
@@ -16,7 +17,6 @@ use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::gate::Gate;
 use crate::net::resolver::Resolver;
-#[cfg(feature = "mutation-testing")]
 use crate::rpc::answer::Answer;
 use crate::rpc::arguments::Call;
 use crate::rpc::request::Request;
@@ -30,13 +30,43 @@ use wasmtime::{Engine, Store};
 
 /// A call whose guest returned, trapped or was stopped.
 pub struct Executed {
-    /// The guest's answer, or why there is none.
-    pub answer: Invoked,
+    pub answer: Result<Answer, NoAnswer>,
     pub used: Used,
-    /// Why the guest's last host call failed, for people; empty if the guest knows.
+    pub run: FinishedRun,
+}
+
+/// Why a guest that ran has no answer.
+pub enum NoAnswer {
+    /// The guest returned its own error.
+    Guest(types::Error),
+    /// The guest could not finish, or its answer does not follow the contract.
+    Failed(Failure),
+    /// The guest was stopped when its time for cleaning up was over. Holds the failure of the
+    /// reason for the early end.
+    Stopped(Failure),
+}
+
+impl From<Failure> for NoAnswer {
+    fn from(failure: Failure) -> Self {
+        NoAnswer::Failed(failure)
+    }
+}
+
+impl From<InvokeError> for NoAnswer {
+    fn from(error: InvokeError) -> Self {
+        match error {
+            InvokeError::Guest(error) => NoAnswer::Guest(error),
+            InvokeError::Invalid(failure) => NoAnswer::Failed(failure),
+        }
+    }
+}
+
+/// The call of a guest that has ended, with what is needed to judge its answer.
+pub struct FinishedRun {
+    /// The cause of the last failed host call that the guest did not get; empty if there is none.
     pub cause: String,
     pub limits: Limits,
-    pub source: ConfigArg,
+    pub source: ConfigSource,
     pub request: Request,
     pub call: Call,
     pub policy: Arc<Policy>,
@@ -46,13 +76,13 @@ pub struct Executed {
     pub ending: Arc<Ending>,
     /// The instance that ran, with its capabilities.
     pub store: Store<State>,
-    pub sandbox: Sandbox,
+    pub guest: LinkedGuest,
 }
 
-/// The locked-down process and the linked guest, which can run once more.
-pub struct Sandbox {
+/// The linked guest and what it runs on; it can run once more.
+pub struct LinkedGuest {
     pub engine: Engine,
-    pub guest: CpiPre<State>,
+    pub pre: CpiPre<State>,
     pub runtime: Runtime,
 }
 
@@ -64,61 +94,59 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     watchdog::start(&engine).map_err(cannot_start)?;
     let hardening = lock_down(&config, &policy, &gate)?;
-    let guest = link(&engine, &component)?;
-    let sandbox = Sandbox { engine, guest, runtime };
-    let mut store = state.into_store(&sandbox.engine, &config.limits);
-    let answer = run(&sandbox, &mut store, &call, &ending, &config.limits);
+    let pre = link(&engine, &component)?;
+    let guest = LinkedGuest { engine, pre, runtime };
+    let mut store = state.into_store(&guest.engine, &config.limits);
+    let answer = run(&guest, &mut store, &call, &ending, &config.limits);
     let state = store.data();
     let cause = state.host.as_ref().map(|host| host.log.last_cause()).unwrap_or_default();
     let (usage, counts) = (state.meter.usage(), state.counts);
-    let used = Used { wall: ending.elapsed(), usage, network: gate.usage(), counts, hardening };
+    let used = Used {
+        wall: ending.elapsed(),
+        wall_limit: ending.wall_limit().clone(),
+        usage,
+        network: gate.usage(),
+        counts,
+        hardening,
+    };
     // The process ends after this call, so dropping it would only delay the response.
     std::mem::forget(component);
     let Config { limits, source, .. } = config;
-    Ok(Executed {
-        answer,
-        used,
-        cause,
-        limits,
-        source,
-        request,
-        call,
-        policy,
-        gate,
-        agent,
-        latch,
-        ending,
-        store,
-        sandbox,
-    })
+    let run = FinishedRun { cause, limits, source, request, call, policy, gate, agent, latch, ending, store, guest };
+    Ok(Executed { answer, used, run })
 }
 
-/// Runs the method of a fresh instance, and returns its answer or why there is none.
+/// Runs the method in a fresh instance until it returns, traps or is stopped.
 pub(super) fn run(
-    sandbox: &Sandbox,
+    guest: &LinkedGuest,
     store: &mut Store<State>,
     call: &Call,
     ending: &Ending,
     limits: &Limits,
-) -> Invoked {
-    let answer = match run_guest(sandbox, store, call, ending) {
-        RunOutcome::Returned(answer) => answer,
+) -> Result<Answer, NoAnswer> {
+    let invoked = async {
+        let instance = guest.pre.instantiate_async(&mut *store).await?;
+        invoke(&instance, &mut *store, call).await
+    };
+    let ended = guest.runtime.block_on(async {
+        tokio::select! {
+            ended = invoked => ended,
+            () = ending.cleanup_over() => Err(CleanupOver.into()),
+            never = watchdog::check_periodically(ending) => match never {},
+        }
+    });
+    let answer = match ended {
+        Ok(invoked) => invoked.map_err(NoAnswer::from),
         #[cfg(feature = "mutation-testing")]
-        RunOutcome::Trapped(error) if host::mutants::exit_is_success(&error) => Ok(Answer::Nothing),
-        RunOutcome::Trapped(error) => {
+        Err(error) if host::mutants::exit_is_success(&error) => Ok(Answer::Nothing),
+        Err(error) => {
             let stopped = error.is::<CleanupOver>();
             let failure = trap::explain(error, ending.reason(), call.method().name(), limits);
             Err(match stopped {
-                true => InvokeError::Stopped(failure),
-                false => InvokeError::Failure(with_last_error(failure, store.data())),
+                true => NoAnswer::Stopped(failure),
+                false => NoAnswer::Failed(with_last_error(failure, store.data())),
             })
         }
-        RunOutcome::Stopped => Err(match ending.reason() {
-            Some(why) => InvokeError::Stopped(why.failure()),
-            None => InvokeError::Failure(Failure::runtime(
-                "the call was stopped for an unknown reason; this is a bug in wasm-cpi, please report it",
-            )),
-        }),
     };
     store.data().finish_log();
     answer
@@ -143,29 +171,6 @@ fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Fa
     };
     let report = hardening::lock_down(config.hardening, CallResources { network, files, limits: &config.limits })?;
     Ok(report.map_or_else(|| Hardening::Off.to_string(), |report| report.to_string()))
-}
-
-/// How a guest's run ended.
-enum RunOutcome {
-    /// The guest's export returned.
-    Returned(Invoked),
-    Trapped(wasmtime::Error),
-    /// The time for cleaning up was over, so the guest was stopped.
-    Stopped,
-}
-
-fn run_guest(sandbox: &Sandbox, store: &mut Store<State>, call: &Call, ending: &Ending) -> RunOutcome {
-    let invoked = async {
-        let instance = sandbox.guest.instantiate_async(&mut *store).await?;
-        invoke(&instance, store, call).await
-    };
-    sandbox.runtime.block_on(async {
-        tokio::select! {
-            ended = invoked => ended.map_or_else(RunOutcome::Trapped, RunOutcome::Returned),
-            () = ending.cleanup_over() => RunOutcome::Stopped,
-            never = watchdog::watch(ending) => match never {},
-        }
-    })
 }
 
 /// Adds the guest's last logged error to the failure, because a panic is only a trap to the

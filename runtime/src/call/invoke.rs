@@ -11,23 +11,14 @@ use crate::rpc::shape;
 use wasmtime::Store;
 
 /// The result of an export that returned.
-pub type Invoked = Result<Answer, InvokeError>;
+pub(super) type Invoked = Result<Answer, InvokeError>;
 
-/// Why an export has no answer for the caller.
-pub enum InvokeError {
+/// Why an export that returned has no answer for the caller.
+pub(super) enum InvokeError {
     /// The guest's own error.
     Guest(types::Error),
-    /// The guest could not finish, or its answer does not follow the contract.
-    Failure(Failure),
-    /// The guest was stopped when its time for cleaning up was over. Holds the failure of the
-    /// reason for the early end.
-    Stopped(Failure),
-}
-
-impl From<Failure> for InvokeError {
-    fn from(failure: Failure) -> Self {
-        InvokeError::Failure(failure)
-    }
+    /// The call or its answer does not follow the contract.
+    Invalid(Failure),
 }
 
 /// Calls the export of the guest that implements the method. The outer error is a trap.
@@ -35,7 +26,7 @@ pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -
     let (stemcells, vms, disks) = (guest.bosh_cpi_stemcells(), guest.bosh_cpi_vms(), guest.bosh_cpi_disks());
     let (snapshots, networks) = (guest.bosh_cpi_snapshots(), guest.bosh_cpi_networks());
     Ok(match call {
-        Call::Info => Err(InvokeError::Failure(Failure::runtime(
+        Call::Info => Err(InvokeError::Invalid(Failure::runtime(
             "`info` was passed to the guest; this is a bug in wasm-cpi, please report it",
         ))),
         Call::CreateStemcell { cloud_properties, tags, .. } => {
@@ -86,7 +77,7 @@ pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -
         Call::DeleteSnapshot { snapshot } => nothing(snapshots.call_delete_snapshot(store, snapshot).await?),
         Call::CreateNetwork { spec } => match shape::network_spec(spec) {
             Ok(spec) => answered(networks.call_create_network(store, &spec).await?, Answer::created_network),
-            Err(failure) => Err(InvokeError::Failure(failure)),
+            Err(failure) => Err(InvokeError::Invalid(failure)),
         },
         Call::DeleteNetwork { network } => nothing(networks.call_delete_network(store, network).await?),
     })
@@ -98,7 +89,7 @@ fn text(object: &Object) -> String {
 }
 
 fn answered<T>(answer: Result<T, types::Error>, checked: impl FnOnce(T) -> Result<Answer, Failure>) -> Invoked {
-    checked(answer.map_err(InvokeError::Guest)?).map_err(InvokeError::Failure)
+    checked(answer.map_err(InvokeError::Guest)?).map_err(InvokeError::Invalid)
 }
 
 fn id(answer: Result<String, types::Error>) -> Invoked {

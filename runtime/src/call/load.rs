@@ -1,9 +1,10 @@
-//! Second step: reads the operator's config, types the call, and loads the guest's code.
+//! Second step: reads the operator's config, parses the arguments, and loads the guest's code.
 
 use crate::call::{CallError, Record};
+use crate::component::cache::CacheEvent;
 use crate::component::description::Description;
 use crate::component::preparation;
-use crate::config::{Config, ConfigArg};
+use crate::config::{Config, ConfigSource};
 use crate::failure::{Failure, Who};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, MethodName};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// A request with all that is needed to serve it.
+/// The answer to `info`, or a call that a guest has to serve.
 pub enum Loaded {
     /// The answer to `info`, which needs no guest code.
     Info(Value),
@@ -32,22 +33,23 @@ pub struct LoadedGuest {
     pub description: Description,
     pub engine: Engine,
     pub component: Component,
-    /// The call's clock. It starts when the request is read and the guest is found or compiled.
-    /// Only a guest whose artifact turns out to be unusable is compiled after that.
+    /// The clock of the call. It starts after the request was read and the guest was found or
+    /// compiled.
     pub ending: Arc<Ending>,
 }
 
 /// Loads the config and the guest that a request is for. A guest that is not prepared
 /// yet is compiled now.
-pub fn load(source: &ConfigArg, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
+pub fn load(source: &ConfigSource, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
     let method = method(&request.method)?;
     let config = Config::load(source)?;
     record.audit.set_pin(&config.guest.sha256);
     record.audit.expect_requests(config.limits.http_requests);
     let arguments = std::mem::take(&mut request.arguments);
     let call = Call::parse(method, arguments, request.api_version)?;
-    let report = |event: &preparation::CacheEvent| record.cache_event(event);
-    let prepared = preparation::find_or_prepare(config.preparation(), &report)?;
+    let report = |event: &CacheEvent| record.cache_event(event);
+    let (prepared, stored) = preparation::prepare(config.preparation(), &report)?;
+    stored.report(&report);
     let description = prepared.description.clone();
     record.audit.set_guest(&description);
     if method == Method::Info {
@@ -56,11 +58,14 @@ pub fn load(source: &ConfigArg, mut request: Request, record: &Record) -> Result
     }
     if !description.methods.iter().any(|name| name == method.name()) {
         let (guest, version) = (&description.name, &description.version);
-        let message = format!("guest: {guest} {version} does not implement {}", method.name());
-        return Err(refused(Who::Guest, WireError::new(ErrorType::NotImplemented, message)));
+        let message = format!(
+            "guest: {guest} {version} does not implement {}; use a guest that does, or remove what needs it from the deployment",
+            method.name()
+        );
+        return Err(protocol_error(Who::Guest, WireError::new(ErrorType::NotImplemented, message)));
     }
     let ending = Arc::new(Ending::new(&config.limits, method));
-    let engine = engine::engine(&config.limits)
+    let engine = engine::build(&config.limits)
         .map_err(|error| Failure::runtime(format!("the engine cannot start: {error:#}")))?;
     let component = prepared.component(&engine, &report)?;
     Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component, ending })))
@@ -71,12 +76,12 @@ fn method(name: &str) -> Result<Method, CallError> {
         MethodName::Known(method) => Ok(method),
         MethodName::ConfigureNetworks => {
             let message = "configure_networks is deprecated; the Director recreates the VM instead";
-            Err(refused(Who::Request, WireError::new(ErrorType::NotSupported, message)))
+            Err(protocol_error(Who::Request, WireError::new(ErrorType::NotSupported, message)))
         }
-        MethodName::Unknown => Err(refused(Who::Request, WireError::unknown_method(name))),
+        MethodName::Unknown => Err(protocol_error(Who::Request, WireError::unknown_method(name))),
     }
 }
 
-fn refused(who: Who, error: WireError) -> CallError {
+fn protocol_error(who: Who, error: WireError) -> CallError {
     CallError::Wire { who, error }
 }

@@ -18,8 +18,8 @@ const CHUNK: usize = 64 * 1024;
 /// its whole request before it reads.
 pub fn receive(settings: &EarlySettings) -> Result<Request, CallError> {
     let bytes = read(settings);
-    signals::watch();
-    caller::watch();
+    signals::record_from_now_on();
+    caller::watch_stdout();
     Ok(Request::parse(&bytes?, settings.api_version)?)
 }
 
@@ -29,7 +29,7 @@ fn read(settings: &EarlySettings) -> Result<Vec<u8>, Failure> {
     let (mut bytes, mut chunk, mut too_long) = (Vec::new(), vec![0; CHUNK], false);
     loop {
         let Some(count) = read_some(&mut chunk, deadline).map_err(|error| unreadable(&error))? else {
-            let what = "reading the request from stdin, whose end the caller did not send,";
+            let what = "waiting for the end of the request on stdin";
             return Err(of_request(Failure::limit("wall_seconds", settings.wall_seconds, what)));
         };
         // The rest of a request that is too long is read, too. Otherwise a caller that is still

@@ -2,7 +2,7 @@
 //! of both.
 
 use crate::audit::Audit;
-use crate::component::preparation::CacheEvent;
+use crate::component::cache::CacheEvent;
 use crate::config::EarlySettings;
 use crate::log::Log;
 use crate::rpc::request::Request;

@@ -1,11 +1,11 @@
-//! Last step: writes the one JSON document to stdout, the call's line to the audit log, and the
-//! reason for a failure to stderr.
+//! Last step: builds the response and delivers it: the JSON document on stdout, the call's line in
+//! the audit log, and the reason for a failure on stderr.
 //!
 //! The commit point of a call is here: once `write` has accepted the last byte of the document,
 //! nothing is undone any more. If the caller is gone before that, what the call created is deleted.
 
 use crate::audit::{Undelivered, Used};
-use crate::call::undo::{Created, Fate};
+use crate::call::undo::{Created, UndoOutcome};
 use crate::call::{CallError, Record, Settled};
 use crate::failure::{Failure, Who};
 use crate::log::{Level, escape};
@@ -21,7 +21,7 @@ use wasm_cpi_checks::{Check, with_code};
 const MESSAGE_MAX: usize = 64 * 1024;
 
 /// The pause before the next attempt to write to a stdout that does not block and is full.
-const FULL_STDOUT: Duration = Duration::from_millis(10);
+const FULL_STDOUT_PAUSE: Duration = Duration::from_millis(10);
 
 /// The response of a call, and what is recorded about the call once it is written.
 pub struct Response {
@@ -65,7 +65,7 @@ fn clean(error: &CallError, record: &Record) -> WireError {
 
 impl Response {
     /// Returns the response to a call that a panic ended before there was a record of it.
-    pub fn to_bug() -> Response {
+    pub fn for_panic() -> Response {
         Response { document: response::write(Err(WireError::from(&Failure::bug())), ""), conclusion: None }
     }
 
@@ -88,9 +88,9 @@ impl Response {
             return std::mem::forget(created);
         };
         let cid = created.as_ref().map(|created| created.cid().to_owned());
-        let fate = created.map(Created::undo);
-        record.log.write(Level::Error, &undelivered(&error, cid.as_deref(), fate.as_ref()));
-        let undo = fate.as_ref().map(Fate::keyword);
+        let undone = created.map(Created::undo);
+        record.log.write(Level::Error, &undelivered(&error, cid.as_deref(), undone.as_ref()));
+        let undo = undone.as_ref().map(UndoOutcome::keyword);
         record.audit.conclude_undelivered(outcome, used.as_ref(), &Undelivered { created: cid.as_deref(), undo });
     }
 
@@ -103,14 +103,16 @@ impl Response {
 }
 
 /// Returns the line for stderr about a response that the caller did not get.
-fn undelivered(error: &io::Error, cid: Option<&str>, fate: Option<&Fate>) -> String {
+fn undelivered(error: &io::Error, cid: Option<&str>, undone: Option<&UndoOutcome>) -> String {
     let what = format!("runtime: the response was not delivered, because stdout cannot be written ({error})");
     let cid = escape(cid.unwrap_or_default(), 255);
-    match fate {
+    match undone {
         None => what,
-        Some(Fate::Deleted) => format!("{what}; `{cid}`, which this call created, was deleted again"),
-        Some(Fate::Kept(why)) => format!("{what}; `{cid}` stays: {why}"),
-        Some(Fate::Left(why)) => format!("{what}; `{cid}`, which this call created, could not be deleted: {why}"),
+        Some(UndoOutcome::Deleted) => format!("{what}; `{cid}`, which this call created, was deleted again"),
+        Some(UndoOutcome::Kept(why)) => format!("{what}; `{cid}` stays: {why}"),
+        Some(UndoOutcome::Failed(why)) => {
+            format!("{what}; `{cid}`, which this call created, could not be deleted: {why}")
+        }
     }
 }
 
@@ -121,7 +123,7 @@ fn write(mut bytes: &[u8]) -> io::Result<()> {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => std::thread::sleep(FULL_STDOUT),
+            Err(Errno::AGAIN) => std::thread::sleep(FULL_STDOUT_PAUSE),
             Err(error) => return Err(error.into()),
         }
     }

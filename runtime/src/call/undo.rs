@@ -7,11 +7,9 @@
 
 use crate::agent::AgentSession;
 use crate::bindings::bosh::cpi::types::ErrorKind;
-use crate::call::execute::{self, Sandbox};
-use crate::call::invoke::InvokeError;
+use crate::call::execute::{self, FinishedRun, LinkedGuest, NoAnswer};
 use crate::host::{Capabilities, State};
 use crate::limits::Limits;
-use crate::net::gate::Gate;
 use crate::rpc::arguments::Call;
 use crate::sandbox::ending::Ending;
 use std::sync::Arc;
@@ -20,7 +18,7 @@ use wasm_cpi_checks::Check;
 /// A resource that a call created, and how to delete it again.
 pub struct Created {
     cid: String,
-    /// The reason why it stays, if it does.
+    /// How to delete it, or the reason why it stays.
     undo: Result<Box<Undo>, &'static str>,
 }
 
@@ -30,49 +28,45 @@ struct Undo {
     capabilities: Capabilities,
     /// The session of the call that is undone, which may have written to the registry.
     agent: Arc<AgentSession>,
-    sandbox: Sandbox,
+    guest: LinkedGuest,
     limits: Limits,
 }
 
 /// What became of a resource whose caller does not know it.
-pub enum Fate {
+pub enum UndoOutcome {
     Deleted,
     /// It stays, for this reason.
     Kept(&'static str),
     /// It could not be deleted, for this reason.
-    Left(String),
+    Failed(String),
 }
 
-impl Fate {
+impl UndoOutcome {
     /// Returns the keyword of the audit log.
     pub fn keyword(&self) -> &'static str {
         match self {
-            Fate::Deleted => "deleted",
-            Fate::Kept(_) => "kept",
-            Fate::Left(_) => "failed",
+            UndoOutcome::Deleted => "deleted",
+            UndoOutcome::Kept(_) => "kept",
+            UndoOutcome::Failed(_) => "failed",
         }
     }
 }
 
 impl Created {
-    /// Prepares to delete what `call` created. `capabilities` are those of that call.
-    pub fn new(
-        cid: String,
-        call: &Call,
-        gate: &Gate,
-        capabilities: Option<&Capabilities>,
-        agent: Arc<AgentSession>,
-        sandbox: Sandbox,
-        limits: Limits,
-    ) -> Created {
-        let undo = deletion(call, &cid).and_then(|call| {
-            if !Check::UndoOwn.accepts(gate.has_created(&cid)) {
-                return Err("no answer to a request of this call shows that it was created by it");
+    /// Prepares to delete what a call created.
+    pub fn new(cid: String, run: FinishedRun) -> Created {
+        let undo = match prepare(&cid, &run) {
+            Ok((call, capabilities)) => {
+                let FinishedRun { agent, guest, limits, store, .. } = run;
+                // The process ends after this call, so dropping it would only delay the response.
+                std::mem::forget(store);
+                Ok(Box::new(Undo { call, capabilities, agent, guest, limits }))
             }
-            let capabilities = capabilities.ok_or("the call had no capabilities")?;
-            let capabilities = capabilities.for_undo(call.method().name(), call.ids());
-            Ok(Box::new(Undo { call, capabilities, agent, sandbox, limits }))
-        });
+            Err(why) => {
+                std::mem::forget(run);
+                Err(why)
+            }
+        };
         Created { cid, undo }
     }
 
@@ -82,12 +76,23 @@ impl Created {
     }
 
     /// Deletes the resource, unless it has to stay. Blocks this thread.
-    pub fn undo(self) -> Fate {
+    pub fn undo(self) -> UndoOutcome {
         match self.undo {
-            Ok(undo) => undo.run().map_or_else(Fate::Left, |()| Fate::Deleted),
-            Err(why) => Fate::Kept(why),
+            Ok(undo) => undo.run().map_or_else(UndoOutcome::Failed, |()| UndoOutcome::Deleted),
+            Err(why) => UndoOutcome::Kept(why),
         }
     }
+}
+
+/// Returns the call that deletes a resource, with its capabilities, or why the resource stays.
+fn prepare(cid: &str, run: &FinishedRun) -> Result<(Call, Capabilities), &'static str> {
+    let call = deletion(&run.call, cid)?;
+    if !Check::UndoOwn.accepts(run.gate.has_created(cid)) {
+        return Err("no response in this call shows that the call created it");
+    }
+    let capabilities = run.store.data().host.as_ref().ok_or("the call had no capabilities")?;
+    let capabilities = capabilities.for_undo(call.method().name(), call.ids());
+    Ok((call, capabilities))
 }
 
 /// Returns the call that deletes what a call created, or why it stays.
@@ -98,7 +103,7 @@ fn deletion(call: &Call, cid: &str) -> Result<Call, &'static str> {
         Call::CreateDisk { .. } => Ok(Call::DeleteDisk { disk: cid }),
         Call::SnapshotDisk { .. } => Ok(Call::DeleteSnapshot { snapshot: cid }),
         Call::CreateStemcell { .. } => Err("stemcells stay, because light ones are shared"),
-        _ => Err("only VMs, disks and snapshots are deleted again"),
+        _ => Err("only VMs, disks and snapshots are deleted in this case"),
     }
 }
 
@@ -109,23 +114,23 @@ pub fn is_undoable(call: &Call) -> bool {
 
 impl Undo {
     fn run(self) -> Result<(), String> {
-        let Undo { call, capabilities, agent, sandbox, limits } = self;
+        let Undo { call, capabilities, agent, guest, limits } = self;
         let ending = Arc::new(Ending::of_undo(&limits));
         let state = State::new(&limits, Arc::clone(&ending), capabilities);
-        let mut store = state.into_store(&sandbox.engine, &limits);
-        let answer = execute::run(&sandbox, &mut store, &call, &ending, &limits);
+        let mut store = state.into_store(&guest.engine, &limits);
+        let answer = execute::run(&guest, &mut store, &call, &ending, &limits);
         // The process ends after this, so dropping it would only take time.
         std::mem::forget(store);
         match answer {
             Ok(_) => {}
-            // It is gone, which is all that was wanted.
-            Err(InvokeError::Guest(error))
-                if matches!(error.kind, ErrorKind::VmNotFound | ErrorKind::DiskNotFound(_)) => {}
-            Err(InvokeError::Guest(error)) => return Err(format!("guest: {}", error.message)),
-            Err(InvokeError::Failure(failure) | InvokeError::Stopped(failure)) => return Err(failure.to_string()),
+            // It does not exist any more, so nothing is left to delete.
+            Err(NoAnswer::Guest(error)) if matches!(error.kind, ErrorKind::VmNotFound | ErrorKind::DiskNotFound(_)) => {
+            }
+            Err(NoAnswer::Guest(error)) => return Err(format!("guest: {}", error.message)),
+            Err(NoAnswer::Failed(failure) | NoAnswer::Stopped(failure)) => return Err(failure.to_string()),
         }
-        let left = sandbox.runtime.block_on(agent.finish(None, ending.hard_deadline()));
-        std::mem::forget(sandbox);
+        let left = guest.runtime.block_on(agent.finish(None, ending.hard_deadline()));
+        std::mem::forget(guest);
         match left {
             Ok(left) if left.is_empty() => Ok(()),
             Ok(left) => Err(left.join("; ")),

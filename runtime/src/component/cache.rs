@@ -8,11 +8,14 @@
 //! place, so concurrent writers do no harm. If a file is rejected, the guest is prepared again.
 
 mod error;
+mod event;
 
 pub use error::CacheError;
+pub use event::CacheEvent;
 
 use crate::component::description::Description;
-use crate::component::source::Stamp;
+use crate::component::digest::{hex, is_hex_digest};
+use crate::component::stamp::Stamp;
 use crate::trust::{check_owner_and_mode, read_capacity};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -61,12 +64,12 @@ pub struct CacheEntry {
 
 impl CacheEntry {
     /// Returns true if both entries were written at the same time, by the clock of their file system.
-    pub fn is_as_old_as(&self, other: &CacheEntry) -> bool {
+    pub fn has_same_time_as(&self, other: &CacheEntry) -> bool {
         self.written_ns == other.written_ns
     }
 
     /// Returns true if the guest's file is still the one that was hashed.
-    pub fn is_of(&self, guest: &Path) -> bool {
+    pub fn matches_file(&self, guest: &Path) -> bool {
         Stamp::of(guest).is_some_and(|now| now.is_unchanged_since(&self.stamp, self.written_ns))
     }
 }
@@ -77,12 +80,12 @@ pub enum Miss {
     /// The guest is not prepared yet.
     Absent,
     /// A file exists, but cannot be used. The log reports it.
-    Doubt(CacheError),
+    Rejected(CacheError),
 }
 
 impl From<CacheError> for Miss {
     fn from(error: CacheError) -> Self {
-        Miss::Doubt(error)
+        Miss::Rejected(error)
     }
 }
 
@@ -137,13 +140,13 @@ impl Cache {
     pub fn lookup(&self, wasm_sha256: &str) -> Result<CacheEntry, Miss> {
         let name = manifest_name(wasm_sha256);
         let (text, written_ns) = self.read_trusted(&name, MANIFEST_MAX)?;
-        let doubt = |what| CacheError::content(&name, what);
-        let manifest: Manifest = serde_json::from_slice(&text).map_err(|_| doubt("is damaged"))?;
+        let rejected = |what| CacheError::content(&name, what);
+        let manifest: Manifest = serde_json::from_slice(&text).map_err(|_| rejected("is damaged"))?;
         let same = manifest.format == FORMAT && manifest.wasm_sha256 == wasm_sha256;
         Check::CacheManifest
-            .ensure(same, || doubt("was written by another version of wasm-cpi, or for another guest"))?;
+            .ensure(same, || rejected("was written by another version of wasm-cpi, or for another guest"))?;
         if artifact_hash(&manifest.artifact).is_none() {
-            return Err(doubt("does not name an artifact").refused_by(Check::CacheManifest).into());
+            return Err(rejected("does not name an artifact").refused_by(Check::CacheManifest).into());
         }
         let Manifest { artifact, artifact_stamp, stamp, description, .. } = manifest;
         Ok(CacheEntry { description, stamp, artifact, artifact_stamp, written_ns })
@@ -196,7 +199,7 @@ impl Cache {
             Ok((_, Some(touched))) => entry.artifact_stamp = touched,
             Ok((_, None)) => {}
             Err(Miss::Absent) => return Err(CacheError::NoArtifact),
-            Err(Miss::Doubt(error)) => return Err(error),
+            Err(Miss::Rejected(error)) => return Err(error),
         }
         entry.stamp = stamp.clone();
         self.rewrite(wasm_sha256, entry)
@@ -235,7 +238,7 @@ impl Cache {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<Stamp, CacheError> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| self.unwritten(name, io::Error::other(error)))?;
-        let temporary = format!(".{}.tmp", crate::component::source::hex(&random));
+        let temporary = format!(".{}.tmp", hex(&random));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(FILE_MODE);
         let file = rustix::fs::openat(&self.dir, &temporary, flags, mode);
@@ -263,7 +266,7 @@ impl Cache {
         let file = match rustix::fs::openat(&self.dir, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Err(Miss::Absent),
-            Err(error) => return Err(Miss::Doubt(CacheError::Open { name: name.to_owned(), source: error.into() })),
+            Err(error) => return Err(Miss::Rejected(CacheError::Open { name: name.to_owned(), source: error.into() })),
         };
         let metadata = file.metadata().map_err(|source| CacheError::Read { name: name.to_owned(), source })?;
         if !metadata.is_file() {
@@ -299,5 +302,5 @@ fn manifest_name(wasm_sha256: &str) -> String {
 /// Returns the hash in an artifact's name. A name without a hash is rejected, so a name cannot
 /// lead out of the directory.
 fn artifact_hash(name: &str) -> Option<&str> {
-    name.strip_suffix(".cwasm").filter(|hash| crate::component::source::is_sha256(hash))
+    name.strip_suffix(".cwasm").filter(|hash| is_hex_digest(hash))
 }

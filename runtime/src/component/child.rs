@@ -27,15 +27,23 @@ pub const SUBCOMMAND: &str = "compile-guest";
 /// The kind of a frame, which is its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    Surface = b'S' as isize,
+    Declared = b'S' as isize,
     Artifact = b'A' as isize,
     Description = b'D' as isize,
     Error = b'E' as isize,
 }
 
+impl Frame {
+    fn from_byte(byte: u8) -> Option<Frame> {
+        [Frame::Declared, Frame::Artifact, Frame::Description, Frame::Error]
+            .into_iter()
+            .find(|frame| *frame as u8 == byte)
+    }
+}
+
 /// A failure as the pipe carries it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct ChildFailure {
     pub who: Who,
     pub message: String,
     pub detail: String,
@@ -43,10 +51,10 @@ pub struct Refusal {
     pub code: Option<String>,
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Refusal {
+impl From<Failure> for ChildFailure {
+    fn from(failure: Failure) -> ChildFailure {
         let Failure { who, message, detail, check } = failure;
-        Refusal { who, message, detail, code: check.map(|check| check.to_string()) }
+        ChildFailure { who, message, detail, code: check.map(|check| check.to_string()) }
     }
 }
 
@@ -62,7 +70,7 @@ const ARTIFACT_MIN: u64 = 64 << 20;
 const DESCRIPTION_MAX: u64 = 1 << 20;
 
 /// Compiles a guest in a child process and runs its `describe` there.
-pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<Compiled, Failure> {
+pub fn compile_in_child(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<Compiled, Failure> {
     let tool = tool()?;
     let artifact_max = (wasm.len() as u64 * ARTIFACT_FACTOR).max(ARTIFACT_MIN);
     #[expect(clippy::disallowed_methods, reason = "the only child process; it inherits nothing except its pipes")]
@@ -95,7 +103,7 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
     let pid = Pid::from_child(&child);
     let seconds = limits.compile_seconds;
     let watchdog = std::thread::spawn(move || {
-        let why = watch(&done, Duration::from_secs(seconds))?;
+        let why = wait_for_answer(&done, Duration::from_secs(seconds))?;
         let _ = kill_process(pid, Signal::KILL);
         Some(why)
     });
@@ -105,7 +113,8 @@ pub fn compile(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<C
     drop(finished);
     let stopped = watchdog.join().unwrap_or(None);
     drop(stdout);
-    // Only a child that is still alive is killed: the status of one that has died says why.
+    // The child may still run after a complete answer. Killing one that has ended changes nothing,
+    // and its status still says why it ended.
     let _ = kill_process(pid, Signal::KILL);
     let status = child.wait().ok();
     let _ = writer.join();
@@ -181,7 +190,7 @@ enum Stopped {
 }
 
 /// Waits for the answer. Returns why the child must be stopped, if it must.
-fn watch(done: &Receiver<()>, limit: Duration) -> Option<Stopped> {
+fn wait_for_answer(done: &Receiver<()>, limit: Duration) -> Option<Stopped> {
     let deadline = Instant::now() + limit;
     while done.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
         if Instant::now() >= deadline {
@@ -218,7 +227,7 @@ fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Compiled, 
         (Frame::Error, refusal) => Err(AnswerError::Refused(parse_refusal(&refusal)?)),
         _ => Err(AnswerError::Malformed("the compiling child sent frames in the wrong order".into())),
     };
-    let declared = expect(Frame::Surface, DESCRIPTION_MAX)?;
+    let declared = expect(Frame::Declared, DESCRIPTION_MAX)?;
     let artifact = expect(Frame::Artifact, artifact_max)?;
     let described: Described = serde_json::from_slice(&expect(Frame::Description, DESCRIPTION_MAX)?)?;
     // The guest's code ran in the process that sent this, so the child's own check does not count.
@@ -228,7 +237,7 @@ fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Compiled, 
 }
 
 fn parse_refusal(frame: &[u8]) -> Result<Failure, serde_json::Error> {
-    let refusal: Refusal = serde_json::from_slice(frame)?;
+    let refusal: ChildFailure = serde_json::from_slice(frame)?;
     let check = refusal.code.as_deref().and_then(Check::find);
     Ok(Failure { check, ..Failure::new(refusal.who, refusal.message).with_detail(refusal.detail) })
 }
@@ -236,13 +245,8 @@ fn parse_refusal(frame: &[u8]) -> Result<Failure, serde_json::Error> {
 fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), AnswerError> {
     let mut head = [0; 9];
     stdout.read_exact(&mut head).map_err(|_| AnswerError::Ended)?;
-    let kind = match head[0] {
-        b'S' => Frame::Surface,
-        b'A' => Frame::Artifact,
-        b'D' => Frame::Description,
-        b'E' => Frame::Error,
-        _ => return Err(AnswerError::Malformed("the compiling child sent a frame of an unknown kind".into())),
-    };
+    let kind = Frame::from_byte(head[0])
+        .ok_or_else(|| AnswerError::Malformed("the compiling child sent a frame of an unknown kind".into()))?;
     let length = u64::from_le_bytes([head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8]]);
     if length > max {
         return Err(AnswerError::Malformed(format!(

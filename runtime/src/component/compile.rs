@@ -6,11 +6,11 @@
 //! `bosh:cpi` are denied.
 
 use crate::bindings::CpiPre;
-use crate::component::child::{Frame, Refusal, write_frame};
+use crate::component::child::{ChildFailure, Frame, write_frame};
 use crate::component::description::{Declared, Described};
 use crate::component::panic_report;
 use crate::component::surface::{self, Surface};
-use crate::failure::{Failure, Problem};
+use crate::failure::{Failure, Problem, Who};
 use crate::hardening::{Hardening, LockDownError, LockDownReport, Network, landlock, process, seccomp};
 use crate::host;
 use crate::host::State;
@@ -21,7 +21,6 @@ use crate::sandbox::{engine, trap, watchdog};
 use crate::startup;
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal};
-use rustix::thread::{Gid, Uid};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use wasm_cpi_checks::Check;
@@ -46,14 +45,15 @@ pub fn compile_guest(limits: &str, hardening: Hardening) -> std::io::Result<()> 
     let mut out = std::io::stdout().lock();
     if let Err(error) = drop_privileges(limits.compile_mib, limits.compile_seconds) {
         let remedy = "run the CPI as a user other than root, or let root change its user (setuid, setgroups)";
-        let what = "not compiled, because the compiling process cannot drop its privileges";
-        let refusal = refusal(format!("{what}: {error}; {remedy}"));
+        let what = "the guest was not compiled, because the compiling process cannot drop its privileges";
+        let refusal = config_failure(format!("{what}: {error}; {remedy}"));
         return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
     }
     process::open_random_source();
-    // Restricted now, because compiling starts threads. The compiler reads no file.
+    // The process is restricted before it compiles, because compiling starts threads. The compiler
+    // reads no file.
     let landlock = (hardening != Hardening::Off).then(|| landlock::restrict(&Network::None));
-    let answer = panic_report::catch(|| answer(limits, hardening, landlock, &mut out));
+    let answer = panic_report::catch(|| compile_and_describe(limits, hardening, landlock, &mut out));
     match answer {
         Ok(description) => write_frame(&mut out, Frame::Description, &serde_json::to_vec(&description)?),
         Err(refusal) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
@@ -63,27 +63,27 @@ pub fn compile_guest(limits: &str, hardening: Hardening) -> std::io::Result<()> 
 
 /// Reads and compiles the guest, sends the artifact, and runs `describe` within the operator's
 /// limits. Only its time is fixed.
-fn answer(
+fn compile_and_describe(
     limits: Limits,
     hardening: Hardening,
     landlock: Option<Result<landlock::Landlock, LockDownError>>,
     out: &mut impl Write,
-) -> Result<Described, Refusal> {
+) -> Result<Described, ChildFailure> {
     let seconds = Check::DescribeTime.choose(DESCRIBE_SECONDS, limits.compile_seconds);
     let limits = Limits { wall_seconds: seconds, cpu_seconds: seconds, cleanup_seconds: 1, ..limits }.lifted();
     let mut wasm = Vec::new();
     std::io::stdin().lock().read_to_end(&mut wasm).map_err(|error| match error.kind() {
         std::io::ErrorKind::OutOfMemory => out_of_memory(&limits),
-        _ => refusal(format!("the guest cannot be read: {error}")),
+        _ => config_failure(format!("the guest cannot be read: {error}")),
     })?;
     start_threads(&limits)?;
     let (engine, component, surface, artifact) = compile(&wasm, &limits)?;
     let declared = Declared { needs: surface.needs, has_names: surface.has_names };
-    let declared = serde_json::to_vec(&declared).map_err(|error| refusal(error.to_string()))?;
-    for (frame, bytes) in [(Frame::Surface, &declared), (Frame::Artifact, &artifact)] {
-        write_frame(out, frame, bytes).map_err(|error| refusal(error.to_string()))?;
+    let declared = serde_json::to_vec(&declared).map_err(|error| config_failure(error.to_string()))?;
+    for (frame, bytes) in [(Frame::Declared, &declared), (Frame::Artifact, &artifact)] {
+        write_frame(out, frame, bytes).map_err(|error| config_failure(error.to_string()))?;
     }
-    watchdog::start(&engine).map_err(|error| refusal(error.to_string()))?;
+    watchdog::start(&engine).map_err(|error| config_failure(error.to_string()))?;
     lock_down(hardening, landlock)?;
     describe(&engine, &component, &limits)
 }
@@ -96,7 +96,7 @@ fn drop_privileges(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()
     startup::lower_limits(Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(5))?;
     startup::lower_limit(Resource::As, compile_mib << 20)?;
     if Check::ChildUser.refuses(rustix::process::geteuid().is_root()) {
-        drop_to(NOBODY, NOBODY)?;
+        startup::change_user(NOBODY, NOBODY)?;
     }
     Check::ChildPrivileges.perform(|| rustix::thread::set_no_new_privs(true)).transpose()?;
     let _ = process::drop_capabilities();
@@ -107,13 +107,16 @@ fn drop_privileges(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()
 
 /// Locks the process down before `describe` runs. The compiled code is mapped already, so no new
 /// code, process, file or socket is needed.
-fn lock_down(hardening: Hardening, landlock: Option<Result<landlock::Landlock, LockDownError>>) -> Result<(), Refusal> {
+fn lock_down(
+    hardening: Hardening,
+    landlock: Option<Result<landlock::Landlock, LockDownError>>,
+) -> Result<(), ChildFailure> {
     if let Some(landlock) = landlock {
         let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
         let report =
             LockDownReport { no_new_privs: Ok(()), capabilities: Ok(()), landlock, seccomp, network: Network::None };
         if hardening == Hardening::Required {
-            report.ensure_complete().map_err(|failure| refusal(failure.message))?;
+            report.ensure_complete().map_err(|failure| config_failure(failure.message))?;
         }
     }
     #[cfg(feature = "mutation-testing")]
@@ -121,49 +124,40 @@ fn lock_down(hardening: Hardening, landlock: Option<Result<landlock::Landlock, L
     Ok(())
 }
 
-/// Changes the user of this process permanently. Must be called before another thread exists.
-pub fn drop_to(uid: u32, gid: u32) -> std::io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    rustix::thread::set_thread_groups(&[gid])?;
-    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
-    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
-    Ok(())
-}
-
-fn refusal(message: String) -> Refusal {
-    Refusal::from(Failure::config(message))
+fn config_failure(message: String) -> ChildFailure {
+    ChildFailure::from(Failure::config(message))
 }
 
 /// Returns the refusal for an error of the engine, which is about the memory limit if the kernel had no more memory.
-fn refuse(error: wasmtime::Error, limits: &Limits, refusal: impl FnOnce(wasmtime::Error) -> Refusal) -> Refusal {
+fn classify(
+    error: wasmtime::Error,
+    limits: &Limits,
+    otherwise: impl FnOnce(wasmtime::Error) -> ChildFailure,
+) -> ChildFailure {
     let cause = error.root_cause();
     let system = cause.downcast_ref::<std::io::Error>().and_then(Errno::from_io_error);
     match cause.downcast_ref::<Errno>().copied().or(system) {
         Some(Errno::NOMEM) => out_of_memory(limits),
-        _ => refusal(error),
+        _ => otherwise(error),
     }
 }
 
-fn out_of_memory(limits: &Limits) -> Refusal {
+fn out_of_memory(limits: &Limits) -> ChildFailure {
     Failure::limit("compile_mib", limits.compile_mib, "compiling the guest").into()
 }
 
 /// Starts the threads of the compiler, which would otherwise panic if there is no memory for one.
-fn start_threads(limits: &Limits) -> Result<(), Refusal> {
+fn start_threads(limits: &Limits) -> Result<(), ChildFailure> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let pool = rayon_core::ThreadPoolBuilder::new().num_threads(threads);
     pool.build_global().map_err(|_| out_of_memory(limits))
 }
 
-fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), Refusal> {
-    let surface = surface::inspect(wasm).map_err(|problems| {
-        let texts: Vec<&str> = problems.iter().map(|problem| problem.text.as_str()).collect();
-        let reports: Vec<String> = problems.iter().map(Problem::report).collect();
-        let code = problems.iter().find_map(|problem| problem.check).map(|check| check.to_string());
-        Refusal { detail: reports.join("\n"), code, ..refusal(format!("the guest {}", texts.join("; it "))) }
-    })?;
-    let failed = |error| refuse(error, limits, |error| refusal(format!("the guest cannot be compiled: {error:#}")));
-    let engine = engine::engine(limits).map_err(failed)?;
+fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), ChildFailure> {
+    let surface = surface::inspect(wasm).map_err(|problems| surface::to_failure("the guest", &problems))?;
+    let failed =
+        |error| classify(error, limits, |error| config_failure(format!("the guest cannot be compiled: {error:#}")));
+    let engine = engine::build(limits).map_err(failed)?;
     let artifact = engine.precompile_component(wasm).map_err(failed)?;
     // SAFETY: this process compiled the artifact just now, and no guest code has run.
     #[allow(unsafe_code)]
@@ -171,11 +165,13 @@ fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, 
     Ok((engine, component, surface, artifact))
 }
 
-fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, Refusal> {
+fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, ChildFailure> {
     let unfit = |error| {
-        refusal(format!("the guest does not fit the world bosh:cpi: {error:#}; build it with this runtime's SDK"))
+        config_failure(format!(
+            "the guest does not fit the world bosh:cpi: {error:#}; build it with this runtime's SDK"
+        ))
     };
-    let failed = |error| refuse(error, limits, unfit);
+    let failed = |error| classify(error, limits, unfit);
     let ending = Arc::new(Ending::new(limits, Method::Info));
     let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
     let mut linker = Linker::new(engine);
@@ -185,19 +181,24 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| refusal(error.to_string()))?;
+        .map_err(|error| config_failure(error.to_string()))?;
     let described = runtime.block_on(async {
         tokio::select! {
             described = call_describe(&pre, &mut store) => described,
-            () = ending.cleanup_over() => Err(wasmtime::Error::msg("it took too long")),
-            never = watchdog::watch(&ending) => match never {},
+            () = ending.cleanup_over() => Err(wasmtime::Error::msg(format!("it took longer than {} s", limits.wall_seconds))),
+            never = watchdog::check_periodically(&ending) => match never {},
         }
     });
     let trapped = |error| {
         let failure = trap::explain(error, ending.reason(), "describe", limits);
-        Failure { message: format!("`describe` failed: {}", failure.message), ..failure }.into()
+        // The failure of a limit does not name the method.
+        let message = match failure.who {
+            Who::Guest => failure.message,
+            _ => format!("`describe` failed: {}", failure.message),
+        };
+        ChildFailure::from(Failure { message, ..failure })
     };
-    let described = described.map_err(|error| refuse(error, limits, trapped))?;
+    let described = described.map_err(|error| classify(error, limits, trapped))?;
     let described = Described {
         name: described.name,
         version: described.version,
@@ -219,7 +220,6 @@ async fn call_describe(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Who;
 
     #[test]
     fn only_an_out_of_memory_error_of_the_kernel_is_classified_as_such() {
@@ -230,7 +230,7 @@ mod tests {
             (wasmtime::Error::from(Errno::PERM), false),
             (wasmtime::Error::msg(std::io::Error::from_raw_os_error(no_memory).to_string()), false),
         ] {
-            let refusal = refuse(error, &Limits::default(), |error| refusal(error.to_string()));
+            let refusal = classify(error, &Limits::default(), |error| config_failure(error.to_string()));
             assert_eq!(refusal.who == Who::Limit, expected, "{refusal:?}");
         }
     }

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How often a process that waits looks again.
-const LOOK: Duration = Duration::from_millis(20);
+/// The pause between two attempts to get the lock.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The right to compile one guest. Other processes wait until it is dropped.
 pub struct CompileLock<'a> {
@@ -35,14 +35,15 @@ impl<'a> CompileLock<'a> {
             if Instant::now() >= deadline || signals::arrived().is_some() || caller::is_gone() {
                 return None;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
 impl Drop for CompileLock<'_> {
     fn drop(&mut self) {
-        // Removed while it is locked, so that no other process can have it at the same time.
+        // The file is removed while it is locked, so that no other process holds the lock of the
+        // same file.
         let _ = rustix::fs::unlinkat(self.dir, &self.name, AtFlags::empty());
     }
 }

@@ -1,5 +1,5 @@
 //! The description of a guest, from two sources: what its file declares, which is read before any
-//! of its code runs, and what its `describe` answers, which cannot be verified.
+//! of its code runs, and what its `describe` returns, which cannot be verified.
 
 use crate::failure::Problem;
 use crate::rpc::method::MethodName;
@@ -26,7 +26,7 @@ pub struct Declared {
     pub has_names: bool,
 }
 
-/// What a guest's `describe` answers.
+/// What a guest's `describe` returns.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Described {
     pub name: String,
@@ -55,18 +55,23 @@ impl Described {
         let name_is_plain = plain(&self.name, 64)
             && self.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if self.name == "wasm-cpi" {
-            return Some("`describe` answers the name `wasm-cpi`, which is the runtime's in logs".into());
+            return Some(
+                "`describe` returns the name `wasm-cpi`, which logs use for the runtime; return another name".into(),
+            );
         }
         if !name_is_plain {
-            return Some("`describe` answers a name that does not match [a-z0-9-]{1,64}".into());
+            return Some("`describe` returns a name that does not match [a-z0-9-]{1,64}; return one that does".into());
         }
         if !plain(&self.version, 64) {
-            return Some("`describe` answers a version that is not 1 to 64 printable ASCII characters".into());
+            return Some(
+                "`describe` returns a version that is not 1 to 64 printable ASCII characters; return one that is"
+                    .into(),
+            );
         }
         if self.stemcell_formats.len() > 100 || !self.stemcell_formats.iter().all(|format| plain(format, 100)) {
-            return Some("`describe` answers stemcell formats that are not short printable ASCII".into());
+            return Some("`describe` returns stemcell formats that are not at most 100 short texts of printable ASCII; return such texts".into());
         }
         let unknown = self.methods.iter().find(|method| !matches!(MethodName::parse(method), MethodName::Known(_)))?;
-        Some(format!("`describe` lists the method {unknown:?}, which the contract does not have"))
+        Some(format!("`describe` lists the method {unknown:?}, which the contract does not have; leave it out"))
     }
 }

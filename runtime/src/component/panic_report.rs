@@ -3,7 +3,7 @@
 //! The child's stderr is closed, and a child that dies without an answer could have died of
 //! anything. The child holds no secrets, so the text of the panic may be shown.
 
-use crate::component::child::Refusal;
+use crate::component::child::ChildFailure;
 use crate::failure::Failure;
 use crate::log::escape;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ pub fn install() {
 }
 
 /// Does the work. Returns the refusal that reports a panic, if the work panics.
-pub fn catch<T>(work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+pub fn catch<T>(work: impl FnOnce() -> Result<T, ChildFailure>) -> Result<T, ChildFailure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let text = FIRST.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
         let what = "the compiler panicked; this is a bug in wasm-cpi or in its engine, please report it with the guest";

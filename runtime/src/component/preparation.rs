@@ -1,15 +1,13 @@
 //! Prepares a guest: takes it from the cache, or compiles it now.
 
-use crate::component::cache::{Cache, CacheEntry, CacheError, Miss};
-use crate::component::child;
+use crate::component::cache::{Cache, CacheEntry, CacheError, CacheEvent, Miss};
+use crate::component::child::{Compiled, compile_in_child};
 use crate::component::compile_lock::CompileLock;
 use crate::component::description::Description;
 use crate::component::source::{self, PinnedGuest};
 use crate::failure::Failure;
 use crate::hardening::Hardening;
 use crate::limits::Limits;
-use crate::log::Level;
-use std::fmt;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use wasm_cpi_checks::Check;
@@ -28,7 +26,7 @@ enum Code {
     Fresh(Vec<u8>),
 }
 
-/// Whether a prepared guest is stored for later calls.
+/// Says whether a prepared guest is stored for later calls.
 pub enum Stored {
     Already,
     Now,
@@ -43,73 +41,12 @@ impl Stored {
         Stored::Unstamped(error.to_string())
     }
 
-    fn report(self, report: &dyn Fn(&CacheEvent)) {
+    /// Reports if it cannot be stored.
+    pub fn report(self, report: &dyn Fn(&CacheEvent)) {
         match self {
             Stored::Already | Stored::Now => {}
-            Stored::Not(why) => report(&CacheEvent::NotKept(why)),
+            Stored::Not(why) => report(&CacheEvent::NotStored(why)),
             Stored::Unstamped(why) => report(&CacheEvent::NotStamped(why)),
-        }
-    }
-}
-
-/// An event of the cache that is logged and audited.
-pub enum CacheEvent {
-    /// The directory cannot be used, so every call compiles the guest.
-    Unusable(CacheError),
-    /// A file in the cache is not trusted, or cannot be loaded.
-    Doubted { what: String, check: Option<Check> },
-    /// The guest is not prepared. Reported before compiling, which takes time and may fail.
-    Compiling,
-    /// The compiled guest cannot be stored.
-    NotKept(String),
-    /// The new stamp of a file cannot be stored.
-    NotStamped(String),
-}
-
-impl CacheEvent {
-    pub fn level(&self) -> Level {
-        if matches!(self, CacheEvent::Compiling) { Level::Debug } else { Level::Warn }
-    }
-
-    /// Returns the name of the event in the audit log.
-    pub fn name(&self) -> &'static str {
-        match self {
-            CacheEvent::Unusable(_) => "unusable",
-            CacheEvent::Doubted { .. } => "doubted",
-            CacheEvent::Compiling => "compiling",
-            CacheEvent::NotKept(_) => "not-kept",
-            CacheEvent::NotStamped(_) => "not-stamped",
-        }
-    }
-
-    /// Returns the check that refused what lies in the cache, if one did.
-    pub fn check(&self) -> Option<Check> {
-        match self {
-            CacheEvent::Unusable(error) => error.check(),
-            CacheEvent::Doubted { check, .. } => *check,
-            CacheEvent::Compiling | CacheEvent::NotKept(_) | CacheEvent::NotStamped(_) => None,
-        }
-    }
-}
-
-impl From<&CacheError> for CacheEvent {
-    fn from(error: &CacheError) -> CacheEvent {
-        CacheEvent::Doubted { what: error.to_string(), check: error.check() }
-    }
-}
-
-impl fmt::Display for CacheEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CacheEvent::Unusable(what) => write!(f, "{what}; the cache is not used"),
-            CacheEvent::Doubted { what, .. } => write!(f, "{what}; the guest is prepared again"),
-            CacheEvent::Compiling => f.write_str("the guest is not prepared; it is compiled now"),
-            CacheEvent::NotKept(why) => {
-                write!(f, "the prepared guest cannot be stored, so every call compiles it again: {why}")
-            }
-            CacheEvent::NotStamped(why) => {
-                write!(f, "the new stamp of a file of the guest cannot be stored, so every call hashes it again: {why}")
-            }
         }
     }
 }
@@ -124,17 +61,7 @@ pub struct Preparation<'a> {
     pub hardening: Hardening,
 }
 
-/// Returns the prepared guest; prepares it now if it is not in the cache. Reports if it cannot be stored.
-pub fn find_or_prepare<'a>(
-    preparation: Preparation<'a>,
-    report: &dyn Fn(&CacheEvent),
-) -> Result<Prepared<'a>, Failure> {
-    let (prepared, stored) = prepare(preparation, report)?;
-    stored.report(report);
-    Ok(prepared)
-}
-
-/// Like `find_or_prepare`, but returns whether the guest is stored.
+/// Returns the prepared guest, and whether it is stored. Compiles it now if it is not in the cache.
 pub fn prepare<'a>(
     preparation: Preparation<'a>,
     report: &dyn Fn(&CacheEvent),
@@ -151,14 +78,20 @@ pub fn prepare<'a>(
             made.map_err(|error| report(&CacheEvent::Unusable(error))).ok()
         }
     };
-    let Some(cache) = cache else { return compile(preparation, None, report) };
+    let Some(cache) = cache else {
+        let (compiled, stored) = compile(preparation, None, report)?;
+        return Ok((Prepared::fresh(preparation, compiled), stored));
+    };
     if let Some((entry, stored)) = find(preparation, &cache, report)? {
         return Ok((Prepared::cached(preparation, cache, entry), stored));
     }
     let lock = CompileLock::acquire(cache.directory(), &guest.sha256, preparation.limits.compile_seconds);
     // The process that had the lock before has prepared the guest, unless it failed.
     let found = if lock.is_some() { find(preparation, &cache, &|_| {})? } else { None };
-    let Some((entry, stored)) = found else { return compile(preparation, Some(&cache), report) };
+    let Some((entry, stored)) = found else {
+        let (compiled, stored) = compile(preparation, Some(&cache), report)?;
+        return Ok((Prepared::fresh(preparation, compiled), stored));
+    };
     drop(lock);
     Ok((Prepared::cached(preparation, cache, entry), stored))
 }
@@ -172,15 +105,15 @@ fn find(
 ) -> Result<Option<(CacheEntry, Stored)>, Failure> {
     let guest = preparation.guest;
     match cache.lookup(&guest.sha256) {
-        Ok(entry) if Check::CacheStamp.accepts(entry.is_of(&guest.path)) => Ok(Some((entry, Stored::Already))),
+        Ok(entry) if Check::CacheStamp.accepts(entry.matches_file(&guest.path)) => Ok(Some((entry, Stored::Already))),
         // The stamp of the file has changed, so the file is hashed again. It need not be compiled.
         Ok(mut entry) => {
-            let source = source::read_pinned(guest, preparation.limits)?;
-            let restamped = cache.restamp(&guest.sha256, &source.stamp, &mut entry);
+            let file = source::read_pinned(guest, preparation.limits)?;
+            let restamped = cache.restamp(&guest.sha256, &file.stamp, &mut entry);
             Ok(Some((entry, restamped.map_or_else(Stored::unstamped, |()| Stored::Already))))
         }
         Err(Miss::Absent) => Ok(None),
-        Err(Miss::Doubt(error)) => {
+        Err(Miss::Rejected(error)) => {
             report(&CacheEvent::from(&error));
             Ok(None)
         }
@@ -188,27 +121,31 @@ fn find(
 }
 
 /// Compiles and stores the guest, without looking into the cache.
-fn compile<'a>(
-    preparation: Preparation<'a>,
+fn compile(
+    preparation: Preparation<'_>,
     cache: Option<&Cache>,
     report: &dyn Fn(&CacheEvent),
-) -> Result<(Prepared<'a>, Stored), Failure> {
+) -> Result<(Compiled, Stored), Failure> {
     report(&CacheEvent::Compiling);
-    let source = source::read_pinned(preparation.guest, preparation.limits)?;
-    let compiled = child::compile(source.bytes, preparation.limits, preparation.hardening).map_err(|failure| {
+    let file = source::read_pinned(preparation.guest, preparation.limits)?;
+    let compiled = compile_in_child(file.bytes, preparation.limits, preparation.hardening).map_err(|failure| {
         Failure { message: format!("{}: {}", preparation.guest.path.display(), failure.message), ..failure }
     })?;
     let stored = match cache {
         None => Stored::Not(format!("{} cannot be used", preparation.cache.display())),
-        Some(cache) => match cache.store(&source.sha256, &source.stamp, &compiled.description, &compiled.artifact) {
+        Some(cache) => match cache.store(&file.sha256, &file.stamp, &compiled.description, &compiled.artifact) {
             Ok(()) => Stored::Now,
             Err(error) => Stored::Not(error.to_string()),
         },
     };
-    Ok((Prepared { description: compiled.description, preparation, code: Code::Fresh(compiled.artifact) }, stored))
+    Ok((compiled, stored))
 }
 
 impl<'a> Prepared<'a> {
+    fn fresh(preparation: Preparation<'a>, compiled: Compiled) -> Prepared<'a> {
+        Prepared { description: compiled.description, preparation, code: Code::Fresh(compiled.artifact) }
+    }
+
     fn cached(preparation: Preparation<'a>, cache: Cache, entry: CacheEntry) -> Prepared<'a> {
         let description = entry.description.clone();
         Prepared { description, preparation, code: Code::Cached(Box::new((cache, entry))) }
@@ -221,28 +158,22 @@ impl<'a> Prepared<'a> {
             Code::Cached(cached) => (&cached.0, &mut cached.1),
         };
         let guest = self.preparation.guest;
-        let doubted = match map(engine, cache, entry, guest, report) {
+        match map(engine, cache, entry, guest, report) {
             Ok(component) => return Ok(component),
-            Err(doubted) => doubted,
-        };
-        report(&doubted);
+            Err(rejected) => report(&rejected),
+        }
         let lock = CompileLock::acquire(cache.directory(), &guest.sha256, self.preparation.limits.compile_seconds);
         // Another process may have prepared the guest again meanwhile.
         if lock.is_some()
             && let Ok(mut newer) = cache.lookup(&guest.sha256)
-            && !newer.is_as_old_as(entry)
+            && !newer.has_same_time_as(entry)
             && let Ok(component) = map(engine, cache, &mut newer, guest, report)
         {
             return Ok(component);
         }
         let (compiled, stored) = compile(self.preparation, Some(cache), report)?;
         stored.report(report);
-        match &compiled.code {
-            Code::Fresh(bytes) => deserialize(engine, bytes),
-            Code::Cached(..) => Err(Failure::runtime(
-                "a compiled guest came from the cache; this is a bug in wasm-cpi, please report it",
-            )),
-        }
+        deserialize(engine, &compiled.artifact)
     }
 }
 
@@ -254,22 +185,23 @@ fn map(
     guest: &PinnedGuest,
     report: &dyn Fn(&CacheEvent),
 ) -> Result<Component, CacheEvent> {
-    let doubt = |what: String| CacheEvent::Doubted { what, check: None };
+    let rejected = |what: String| CacheEvent::Rejected { what, check: None };
     let (file, stamp) = cache.artifact(entry).map_err(|miss| match miss {
-        Miss::Absent => doubt("the artifact is missing from the cache".into()),
-        Miss::Doubt(error) => CacheEvent::from(&error),
+        Miss::Absent => rejected("the artifact of the prepared guest is missing from the cache".into()),
+        Miss::Rejected(error) => CacheEvent::from(&error),
     })?;
     if let Some(stamp) = stamp {
         let restamped = cache.restamp_artifact(&guest.sha256, entry, stamp);
         restamped.map_or_else(Stored::unstamped, |()| Stored::Already).report(report);
     }
-    // The path of the open descriptor, so that the file that was checked is mapped.
+    // This path names the open descriptor, so that exactly the file that was checked is mapped.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: `Cache::artifact` checked that no one except this user or root can have written the
     // file, and that it has not changed since its content was hashed.
     #[allow(unsafe_code)]
-    unsafe { Component::deserialize_file(engine, path) }
-        .map_err(|error| doubt(format!("the prepared guest was made by another runtime ({error})")))
+    unsafe { Component::deserialize_file(engine, path) }.map_err(|error| {
+        rejected(format!("the prepared guest was compiled by another version or with other settings ({error})"))
+    })
 }
 
 /// Loads an artifact that the compiling child made during this call.

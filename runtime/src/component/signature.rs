@@ -29,22 +29,22 @@ const FILE_MAX: u64 = 8 << 10;
 
 /// `guest.signature` of the config.
 #[derive(Debug)]
-pub struct Signature {
+pub struct RequiredSignatures {
     keys: Vec<Key>,
     threshold: usize,
     /// The file of signatures. If absent, it is beside the guest.
     file: Option<PathBuf>,
 }
 
-/// Returns the message to sign, including the line end. Its prefix prevents that a signature made
-/// for another purpose counts here.
+/// Returns the message to sign, including the line end. Its prefix ensures that a signature made for
+/// another purpose does not count here.
 pub fn message(sha256: &str) -> String {
     format!("wasm-cpi guest sha256:{sha256}\n")
 }
 
-impl Signature {
+impl RequiredSignatures {
     /// Parses the section. Returns all problems, each as one sentence.
-    pub fn parse(section: &Value, base: &Path) -> Result<Signature, Vec<Problem>> {
+    pub fn parse(section: &Value, base: &Path) -> Result<RequiredSignatures, Vec<Problem>> {
         let Value::Object(fields) = section else {
             let example = "{\"ed25519\": [\"…\"], \"threshold\": 1}";
             return Err(vec![Problem::new(format!("`guest.signature` must be an object: {example}"))]);
@@ -77,7 +77,7 @@ impl Signature {
                 None
             }
         };
-        if problems.is_empty() { Ok(Signature { keys, threshold, file }) } else { Err(problems) }
+        if problems.is_empty() { Ok(RequiredSignatures { keys, threshold, file }) } else { Err(problems) }
     }
 
     /// Returns the file of signatures for a guest's file.
@@ -94,7 +94,7 @@ impl Signature {
         let file = self.file(guest);
         let failed = |what: String| Failure::config(format!("guest {}: {what}", guest.display()));
         let unusable = |what: &dyn std::fmt::Display| {
-            let wanted = format!("`guest.signature` wants {} of these keys to have signed it", self.threshold);
+            let wanted = format!("`guest.signature` requires signatures of {} of these keys", self.threshold);
             failed(format!("the file of its signatures, {}, {what}; {wanted}: {}", file.display(), listed(&self.keys)))
         };
         let (text, _) = trust::read(&file, FILE_MAX)
@@ -118,10 +118,10 @@ impl Signature {
             let by = if signed.is_empty() { String::new() } else { format!(", by {}", signed.join(", ")) };
             let others = match left.len() {
                 0 => String::new(),
-                n => format!("; {n} more in that file are by other keys, of another module, or repeated"),
+                n => format!("; {n} more in that file are by other keys, for another guest, or repeated"),
             };
             failed(format!(
-                "{} of {} needed signatures are in {}{by}{others}; sign the text {message:?} with the key of {}, and add the signature to that file: base64, a line of its own",
+                "{} of {} needed signatures are in {}{by}{others}; sign the text {message:?} with the key of {}, and add the signature to that file, as one line of base64",
                 signed.len(),
                 self.threshold,
                 file.display(),
@@ -178,7 +178,7 @@ fn lines(text: &str) -> Result<Vec<[u8; 64]>, String> {
             return Err(format!("has more than {LINES_MAX} lines"));
         }
         let decoded = STANDARD.decode(line).ok().and_then(|bytes| bytes.try_into().ok());
-        signatures.push(decoded.ok_or_else(|| format!("does not have base64 of 64 bytes in line {}", index + 1))?);
+        signatures.push(decoded.ok_or_else(|| format!("has no base64 of 64 bytes in line {}", index + 1))?);
     }
     Ok(signatures)
 }

@@ -1,11 +1,11 @@
 //! Reads from a guest's file, before it is compiled, whether it is a component, what it imports,
 //! and which needs it declares.
 
-use crate::failure::Problem;
+use crate::failure::{Failure, Problem};
 use crate::host::wasi;
 use crate::log::escape;
 use wasm_cpi_checks::Check;
-use wasmparser::{BinaryReaderError, Encoding, Parser, Payload, TypeRef};
+use wasmparser::{BinaryReaderError, Parser, Payload, TypeRef};
 
 /// The custom section in which a guest declares what it needs.
 pub const NEEDS_SECTION: &str = "bosh-cpi:needs";
@@ -42,10 +42,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
             Err(error) => return Err(vec![Problem::new(damaged(&error))]),
         };
         match payload {
-            Payload::Version { encoding, .. } => {
-                depth += 1;
-                debug_assert!(matches!(encoding, Encoding::Component | Encoding::Module));
-            }
+            Payload::Version { .. } => depth += 1,
             Payload::End(_) => {
                 depth = depth.saturating_sub(1);
                 several_memories |= memories > 1;
@@ -69,12 +66,17 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
                 }
             }
             Payload::CustomSection(section) if section.name() == NEEDS_SECTION => {
-                let twice = || Problem::new(format!("declares its needs twice (section {NEEDS_SECTION})"));
+                let twice = || {
+                    Problem::new(format!(
+                        "declares its needs twice (section {NEEDS_SECTION}); build it with one such section"
+                    ))
+                };
                 problems.extend(Check::NeedsTwice.ensure(surface.needs.is_none(), twice).err());
                 match std::str::from_utf8(section.data()) {
                     Ok(text) => surface.needs = Some(text.to_owned()),
                     Err(_) => {
-                        let what = format!("declares needs that are not UTF-8 (section {NEEDS_SECTION})");
+                        let what =
+                            format!("declares needs that are not UTF-8 (section {NEEDS_SECTION}); write them in UTF-8");
                         problems.push(Problem::new(what));
                     }
                 }
@@ -92,6 +94,15 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
     if problems.is_empty() { Ok(surface) } else { Err(problems) }
 }
 
+/// Returns one failure for all reasons why a guest's file is rejected. Its message starts with `subject`.
+pub fn to_failure(subject: &str, problems: &[Problem]) -> Failure {
+    let texts: Vec<&str> = problems.iter().map(|problem| problem.text.as_str()).collect();
+    let reports: Vec<String> = problems.iter().map(Problem::report).collect();
+    let check = problems.iter().find_map(|problem| problem.check);
+    let failure = Failure::config(format!("{subject} {}", texts.join("; it "))).with_detail(reports.join("\n"));
+    Failure { check, ..failure }
+}
+
 /// Returns why an import is not offered, if it is not. Names are escaped, because the guest chooses them.
 fn refusal(import: &str) -> Option<String> {
     let shown = |name: &str| escape(name, MAX_SHOWN);
@@ -99,12 +110,15 @@ fn refusal(import: &str) -> Option<String> {
         let (interface, version) = ours.split_once('@').unwrap_or((ours, ""));
         if version != WORLD_VERSION {
             return Some(format!(
-                "wants bosh:cpi@{}, but this runtime offers {WORLD_VERSION}: build it with that version's SDK",
+                "imports bosh:cpi@{}, but this runtime offers {WORLD_VERSION}; build it with the SDK of that version",
                 shown(version)
             ));
         }
         if !INTERFACES.contains(&interface) {
-            return Some(format!("imports {}, which bosh:cpi does not have", shown(import)));
+            return Some(format!(
+                "imports {}, which bosh:cpi does not have; build it with this runtime's SDK",
+                shown(import)
+            ));
         }
         return None;
     }

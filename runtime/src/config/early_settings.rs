@@ -1,8 +1,8 @@
 //! The settings that a call needs before its request is read, and even if the rest of the config
 //! is invalid: a call that fails because of its config is still answered, logged and audited.
 
-use super::{AuditConfig, ConfigArg, LogSection, MAX_DEPTH, module, read};
-use crate::component::source::is_sha256;
+use super::{AuditConfig, ConfigSource, LogSection, MAX_DEPTH, module, operator_file};
+use crate::component::digest::is_hex_digest;
 use crate::limits::Limits;
 use crate::log::{Format, Level};
 use crate::rpc::API_VERSION;
@@ -42,9 +42,9 @@ impl Default for EarlySettings {
 }
 
 impl EarlySettings {
-    /// Reads the settings. One that is missing or invalid has its default here, and
-    /// `Config::load` reports it.
-    pub fn read(source: &ConfigArg) -> EarlySettings {
+    /// Reads the settings. A setting that is missing or invalid gets its default here;
+    /// `Config::load` reports the mistake.
+    pub fn read(source: &ConfigSource) -> EarlySettings {
         fields(source).map_or_else(EarlySettings::default, |fields| EarlySettings::from(&fields, &source.path))
     }
 
@@ -65,13 +65,13 @@ impl EarlySettings {
             log_level: log.as_ref().map_or(defaults.log_level, |log| log.level),
             log_format: log.as_ref().map_or(defaults.log_format, |log| log.format),
             audit: audit.map(|audit| audit.relative_to(path.parent().unwrap_or(Path::new(".")))),
-            guest_sha256: sha256.filter(|sha256| is_sha256(sha256)).map(str::to_owned),
+            guest_sha256: sha256.filter(|sha256| is_hex_digest(sha256)).map(str::to_owned),
         }
     }
 }
 
-fn fields(source: &ConfigArg) -> Option<Map<String, Value>> {
-    let (text, _) = read(&source.path).ok()?;
+fn fields(source: &ConfigSource) -> Option<Map<String, Value>> {
+    let (text, _) = operator_file::read(&source.path).ok()?;
     let Ok(Value::Object(fields)) = strict_json::parse(&text, MAX_DEPTH) else { return None };
     if source.module.is_none() {
         return Some(fields);

@@ -1,17 +1,17 @@
-//! The section `guest`: the file of the module, and its pin.
+//! The section `guest`: the file of the guest, and its pin.
 //!
-//! A module of a package is named by package and file, and a file beside it may hold its pin.
-//! Only that file is read here, never the module itself.
+//! A guest of a package is named by package and file, and a file beside it may hold its pin.
+//! Only that file is read here, never the guest itself.
 
 use super::Packages;
-use crate::component::source::is_sha256;
+use crate::component::digest::is_hex_digest;
 use crate::failure::{Failure, Problem};
 use crate::trust;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The extension of the file beside a module that holds its pin, for a config without a pin.
+/// The extension of the file beside a guest that holds its pin, for a config without a pin.
 const PIN_FILE: &str = "sha256";
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ pub(super) struct GuestSection {
 }
 
 impl GuestSection {
-    /// Returns the module's file and its pin, which is empty if the package holds it.
+    /// Returns the guest's file and its pin, which is empty if the package holds it.
     pub(super) fn file(&self, base: &Path, packages: &Packages) -> Result<(PathBuf, String), Vec<Problem>> {
         let mut problems = Vec::new();
         let path = match (&self.path, &self.package, &self.file) {
@@ -40,7 +40,7 @@ impl GuestSection {
             }
         };
         match &self.sha256 {
-            Some(sha256) if is_sha256(sha256) => {}
+            Some(sha256) if is_hex_digest(sha256) => {}
             None if self.package.is_some() => {}
             _ => problems.push(Problem::new(
                 "`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them",
@@ -59,7 +59,7 @@ pub(super) fn pin_beside(guest: &Path) -> Result<String, Failure> {
         Failure { check: error.check(), ..failure }
     })?;
     let digest = text.split_whitespace().next().unwrap_or_default();
-    if !is_sha256(digest) {
+    if !is_hex_digest(digest) {
         return Err(Failure::config(format!(
             "{} does not hold a sha256 of 64 lower-case hex digits; install the package again, or set `guest.sha256`",
             file.display()

@@ -2,30 +2,9 @@
 //! `data` side by side, below `/var/vcap` or where the CLI installs a CPI.
 //!
 //! On a Director `jobs/NAME` is a link, so the path is read as it is written. Links are followed
-//! only if the written path is not that of an installation. No file is opened.
+//! only if the written path is not that of an installation. No file is read.
 
 use std::path::{Component, Path, PathBuf};
-
-/// Which config to read, and for which of its modules.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "compiler", derive(clap::Args))]
-pub struct ConfigArg {
-    /// Config file of the job
-    #[cfg_attr(feature = "compiler", arg(long = "config", value_name = "CPI.json"))]
-    pub path: PathBuf,
-    /// Directory of packages (default: `packages` beside the `jobs` directory of the config)
-    #[cfg_attr(feature = "compiler", arg(long, value_name = "DIR"))]
-    pub packages: Option<PathBuf>,
-    /// Name of one of the `modules` in the config (default: its own `guest`)
-    #[cfg_attr(feature = "compiler", arg(long, value_name = "NAME"))]
-    pub module: Option<String>,
-}
-
-impl ConfigArg {
-    pub fn new(path: &Path) -> ConfigArg {
-        ConfigArg { path: path.to_owned(), packages: None, module: None }
-    }
-}
 
 /// The installation that a config is part of.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,33 +30,39 @@ impl Installation {
         Some(Installation { root: jobs.parent()?.to_owned(), job: job.file_name()?.to_str()?.to_owned() })
     }
 
-    fn packages(&self) -> PathBuf {
+    pub(super) fn packages(&self) -> PathBuf {
         self.root.join("packages")
     }
 
     /// Returns the job's directory for files that it creates at run time.
-    pub(super) fn data(&self) -> PathBuf {
+    fn data(&self) -> PathBuf {
         self.root.join("data").join(&self.job)
+    }
+
+    /// Returns the default directory of prepared guests.
+    pub(super) fn cache(&self) -> PathBuf {
+        self.data().join("cache")
     }
 }
 
 /// Returns true for a file of a job that the CLI installed, below `~/.bosh/installations`. The CLI
 /// deletes the job when its command ends, and writes it again for the next one.
-pub(super) fn is_of_the_cli(file: &Path) -> bool {
+pub(super) fn is_installed_by_cli(file: &Path) -> bool {
     let parts: Vec<Component<'_>> = file.components().collect();
-    let of_the_cli = |pair: &[Component<'_>]| pair[0].as_os_str() == ".bosh" && pair[1].as_os_str() == "installations";
-    parts.windows(2).any(of_the_cli)
+    let is_installations =
+        |pair: &[Component<'_>]| pair[0].as_os_str() == ".bosh" && pair[1].as_os_str() == "installations";
+    parts.windows(2).any(is_installations)
 }
 
-/// Returns the directories and files whose owner runs the calls of a config: the job's data, and
-/// the config itself, which no other user except root could have written.
-pub fn files_of_the_caller(config: &Path) -> Vec<PathBuf> {
-    let data = Installation::of(config).map(|installation| installation.data());
-    data.into_iter().chain([config.to_owned()]).collect()
+/// Returns the directories and files whose owner runs the calls of a config: the default cache, the
+/// job's data, and the config itself, which no other user except root could have written.
+pub fn files_owned_by_caller(config: &Path) -> Vec<PathBuf> {
+    let job = Installation::of(config).map(|installation| [installation.cache(), installation.data()]);
+    job.into_iter().flatten().chain([config.to_owned()]).collect()
 }
 
 /// Returns the path without `..`, and without following links.
-fn as_written(path: &Path) -> PathBuf {
+pub(super) fn as_written(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, component| {
         match component {
             Component::ParentDir => {
@@ -90,37 +75,10 @@ fn as_written(path: &Path) -> PathBuf {
     })
 }
 
-/// The directory of packages, which is determined when a file of a package is needed.
-#[derive(Debug)]
-pub struct Packages {
-    given: Option<PathBuf>,
-    config: PathBuf,
-}
-
-impl Packages {
-    pub fn of(source: &ConfigArg) -> Packages {
-        Packages { given: source.packages.clone(), config: source.path.clone() }
-    }
-
-    /// Returns the path of a file of a package. Rejects a path that leads out of the package.
-    pub fn file(&self, package: &str, file: &str) -> Result<PathBuf, String> {
-        let inside = |name: &str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        if package.is_empty() || package.contains('/') || !inside(package) {
-            return Err(format!("`package` is `{package}`, but must be the name of a package, without `/`"));
-        }
-        if file.is_empty() || !inside(file) {
-            return Err("`file` must be a relative path without `..`, below the package's directory".to_owned());
-        }
-        let around = || Installation::of(&self.config).map(|installation| installation.packages());
-        let packages = self.given.clone().or_else(around);
-        let packages = packages.ok_or("the directory of packages is not known; pass it with `--packages DIR`")?;
-        Ok(packages.join(package).join(file))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ConfigSource;
 
     #[test]
     fn an_installation_is_recognised_by_the_path_as_it_is_written() {
@@ -131,6 +89,8 @@ mod tests {
         ] {
             let found = Installation::of(Path::new(config));
             assert_eq!(found, Some(Installation { root: root.into(), job: job.into() }), "{config}");
+            let written = format!("{root}/jobs/{job}/config/cpi.json");
+            assert_eq!(ConfigSource::new(Path::new(config)).written_path(), Path::new(&written));
         }
         for config in ["/var/vcap/data/jobs/wasm_cpi/abc/config/cpi.json", "/job/config/cpi.json", "cpi.json", "/"] {
             assert_eq!(Installation::of(Path::new(config)), None, "{config}");
@@ -146,17 +106,5 @@ mod tests {
         std::os::unix::fs::symlink("jobs/j/config", root.join("config")).unwrap();
         let found = Installation::of(&root.join("config/cpi.json")).unwrap();
         assert_eq!((found.packages(), found.data()), (root.join("packages"), root.join("data/j")));
-    }
-
-    #[test]
-    fn a_path_that_leads_out_of_a_package_is_rejected() {
-        let of = |given: Option<&str>| Packages { given: given.map(PathBuf::from), config: "/x/cpi.json".into() };
-        let packages = of(Some("/p"));
-        assert_eq!(packages.file("acme", "lib/a.wasm"), Ok("/p/acme/lib/a.wasm".into()));
-        for (package, file) in [("..", "x"), ("a/b", "x"), ("", "x"), ("/", "x"), ("a", "../x"), ("a", "/x"), ("a", "")]
-        {
-            assert!(packages.file(package, file).is_err(), "{package} {file}");
-        }
-        assert!(of(None).file("a", "b").unwrap_err().contains("--packages"));
     }
 }

@@ -1,5 +1,5 @@
-//! The section `modules`: further guests in one file. Each is treated as if it had its own file,
-//! which inherits most keys from this one.
+//! The section `modules`: further guests in one config. Each module is read as a config of its own
+//! that inherits most keys of the file.
 
 use serde_json::{Map, Value, json};
 
@@ -18,13 +18,14 @@ pub(super) fn select_module(
     let modules = match fields.remove("modules") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(modules)) if modules.values().all(Value::is_object) => modules,
-        Some(_) => return Err("`modules` must be an object that has an object for each module's name".into()),
+        Some(_) => return Err("`modules` must be an object of objects, by the names of the modules".into()),
     };
     let known = modules.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let Some(name) = module else {
         if fields.get("guest").is_none_or(Value::is_null) && !modules.is_empty() {
             return Err(format!(
-                "there is no `guest`; name one of `modules`: {known} (`exec_path` data/JOB/bin/NAME, or `--module`)"
+                "the config has no `guest`; choose one of its `modules`: {known} (with `--module`, or with `exec_path` \
+                 data/JOB/bin/NAME in the cpi-config)"
             ));
         }
         return Ok(fields);

@@ -29,11 +29,11 @@ impl Sections {
     /// Accepts `$schema`, with which editors find the JSON Schema of the file. Its value has no effect.
     pub(super) fn accept_schema(&mut self) {
         if self.take("$schema").is_some_and(|schema| !schema.is_string()) {
-            self.problem("`$schema` must be a string, the path or URL of a JSON Schema; correct it or remove it");
+            self.add_problem("`$schema` must be a string, the path or URL of a JSON Schema; correct it or remove it");
         }
     }
 
-    pub(super) fn problem(&mut self, text: impl Into<String>) {
+    pub(super) fn add_problem(&mut self, text: impl Into<String>) {
         self.problems.push(Problem::new(text));
     }
 
@@ -58,7 +58,7 @@ impl Sections {
     }
 
     /// Returns the file of the policy, and the policy itself if it is part of the config.
-    pub(super) fn policy(&mut self, config: &Path) -> (PathBuf, Option<String>) {
+    pub(super) fn take_policy(&mut self, config: &Path) -> (PathBuf, Option<String>) {
         match self.take("policy") {
             None | Some(Value::Null) => ("policy.json".into(), None),
             Some(Value::String(file)) => (file.into(), None),
@@ -66,7 +66,7 @@ impl Sections {
                 (config.file_name().unwrap_or_default().into(), Some(Value::Object(policy).to_string()))
             }
             Some(_) => {
-                self.problem("`policy` must be the path of a file, or an object that is the policy itself");
+                self.add_problem("`policy` must be the path of a file, or the policy itself as an object");
                 ("policy.json".into(), None)
             }
         }
@@ -74,7 +74,7 @@ impl Sections {
 
     pub(super) fn required<T: DeserializeOwned>(&mut self, key: &'static str, example: &str) -> Option<T> {
         if self.fields.get(key).is_none_or(Value::is_null) {
-            self.problem(format!("`{key}` is missing; add \"{key}\": {example}"));
+            self.add_problem(format!("`{key}` is missing; add \"{key}\": {example}"));
             self.take(key);
             return None;
         }
@@ -82,7 +82,7 @@ impl Sections {
     }
 
     /// Reports the keys that were not read.
-    pub(super) fn unknown(&mut self) {
+    pub(super) fn report_unknown_keys(&mut self) {
         let known = self.known.join(", ");
         for key in std::mem::take(&mut self.fields).keys() {
             self.ensure(Check::UnknownKey, false, || {

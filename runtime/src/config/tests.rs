@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn parse(value: &Value) -> Result<Config, Vec<Problem>> {
-    Config::parse(&ConfigArg::new(Path::new("/job/config/cpi.json")), &value.to_string(), Vec::new())
+    Config::parse(&ConfigSource::new(Path::new("/job/config/cpi.json")), &value.to_string(), Vec::new())
 }
 
 fn texts(problems: &[Problem]) -> String {
@@ -56,7 +56,8 @@ fn a_module_inherits_all_keys_except_guest_properties_and_policy() {
     })
     .to_string();
     let load = |module: Option<&str>| {
-        let source = ConfigArg { module: module.map(str::to_owned), ..ConfigArg::new(Path::new("/j/config/cpi.json")) };
+        let source =
+            ConfigSource { module: module.map(str::to_owned), ..ConfigSource::new(Path::new("/j/config/cpi.json")) };
         Config::parse(&source, &text, Vec::new())
     };
     let own = load(None).ok().unwrap();
@@ -77,13 +78,13 @@ fn a_module_inherits_all_keys_except_guest_properties_and_policy() {
 #[test]
 fn the_error_for_a_missing_module_lists_the_modules() {
     for (text, module, said) in [
-        (r#"{"version":1,"modules":{"a":{},"b":{}}}"#, None, "name one of `modules`: a, b ("),
-        (r#"{"version":1,"guest":null,"modules":{"a":{}}}"#, None, "name one of `modules`: a ("),
+        (r#"{"version":1,"modules":{"a":{},"b":{}}}"#, None, "choose one of its `modules`: a, b ("),
+        (r#"{"version":1,"guest":null,"modules":{"a":{}}}"#, None, "choose one of its `modules`: a ("),
         (r#"{"version":1,"modules":{}}"#, None, "`guest` is missing"),
         (r#"{"version":1,"modules":{}}"#, Some("a"), "no module `a`; `modules` has: none"),
         (r#"{"version":1}"#, Some("a"), "no module `a`; `modules` has: none"),
     ] {
-        let source = ConfigArg { module: module.map(str::to_owned), ..ConfigArg::new(Path::new("c")) };
+        let source = ConfigSource { module: module.map(str::to_owned), ..ConfigSource::new(Path::new("c")) };
         let problems = texts(&Config::parse(&source, text, Vec::new()).err().unwrap());
         assert!(problems.contains(said), "{text} {module:?}: {problems}");
     }
@@ -92,12 +93,14 @@ fn the_error_for_a_missing_module_lists_the_modules() {
 #[test]
 fn duplicate_keys_are_rejected() {
     let text = r#"{"version":1,"version":1}"#;
-    assert!(Config::parse(&ConfigArg::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].text.contains("twice"));
+    assert!(
+        Config::parse(&ConfigSource::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].text.contains("twice")
+    );
 }
 
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,120}") {
-        let _ = Config::parse(&ConfigArg::new(Path::new("c")), &text, Vec::new());
+        let _ = Config::parse(&ConfigSource::new(Path::new("c")), &text, Vec::new());
     }
 }

@@ -144,8 +144,8 @@ mod tests {
             ("header:x-key", "two\r\nlines", false),
             ("header:x-key", "p\u{e4}ss", false),
             ("header:x-key", " padded-value", false),
-            ("xml:Key", "p\u{e4}ss\nword", true),
-            ("xml:Key", "bell\u{7}", false),
+            ("xml:/r/Key", "p\u{e4}ss\nword", true),
+            ("xml:/r/Key", "bell\u{7}", false),
             ("json:/key", "bell\u{7}\r\n--x", true),
             ("part:key", "bell\u{7}\r\n--x", true),
         ] {

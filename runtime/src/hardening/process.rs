@@ -1,5 +1,6 @@
 //! The parts of the lock-down that are plain properties of the process: limits, working directory,
-//! `no_new_privs`, capabilities. Errors of the first two are ignored, because the kernel does not refuse them.
+//! `no_new_privs`, capabilities. Errors of limits and of the working directory
+//! are ignored, because lowering a limit and changing to `/` do not fail.
 
 use super::LockDownError;
 use crate::limits::Limits;

@@ -57,9 +57,9 @@ impl LockDownReport {
         }
     }
 
-    /// Returns each missing mechanism that `required` demands, with the reason and the remedy.
-    pub fn missing(&self) -> Vec<String> {
-        let parts = [
+    /// Returns the name of each mechanism, the reason why it is missing, if it is, and the remedy.
+    fn mechanisms_with_remedies(&self) -> [(&'static str, Option<&LockDownError>, &'static str); 4] {
+        [
             ("no-new-privs", self.no_new_privs.as_ref().err(), "allow `prctl` in the sandbox that runs the CPI"),
             ("capability drop", self.capabilities.as_ref().err(), "allow `capset` in the sandbox that runs the CPI"),
             (
@@ -72,9 +72,13 @@ impl LockDownReport {
                 self.seccomp.as_ref().err(),
                 "run a kernel with seccomp filters, and allow them in the sandbox that runs the CPI",
             ),
-        ];
-        let missing = parts.into_iter().filter_map(|(what, why, remedy)| Some((what, why?, remedy)));
-        missing.map(|(what, why, remedy)| format!("no {what} ({why}): {remedy}")).collect()
+        ]
+    }
+
+    /// Returns each missing mechanism that `required` demands, with the reason and the remedy.
+    pub fn missing(&self) -> Vec<String> {
+        let each = self.mechanisms_with_remedies().into_iter();
+        each.filter_map(|(what, why, remedy)| Some(format!("{what} ({}; {remedy})", why?))).collect()
     }
 
     /// Returns the names of the mechanisms in effect, without the ports of a policy.
@@ -102,7 +106,7 @@ impl LockDownReport {
             return Ok(());
         }
         Err(Failure::config(format!(
-            "`hardening` is `required`, but this machine has {}; or set `hardening` to `best-effort`",
+            "`hardening` is `required`, but this machine lacks: {}; or set `hardening` to `best-effort`",
             missing.join("; ")
         )))
     }
@@ -113,12 +117,7 @@ impl LockDownReport {
 impl fmt::Display for LockDownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.in_effect(&format!("landlock tcp ports {}", self.network)))?;
-        for (what, why) in [
-            ("no-new-privs", self.no_new_privs.as_ref().err()),
-            ("capability drop", self.capabilities.as_ref().err()),
-            ("landlock", self.landlock.as_ref().err()),
-            ("seccomp", self.seccomp.as_ref().err()),
-        ] {
+        for (what, why, _) in self.mechanisms_with_remedies() {
             if let Some(why) = why {
                 write!(f, "; no {what} ({why})")?;
             }
@@ -177,9 +176,8 @@ mod tests {
         assert_eq!(report(Ok(Landlock { abi: 3, tcp: false })).ensure_complete(), Ok(()));
         let failure = LockDownReport::of_failed_probe().ensure_complete().unwrap_err().to_string();
         assert!(failure.starts_with("config: `hardening` is `required`"), "{failure}");
-        let why = "(the probe failed)";
-        for said in ["no no-new-privs", "no capability drop", "no landlock", "no seccomp"]
-            .map(|missing| format!("{missing} {why}"))
+        for said in ["lacks: no-new-privs", "; capability drop", "; landlock", "; seccomp"]
+            .map(|missing| format!("{missing} (the probe failed; "))
         {
             assert!(failure.contains(&said), "{said}: {failure}");
         }

@@ -1,3 +1,5 @@
+//! The interface `agent`: translates between the WIT types and `crate::agent`.
+
 use crate::agent::{Additions, AgentError, AgentErrorKind, AgentSession, NetworkAddition};
 use crate::bindings::bosh::cpi::agent::{self, Encoding, Error, Host, Settings};
 use crate::bindings::bosh::cpi::types::DiskHint;

@@ -1,3 +1,5 @@
+//! The interface `clock`: clocks, and a sleep that ends when the call is ending.
+
 use crate::bindings::bosh::cpi::clock::Host;
 use crate::host::State;
 use nix::time::{ClockId, clock_gettime};

@@ -1,3 +1,5 @@
+//! The interface `config`: translates between the WIT types and the call's properties and request.
+
 use crate::bindings::bosh::cpi::config::{CallInfo, Host};
 use crate::host::State;
 

@@ -128,7 +128,7 @@ const CANCELLED: Cow<'static, str> = Cow::Borrowed("cancelled");
 pub(super) struct HostError<E> {
     pub(super) error: E,
     pub(super) check: Option<Check>,
-    /// What a server said, for people; empty if the error says everything.
+    /// What a server said, for operators; empty if the error says everything.
     pub(super) detail: String,
 }
 

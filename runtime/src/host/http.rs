@@ -1,13 +1,13 @@
+//! The interface `http`: translates between the WIT types and `crate::net::gate`.
+
 use crate::bindings::bosh::cpi::http::{Body, Denial, Error, ErrorKind, Host, ImagePart, Request, Response};
-use crate::failure::{Failure, Who};
 use crate::host::State;
 use crate::host::host_call::HostError;
 use crate::image;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
-use crate::sandbox::ending::{ENDING, EndReason, Ending};
+use crate::sandbox::ending::{ENDING, Ending};
 use std::sync::Arc;
-use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::DenialReason;
 
 impl State {
@@ -21,16 +21,10 @@ impl State {
     }
 }
 
-/// Asks the guest to end if an answer held a credential. Stops it at once, and never returns, if
-/// that happens again while it cleans up: it could otherwise go on with guessing.
+/// Ends the call if a response held a credential.
 async fn end_after_leak(gate: &Gate, ending: &Ending) {
-    let Some(leak) = gate.leak() else { return };
-    let what = format!("{} held the credential `{}` and was withheld", leak.place, leak.secret);
-    let failure = Failure::new(Who::Policy, format!("{what}, so the call was ended"));
-    ending.request_end(EndReason::Abort(failure.refused_by(Check::Tripwire)));
-    if Check::TripwireTwice.refuses(leak.count > 1) {
-        ending.stop();
-        std::future::pending::<()>().await;
+    if let Some(leak) = gate.leak() {
+        ending.end_after_leak(&leak).await;
     }
 }
 
@@ -53,8 +47,8 @@ impl Host for State {
         let (ending, already_ending) = (Arc::clone(&self.ending), self.ending.reason().is_some());
         let answer = tokio::select! {
             answer = gate.send(request, self.ending.deadline()) => answer.map_err(Error::from),
-            why = ending.abandon_request(is_image), if !already_ending => {
-                Err(Error { kind: ErrorKind::Cancelled, message: why, sent: true })
+            () = ending.abandon_request(is_image), if !already_ending => {
+                Err(Error { kind: ErrorKind::Cancelled, message: self.cancelled().unwrap_or_default(), sent: true })
             }
         };
         end_after_leak(&gate, &self.ending).await;

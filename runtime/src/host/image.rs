@@ -1,3 +1,5 @@
+//! The interface `image`: translates between the WIT types and `crate::image`.
+
 use crate::bindings::bosh::cpi::image::{Error, Host, Member};
 use crate::host::State;
 use crate::host::host_call::HostError;
@@ -32,7 +34,7 @@ async fn reading<T>(
 ) -> Result<T, HostError<Error>> {
     tokio::select! {
         read = read => Ok(read?),
-        () = ending.end_requested() => Err(Error::Cancelled(ending.reason().map(|reason| reason.message_for_guest()).unwrap_or_default()).into()),
+        () = ending.end_requested() => Err(Error::Cancelled(ending.message_for_guest().unwrap_or_default()).into()),
     }
 }
 

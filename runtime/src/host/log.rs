@@ -1,3 +1,5 @@
+//! The interface `log`: translates between the WIT types and `crate::log`.
+
 use crate::bindings::bosh::cpi::log::{Host, Level};
 use crate::host::State;
 

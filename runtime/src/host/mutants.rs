@@ -40,7 +40,7 @@ pub fn files(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<bool> {
     Ok(true)
 }
 
-/// Accepts a module with any imports.
+/// Accepts a guest with any imports.
 pub fn any_import(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     if Check::Imports.is_off() { linker.define_unknown_imports_as_traps(component) } else { Ok(()) }
 }

@@ -1,3 +1,5 @@
+//! The interface `random`: bytes of the kernel's generator.
+
 use crate::bindings::bosh::cpi::random::Host;
 use crate::host::State;
 use wasm_cpi_checks::Check;

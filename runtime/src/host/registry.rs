@@ -1,3 +1,5 @@
+//! The interface `registry`: translates between the WIT types and `crate::registry`.
+
 use crate::bindings::bosh::cpi::registry::{Error, Host};
 use crate::host::State;
 use crate::host::host_call::HostError;

@@ -4,7 +4,7 @@ use crate::host::{Capabilities, Counts};
 use crate::limits::Limits;
 use crate::log::Level;
 use crate::sandbox::ending::{CleanupOver, EndReason, Ending};
-use crate::sandbox::meter::Meter;
+use crate::sandbox::meter::{LimitReached, Meter};
 use crate::sandbox::stdio::LogStream;
 use crate::sandbox::watchdog;
 use std::sync::Arc;
@@ -54,12 +54,12 @@ impl State {
         store.set_hostcall_fuel(usize::try_from(limits.hostcall_mib << 20).unwrap_or(usize::MAX));
         store.set_max_component_handles(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         store.set_epoch_deadline(1);
-        let (name, value) = ("cpu_seconds", limits.cpu_seconds);
+        let cpu_limit = LimitReached { name: "cpu_seconds", value: limits.cpu_seconds };
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
             watchdog::request_end_if_due(&state.ending);
             if state.meter.cpu_is_spent() {
-                state.ending.request_end(EndReason::Limit { name, value });
+                state.ending.request_end(EndReason::Limit(cpu_limit.clone()));
             }
             if Instant::now() >= state.ending.hard_deadline() {
                 return Err(CleanupOver.into());

@@ -6,9 +6,9 @@
 
 use super::content::{Chunk, Content};
 use super::reader::Reader;
-use super::{ImageError, io};
+use super::{ImageError, unreadable};
 use flate2::bufread::MultiGzDecoder;
-use std::io::{self as stdio, BufReader, ErrorKind, Read};
+use std::io::{self, BufReader, ErrorKind, Read};
 use tar::{GnuExtSparseHeader, GnuSparseHeader, Header};
 use wasm_cpi_checks::{Check, RefusedBy};
 
@@ -27,7 +27,7 @@ pub(super) enum TarStream {
 }
 
 impl Read for TarStream {
-    fn read(&mut self, buffer: &mut [u8]) -> stdio::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             TarStream::Plain(reader) => reader.read(buffer),
             TarStream::Gzip(decoder) => decoder.read(buffer),
@@ -36,10 +36,10 @@ impl Read for TarStream {
 }
 
 impl TarStream {
-    fn skip(&mut self, count: u64) -> stdio::Result<()> {
+    fn skip(&mut self, count: u64) -> io::Result<()> {
         match self {
             TarStream::Plain(reader) => reader.skip(count),
-            TarStream::Gzip(decoder) => match stdio::copy(&mut decoder.take(count), &mut stdio::sink())? {
+            TarStream::Gzip(decoder) => match io::copy(&mut decoder.take(count), &mut io::sink())? {
                 skipped if skipped == count => Ok(()),
                 _ => Err(ErrorKind::UnexpectedEof.into()),
             },
@@ -75,10 +75,18 @@ struct Extensions {
     sparse_name: Option<Vec<u8>>,
 }
 
+/// How the bytes of a member are stored.
+enum Storage {
+    Plain,
+    GnuSparse,
+    /// A format that is not supported.
+    PaxSparse,
+}
+
 impl Archive {
     /// Reads the first header. Rejects a file that is not an archive.
     pub(super) fn open(reader: Reader) -> Result<Archive, ImageError> {
-        let mut stream = if reader.starts_with(GZIP_MAGIC).map_err(|error| io(&error))? {
+        let mut stream = if reader.starts_with(GZIP_MAGIC).map_err(|error| unreadable(&error))? {
             TarStream::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(64 * 1024, reader))))
         } else {
             TarStream::Plain(reader)
@@ -97,7 +105,7 @@ impl Archive {
         self.next_entry().map_err(|error| match error {
             Broken::Invalid(what) => broken(self.files, &what),
             Broken::Refused(what, check) => broken(self.files, &what).refused_by(check),
-            Broken::Io(error) if error.raw_os_error().is_some() => io(&error),
+            Broken::Io(error) if error.raw_os_error().is_some() => unreadable(&error),
             Broken::Io(error) => broken(self.files, &error.to_string()),
         })
     }
@@ -133,7 +141,12 @@ impl Archive {
                     self.skip_after(stored)?;
                     // Old archives mark directories by a slash at the end of the name.
                     if !name.ends_with(b"/") {
-                        return self.file(name, header, kind == b'S', stored, extensions.sparse).map(Some);
+                        let storage = match kind {
+                            b'S' => Storage::GnuSparse,
+                            _ if extensions.sparse => Storage::PaxSparse,
+                            _ => Storage::Plain,
+                        };
+                        return self.file(name, header, storage, stored).map(Some);
                     }
                     extensions = Extensions::default();
                 }
@@ -148,14 +161,7 @@ impl Archive {
         }
     }
 
-    fn file(
-        &mut self,
-        name: Vec<u8>,
-        header: &Header,
-        sparse: bool,
-        stored: u64,
-        pax_sparse: bool,
-    ) -> Result<Entry, Broken> {
+    fn file(&mut self, name: Vec<u8>, header: &Header, storage: Storage, stored: u64) -> Result<Entry, Broken> {
         self.files += 1;
         Check::ArchiveBounds
             .ensure(self.files <= MAX_MEMBERS, || Broken::Invalid(format!("it has more than {MAX_MEMBERS} members")))?;
@@ -163,17 +169,20 @@ impl Archive {
             Broken::Invalid(format!("the name of a member is longer than {MAX_NAME} bytes"))
         })?;
         let name = String::from_utf8_lossy(&name).into_owned();
-        if !sparse {
-            let chunks = (!pax_sparse).then(|| vec![Chunk { offset: 0, length: stored }]);
-            return Ok(Entry { name, size: stored, chunks });
-        }
-        let (size, chunks) = self.sparse_map(header, stored)?;
-        Ok(Entry { name, size, chunks: Some(chunks) })
+        let (size, chunks) = match storage {
+            Storage::Plain => (stored, Some(vec![Chunk { offset: 0, length: stored }])),
+            Storage::PaxSparse => (stored, None),
+            Storage::GnuSparse => {
+                let (size, chunks) = self.sparse_map(header, stored)?;
+                (size, Some(chunks))
+            }
+        };
+        Ok(Entry { name, size, chunks })
     }
 
     /// Returns the size of a sparse file in GNU format, and the positions of its stored bytes.
     fn sparse_map(&mut self, header: &Header, stored: u64) -> Result<(u64, Vec<Chunk>), Broken> {
-        let wrong = || Broken::Invalid("the map of a sparse member is wrong".into());
+        let wrong = || Broken::Invalid("the map of a sparse member is invalid".into());
         let gnu = header.as_gnu().ok_or_else(wrong)?;
         let size = gnu.real_size()?;
         let mut chunks = Vec::new();
@@ -210,7 +219,7 @@ impl Archive {
             None => Ok(None),
             Some(block) if block.iter().all(|byte| *byte == 0) => Ok(None),
             Some(block) if checksum_is_right(&block) => Ok(Some(block)),
-            Some(_) => Err(Broken::Invalid("a header's checksum is wrong".into())),
+            Some(_) => Err(Broken::Invalid("a header's checksum is invalid".into())),
         }
     }
 
@@ -228,7 +237,7 @@ impl Archive {
     /// Sets the distance to the next header, after this many stored bytes and their padding.
     fn skip_after(&mut self, stored: u64) -> Result<(), Broken> {
         let with_padding = stored.checked_add(padding(stored));
-        self.to_next = with_padding.ok_or_else(|| Broken::Invalid("the size of a member is wrong".into()))?;
+        self.to_next = with_padding.ok_or_else(|| Broken::Invalid("the size of a member is invalid".into()))?;
         Ok(())
     }
 }
@@ -236,7 +245,7 @@ impl Archive {
 impl Extensions {
     /// Reads records of the form `LENGTH KEY=VALUE\n`. LENGTH includes all of the record.
     fn read_pax(&mut self, mut records: &[u8]) -> Result<(), Broken> {
-        let wrong = || Broken::Invalid("a pax header is wrong".into());
+        let wrong = || Broken::Invalid("a pax header is invalid".into());
         while !records.is_empty() {
             let digits = records.iter().position(|byte| *byte == b' ').ok_or_else(wrong)?;
             let length = std::str::from_utf8(&records[..digits]).ok().and_then(|text| text.parse::<usize>().ok());
@@ -266,7 +275,7 @@ enum Broken {
     Invalid(String),
     /// A problem, and the check that refused.
     Refused(String, Check),
-    Io(stdio::Error),
+    Io(io::Error),
 }
 
 impl RefusedBy for Broken {
@@ -278,15 +287,15 @@ impl RefusedBy for Broken {
     }
 }
 
-impl From<stdio::Error> for Broken {
-    fn from(error: stdio::Error) -> Self {
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
         Broken::Io(error)
     }
 }
 
 fn broken(files: usize, what: &str) -> ImageError {
     ImageError::invalid(format!(
-        "the archive in the stemcell image is broken or cut off after {files} members ({what}); upload the stemcell again"
+        "the archive in the stemcell image is broken or truncated after {files} members ({what}); upload the stemcell again"
     ))
 }
 
@@ -298,7 +307,7 @@ fn add_chunks(chunks: &mut Vec<Chunk>, ranges: &[GnuSparseHeader]) -> Result<(),
 }
 
 /// Reads one block; returns `None` at the end.
-fn read_block(stream: &mut TarStream) -> stdio::Result<Option<[u8; BLOCK]>> {
+fn read_block(stream: &mut TarStream) -> io::Result<Option<[u8; BLOCK]>> {
     let mut block = [0; BLOCK];
     let mut filled = 0;
     while filled < BLOCK {

@@ -70,7 +70,8 @@ impl Reader {
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stop.0.load(Ordering::Relaxed) {
-            return Err(io::Error::other("its result is no longer needed"));
+            // The code that waited for the result is gone, so no one sees this error.
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         let left = usize::try_from(self.end - self.position).unwrap_or(usize::MAX).min(buffer.len());
         if left == 0 {

@@ -5,7 +5,7 @@
 
 use super::reader::{Stop, StopOnDrop};
 use super::stamp::ImageStamp;
-use super::{ImageError, io};
+use super::{ImageError, unreadable};
 use bytes::Bytes;
 use futures_util::Stream;
 use std::io::{Error, ErrorKind, Read, Result as IoResult};
@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The number of bytes that are read and sent at once.
 pub(super) const CHUNK: usize = 256 * 1024;
-/// The number of chunks that wait for the network. With the two in use, they are all memory that a
-/// body takes.
+/// The number of chunks that wait for the network. A body takes no more memory than these and two
+/// chunks in use.
 const QUEUED_CHUNKS: usize = 4;
 
 /// Runs `work` on a thread. If the caller drops the future, `stop` is set.
@@ -93,5 +93,5 @@ fn send(mut source: impl Read, length: u64, stamp: &ImageStamp, sender: &mpsc::S
 }
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), ImageError> {
-    std::thread::Builder::new().name("image".into()).spawn(work).map(drop).map_err(|error| io(&error))
+    std::thread::Builder::new().name("image".into()).spawn(work).map(drop).map_err(|error| unreadable(&error))
 }

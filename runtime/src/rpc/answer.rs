@@ -89,7 +89,10 @@ impl Answer {
 
 /// Adds the cloud ID to a failure, so that an operator can find what was created.
 pub fn with_cid(failure: Failure, cid: &str) -> Failure {
-    Failure { message: format!("{}; the guest answered `{}`", failure.message, escape(cid, 255)), ..failure }
+    Failure {
+        message: format!("{}; the guest returned the cloud ID `{}`", failure.message, escape(cid, 255)),
+        ..failure
+    }
 }
 
 #[cfg(test)]

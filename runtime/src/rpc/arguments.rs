@@ -133,7 +133,7 @@ impl Call {
             Method::CalculateVmCloudProperties => {
                 let size = args.object("desired_instance_size")?;
                 let field =
-                    |key: &str| whole(size.get(key)).ok_or_else(|| args.wrong(key, "a whole number, not negative"));
+                    |key: &str| whole(size.get(key)).ok_or_else(|| args.wrong(key, "a non-negative whole number"));
                 Call::CalculateVmCloudProperties {
                     ram: field("ram")?,
                     cpu: u32::try_from(field("cpu")?).map_err(|_| args.wrong("cpu", "a whole number below 2^32"))?,
@@ -241,7 +241,9 @@ impl Arguments {
     fn end(mut self) -> Result<(), Failure> {
         Check::Arity.ensure(self.left.next().is_none(), || {
             let (method, given, position) = (self.method.name(), self.given, self.position);
-            Failure::request(format!("`{method}` got {given} arguments, but takes {position} for this API version"))
+            Failure::request(format!(
+                "`{method}` got {given} arguments, but takes at most {position} in this API version"
+            ))
         })
     }
 
@@ -252,7 +254,7 @@ impl Arguments {
     fn text(&mut self, name: &str) -> Result<String, Failure> {
         match self.next(name)? {
             Value::String(text) if !text.is_empty() => Ok(text),
-            _ => Err(self.wrong(name, "a string that is not empty")),
+            _ => Err(self.wrong(name, "a non-empty string")),
         }
     }
 
@@ -282,7 +284,7 @@ impl Arguments {
 
     fn number(&mut self, name: &str) -> Result<u64, Failure> {
         let value = self.next(name)?;
-        whole(Some(&value)).ok_or_else(|| self.wrong(name, "a whole number, not negative"))
+        whole(Some(&value)).ok_or_else(|| self.wrong(name, "a non-negative whole number"))
     }
 
     fn object(&mut self, name: &str) -> Result<Object, Failure> {

@@ -16,6 +16,7 @@ const MAX_DEPTH: usize = 100;
 /// The most properties of a request. Each one is a secret for which all log lines and answers are searched.
 const MAX_PROPERTIES: usize = 2_000;
 
+/// The caller's request: the envelope, with arguments that are not parsed yet.
 #[derive(Clone, PartialEq)]
 pub struct Request {
     pub method: String,
@@ -58,12 +59,12 @@ impl Request {
         let api_version = match fields.remove("api_version") {
             None | Some(Value::Null) => 1,
             Some(value) => {
-                version(&value).ok_or_else(|| Failure::request("`api_version` must be a whole number from 1"))?
+                version(&value).ok_or_else(|| Failure::request("`api_version` must be a whole number of at least 1"))?
             }
         };
         Check::ApiVersion.ensure(api_version <= max_api_version, || {
             Failure::request(format!(
-                "`api_version` is {api_version}, but this CPI speaks {max_api_version} at most; use what `info` answers"
+                "`api_version` is {api_version}, but this CPI supports at most {max_api_version}; use the version that `info` returns"
             ))
         })?;
         let mut context = match fields.remove("context") {
@@ -108,7 +109,7 @@ fn stemcell_version(vm: Option<&Value>) -> Result<Option<u32>, Failure> {
         return Ok(None);
     }
     let number = version(value)
-        .ok_or_else(|| Failure::request("`context.vm.stemcell.api_version` must be a whole number from 1"))?;
+        .ok_or_else(|| Failure::request("`context.vm.stemcell.api_version` must be a whole number of at least 1"))?;
     Ok(Some(number))
 }
 
@@ -166,7 +167,7 @@ mod tests {
             (r#"{"method":"info","arguments":[],"api_version":"2"}"#, "`api_version` must be a whole number"),
             (r#"{"method":"info","arguments":[],"api_version":0}"#, "`api_version` must be a whole number"),
             (r#"{"method":"info","arguments":[],"api_version":1.5}"#, "`api_version` must be a whole number"),
-            (r#"{"method":"info","arguments":[],"api_version":4}"#, "speaks 3 at most"),
+            (r#"{"method":"info","arguments":[],"api_version":4}"#, "supports at most 3"),
             (r#"{"method":"info","arguments":[1e400]}"#, "not one JSON document"),
             (r#"{"method":"info","arguments":[],"context":[]}"#, "`context` must be an object"),
             (r#"{"method":"info","arguments":[],"context":{"director_uuid":1}}"#, "`context.director_uuid`"),

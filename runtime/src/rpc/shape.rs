@@ -88,7 +88,7 @@ pub fn networks_for_caller(networks: Vec<Network>) -> Result<Value, Failure> {
             fields.entry(key).or_insert(value);
         }
         Check::NetworkTwice.ensure(!object.contains_key(&network.name), || {
-            Failure::guest(format!("returned the network `{}` twice; a bug in the guest", network.name))
+            Failure::guest(format!("returned the network `{}` twice; this is a bug in the guest", network.name))
         })?;
         object.insert(network.name, Value::Object(fields));
     }
@@ -130,9 +130,12 @@ pub fn network_spec(spec: &Object) -> Result<NetworkSpec, Failure> {
 pub fn object_from_guest(text: &str, what: &str) -> Result<Object, Failure> {
     match strict_json::parse(text, GUEST_JSON_DEPTH) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Failure::guest(format!("returned {what} that is JSON but not an object; a bug in the guest"))),
+        Ok(_) => {
+            Err(Failure::guest(format!("returned {what} that is JSON but not an object; this is a bug in the guest")))
+        }
         Err(error) => {
-            let failure = Failure::guest(format!("returned {what} that is not JSON ({error}); a bug in the guest"));
+            let failure =
+                Failure::guest(format!("returned {what} that is not JSON ({error}); this is a bug in the guest"));
             Err(Failure { check: error.check(), ..failure })
         }
     }
@@ -140,10 +143,11 @@ pub fn object_from_guest(text: &str, what: &str) -> Result<Object, Failure> {
 
 /// Rejects a cloud ID that is empty or has control characters.
 pub fn cid_from_guest(cid: String) -> Result<String, Failure> {
-    Check::CidForm.ensure(!cid.is_empty(), || Failure::guest("returned an empty cloud ID; a bug in the guest"))?;
+    Check::CidForm
+        .ensure(!cid.is_empty(), || Failure::guest("returned an empty cloud ID; this is a bug in the guest"))?;
     // The Director's database rejects NUL, and logs and terminals show IDs.
     Check::CidForm.ensure(is_plain(&cid), || {
-        Failure::guest("returned a cloud ID with control characters in it; a bug in the guest")
+        Failure::guest("returned a cloud ID with control characters in it; this is a bug in the guest")
     })?;
     Ok(cid)
 }
@@ -159,10 +163,10 @@ pub fn metadata_for_guest(metadata: &Object) -> Vec<(String, String)> {
 /// Returns a disk hint as the Agent reads it: all values are strings that are not empty.
 pub fn hint_for_caller(hint: DiskHint) -> Result<Value, Failure> {
     let hint = agent::DiskHint::from(hint).to_json().map_err(|what| {
-        Failure::guest(format!("returned a disk hint that no Agent can use: {what}; a bug in the guest"))
+        Failure::guest(format!("returned a disk hint that no Agent can use: {what}; this is a bug in the guest"))
     })?;
     Check::HintForm.ensure(texts_are_plain(&hint), || {
-        Failure::guest("returned a disk hint with control characters in it; a bug in the guest")
+        Failure::guest("returned a disk hint with control characters in it; this is a bug in the guest")
     })?;
     Ok(hint)
 }

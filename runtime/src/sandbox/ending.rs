@@ -1,24 +1,24 @@
 //! The early end of a call, in two stages.
 //!
-//! When a deadline passes, a signal arrives or the caller is gone, the guest is asked to end: waiting host calls
-//! return `cancelled`, and the guest has `cleanup_seconds` to undo its changes. Only then is it
-//! stopped. A guest that is stopped at once in the middle of `create_vm` would leave a VM behind.
+//! When a deadline passes, a signal arrives, the caller is gone or a credential leaks, the guest is
+//! asked to end: waiting host calls return `cancelled`, and the guest has `cleanup_seconds` to undo
+//! its changes. Only then is it stopped. A guest that is stopped at once in the middle of
+//! `create_vm` would leave a VM behind.
 
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
+use crate::net::gate::Leak;
 use crate::rpc::method::Method;
-use std::sync::Mutex;
+use crate::sandbox::meter::LimitReached;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 
 /// Why a call ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    Limit {
-        name: &'static str,
-        value: u64,
-    },
+    Limit(LimitReached),
     Signal(&'static str),
     /// Stdout has no reader any more, so no response can be delivered.
     CallerGone,
@@ -27,11 +27,11 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns what the guest gets: the same words at every ending, because some reasons depend on
+    /// Returns the text that the guest gets: the same at every ending, because some reasons depend on
     /// a secret. The operator gets the reason.
-    pub fn message_for_guest(&self) -> String {
+    fn message_for_guest(&self) -> String {
         let reason = match self {
-            EndReason::Limit { name, .. } => format!("the limit {name} is reached"),
+            EndReason::Limit(LimitReached { name, .. }) => format!("the limit {name} is reached"),
             EndReason::Signal(name) => format!("{name} received"),
             EndReason::CallerGone => "the caller is gone".to_owned(),
             EndReason::Abort(failure) => failure.to_string(),
@@ -39,9 +39,10 @@ impl EndReason {
         Check::EndingWords.choose(ENDING.to_owned(), reason)
     }
 
+    /// Returns the failure that the operator gets.
     pub fn failure(&self) -> Failure {
         match self {
-            EndReason::Limit { name, value } => Failure::limit(name, value, "the call"),
+            EndReason::Limit(LimitReached { name, value }) => Failure::limit(name, value, "the call"),
             EndReason::Signal(name) => Failure::new(Who::Runtime, format!("{name} ended the call")),
             EndReason::CallerGone => {
                 Failure::new(Who::Runtime, "the call was ended, because its caller closed stdout before the response")
@@ -51,8 +52,8 @@ impl EndReason {
     }
 }
 
-/// What a guest gets when its call ends early.
-pub const ENDING: &str = "the call is ending; undo what is unfinished and return";
+/// The text that a guest gets when its call ends early.
+pub const ENDING: &str = "the call is ending: undo what is unfinished, and return";
 
 /// The error that stops the guest when its time for cleaning up is over.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ pub struct CleanupOver;
 
 /// The clock of a call, and the request to end it early.
 pub struct Ending {
-    wall: (&'static str, u64),
+    wall_limit: LimitReached,
     started: Instant,
     wall_deadline: Instant,
     cleanup: Duration,
@@ -74,35 +75,36 @@ pub struct Ending {
 impl Ending {
     /// Starts the clock of a call.
     pub fn new(limits: &Limits, method: Method) -> Ending {
-        let wall = match method {
+        let (name, value) = match method {
             Method::CreateStemcell => ("create_stemcell_wall_seconds", limits.create_stemcell_wall_seconds),
             _ => ("wall_seconds", limits.wall_seconds),
         };
-        let started = Instant::now();
-        Ending {
-            wall,
-            started,
-            wall_deadline: started + Duration::from_secs(wall.1),
-            cleanup: Duration::from_secs(limits.cleanup_seconds),
-            interruptible: true,
-            requested: Mutex::new(None),
-            changed: Notify::new(),
-        }
+        Ending::start(LimitReached { name, value }, Duration::from_secs(limits.cleanup_seconds), true)
     }
 
     /// Starts the clock of a call that deletes what an earlier one created. It has `cleanup_seconds`
     /// in all, and no second stage. What ended the earlier call does not end this one.
     pub fn of_undo(limits: &Limits) -> Ending {
+        let wall_limit = LimitReached { name: "cleanup_seconds", value: limits.cleanup_seconds };
+        Ending::start(wall_limit, Duration::ZERO, false)
+    }
+
+    fn start(wall_limit: LimitReached, cleanup: Duration, interruptible: bool) -> Ending {
         let started = Instant::now();
         Ending {
-            wall: ("cleanup_seconds", limits.cleanup_seconds),
             started,
-            wall_deadline: started + Duration::from_secs(limits.cleanup_seconds),
-            cleanup: Duration::ZERO,
-            interruptible: false,
+            wall_deadline: started + Duration::from_secs(wall_limit.value),
+            wall_limit,
+            cleanup,
+            interruptible,
             requested: Mutex::new(None),
             changed: Notify::new(),
         }
+    }
+
+    /// Returns the limit of the wall time.
+    pub fn wall_limit(&self) -> &LimitReached {
+        &self.wall_limit
     }
 
     /// Returns how long the call has taken so far.
@@ -112,7 +114,7 @@ impl Ending {
 
     /// Asks the guest to end. Only the first reason is kept.
     pub fn request_end(&self, reason: EndReason) {
-        let mut requested = self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut requested = self.lock();
         if requested.is_none() {
             *requested = Some((reason, Instant::now()));
             self.changed.notify_waiters();
@@ -121,11 +123,23 @@ impl Ending {
 
     /// Ends the time for cleaning up, so that the guest is stopped at once.
     pub fn stop(&self) {
-        let mut requested = self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut requested = self.lock();
         if let Some((_, since)) = requested.as_mut() {
             // The clock may not have run for as long as the cleanup would take.
             *since = Instant::now().checked_sub(self.cleanup).unwrap_or(self.started);
             self.changed.notify_waiters();
+        }
+    }
+
+    /// Asks the guest to end, because a response held a credential. Stops it at once, and never
+    /// returns, if that happens again while it cleans up: it could otherwise continue to guess.
+    pub async fn end_after_leak(&self, leak: &Leak) {
+        let what = format!("{} held the credential `{}` and was withheld", leak.place, leak.secret);
+        let failure = Failure::new(Who::Policy, format!("{what}, so the call was ended"));
+        self.request_end(EndReason::Abort(failure.refused_by(Check::Tripwire)));
+        if Check::TripwireTwice.refuses(leak.count > 1) {
+            self.stop();
+            std::future::pending::<()>().await;
         }
     }
 
@@ -136,12 +150,18 @@ impl Ending {
 
     pub fn request_end_if_wall_time_is_over(&self) {
         if Instant::now() >= self.wall_deadline {
-            self.request_end(EndReason::Limit { name: self.wall.0, value: self.wall.1 });
+            self.request_end(EndReason::Limit(self.wall_limit.clone()));
         }
     }
 
+    /// Returns the reason for the early end, if the call is ending.
     pub fn reason(&self) -> Option<EndReason> {
         self.lock().as_ref().map(|(reason, _)| reason.clone())
+    }
+
+    /// Returns the text that host functions fail with, if the call is ending.
+    pub fn message_for_guest(&self) -> Option<String> {
+        self.lock().as_ref().map(|(reason, _)| reason.message_for_guest())
     }
 
     /// Returns the deadline of a host call: the end of the wall time, or of the cleanup.
@@ -174,14 +194,12 @@ impl Ending {
     }
 
     /// Resolves when an HTTP request that is in progress must be abandoned, so that there is time
-    /// left to undo it: after half of the cleanup time, and for an upload at once. Returns the
-    /// reason.
-    pub async fn abandon_request(&self, upload: bool) -> String {
+    /// left to undo it: after half of the cleanup time, and for an upload at once.
+    pub async fn abandon_request(&self, upload: bool) {
         self.end_requested().await;
         if !upload {
             tokio::time::sleep(self.cleanup / 2).await;
         }
-        self.reason().map(|reason| reason.message_for_guest()).unwrap_or_default()
     }
 
     /// Resolves when the guest must be stopped.
@@ -196,7 +214,7 @@ impl Ending {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(EndReason, Instant)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<(EndReason, Instant)>> {
         self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -15,7 +15,8 @@ const MEMORY_RESERVATION: u64 = 256 << 20;
 /// The additional stack for host functions, which run on the guest's stack.
 const HOST_STACK: usize = 1 << 20;
 
-pub fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
+/// Returns an engine with these limits.
+pub fn build(limits: &Limits) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     // Code for the baseline architecture instead of this machine, because another machine may
     // use the same disk later.

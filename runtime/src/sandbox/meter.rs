@@ -28,6 +28,7 @@ impl fmt::Display for LimitReached {
 impl std::error::Error for LimitReached {}
 
 impl LimitReached {
+    /// Returns the failure that names the limit.
     pub fn failure(&self) -> Failure {
         Failure::limit(self.name, self.value, "the guest")
     }
@@ -44,6 +45,7 @@ pub struct Meter {
     cpu: CpuTime,
 }
 
+/// What a guest has used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     pub cpu: Duration,
@@ -95,7 +97,7 @@ impl Meter {
 /// The CPU time of guest code. Waiting and long work of the host do not count.
 ///
 /// Reading the thread's CPU clock is a system call, and a call crosses between guest and host
-/// many times. So that clock is read only after long stretches. A short stretch counts with its
+/// many times. So that clock is read only after long intervals. A short interval counts with its
 /// wall time, in the guest and in the host.
 #[derive(Default)]
 struct CpuTime {
@@ -103,7 +105,7 @@ struct CpuTime {
     counted: Duration,
     /// The thread's CPU clock when it was last read.
     since: Duration,
-    /// The duration of the short stretches after `since`.
+    /// The total of the short intervals after `since`.
     short: Duration,
     crossed: Option<Instant>,
     in_guest: bool,
@@ -121,7 +123,7 @@ impl CpuTime {
         self.in_guest = to_guest;
     }
 
-    /// Ends a long stretch. It counts if it was the guest's.
+    /// Reads the thread's clock after a long interval, and adds the interval if the guest ran.
     fn count(&mut self) {
         self.counted = self.total();
         (self.since, self.short) = (thread_cpu(), Duration::ZERO);

@@ -8,6 +8,7 @@ use tokio::io::AsyncWrite;
 use wasm_cpi_checks::Check;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 
+/// A stream of the guest whose lines go to its log.
 #[derive(Clone)]
 pub struct LogStream {
     log: Arc<GuestLog>,

@@ -33,7 +33,8 @@ fn cause(error: &wasmtime::Error, reason: Option<EndReason>, method: &str, limit
         return reason.failure();
     }
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        let what = format!("called exit({}) in {method} instead of answering; a bug in the guest", exit.0);
+        let what =
+            format!("called exit({}) in {method} instead of returning a result; this is a bug in the guest", exit.0);
         return Failure::guest(what).refused_by(Check::ExitIsFailure);
     }
     match EngineLimit::of(error) {
@@ -48,13 +49,13 @@ fn cause(error: &wasmtime::Error, reason: Option<EndReason>, method: &str, limit
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => Failure::limit("stack_kib", limits.stack_kib, "the guest's recursion"),
         Some(Trap::MemoryOutOfBounds) => Failure::guest(format!(
-            "trapped in {method}: out of bounds memory access; a bug in the guest, for example endless recursion"
+            "trapped in {method}: out of bounds memory access; this is a bug in the guest, for example endless recursion"
         )),
         Some(trap) => {
             let trap = trap.to_string();
             let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
-            Failure::guest(format!("trapped in {method}: {trap}; a bug in the guest, see the log for where"))
+            Failure::guest(format!("trapped in {method}: {trap}; this is a bug in the guest, see the log for where"))
         }
-        None => Failure::guest(format!("failed in {method}: {}", error.root_cause())),
+        None => Failure::guest(format!("failed in {method}: {}; this is a bug in the guest", error.root_cause())),
     }
 }

@@ -33,7 +33,7 @@ pub fn start(engine: &Engine) -> io::Result<()> {
 }
 
 /// Checks periodically while it is awaited.
-pub async fn watch(ending: &Ending) -> Infallible {
+pub async fn check_periodically(ending: &Ending) -> Infallible {
     loop {
         request_end_if_due(ending);
         tokio::time::sleep(TICK).await;

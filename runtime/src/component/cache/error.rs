@@ -23,7 +23,7 @@ pub enum CacheError {
     UntrustedFile { name: String, source: Untrusted },
     #[error("{name} in the cache {what}")]
     Content { name: String, what: &'static str, check: Option<Check> },
-    #[error("its artifact is missing")]
+    #[error("the artifact of the prepared guest is missing from the cache")]
     NoArtifact,
 }
 

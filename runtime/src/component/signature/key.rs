@@ -58,7 +58,7 @@ impl Key {
         // The field has 2^255 - 19 elements, so the last 19 numbers below 2^255 are not canonical.
         let not_canonical = point[0] >= 0xed && point[1..31] == [0xff; 30] && point[31] == 0x7f;
         Check::SignatureKey.ensure(!SMALL_ORDER.contains(&point) && !not_canonical, || {
-            Problem::new("is a key that proves nothing, because anyone can sign with it; ask for a real one")
+            Problem::new("is a key with which anyone can sign, so it proves nothing; ask the signer for another key")
         })?;
         Ok(Key { bytes, text: text.to_owned() })
     }

@@ -26,18 +26,18 @@ fn good(seed: u8) -> String {
     signed(seed, &message(DIGEST))
 }
 
-fn parse(section: Value) -> Result<Signature, Vec<Problem>> {
-    Signature::parse(&section, Path::new("/job/config"))
+fn parse(section: Value) -> Result<RequiredSignatures, Vec<Problem>> {
+    RequiredSignatures::parse(&section, Path::new("/job/config"))
 }
 
 /// Returns a section that requires `threshold` of the keys 1 to `n`.
-fn wants(threshold: usize, n: u8) -> Signature {
+fn wants(threshold: usize, n: u8) -> RequiredSignatures {
     let keys: Vec<String> = (1..=n).map(public).collect();
     parse(json!({"ed25519": keys, "threshold": threshold})).unwrap()
 }
 
 /// Verifies the digest with this file of signatures, or without a file.
-fn verify(signature: &Signature, file: Option<&str>) -> Result<Vec<String>, String> {
+fn verify(signature: &RequiredSignatures, file: Option<&str>) -> Result<Vec<String>, String> {
     let dir = tempfile::tempdir().unwrap();
     let guest = dir.path().join("guest.wasm");
     if let Some(text) = file {
@@ -119,7 +119,7 @@ fn a_file_with_anything_but_signatures_is_rejected() {
     for (what, file, said) in [
         ("missing", None, "cannot be read (No such file"),
         ("empty", Some(String::new()), "is empty"),
-        ("a line end", Some("\n".into()), "does not have base64 of 64 bytes in line 1"),
+        ("a line end", Some("\n".into()), "has no base64 of 64 bytes in line 1"),
         ("a blank line", Some(format!("{good}\n\n{good}")), "in line 2"),
         ("two line ends", Some(format!("{good}\n\n")), "in line 2"),
         ("junk behind", Some(format!("{good}\njunk")), "in line 2"),
@@ -137,7 +137,7 @@ fn a_file_with_anything_but_signatures_is_rejected() {
     ] {
         let failure = verify(&wants(1, 1), file.as_deref()).unwrap_err();
         assert!(failure.starts_with("config: guest ") && failure.contains(said), "{what}: {failure}");
-        assert!(failure.contains(&format!("`guest.signature` wants 1 of these keys to have signed it: {}", public(1))));
+        assert!(failure.contains(&format!("`guest.signature` requires signatures of 1 of these keys: {}", public(1))));
     }
     assert!(verify(&wants(1, 1), Some(&vec![good.as_str(); 64].join("\n"))).is_ok());
 }

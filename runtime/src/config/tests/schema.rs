@@ -15,7 +15,7 @@ use tree::{Schema, UNKNOWN, below, check_descriptions, compare_defaults, compare
 /// reader's message, and the reason.
 const MISTAKES: [(&str, &str); 7] = [
     ("the directory of packages is not known", "The file does not say where packages are."),
-    ("is a key that proves nothing", "Which points have a small order is not a matter of patterns."),
+    ("is a key with which anyone can sign", "Which points have a small order is not a matter of patterns."),
     ("from 1 to 1, the number of keys", "A schema does not compare a number with the length of a list."),
     ("`endpoint` must be an http:// or https:// URL", "URLs are written in too many forms for a pattern."),
     ("`https` must be the URL of an HTTP proxy", "URLs are written in too many forms for a pattern."),
@@ -54,7 +54,7 @@ fn every_object() -> Value {
 /// Reads the module that the JSON pointer leads into, or else the file itself.
 fn read(config: &Value, pointer: &str) -> Result<Config, Vec<String>> {
     let module = pointer.strip_prefix("/modules/").and_then(|rest| rest.split('/').next()).map(str::to_owned);
-    let source = ConfigArg { module, ..ConfigArg::new(Path::new("/job/config/cpi.json")) };
+    let source = ConfigSource { module, ..ConfigSource::new(Path::new("/job/config/cpi.json")) };
     let texts = |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.text).collect();
     Config::parse(&source, &config.to_string(), Vec::new()).map_err(texts)
 }

@@ -1,0 +1,112 @@
+//! Words the error of a failed call for its caller: the guest's own error, or the reason for its early
+//! end, with what the guest did not see and what may have changed.
+
+use crate::bindings::bosh::cpi::types;
+use crate::call::execute::{FinishedRun, NoAnswer};
+use crate::call::leak::with_leak;
+use crate::call::{CallError, Record};
+use crate::failure::{Failure, Who};
+use crate::log::Level;
+use crate::rpc::response::WireError;
+use crate::rpc::shape;
+use crate::sandbox::ending::EndReason;
+use serde_json::Value;
+
+/// Returns why the call failed: the guest's own error, or the reason for its early end and the
+/// requests that may have changed something.
+pub(super) fn error_for_caller(error: NoAnswer, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
+    let failure = match (error, run.ending.reason()) {
+        (NoAnswer::Guest(error), None) => return guest_error(error, run, record),
+        (NoAnswer::Guest(error), Some(why)) => {
+            let failure = with_leak(why.failure(), &why, run);
+            Failure {
+                message: format!("{}; the guest cleaned up in time and reported: {}", failure.message, error.message),
+                ..failure
+            }
+        }
+        (NoAnswer::Stopped(failure), why) => {
+            let failure = match &why {
+                Some(why) => with_leak(failure, why, run),
+                None => failure,
+            };
+            let again = run.gate.leak().is_some_and(|leak| leak.count > 1);
+            let stopped = if again {
+                "the guest got a second credential while it cleaned up, so it was stopped".to_owned()
+            } else {
+                format!("the guest did not end within `cleanup_seconds` ({})", run.limits.cleanup_seconds)
+            };
+            Failure { message: format!("{}; {stopped}", failure.message), ..failure }
+        }
+        (NoAnswer::Failed(failure), Some(why)) => with_end_reason(failure, &why),
+        (NoAnswer::Failed(failure), None) => failure,
+    };
+    let failure = Failure { message: with_hidden_errors(failure.message, run), ..failure };
+    let changes = run.gate.changes();
+    if changes.is_empty() {
+        return Err(failure.into());
+    }
+    let message =
+        format!("{}; requests of this call that may have changed something: {}", failure.message, changes.join(", "));
+    Err(Failure { message, ..failure }.into())
+}
+
+/// Adds the error responses that the guest did not see, because its requests held secrets. They are
+/// redacted, and often the only explanation.
+fn with_hidden_errors(message: String, run: &FinishedRun) -> String {
+    let hidden = run.gate.hidden_errors();
+    if hidden.is_empty() {
+        return message;
+    }
+    format!("{message}; the guest did not see all of these responses: {}", hidden.join("; "))
+}
+
+/// Returns the failure of a call that was already ending. The reason for that comes first if the
+/// guest then reached a limit or the runtime failed, because it is what the operator has to know.
+fn with_end_reason(failure: Failure, why: &EndReason) -> Failure {
+    match (failure.who, why) {
+        (Who::Limit | Who::Runtime, EndReason::Limit(_) | EndReason::Signal(_) | EndReason::CallerGone) => {
+            let first = why.failure();
+            Failure { who: first.who, message: format!("{}; then {}", first.message, failure.message), ..failure }
+        }
+        _ => failure,
+    }
+}
+
+/// Adds what would allow the last request that was denied. The guest does not see it, so its error
+/// cannot hold it.
+fn with_hint(error: WireError, hint: Option<String>) -> WireError {
+    match hint {
+        Some(hint) => {
+            let message = format!("{}; about the last denied request: {hint}", error.message);
+            WireError { message, ..error }
+        }
+        None => error,
+    }
+}
+
+/// Returns the guest's own error as an error of the protocol, or success for the one error that
+/// means success to the Director.
+fn guest_error(error: types::Error, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
+    let from_director = run.request.request_id.is_some();
+    let error = types::Error { message: with_hidden_errors(error.message, run), ..error };
+    let Some(error) = shape::guest_error(error, run.call.method(), from_director) else {
+        return Ok(Value::Null);
+    };
+    record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
+    Err(CallError::Wire { who: Who::Guest, error: with_hint(with_cause(error, run), run.gate.hint()) })
+}
+
+/// Adds the cause of the last failed request to the guest's error. The guest could not do it: it gets
+/// only the kind of a failure, because the cause may depend on a secret.
+fn with_cause(error: WireError, run: &FinishedRun) -> WireError {
+    // A login is made for a request or for `http.session`, which is also a host call.
+    let cause = match (run.gate.last_failure(), &run.cause) {
+        (of_request, of_host_call) if of_request.contains(of_host_call.as_str()) => of_request,
+        (of_request, of_host_call) if of_request.is_empty() => of_host_call.clone(),
+        (of_request, of_host_call) => format!("{of_request}; {of_host_call}"),
+    };
+    if cause.is_empty() {
+        return error;
+    }
+    WireError { message: format!("{}; the last request that failed: {cause}", error.message), ..error }
+}
