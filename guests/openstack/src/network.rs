@@ -32,7 +32,7 @@ pub(crate) fn create(session: &Session, spec: &NetworkSpec) -> Result<CreatedNet
         Err(error) => match retry_while_busy(|| networking.delete_network(&network)) {
             Ok(_) => Err(error),
             Err(left) => Err(Error::cloud(format!(
-                "{error}; network `{network}` is left in the cloud, as deleting it failed: {left}"
+                "{error}; network `{network}` is left in the cloud, because deleting it failed: {left}"
             ))),
         },
     }

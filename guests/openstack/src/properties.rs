@@ -262,7 +262,7 @@ fn check_exposed(properties: &Map<String, Value>) -> Result<(), Error> {
     let preset = preset(is_set("application_credential_id"), is_set("project_id"));
     Err(invalid(
         name,
-        "is sealed, as the policy does not expose it to the guest",
+        "is sealed, because the policy does not expose it to the guest",
         &format!("use the preset {preset} of this guest, or list what the guest reads under `expose` of the policy"),
     ))
 }

@@ -1,5 +1,5 @@
 //! Clocks and sleep. A sleep that fails means that the call is ending: undo what
-//! is half done, and return the error.
+//! is unfinished, and return the error.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use crate::{Error, host};
 
 /// The call is ending: a deadline passed, a limit was reached, or the call was
-/// stopped. It holds the reason.
+/// stopped. Holds the host's text, which does not say why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled(
-    /// The reason, for people.
+    /// The text of the host.
     pub String,
 );
 
 impl fmt::Display for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the call is ending: {}", self.0)
+        f.write_str(&self.0)
     }
 }
 
@@ -38,13 +38,13 @@ pub fn monotonic() -> Duration {
     Duration::from_nanos(host::current().monotonic_ns())
 }
 
-/// Sleeps, or returns early with the reason why the call is ending.
+/// Sleeps, or returns early with an error if the call is ending.
 pub fn sleep(time: Duration) -> Result<(), Cancelled> {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     host::current().sleep(ms).map_err(Cancelled)
 }
 
-/// Returns the reason why the call is ending, or `None` while it is not. Check it
+/// Returns the host's text if the call is ending, and `None` otherwise. Check it
 /// from time to time in long computations.
 pub fn ending() -> Option<Cancelled> {
     host::current().ending().map(Cancelled)

@@ -233,8 +233,8 @@ impl Fake {
         })
     }
 
-    /// Ends the call, with the reason `why`, when the sum of all sleeps reaches
-    /// `ms`.
+    /// Ends the call when the sum of all sleeps reaches `ms`. `why` is the text of
+    /// the host, which the runtime does not vary.
     pub fn end_after_ms(self, ms: u64, why: &str) -> Self {
         self.with(|state| state.end = Some((ms, why.to_owned())))
     }

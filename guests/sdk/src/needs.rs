@@ -1,4 +1,4 @@
-//! The needs of a guest: JSON in a custom section of its module. The runtime
+//! The needs of a guest: JSON in a custom section of its file. The runtime
 //! reads it before it runs any code of the guest. A need grants nothing: a
 //! request is allowed only if the guest declares it and the operator grants it.
 

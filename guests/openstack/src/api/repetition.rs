@@ -69,7 +69,8 @@ pub(crate) fn create_once<T>(
         }
         Ok(None) => Err(error),
         Err(lookup) => {
-            let more = format!("it is not certain whether {what} was created, as searching for it failed: {lookup}");
+            let more =
+                format!("it is not certain whether {what} was created, because searching for it failed: {lookup}");
             log::error(&more);
             Err(with_detail(error, &more))
         }

@@ -46,7 +46,8 @@ fn attach_available(session: &Session, server: &Server, volume: &Volume) -> Resu
         Err(error) => {
             // The Director does not know of the attachment, so it would never undo it.
             let undone = wait::until_settled(session, disk).and_then(|_| detach_volume(session, vm, disk));
-            let left = undone.err().map(|left| format!("; it may still be attached, as undoing that failed: {left}"));
+            let left =
+                undone.err().map(|left| format!("; it may still be attached, because undoing that failed: {left}"));
             let message = format!("{error}{}", left.unwrap_or_default());
             Err(Error::new(error.kind, message).context(format_args!("attaching disk `{disk}` to VM `{vm}`")))
         }

@@ -53,7 +53,7 @@ pub(crate) fn create(
             if let Err(left) = delete::undo(session, &volume.id) {
                 log::error(format_args!("disk {} is left in the cloud: {left}", volume.id));
                 return Err(Error::cloud(format!(
-                    "creating a disk: {error}; disk `{}` is left in the cloud, as deleting it failed: {left}",
+                    "creating a disk: {error}; disk `{}` is left in the cloud, because deleting it failed: {left}",
                     volume.id
                 )));
             }

@@ -45,7 +45,7 @@ pub(crate) fn snapshot(session: &Session, disk: &str, metadata: &Metadata) -> Re
         Err(error) => {
             if let Err(left) = undo(session, &id) {
                 return Err(Error::cloud(format!(
-                    "taking a snapshot of disk `{disk}`: {error}; snapshot `{id}` is left in the cloud, as deleting it \
+                    "taking a snapshot of disk `{disk}`: {error}; snapshot `{id}` is left in the cloud, because deleting it \
                      failed: {left}"
                 )));
             }

@@ -38,7 +38,9 @@ pub(super) fn upload(session: &Session, mut body: Map<String, Value>, member: &s
 fn delete_after(images: &Images, id: &str, error: Error) -> Error {
     match retry_while_busy(|| images.delete(id)) {
         Ok(_) => error,
-        Err(left) => Error::cloud(format!("{error}; image `{id}` is left in the cloud, as deleting it failed: {left}")),
+        Err(left) => {
+            Error::cloud(format!("{error}; image `{id}` is left in the cloud, because deleting it failed: {left}"))
+        }
     }
 }
 

@@ -101,7 +101,7 @@ fn an_ending_call_undoes_what_it_created() {
         ("attach_disk", || cpi().attach_disk("s".into(), "d".into()).map(drop)),
     ] {
         for after_ms in [0, 100, 300, 700] {
-            let (_host, cloud) = start_with(properties(), |fake| fake.end_after_ms(after_ms, "SIGTERM"));
+            let (_host, cloud) = start_with(properties(), |fake| fake.end_after_ms(after_ms, "the call is ending"));
             let needs_disk = matches!(name, "snapshot_disk" | "attach_disk");
             if needs_disk {
                 server_and_disk(&cloud);
@@ -111,7 +111,7 @@ fn an_ending_call_undoes_what_it_created() {
             if name == "create_vm" {
                 assert_eq!(error.kind, ErrorKind::VmCreationFailed(RetryAdvice { ok_to_retry: false }), "{error}");
             }
-            assert!(error.message.contains("SIGTERM"), "{error}");
+            assert!(error.message.contains("the call is ending"), "{error}");
             let cloud = cloud.borrow();
             if needs_disk {
                 assert_eq!(cloud.get("volumes", "d")["attachments"], json!([]), "{name} {after_ms}");

@@ -100,7 +100,7 @@ fn unsupported_values_of_properties_are_rejected_with_a_remedy() {
         (json!({"auth_url": "http://k:5000"}), "use the URL that ends in /v3"),
         (
             json!({"auth_url": "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFy"}),
-            "properties.auth_url: is sealed, as the policy does not expose it to the guest; use the preset openstack.json \
+            "properties.auth_url: is sealed, because the policy does not expose it to the guest; use the preset openstack.json \
              of this guest, or list what the guest reads under `expose` of the policy",
         ),
         (
@@ -109,7 +109,7 @@ fn unsupported_values_of_properties_are_rejected_with_a_remedy() {
         ),
         (
             json!({"use_dhcp": "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFy"}),
-            "properties.use_dhcp: is sealed, as the policy does not expose it to the guest",
+            "properties.use_dhcp: is sealed, because the policy does not expose it to the guest",
         ),
         (
             json!({"project": null, "tenant": "t"}),

@@ -87,7 +87,7 @@ pub(super) fn join(
         match undone {
             Ok(()) => error,
             Err(left) => {
-                Error::cloud(format!("{error}; the address may still be a member, as undoing that failed: {left}"))
+                Error::cloud(format!("{error}; the address may still be a member, because undoing that failed: {left}"))
             }
         }
     })

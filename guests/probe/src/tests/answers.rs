@@ -180,13 +180,13 @@ fn a_cancelled_operation_runs_its_cleanup_instead_of_the_rest() {
     let host = Fake::new()
         .on("GET", "https://c/a", Answer::json(200, json!({"id": "a7"})))
         .on("DELETE", "https://c/a7", Answer::text(204, ""))
-        .end_after_ms(1000, "SIGTERM")
+        .end_after_ms(1000, "the call is ending")
         .install();
     let error = run(script).unwrap_err();
     assert_eq!(host.requests()[1].url, "https://c/a7");
     assert_eq!(error.kind, ErrorKind::Cloud);
     let (head, tail) = error.message.split_once("; probe outcomes: ").unwrap();
-    assert_eq!(head, "probe cancelled: SIGTERM");
+    assert_eq!(head, "probe cancelled: the call is ending");
     let seen: Value = serde_json::from_str(tail).unwrap();
     assert_eq!((seen.as_array().unwrap().len(), &seen[2]["ok"]["status"]), (4, &json!(204)));
 }

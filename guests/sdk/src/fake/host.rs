@@ -56,7 +56,9 @@ fn check_length(length: u32) -> Result<(), image::Error> {
     if length <= MAX_READ {
         return Ok(());
     }
-    Err(image::Error::Invalid(format!("{length} bytes at once are too many; read at most {MAX_READ} at once")))
+    Err(image::Error::Invalid(format!(
+        "{length} bytes are too many for one read; read at most {MAX_READ} bytes at once"
+    )))
 }
 
 impl Host for Fake {

@@ -1,6 +1,6 @@
 //! The needs of the guest under test. The fake denies what they do not declare,
-//! as the real host does; what an operator must grant in addition only a run
-//! under the runtime shows.
+//! as the real host does. Only a run under the runtime shows what an operator must
+//! grant in addition.
 //!
 //! `tests/cases/declared-requests.json` of the repository keeps this module and
 //! the runtime's own reader of needs the same.

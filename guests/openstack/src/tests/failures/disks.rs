@@ -91,7 +91,7 @@ fn the_error_says_that_the_disk_may_still_be_attached() {
     }
     let error = cpi().attach_disk("s".into(), "d".into()).unwrap_err();
     assert!(error.message.contains("expected status `in-use`, found `error`"), "{error}");
-    assert!(error.message.contains("it may still be attached, as undoing that failed"), "{error}");
+    assert!(error.message.contains("it may still be attached, because undoing that failed"), "{error}");
 }
 
 #[test]
