@@ -16,7 +16,7 @@ use std::path::Path;
 use std::thread;
 
 /// The guests in the guests' workspace; each is built as `target/dist/<name>.wasm`.
-pub(crate) const GUESTS: [&str; 2] = ["probe", "openstack"];
+pub(crate) const GUESTS: &[&str] = &["probe", "openstack"];
 
 /// The tool, with the compiler: the name of the program and of its package.
 pub(crate) const TOOL: &str = "wasm-cpi";
@@ -54,7 +54,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
 
 /// Set-up and build, as the first steps of whatever needs the binaries.
 pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
-    programs_and(repo, steps, &GUESTS, |_| ())
+    programs_and(repo, steps, GUESTS, |_| ())
 }
 
 /// Both programs and some of the guests. Link-time optimisation of the hot program takes minutes on
@@ -114,20 +114,16 @@ pub(crate) fn quick(repo: &Repo, steps: &mut Steps) -> Result<()> {
             set_aside(repo, program, &repo.quick())
         })?;
     }
-    steps.need("build the guests", || guests(repo, &toolchain, &GUESTS, &repo.quick()))
+    steps.need("build the guests", || guests(repo, &toolchain, GUESTS, &repo.quick()))
 }
 
 fn guests(repo: &Repo, toolchain: &Toolchain, wanted: &[&str], to: &Path) -> Result<()> {
-    for guest in wanted {
-        let manifest = repo.guests().join(guest).join("Cargo.toml");
-        guest::claim_output(&repo.guests().join("target"), &manifest, &guest.replace('-', "_"))?;
-    }
-    let mut cargo = guest::cargo_build(repo, toolchain, &repo.guests())?;
+    let mut cargo = guest::cargo_build(toolchain, &repo.guests())?;
     command::run(cargo.args(wanted.iter().flat_map(|guest| ["--package", guest])))?;
     for guest in wanted {
         // Cargo names a library after its package, with underscores.
         let library = guest.replace('-', "_");
-        publish(to, &guest::built(repo, &library), &format!("{guest}.wasm"), 0o644)?;
+        publish(to, &guest::component(&repo.guests().join("target"), &library), &format!("{guest}.wasm"), 0o644)?;
     }
     Ok(())
 }

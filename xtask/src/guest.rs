@@ -1,14 +1,8 @@
-//! `cargo xtask guest DIR`: builds the guest in DIR, inside or outside of this repository,
-//! with the toolchain that this machine has, and prints the path of the component. The
-//! component is also copied to the place where plain `cargo build` writes it.
-//!
-//! All guests are built in the target directory of `guests/`: if std is built from source,
-//! it is built once for all guests with the same profile. Cargo gives the libraries of two
-//! crates with one name one file there, and does not notice when the other crate's code is in
-//! it. So only the crate that built the file last may find it there; see [`claim_output`].
+//! `cargo xtask guest DIR`: builds the guest in DIR, inside or outside of this repository, with the
+//! toolchain that this machine has, and prints the path of the component. Cargo writes it to the
+//! guest's own target directory, where plain `cargo build` writes it too.
 
 use crate::command;
-use crate::files;
 use crate::repo::Repo;
 use crate::setup::{self, TARGET, Toolchain};
 use anyhow::{Context, Result, bail};
@@ -22,17 +16,14 @@ use std::process::Command;
 pub(crate) fn run(repo: &Repo, directory: &Path) -> Result<()> {
     let guest = Guest::find(directory)?;
     let toolchain = setup::run(repo)?;
-    let _lock = claim_output(&repo.guests().join("target"), &guest.manifest, &guest.library)?;
-    command::run(&mut cargo_build(repo, &toolchain, directory)?)?;
+    command::run(&mut cargo_build(&toolchain, directory)?)?;
     let component = component(&guest.target_directory, &guest.library);
-    files::directory(component.parent().context("the component's path has no directory")?, 0o755)?;
-    files::copy(&built(repo, &guest.library), &component, 0o644)?;
     println!("{}", component.display());
     Ok(())
 }
 
 /// Returns a `cargo build` command for the guest, or the workspace of guests, in a directory.
-pub(crate) fn cargo_build(repo: &Repo, toolchain: &Toolchain, directory: &Path) -> Result<Command> {
+pub(crate) fn cargo_build(toolchain: &Toolchain, directory: &Path) -> Result<Command> {
     let mut cargo = match toolchain {
         Toolchain::Rustup => command::new("cargo"),
         Toolchain::Debian { linkers } => debian_cargo(linkers)?,
@@ -41,39 +32,12 @@ pub(crate) fn cargo_build(repo: &Repo, toolchain: &Toolchain, directory: &Path) 
     if let Toolchain::Debian { .. } = toolchain {
         cargo.arg("-Zbuild-std=std,panic_abort");
     }
-    cargo.args(["--release", "--target", TARGET, "--target-dir"]).arg(repo.guests().join("target"));
+    cargo.args(["--release", "--target", TARGET]);
     Ok(cargo)
 }
 
 /// Returns the path to which [`cargo_build`] writes the component of a library.
-pub(crate) fn built(repo: &Repo, library: &str) -> PathBuf {
-    component(&repo.guests().join("target"), library)
-}
-
-/// Deletes the library if another crate of that name built it last, so that cargo builds it again.
-/// The result keeps other builds of this command from replacing the library before it is copied.
-pub(crate) fn claim_output(target_directory: &Path, manifest: &Path, library: &str) -> Result<fs::File> {
-    let manifest = fs::canonicalize(manifest).unwrap_or_else(|_| manifest.to_path_buf());
-    let output = component(target_directory, library);
-    let directory = output.parent().context("the component's path has no directory")?;
-    let failed = || format!("the build of `{library}` in {} cannot be prepared", directory.display());
-    let claim = || {
-        fs::create_dir_all(directory.join("deps"))?;
-        let lock = fs::File::create(target_directory.join("guest.lock"))?;
-        lock.lock()?;
-        let claimed_by = directory.join(format!("{library}.built-from"));
-        if fs::read(&claimed_by).ok().as_deref() != Some(manifest.as_os_str().as_encoded_bytes()) {
-            match fs::remove_file(directory.join("deps").join(format!("{library}.wasm"))) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => fs::write(&claimed_by, manifest.as_os_str().as_encoded_bytes())?,
-            }
-        }
-        Ok(lock)
-    };
-    claim().with_context(failed)
-}
-
-fn component(target_directory: &Path, library: &str) -> PathBuf {
+pub(crate) fn component(target_directory: &Path, library: &str) -> PathBuf {
     target_directory.join(TARGET).join("release").join(format!("{library}.wasm"))
 }
 
@@ -104,9 +68,7 @@ fn path_with(first: &Path) -> Result<OsString> {
 /// A crate that is built as a component.
 #[derive(Debug, PartialEq, Eq)]
 struct Guest {
-    manifest: PathBuf,
     library: String,
-    /// The crate's own target directory, to which only the component is copied.
     target_directory: PathBuf,
 }
 
@@ -137,7 +99,6 @@ impl Guest {
         let text =
             |value: &Value| value.as_str().map(str::to_owned).context("the output of `cargo metadata` lacks a name");
         Ok(Guest {
-            manifest: manifest.to_path_buf(),
             library: text(&library["name"])?.replace('-', "_"),
             target_directory: text(&metadata["target_directory"])?.into(),
         })
@@ -160,30 +121,10 @@ mod tests {
             {"name": "other", "manifest_path": "/g/other/Cargo.toml", "targets": [lib("other", "cdylib")]},
             {"name": "my-cloud", "manifest_path": "/g/Cargo.toml", "targets": [lib("example", "bin"), lib("my_cloud", "cdylib")]},
         ]});
-        let guest = Guest {
-            manifest: "/g/Cargo.toml".into(),
-            library: "my_cloud".to_owned(),
-            target_directory: "/g/target".into(),
-        };
+        let guest = Guest { library: "my_cloud".to_owned(), target_directory: "/g/target".into() };
         assert_eq!(read(&metadata).unwrap(), guest);
         let component = component(&guest.target_directory, &guest.library);
         assert_eq!(component, Path::new("/g/target/wasm32-wasip2/release/my_cloud.wasm"));
-    }
-
-    #[test]
-    fn a_library_that_another_crate_of_the_same_name_built_is_built_again() {
-        let target = tempfile::tempdir().unwrap();
-        let library = target.path().join(TARGET).join("release/deps/my_cloud.wasm");
-        let claim = |manifest: &str| drop(claim_output(target.path(), Path::new(manifest), "my_cloud").unwrap());
-        claim("/a/Cargo.toml");
-        fs::write(&library, "code of a").unwrap();
-        claim("/a/Cargo.toml");
-        assert!(library.exists(), "cargo decides whether the crate's own library is up to date");
-        claim("/b/Cargo.toml");
-        assert!(!library.exists(), "cargo would take the code of the other crate for its own");
-        fs::write(&library, "code of b").unwrap();
-        claim("/a/Cargo.toml");
-        assert!(!library.exists());
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn tool(out: &Path, subcommand: &str) -> Command {
 /// Returns the guest's file. A guest of the repository is given by its name, any other by its path.
 fn guest(programs: &Path, job: &Job) -> PathBuf {
     let path = job.guest.as_deref().unwrap_or(Path::new(GUESTS[0]));
-    match GUESTS.into_iter().find(|name| path == Path::new(name)) {
+    match GUESTS.iter().find(|name| path == Path::new(name)) {
         Some(name) => programs.join(format!("{name}.wasm")),
         None => path.to_path_buf(),
     }

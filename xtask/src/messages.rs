@@ -17,7 +17,7 @@ use std::path::Path;
 /// The page, below the root of the repository.
 pub(crate) const PAGE: &str = "docs/messages.md";
 
-/// Files and directories in the order of a request through the code. A file belongs to the first entry that its path
+/// Files and directories in the order of a request through the code; the files of a directory are in the order of their names. A file belongs to the first entry that its path
 /// starts with, so `runtime/src/` stands for the modules that no other entry names.
 const REVIEW_ORDER: [&str; 31] = [
     "runtime/run/src/",
@@ -57,7 +57,8 @@ const HEAD: &str = "\
 # Messages
 
 This page is for reviewers of messages. It lists every text that the programs, the Rust SDK, the guest for OpenStack and the templates
-of the release can show to a user: errors, log lines, reports and help. The files are in the order of a request through the code.
+of the release can show to a user: errors, log lines, reports and help. Directories are in the order of a request through the code,
+and files within them in the order of their names.
 
 `cargo xtask messages` writes this page from the sources, and `cargo xtask tidy` fails if it is out of date. Change a message in its
 source, run the command, and review the difference. The meanings and remedies of refusals are in [codes.md](codes.md).

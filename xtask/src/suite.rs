@@ -61,7 +61,7 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
             }
         };
         if wanted(Part::Integration) || wanted(Part::Attack) {
-            build::programs_and(repo, &mut steps, &build::GUESTS, of_guests)?;
+            build::programs_and(repo, &mut steps, build::GUESTS, of_guests)?;
         } else {
             of_guests(&mut steps);
         }
