@@ -218,7 +218,7 @@ fn outcomes(job: &Job, row: &Value) -> (Vec<String>, String, String) {
             let found_nothing = |outcome: &mut Value| outcome["op"] == "find" && outcome["ok"]["count"] == 0;
             outcomes.pop_if(found_nothing);
             outcomes.pop_if(|outcome| outcome["op"] == "config");
-            let hint = response.message().split_once("wasm-cpi on the last request that was denied: ");
+            let hint = response.message().split_once("about the last denied request: ");
             let message = format!("{}{}", Value::from(outcomes.clone()), hint.map_or("", |(_, hint)| hint));
             return (outcomes.iter().map(operation_outcome).collect(), message, response.stderr);
         }

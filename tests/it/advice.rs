@@ -6,7 +6,7 @@ use std::process::Command;
 use tests::cloud::{self, get, with_policy};
 use tests::job::{set_mode, write};
 use tests::process::{GUARD, run};
-use tests::servers::{Answer, Server, with};
+use tests::servers::{Answer, Identity, Server, with};
 use tests::users::{NOBODY, give, is_root};
 use tests::{CPI_ERROR, Job, dist};
 
@@ -28,7 +28,7 @@ fn a_writable_file_of_a_job_of_the_cli_is_a_matter_of_the_umask() {
         let response: Value = serde_json::from_slice(&finished.stdout).unwrap();
         let message = response["error"]["message"].as_str().unwrap();
         let expected = "is writable by group or others (mode 664), because the CLI wrote it with this user's umask; run \
-                        `umask 022` and then the same `bosh` command again";
+                        `umask 022`, and then the same `bosh` command again";
         assert!(message.contains(file) && message.contains(expected) && !message.contains("chmod"), "{message}");
         set_mode(&directory.join(file), 0o644);
     }
@@ -49,18 +49,18 @@ fn check_run_by_root_judges_as_the_user_who_runs_calls() {
     }
     let job = Job::default();
     let (good, printed) = check(&job, &[]);
-    assert!(good && printed.contains("ok: judged as root, because no other user owns the job's data"), "{printed}");
+    assert!(good && printed.contains("ok: checked as root, because no other user owns the job's data"), "{printed}");
     // As for any job, its user can read the directory.
     set_mode(&job.path(""), 0o755);
     give(&job.path("config"), NOBODY);
     let (good, printed) = check(&job, &[]);
-    let owner = format!("ok: judged as user nobody ({NOBODY}), who owns {}", job.config_file().display());
+    let owner = format!("ok: checked as user nobody ({NOBODY}), who owns {}", job.config_file().display());
     assert!(good && printed.contains(&owner) && printed.contains("`--user` names another one"), "{printed}");
     // A file that only root can read is a problem of that user.
     give(&job.policy_file(), 0);
     let (good, printed) = check(&job, &["--user", "nobody"]);
     assert!(!good && printed.contains("policy.json: cannot be read"), "{printed}");
-    assert!(printed.contains(&format!("judged as user nobody ({NOBODY}), as `--user` says")), "{printed}");
+    assert!(printed.contains(&format!("checked as user nobody ({NOBODY}), as `--user` says")), "{printed}");
     let (good, printed) = check(&job, &["--user", "no-such-user"]);
     assert!(!good && printed.contains("/etc/passwd has no such user"), "{printed}");
 }
@@ -90,10 +90,13 @@ fn login_job(login: Value) -> (Job, Server) {
 #[test]
 fn the_error_of_a_call_names_the_cause_of_a_failed_login() {
     let refusing = Server::answering(Answer::new(401, "who?"));
+    let unknown = Identity::self_signed(&["127.0.0.1"]).server(None);
+    let untrusted = Server::tls(unknown, |_| Answer::ok("unreachable"));
     for (login, said) in [
         (json!({"to": refusing.origin()}), &["HTTP 401"][..]),
         (json!({"to": "http://127.0.0.1:1"}), &["127.0.0.1:1", "refused"]),
         (json!({"to": "http://nowhere.invalid"}), &["nowhere.invalid"]),
+        (json!({"to": untrusted.origin(), "plain_http": false}), &["TLS failed: no trusted authority"]),
     ] {
         let (job, api) = login_job(login);
         let response = cloud::call(&job, &json!([get(&api.url("/a"))]));

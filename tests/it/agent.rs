@@ -252,10 +252,10 @@ fn additions_that_are_invalid_or_contradict_the_director_are_refused() {
     let fixture = fixture();
     let net = |keys: Value| json!({"networks": [with(json!({"name": "net"}), keys)]});
     let cases = [
-        (net(json!({"ip": "10.0.0.6"})), "network `net`: `ip` was decided by the Director and cannot be changed"),
-        (net(json!({"netmask": "255.0.0.0"})), "`netmask` was decided by the Director"),
-        (net(json!({"gateway": "10.0.0.9"})), "`gateway` was decided by the Director"),
-        (net(json!({"dns": ["10.0.0.2", "10.0.0.3"]})), "`dns` was decided by the Director"),
+        (net(json!({"ip": "10.0.0.6"})), "network `net`: `ip` was chosen by the Director and cannot be changed"),
+        (net(json!({"netmask": "255.0.0.0"})), "`netmask` was chosen by the Director"),
+        (net(json!({"gateway": "10.0.0.9"})), "`gateway` was chosen by the Director"),
+        (net(json!({"dns": ["10.0.0.2", "10.0.0.3"]})), "`dns` was chosen by the Director"),
         (net(json!({"ip": "nonsense"})), "`ip` is not an IP address"),
         (net(json!({"mac": "02:aa:00:00:00"})), "`mac` must be six hexadecimal octets"),
         (net(json!({"routes": {"a": 1}})), "`routes` must be a JSON array of objects with string values"),
@@ -264,7 +264,7 @@ fn additions_that_are_invalid_or_contradict_the_director_are_refused() {
         (json!({"ephemeral_disk": ""}), "a disk hint is empty"),
         (json!({"raw_ephemeral_disks": [{}]}), "a disk hint is empty"),
         (json!({"encodings": ["base64", "json-string", "base64url"]}), "an encoding twice, or two kinds of base64"),
-        (json!({"system_disk": "x".repeat(5000)}), "but only 4096 are for additions"),
+        (json!({"system_disk": "x".repeat(5000)}), "but at most 4096 are allowed"),
     ];
     let script: Vec<Value> =
         cases.iter().map(|(keys, _)| with(json!({"op": "agent.bootstrap"}), keys.clone())).collect();
@@ -296,7 +296,7 @@ fn settings_that_are_too_large_for_the_platform_are_refused_before_the_guest_run
     let response = create_vm(&limited(5000), &script).run();
     let expected = [
         "the agent settings of this VM take up to ",
-        "but `max_bytes` of the policy's slot for them is 5000",
+        "but at most 5000 are allowed (`max_bytes` of the policy's slot)",
         "the largest parts are `env` (",
     ];
     response.fails(CPI_ERROR, &expected);
@@ -345,7 +345,7 @@ fn a_create_vm_that_fails_leaves_nothing_in_the_registry() {
         (
             "another VM",
             json!({"op": "result", "json": "vm-2"}),
-            "`create_vm` returned `vm-2` without `agent.created` for it",
+            "`create_vm` returned `vm-2` without calling `agent.created` for it",
         ),
         ("garbage", json!({"op": "garbage", "kind": "empty"}), "empty cloud ID"),
     ];
@@ -415,7 +415,10 @@ fn create_vm_with_a_registry_fails_if_the_guest_never_writes_settings() {
     let response = create_vm(&fixture.job, &script).stemcell(1).run();
     response.fails(
         CLOUD_ERROR,
-        &["`create_vm` returned `vm-1` without `agent.created` for it", "the guest must call it once the VM exists"],
+        &[
+            "`create_vm` returned `vm-1` without calling `agent.created` for it",
+            "the guest must call `agent.created` once the VM exists",
+        ],
     );
     // A VM that needs no registry needs no `agent.created`.
     create_vm(&fixture.job, &script).run().result();

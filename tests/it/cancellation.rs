@@ -26,7 +26,7 @@ fn waiting_script() -> Value {
 }
 
 /// What the guest gets at every early ending.
-const ENDING: &str = "the call is ending; undo what is unfinished and return";
+const ENDING: &str = "the call is ending: undo what is unfinished, and return";
 
 /// Checks that the guest cleaned up and ended by itself, and that it got the same words as at every ending.
 #[track_caller]
@@ -34,7 +34,9 @@ fn check_cleaned_up(response: &Response) {
     let why = ENDING;
     let message = response.message();
     assert!(
-        message.contains(&format!("; the guest ended in time and reported: probe cancelled: {why}; probe outcomes: [")),
+        message.contains(&format!(
+            "; the guest cleaned up in time and reported: probe cancelled: {why}; probe outcomes: ["
+        )),
         "{message}"
     );
     assert!(response.stderr.contains("probe info: cleaning up\n"), "{}", response.stderr);
@@ -100,7 +102,7 @@ fn the_response_reports_the_first_reason_for_the_end() {
     ]);
     let call =
         Job::default().script(script).signal_at("waiting", Signal::TERM).signal_at("still here", Signal::INT).run();
-    call.fails(CLOUD_ERROR, &["SIGTERM ended the call; the guest ended in time and reported: done"]);
+    call.fails(CLOUD_ERROR, &["SIGTERM ended the call; the guest cleaned up in time and reported: done"]);
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn a_guest_that_ignores_a_signal_is_stopped_after_cleanup_seconds() {
     for (signal, name) in SIGNALS {
         let script = json!([{"op": "log", "message": "waiting"}, {"op": "loop"}]);
         let response = job.script(script).signal_at("waiting", signal).run();
-        let expected = format!("{name} ended the call; the guest did not end by itself within cleanup_seconds (1)");
+        let expected = format!("{name} ended the call; the guest did not end within `cleanup_seconds` (1)");
         response.fails(CLOUD_ERROR, &[&expected]);
     }
 }
@@ -138,7 +140,7 @@ fn a_limit_that_the_guest_reaches_while_it_cleans_up_is_reported_after_the_signa
         let script = json!([{"op": "log", "message": "waiting"}, {"op": "clock.sleep", "ms": 60_000}, last]);
         let response = Job::default().limits(limits).script(script).signal_at("waiting", Signal::TERM).run();
         response.fails(CLOUD_ERROR, &[&format!("runtime: SIGTERM ended the call; then {reached}")]);
-        assert!(!response.message().contains("did not end by itself"), "{}", response.message());
+        assert!(!response.message().contains("did not end within"), "{}", response.message());
     }
 }
 
@@ -147,7 +149,7 @@ fn a_cleanup_that_loops_forever_is_stopped() {
     let job = Job::default().limits(json!({"wall_seconds": 1, "cleanup_seconds": 1}));
     let script = json!([{"op": "clock.sleep", "ms": 60_000, "on_cancel": [{"op": "loop"}]}]);
     let response = job.script(script).run();
-    response.reaches("wall_seconds").fails(CLOUD_ERROR, &["within cleanup_seconds (1)"]);
+    response.reaches("wall_seconds").fails(CLOUD_ERROR, &["within `cleanup_seconds` (1)"]);
 }
 
 #[test]

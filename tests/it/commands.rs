@@ -1,9 +1,11 @@
 //! The commands for operators and authors: what they print, and their exit codes.
 
 use serde_json::{Value, json};
+use std::fs;
 use std::process::{Command, Output};
+use tests::process::{GUARD, run};
 use tests::servers::{Answer, Server, grant, with};
-use tests::{Job, dist, job};
+use tests::{Job, dist, job, probe};
 
 fn tool(arguments: &[&str]) -> Output {
     Command::new(dist::tool()).args(arguments).env_clear().current_dir("/").output().unwrap()
@@ -52,6 +54,31 @@ fn check_lists_every_problem_of_every_file() {
     let expected =
         ["memory_mib", "`logg`", "`guest.sha256`", "`http[0].to`", "`http[0].methods`", "`http[0].paths[0]`", "`htp`"];
     check_output(&tool(&["check", "--config", &config(&job)]), false, &expected);
+}
+
+/// Properties of a cpi-config come with the Director's requests. `check` and `call` take them from a file or stdin.
+#[test]
+fn properties_of_a_cpi_config_can_be_passed_to_commands() {
+    let policy = json!({"version": 1, "expose": ["where"], "http": [grant("a", "${where}")]});
+    let job = Job::default().policy(policy);
+    let job_config = config(&job);
+    let check = ["check", "--config", &job_config];
+    check_output(&tool(&check), false, &["property `where`"]);
+    let file = job.path("context.json");
+    fs::write(&file, r#"{"where": "https://api.cloud.test"}"#).unwrap();
+    let context = ["--context", file.to_str().unwrap()];
+    check_output(&tool(&[&check[..], &context].concat()), true, &["policy.json: 1 grants"]);
+
+    let script = probe::cid(&json!([{"op": "config"}]));
+    let call = ["call", "has_vm", &script, "--config", &job_config, "--context", "-"];
+    let finished = run(Command::new(dist::tool()).args(call), &fs::read(&file).unwrap(), GUARD);
+    let text = String::from_utf8_lossy(&finished.stdout);
+    assert!(text.contains("https://api.cloud.test"), "{text}{}", String::from_utf8_lossy(&finished.stderr));
+
+    fs::write(&file, r#"{"where": hunter2}"#).unwrap();
+    let refused =
+        check_output(&tool(&[&check[..], &context].concat()), false, &["context.json: expected a JSON object"]);
+    assert!(!refused.contains("hunter2"), "{refused}");
 }
 
 #[test]
@@ -115,7 +142,7 @@ fn a_need_that_nothing_grants_is_a_problem_until_its_line_is_added() {
     let (check, inspect, text) = codes();
     assert_eq!((check, inspect), (Some(1), Some(4)), "{text}");
     assert!(
-        text.contains("nothing grants the guest's need `api`") && text.contains("`expose` does not list `url`"),
+        text.contains("no grant covers the guest's need `api`") && text.contains("`expose` does not list `url`"),
         "{text}"
     );
     assert!(!text.contains("need `extra`"), "{text}");
@@ -180,7 +207,7 @@ fn explain_prints_meaning_and_remedy_of_a_code() {
     let parts = ["header-impostor (HTTP requests)\n", "\nmeaning: The request sets a header", "\nremedy:  "];
     check_output(&tool(&["explain", "header-impostor"]), true, &parts);
     check_output(&tool(&["explain", "[header-impostor]"]), true, &parts);
-    check_output(&tool(&["explain", "header-imposter"]), false, &["is not a code", "header-impostor"]);
+    check_output(&tool(&["explain", "header-imposter"]), false, &["is neither a code nor a limit", "header-impostor"]);
     check_output(&tool(&["explain"]), true, &["HTTP requests\n", "\n  header-impostor  ", "\n  grant-host "]);
 }
 

@@ -231,7 +231,7 @@ fn imports_that_no_guest_may_use_are_all_listed_and_refused() {
         &[
             "imports wasi:http/outgoing-handler@0.2.0, which this runtime does not offer; use bosh:cpi/http",
             "imports acme:secrets/store, which this runtime does not offer",
-            "wants bosh:cpi@0.9.0, but this runtime offers 0.1.0",
+            "imports bosh:cpi@0.9.0, but this runtime offers 0.1.0",
             "imports bosh:cpi/files@0.1.0, which bosh:cpi does not have",
             "imports wasi:clocks/wall-clock@0.3.0, which this runtime does not offer",
         ],

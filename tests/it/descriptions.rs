@@ -19,7 +19,7 @@ fn a_guest_whose_describe_fails_is_not_prepared() {
         ("describe-recurses", "`stack_kib` (1024)"),
     ] {
         let (job, response) = info(&hostile::guest(name));
-        response.fails(CLOUD_ERROR, &["guest.wasm: `describe` failed: ", expected]);
+        response.fails(CLOUD_ERROR, &["guest.wasm: ", "describe", expected]);
         assert!(job.cached("").is_empty(), "{name} was stored");
     }
 }
@@ -40,14 +40,14 @@ fn the_log_names_the_functions_of_a_describe_that_trapped() {
 #[test]
 fn a_describe_that_loops_forever_is_stopped() {
     let (job, response) = info(&hostile::guest("describe-loops"));
-    response.fails(CLOUD_ERROR, &["guest.wasm: `describe` failed: "]);
+    response.fails(CLOUD_ERROR, &["guest.wasm: ", "describe"]);
     assert!(job.cached("").is_empty());
 }
 
 #[test]
 fn a_start_function_that_loops_forever_is_stopped() {
     let (_, response) = info(&hostile::guest("start-loops"));
-    response.fails(CLOUD_ERROR, &["guest.wasm: `describe` failed: "]);
+    response.fails(CLOUD_ERROR, &["guest.wasm: ", "describe"]);
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn a_description_with_an_invalid_name_version_format_or_method_is_refused() {
     for (name, version, formats, methods, expected) in [
         ("", "1", &["f"][..], &["has_vm"][..], "a name that does not match [a-z0-9-]{1,64}"),
         ("Upper", "1", &["f"], &[], "a name that does not match"),
-        ("wasm-cpi", "1", &["f"], &[], "the name `wasm-cpi`, which is the runtime's in logs"),
+        ("wasm-cpi", "1", &["f"], &[], "the name `wasm-cpi`, which logs use for the runtime"),
         ("two words", "1", &["f"], &[], "a name that does not match"),
         ("a\nb", "1", &["f"], &[], "a name that does not match"),
         (long.as_str(), "1", &["f"], &[], "a name that does not match"),
         ("n", "", &["f"], &[], "a version that is not 1 to 64 printable ASCII characters"),
         ("n", "1\u{1b}[2J", &["f"], &[], "a version that is not"),
-        ("n", "1", &["\u{202e}"], &[], "stemcell formats that are not short printable ASCII"),
+        ("n", "1", &["\u{202e}"], &[], "stemcell formats that are not at most 100 short texts"),
         ("n", "1", &[""], &[], "stemcell formats that are not"),
         ("n", "1", many.as_slice(), &[], "stemcell formats that are not"),
         ("n", "1", &["f"], &["has_vm", "fly"], "lists the method \"fly\", which the contract does not have"),

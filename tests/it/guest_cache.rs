@@ -93,7 +93,7 @@ fn info_is_answered_from_the_manifest_alone() {
 fn a_missing_artifact_is_created_again() {
     let job = prepared();
     fs::remove_file(artifact(&job)).unwrap();
-    assert_prepared_again(&job, "the artifact is missing from the cache");
+    assert_prepared_again(&job, "the artifact of the prepared guest is missing from the cache");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_damaged_artifact_is_created_again_wherever_the_damage_is() {
 fn an_artifact_of_another_wasmtime_is_created_again() {
     let job = prepared();
     change_engine_version(&job);
-    assert_prepared_again(&job, "the prepared guest was made by another runtime");
+    assert_prepared_again(&job, "the prepared guest was compiled by another version or with other settings");
 }
 
 #[test]
@@ -148,7 +148,10 @@ fn a_damaged_manifest_is_created_again() {
         ),
         (changed("artifact", json!("../../guest.cwasm")), "does not name an artifact"),
         (changed("artifact", json!(format!("{}.so", "0".repeat(64)))), "does not name an artifact"),
-        (changed("artifact", json!(format!("{}.cwasm", "0".repeat(64)))), "the artifact is missing"),
+        (
+            changed("artifact", json!(format!("{}.cwasm", "0".repeat(64)))),
+            "the artifact of the prepared guest is missing",
+        ),
     ] {
         let job = prepared();
         write(&manifest(&job), text.as_bytes());

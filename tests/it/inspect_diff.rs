@@ -128,7 +128,7 @@ fn inspect_lists_additional_needs_and_exits_with_3() {
                 assert!(line.starts_with(part), "no `{part}`: {context}");
             }
         }
-        assert_eq!(text.contains("things more than the old one"), !more.is_empty(), "{context}");
+        assert_eq!(text.contains("wants more than the old one"), !more.is_empty(), "{context}");
     }
 }
 
@@ -142,12 +142,12 @@ fn additional_imports_and_methods_are_listed() {
     let output = inspect(&old, &more, &[]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    for line in ["old       guest 1.0, ", "new       guest 2.0, ", "more      answers the method reboot_vm\n"] {
+    for line in ["old       guest 1.0, ", "new       guest 2.0, ", "more      implements the method reboot_vm\n"] {
         assert!(text.contains(line), "no `{line}` in {text}");
     }
     let less = inspect(&more, &old, &[]);
     assert_eq!(less.status.code(), Some(0));
-    assert!(String::from_utf8_lossy(&less.stdout).contains("less      answers the method reboot_vm\n"));
+    assert!(String::from_utf8_lossy(&less.stdout).contains("less      implements the method reboot_vm\n"));
     let importing = guests.write("importing.wasm", &importing);
     let output = inspect(&old, &importing, &[]);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -204,7 +204,7 @@ fn a_file_that_cannot_be_inspected_exits_with_1_and_prints_no_result() {
     assert_eq!(inspect(&good, &good, &["--config", "x"]).status.code(), Some(2));
 }
 
-/// Texts of a module must not control the terminal.
+/// Texts of a guest must not control the terminal.
 #[test]
 fn texts_of_modules_are_escaped_before_they_are_printed() {
     let guests = Guests::new();

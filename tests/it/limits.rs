@@ -113,7 +113,7 @@ limit_tests! {
     fn cleanup_seconds() {
         let response = with(json!({"wall_seconds": 1, "cleanup_seconds": 1})).script(json!([{"op": "loop"}])).run();
         response.reaches("wall_seconds");
-        response.fails(tests::CLOUD_ERROR, &["the guest did not end by itself within cleanup_seconds (1)"]);
+        response.fails(tests::CLOUD_ERROR, &["the guest did not end within `cleanup_seconds` (1)"]);
     }
 
     fn memory_mib() {

@@ -85,7 +85,8 @@ fn a_guest_that_waits_is_asked_to_clean_up_when_its_caller_leaves() {
     let abandoned = run(&cloud.job.script(script), Stdout::Empty, &Leaves::AtLine("waiting"));
     let line = undelivered(&cloud.job, &abandoned, "Broken pipe");
     assert!(abandoned.stderr.contains("cleaning up"), "{}", abandoned.stderr);
-    let reason = "the call was ended, because its caller closed stdout before the response; the guest ended in time";
+    let reason =
+        "the call was ended, because its caller closed stdout before the response; the guest cleaned up in time";
     assert!(abandoned.stderr.contains(reason), "{}", abandoned.stderr);
     assert_eq!((&line["who"], &line["created"], &line["undo"]), (&json!("runtime"), &Value::Null, &Value::Null));
     assert_eq!(cloud.lines(), ["POST /disks", "DELETE /by-itself"]);
@@ -162,7 +163,7 @@ fn what_a_guest_found_is_not_deleted() {
         }
         let requests = script.len();
         let abandoned = cloud.create(script, &Leaves::AtLine("returning"));
-        let line = undelivered(&cloud.job, &abandoned, "stays: no answer to a request of this call shows");
+        let line = undelivered(&cloud.job, &abandoned, "stays: no response in this call shows");
         assert_eq!(line["undo"], "kept", "{before}");
         assert_eq!(cloud.lines().len(), requests, "{before}: {:?}", cloud.lines());
     }
@@ -176,7 +177,7 @@ fn stemcells_and_networks_stay_and_are_audited() {
     let network = json!({"network": cloud.cid, "range": "10.0.0.0/24", "gateway": "10.0.0.1", "cloud_properties": {}});
     for (method, arguments, result, says) in [
         ("create_stemcell", json!([image]), json!(cloud.cid), "stemcells stay, because light ones are shared"),
-        ("create_network", json!([]), network, "only VMs, disks and snapshots are deleted again"),
+        ("create_network", json!([]), network, "only VMs, disks and snapshots are deleted in this case"),
     ] {
         let script = json!([cloud.post(), {"op": "log", "message": "returning"}, {"op": "result", "json": result}]);
         let mut arguments = arguments;
@@ -239,7 +240,7 @@ fn a_guest_that_ignores_the_lost_caller_is_stopped_after_cleanup_seconds() {
             json!([{"op": "log", "message": "waiting"}, {"op": "clock.sleep", "ms": 60_000}, {"op": "loop"}, last]);
         let abandoned = run(&job.script(script), Stdout::Empty, &Leaves::AtLine("waiting"));
         assert_eq!(undelivered(&job, &abandoned, "Broken pipe")["who"], "runtime");
-        let reason = "the guest did not end by itself within cleanup_seconds (1)";
+        let reason = "the guest did not end within `cleanup_seconds` (1)";
         assert!(abandoned.stderr.contains(reason), "{}", abandoned.stderr);
     }
 }

@@ -123,9 +123,9 @@ fn a_guest_sees_settings_with_their_secrets_sealed() {
         &json!([{"op": "registry.get", "id": "vm-1"}, {"op": "find", "reversed": "drowssap-a"}, {"op": "find", "reversed": "vne-fo-terces-a"}]),
     );
     let mut seen = settings();
-    seen["mbus"] = json!("<sealed:registry.mbus>");
-    seen["ntp"] = json!(["<sealed:registry.ntp.0>"]);
-    seen["env"] = json!({"bosh": {"password": "<sealed:registry.env.bosh.password>"}});
+    seen["mbus"] = json!("<sealed:registry:mbus>");
+    seen["ntp"] = json!(["<sealed:registry:ntp.0>"]);
+    seen["env"] = json!({"bosh": {"password": "<sealed:registry:env.bosh.password>"}});
     assert_eq!(outcomes[0]["ok"], seen);
     assert_eq!((&outcomes[1]["ok"]["count"], &outcomes[2]["ok"]["count"]), (&json!(0), &json!(0)));
 }

@@ -75,12 +75,12 @@ fn input_that_is_not_a_valid_request_is_a_request_error() {
 fn envelope_fields_of_a_wrong_type_are_request_errors() {
     let job = Job::default();
     for (key, value, expected) in [
-        ("api_version", json!("2"), "`api_version` must be a whole number from 1"),
-        ("api_version", json!(0), "`api_version` must be a whole number from 1"),
-        ("api_version", json!(-1), "`api_version` must be a whole number from 1"),
-        ("api_version", json!(1.5), "`api_version` must be a whole number from 1"),
-        ("api_version", json!(u64::MAX), "`api_version` must be a whole number from 1"),
-        ("api_version", json!(4), "speaks 3 at most"),
+        ("api_version", json!("2"), "`api_version` must be a whole number of at least 1"),
+        ("api_version", json!(0), "`api_version` must be a whole number of at least 1"),
+        ("api_version", json!(-1), "`api_version` must be a whole number of at least 1"),
+        ("api_version", json!(1.5), "`api_version` must be a whole number of at least 1"),
+        ("api_version", json!(u64::MAX), "`api_version` must be a whole number of at least 1"),
+        ("api_version", json!(4), "supports at most 3"),
         ("context", json!([]), "`context` must be an object"),
         ("context", json!({"director_uuid": 1}), "`context.director_uuid` must be a string"),
         ("context", json!({"request_id": {}}), "`context.request_id` must be a string"),
@@ -210,7 +210,7 @@ fn the_error_for_a_wrong_number_of_arguments_names_the_method_and_the_missing_ar
         let right: Vec<Value> = kinds.iter().map(|kind| kind.right()).collect();
         let run = |arguments: &[Value]| job.call(method, json!(arguments)).api_version(*version).run();
         let more = [right.as_slice(), &[json!("one too many")]].concat();
-        let too_many = format!("`{method}` got {} arguments, but takes {}", more.len(), right.len());
+        let too_many = format!("`{method}` got {} arguments, but takes at most {}", more.len(), right.len());
         run(&more).fails(CPI_ERROR, &["request: ", &too_many]);
         let needed = kinds.iter().filter(|kind| !kind.can_be_absent()).count();
         for count in 0..needed {
@@ -348,8 +348,7 @@ fn a_request_without_an_end_is_refused_after_wall_seconds() {
     let mut command = job.raw(request.as_str()).command();
     let response = tests::process::run_with_open_stdin(&mut command, request.as_bytes(), tests::process::GUARD);
     let message = response.unwrap()["error"]["message"].as_str().unwrap().to_owned();
-    let expected =
-        "request: reading the request from stdin, whose end the caller did not send, reached `wall_seconds` (1)";
+    let expected = "request: waiting for the end of the request on stdin reached `wall_seconds` (1)";
     assert!(message.starts_with(expected), "{message}");
 }
 

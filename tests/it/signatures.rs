@@ -91,7 +91,7 @@ fn a_guest_with_too_few_signatures_is_not_compiled() {
         (2, 3, vec![by(2)], "1 of 2 needed signatures"),
         (2, 2, vec![by(1), by(1)], "1 of 2 needed signatures"),
         (2, 2, vec![by(1), other], "1 of 2 needed signatures"),
-        (1, 1, vec![by(1), "junk\n".into()], "does not have base64 of 64 bytes in line 2"),
+        (1, 1, vec![by(1), "junk\n".into()], "has no base64 of 64 bytes in line 2"),
         (1, 1, vec![], "is empty"),
         (1, 1, vec!["A".repeat(100_000)], "is larger than 8 KiB"),
     ] {
@@ -99,7 +99,10 @@ fn a_guest_with_too_few_signatures_is_not_compiled() {
     }
     let job = job(1, 1, &[]);
     fs::remove_file(job.path("guest.wasm.sig")).unwrap();
-    check_refused(&job, &["guest.wasm.sig, cannot be read (No such file", "`guest.signature` wants 1 of these keys"]);
+    check_refused(
+        &job,
+        &["guest.wasm.sig, cannot be read (No such file", "`guest.signature` requires signatures of 1 of these keys"],
+    );
 }
 
 #[test]
@@ -171,7 +174,10 @@ fn the_error_names_the_invalid_key_of_the_signature_section() {
         (json!({}), "`guest.signature.ed25519` must be a list of 1 to 32 public keys"),
         (json!({"ed25519": ["?"]}), "`guest.signature.ed25519[0]` is not base64"),
         (json!({"ed25519": [whole]}), "`guest.signature.ed25519[0]` is a whole public key in DER"),
-        (json!({"ed25519": [STANDARD.encode([0; 32])]}), "`guest.signature.ed25519[0]` is a key that proves nothing"),
+        (
+            json!({"ed25519": [STANDARD.encode([0; 32])]}),
+            "`guest.signature.ed25519[0]` is a key with which anyone can sign",
+        ),
         (json!({"ed25519": [public(1), public(1)]}), "`guest.signature.ed25519[1]` is listed twice"),
         (json!({"ed25519": [public(1)], "threshold": 0}), "`guest.signature.threshold` must be a number from 1 to 1"),
         (json!({"ed25519": [public(1)], "threshold": 2}), "`guest.signature.threshold` must be a number from 1 to 1"),

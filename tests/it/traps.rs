@@ -45,8 +45,10 @@ fn an_exit_is_reported_as_a_bug_in_the_guest() {
     for code in [0, 1] {
         let response = script(json!([{"op": "exit", "code": code}]));
         let expected = format!("called exit({code})");
-        response
-            .fails(CLOUD_ERROR, &["guest: ", "create_disk", &expected, "instead of answering", "a bug in the guest"]);
+        response.fails(
+            CLOUD_ERROR,
+            &["guest: ", "create_disk", &expected, "instead of returning a result", "a bug in the guest"],
+        );
     }
 }
 

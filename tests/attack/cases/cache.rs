@@ -96,7 +96,7 @@ fn contents() -> Vec<Case> {
         Case::offline(CLASS, "machine code of another engine", &[], || {
             let job = prepared();
             change_engine_version(&job);
-            assert_prepared_again(&job, "the prepared guest was made by another runtime");
+            assert_prepared_again(&job, "the prepared guest was compiled by another version or with other settings");
         }),
         Case::offline(CLASS, "manifests of other versions", &["cache-manifest"], || {
             let job = prepared();

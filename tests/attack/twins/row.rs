@@ -8,6 +8,7 @@
 //! | `runs` | the values of the secrets in each run: a text, or an array of texts |
 //! | `script`, or `calls` | the operations of the only call, or a list of scripts: calls that share all files |
 //! | `method` | `create_disk` (the default), `create_vm` with `vm_env` as the VM's `env`, or `attach_disk` with a registry |
+//! | `tripwire` | true: answers hold a secret, so the tripwire ends calls |
 //! | `unstarted` | true: in some runs the config is refused before a guest starts |
 //!
 //! In all keys except the scripts, `§0`, `§1` … stand for the values of the run. In
@@ -31,7 +32,7 @@ use tests::rows::{expand_repeats, fill_placeholders, parse_json_values, texts};
 
 pub(crate) const CLASS: &str = "twin runs";
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "case",
     "mutants",
     "runs",
@@ -39,6 +40,7 @@ const KEYS: [&str; 16] = [
     "calls",
     "method",
     "vm_env",
+    "tripwire",
     "unstarted",
     "grant",
     "grants",
@@ -66,7 +68,7 @@ fn case(row: Value) -> Result<Case, String> {
     let attempt = move |world: &World| {
         let values: Vec<Vec<String>> = row["runs"].as_array().into_iter().flatten().map(texts).collect();
         let runs: Vec<Run> = values.iter().map(|run| with_values(world, &row, run, &values[0][0])).collect();
-        compare(world, &runs, Rules { tripwire: false, unstarted: row["unstarted"] == true })
+        compare(world, &runs, Rules { tripwire: row["tripwire"] == true, unstarted: row["unstarted"] == true })
     };
     Ok(Case { class: CLASS, name, mutants, refused: false, contacts: None, attempt: Box::new(attempt) })
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use std::path::Path;
-use wasm_cpi::ConfigArg;
+use wasm_cpi::ConfigSource;
 use wasm_cpi::fuzzing::Config;
 
 const KEYS: [&str; 19] = [
@@ -33,7 +33,7 @@ const SECRET: &str = "hunter2";
 
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match Config::parse(&ConfigArg::new(Path::new("/job/config/cpi.json")), text, Vec::new()) {
+    match Config::parse(&ConfigSource::new(Path::new("/job/config/cpi.json")), text, Vec::new()) {
         Ok(config) => check(&config, text),
         Err(problems) => {
             assert!(!problems.is_empty());

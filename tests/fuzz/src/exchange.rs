@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use wasm_cpi::fuzzing::HttpError;
-use wasm_cpi::fuzzing::{Caps, Exchange, Received, SendBody};
+use wasm_cpi::fuzzing::{Caps, Exchange, Received, Room, SendBody};
 use wasm_cpi::fuzzing::{TlsSettings, for_scheme};
 use wasm_cpi_policy::destination::Destination;
 
@@ -53,6 +53,7 @@ fn exchange(method: Method) -> Exchange {
         body_limit: ("http_response_mib", 1),
         headers: HEADERS,
         header_bytes: HEADER_BYTES,
+        room: Room::default(),
     };
     let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
     Exchange { method, destination, headers, body, addresses, proxy: None, tls, caps, deadline }

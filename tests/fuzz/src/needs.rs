@@ -1,4 +1,4 @@
-//! The needs of a module: they can only narrow what the operator granted, and what
+//! The needs of a guest: they can only narrow what the operator granted, and what
 //! `check` and `inspect` print of them cannot control a terminal.
 
 use crate::input::is_printable;
@@ -63,7 +63,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 fn resolve(properties: &Properties, needs: &Needs) -> Policy {
     let forbidden: Vec<Endpoint> = FORBIDDEN.iter().filter_map(|(what, url)| Endpoint::from_url(what, url)).collect();
     Policy::resolve(&FILE, properties, Some(needs), &forbidden, false)
-        .unwrap_or_else(|problems| panic!("a module's needs make the operator's file invalid: {problems:#?}"))
+        .unwrap_or_else(|problems| panic!("a guest's needs make the operator's file invalid: {problems:#?}"))
 }
 
 fn allows(policy: &Policy, method: &str, destination: &Destination) -> Option<Arc<Grant>> {
@@ -95,7 +95,7 @@ fn check_text(policy: &Policy, needs: &Needs) {
             let file = json!({"version": 1, "http": [grant]}).to_string();
             assert!(PolicyFile::parse(&file).is_ok(), "a suggested grant is refused: {line}");
         }
-        need.slot_lines.iter().for_each(|line| assert_printable(line));
+        need.slot_lines.iter().chain(&need.show_lines).for_each(|line| assert_printable(line));
     }
     missing.hidden.iter().chain(&missing.expose_line).for_each(|text| assert_printable(text));
 }

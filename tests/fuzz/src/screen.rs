@@ -36,7 +36,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 
     let incoming = Incoming { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
     let names = match screen(&vault, &captures, true, Layer::Job, incoming) {
-        Ok(names) => names,
+        Ok(screened) => screened.captured,
         Err(withheld) => {
             let leaks = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);
             assert!(!SECRETS.iter().any(leaks), "{withheld}");
@@ -74,7 +74,7 @@ fn capture(at: usize, word: &str) -> Option<Capture> {
     Some(Capture { method: "GET".into(), path, place: word.parse().ok()?, name: format!("captured-{at}") })
 }
 
-/// Asserts that fields with these names hold only null, empty texts and seals.
+/// Asserts that fields with these names hold only null and seals.
 fn check_fields(value: &Value, inside: bool, vault: &Vault) {
     match value {
         Value::Object(fields) => {
@@ -85,7 +85,7 @@ fn check_fields(value: &Value, inside: bool, vault: &Vault) {
         }
         Value::Array(items) => items.iter().for_each(|item| check_fields(item, inside, vault)),
         Value::Null => {}
-        Value::String(text) if text.is_empty() || vault.open(text).is_some() => {}
+        Value::String(text) if vault.open(text).is_some() => {}
         other => assert!(!inside, "the guest sees {other}"),
     }
 }

@@ -110,10 +110,10 @@ fn a_full_disk_causes_a_warning_and_the_call_succeeds() {
     let (disk, path) = (job.path("disk"), job.path("disk/audit.log"));
     make_dir(&disk);
     let Some(_mounted) = SmallDisk::mount(&disk, "size=16k") else { return };
-    check_warning(&call_with_uses(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
+    check_warning(&call_with_uses(&job, "vm-1", 200).run(), "; lines of this call are missing from the audit log");
     let written = whole_lines_of(&path).len();
     assert!((10..200).contains(&written), "{written} lines");
-    check_warning(&call_with_uses(&job, "vm-1", 200).run(), "; lines of this call are missing in the audit log");
+    check_warning(&call_with_uses(&job, "vm-1", 200).run(), "; lines of this call are missing from the audit log");
     assert_eq!(whole_lines_of(&path).len(), written);
     // Once there is space again, the incomplete line does not damage the next one.
     let more = Command::new("mount").args(["-o", "remount,size=1m"]).arg(&disk).status();
@@ -172,7 +172,7 @@ fn lines_that_did_not_fit_are_counted_in_the_call_line() {
         uses("vm-2", 3),
     ]);
     let response = job.script(script).stemcell(2).run();
-    check_warning(&response, "; lines of this call are missing in the audit log");
+    check_warning(&response, "; lines of this call are missing from the audit log");
     let all = lines_of(&path);
     assert_eq!((all.len(), &all[4]["dropped"]), (5, &json!(5)), "{all:?}");
 }

@@ -19,7 +19,7 @@ fn cloud() -> Server {
             .header("X-Handed-Out", "a-secret-in-a-header"),
         "/capture" => Answer::json(200, &json!({"key": CAPTURED, "plain": "shown-of-the-response"}))
             .header("Set-Cookie", "c=a-cookie-of-the-cloud"),
-        "/binary" => Answer::ok(vec![0, 159, 146, 150]),
+        "/binary" => Answer::ok(vec![0, 159, 146, 150]).header("Content-Type", "application/octet-stream"),
         "/leak" => Answer::ok(PASSWORD),
         "/gone" => Answer::bytes(""),
         _ => Answer::json(201, &json!({"id": "vm-1", "adminPass": "made-by-the-cloud"})).header("X-Shown", "a-value"),
@@ -134,7 +134,7 @@ fn the_level_bodies_shows_bodies_with_seals_instead_of_secrets() {
     let captured = lines.iter().find(|line| line.contains("shown-of-the-response")).unwrap();
     assert!(captured.contains(r#""key":"<sealed:key>""#), "{captured}");
     assert!(lines.contains(&"< 4 bytes that are not text"), "{lines:#?}");
-    assert!(lines.iter().any(|line| line.ends_with(" bytes of a login, not shown")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.ends_with(" the body of a login, not shown")), "{lines:#?}");
 }
 
 #[test]

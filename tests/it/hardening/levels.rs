@@ -37,7 +37,7 @@ fn a_call_whose_required_hardening_is_unavailable_fails_before_the_guest_runs() 
         assert_eq!(response["error"]["type"], CPI_ERROR, "{response}");
         let message = response["error"]["message"].as_str().unwrap_or_default();
         for expected in
-            ["config: `hardening` is `required`", &format!("no {mechanism} ("), "run a kernel", "`best-effort`"]
+            ["config: `hardening` is `required`", &format!("lacks: {mechanism} ("), "run a kernel", "`best-effort`"]
         {
             assert!(message.contains(expected), "no `{expected}` in: {message}");
         }
@@ -55,7 +55,7 @@ fn a_guest_is_not_prepared_if_the_required_hardening_is_unavailable() {
         let response = run_without(calls, &at_level(Job::new(), "required").call("info", json!([])));
         let message = response["error"]["message"].as_str().unwrap_or_default();
         assert!(
-            message.contains("`hardening` is `required`") && message.contains(&format!("no {mechanism} (")),
+            message.contains("`hardening` is `required`") && message.contains(&format!("lacks: {mechanism} (")),
             "{message}"
         );
         assert!(run_without(calls, &at_level(Job::new(), "best-effort").call("info", json!([])))["error"].is_null());
@@ -71,7 +71,7 @@ fn check_reports_the_available_hardening_and_whether_it_is_enough() {
             "ok: hardening is `{level}`; this machine supports capability drop, no-new-privs, landlock fs (ABI "
         );
         assert!(
-            text.contains(&line) && text.contains("seccomp; UDP is never restricted; `required` would be met"),
+            text.contains(&line) && text.contains("seccomp; UDP is never restricted; `required` would succeed"),
             "{text}"
         );
         assert_eq!(text.contains("warning: `hardening` is `off`"), level == "off", "{text}");
@@ -80,8 +80,8 @@ fn check_reports_the_available_hardening_and_whether_it_is_enough() {
         for (level, severity) in [("required", "problem"), ("best-effort", "warning")] {
             let (succeeds, text) = check_without(calls, &at_level(Job::default(), level));
             assert_eq!(succeeds, severity == "warning", "{text}");
-            assert!(text.contains(&format!("{severity}: hardening: no {mechanism} (")), "{text}");
-            assert!(text.contains("`required` would not be met"), "{text}");
+            assert!(text.contains(&format!("{severity}: hardening: this machine lacks {mechanism} (")), "{text}");
+            assert!(text.contains("`required` would fail"), "{text}");
         }
     }
 }

@@ -13,7 +13,7 @@ fn outcome(job: &Job, operation: Value) -> Value {
     let mut outcome = probe::outcomes_in(response.message()).remove(0);
     let guest_sees = outcome["error"]["message"].as_str().unwrap_or_default();
     assert!(!guest_sees.contains("to allow it") && !guest_sees.contains("needs.json"), "{guest_sees}");
-    let told = response.message().split_once("wasm-cpi on the last request that was denied: ");
+    let told = response.message().split_once("about the last denied request: ");
     let told = told.map_or("", |(_, told)| told);
     assert!(response.stderr.contains(told), "{told} is not in {}", response.stderr);
     outcome["hint"] = json!(told);

@@ -26,7 +26,7 @@ fn every_request_gets_the_response_of_the_api() {
     let (one, two) = (r#"{"a": 1.50, "b":"ü\u0041"}"#, r#"{"a":2}"#);
     let status = |word: &str| json!({"status": word}).to_string();
     let long = "i".repeat(256);
-    let large = format!("{{\"a\":\"{}\"}}", "x".repeat(256 << 10));
+    let large = format!("{{\"a\":\"{}\"}}", "x".repeat(512 << 10));
     let deep = format!("{}{}", "{\"a\":".repeat(70), "1") + &"}".repeat(70);
     for (line, body, code, answer) in [
         ("GET /instances/vm-1/settings", "", 404, status("not_found")),

@@ -1,4 +1,4 @@
-//! Multi-CPI: one installed module serves two clouds at once. The properties of a
+//! Multi-CPI: one installed guest serves two clouds at once. The properties of a
 //! cpi-config, in the context of the request, select the cloud.
 
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn properties(cloud: &Value) -> Vec<(&'static str, Value)> {
     properties
 }
 
-/// Installs the module for all clouds. Its grants use the properties of the job or of a cpi-config.
+/// Installs the guest for all clouds. Its grants use the properties of the job or of a cpi-config.
 fn install(own: Vec<(&str, Value)>) -> Job {
     let mut openstack = json!({"wait_resource_poll_interval": 1, "state_timeout": 60});
     own.into_iter().for_each(|(key, value)| openstack[key] = value);

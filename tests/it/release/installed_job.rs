@@ -286,7 +286,7 @@ fn the_api_version_can_be_limited() {
         match version {
             3 => assert!(created.result().is_string()),
             _ => {
-                created.fails(CPI_ERROR, &["`api_version` is 3", &format!("speaks {version} at most")]);
+                created.fails(CPI_ERROR, &["`api_version` is 3", &format!("supports at most {version}")]);
             }
         }
     }

@@ -177,7 +177,8 @@ fn the_tool_selects_a_module_by_name_and_finds_its_package_by_option() {
     compile_packages(&Installation::at(&job.path("")), &module);
     let (code, output) = tool(&job, &["check", "--module", "acme"]);
     assert!(code == 0 && output.contains("cpi.json: 0 grants"), "{output}");
-    let unnamed = "name one of `modules`: acme (`exec_path` data/JOB/bin/NAME, or `--module`)";
+    let unnamed =
+        "choose one of its `modules`: acme (with `--module`, or with `exec_path` data/JOB/bin/NAME in the cpi-config)";
     let (code, output) = tool(&job, &["check"]);
     assert!(code == 1 && output.contains(unnamed), "{output}");
     job.call("info", json!([])).run().fails(CPI_ERROR, &["config:", unnamed]);

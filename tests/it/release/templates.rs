@@ -253,14 +253,14 @@ fn the_error_for_an_invalid_manifest_names_the_property_without_its_value() {
         (module(json!({})), "property 'modules.acme.guest' must be a hash"),
         (
             module(json!({"guest": {"package": "p", "file": "f", "path": "x"}})),
-            "property 'modules.acme.guest' has the key 'path', which it does not take; it takes package, file,",
+            "property 'modules.acme.guest' has the unknown key 'path'; known keys are package, file,",
         ),
         (
             module(json!({"guest": bundled, "env": {"http_proxy": secret}})),
-            "property 'modules.acme' has the key 'env', which it does not take; it takes guest, properties, policy, ",
+            "property 'modules.acme' has the unknown key 'env'; known keys are guest, properties, policy, ",
         ),
-        (module(json!({"guest": bundled, "ntp": [secret]})), "property 'modules.acme' has the key 'ntp'"),
-        (module(json!({"guest": bundled, "version": 1})), "property 'modules.acme' has the key 'version'"),
+        (module(json!({"guest": bundled, "ntp": [secret]})), "property 'modules.acme' has the unknown key 'ntp'"),
+        (module(json!({"guest": bundled, "version": 1})), "property 'modules.acme' has the unknown key 'version'"),
         (
             module(json!({"guest": {"package": "p", "file": "f"}})),
             "property 'modules.acme.guest.sha256' must be a sha256",

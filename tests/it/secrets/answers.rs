@@ -54,7 +54,10 @@ fn people_see_the_error_that_the_guest_does_not_see() {
         {"op": "error", "kind": "cloud", "message": "the server said: {{0|json}}"},
     ]);
     let response = create_vm(&job, &script).run();
-    response.fails(CLOUD_ERROR, &["the guest did not see all of: POST ", "answered 400: ", "flavor m9 is unknown"]);
+    response.fails(
+        CLOUD_ERROR,
+        &["the guest did not see all of these responses: POST ", "answered 400: ", "flavor m9 is unknown"],
+    );
     let (guest, people) = response.message().split_once("the guest did not see all of").unwrap();
     assert!(!guest.contains("flavor m9") && !people.contains(PIN), "{}", response.message());
     assert!(response.stderr.contains("flavor m9 is unknown") && !response.stderr.contains(PIN), "{}", response.stderr);

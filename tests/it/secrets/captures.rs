@@ -124,7 +124,7 @@ fn credentials_that_are_not_captured_are_removed() {
     let body: Value = serde_json::from_str(outcomes[1]["ok"]["body"].as_str().unwrap()).unwrap();
     assert_eq!(
         body,
-        json!({"server": {"id": 7, "adminPass": null, "user_data": {"a": [null, null]}, "OS-EXT:admin_password": null, "key": {"private_key": null}, "userData": ""}})
+        json!({"server": {"id": 7, "adminPass": null, "user_data": {"a": [null, null]}, "OS-EXT:admin_password": null, "key": {"private_key": null}, "userData": null}})
     );
     assert_eq!(outcomes[1]["ok"]["headers"]["content-length"], outcomes[1]["ok"]["bytes"].to_string());
     assert!(outcomes[3]["ok"]["body"].as_str().unwrap().contains("<id>7</id>"));

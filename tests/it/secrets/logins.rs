@@ -163,11 +163,7 @@ fn a_session_never_shows_the_token() {
 #[test]
 fn a_failed_login_is_reported_and_the_request_of_the_guest_is_not_sent() {
     let cases = [
-        (
-            Answer::new(401, "no"),
-            "denied",
-            "was answered with HTTP 401; check the properties that it takes its credentials from",
-        ),
+        (Answer::new(401, "no"), "denied", "was answered with HTTP 401; check the properties user, password"),
         (Answer::new(400, "no"), "denied", "HTTP 400"),
         (Answer::new(500, "oops"), "protocol", "HTTP 500; look at the server's log"),
         (Answer::new(302, "").header("Location", "/elsewhere"), "protocol", "HTTP 302"),

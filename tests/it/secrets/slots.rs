@@ -75,7 +75,7 @@ fn agent_settings_can_be_sent_in_every_kind_of_place() {
 
     let seen = send_settings(
         &server,
-        "xml:UserData",
+        "xml:/Run/UserData",
         json!([]),
         typed("application/xml", "<Run a='1'><Name>n &amp; m</Name><UserData>{{0.ok}}</UserData></Run>"),
     );
@@ -133,7 +133,7 @@ fn a_property_arrives_in_its_slot_with_the_encoding_of_the_place() {
     assert_eq!(seen.json(), json!({"a": [{"p": PASSWORD}]}));
     let seen = run("form:p", typed("application/x-www-form-urlencoded", "p={{props.password}}"));
     assert_eq!(seen.text(), "p=pa%24%24+%3C%26%22word");
-    let seen = run("xml:p", typed("text/xml", "<p>{{props.password}}</p>"));
+    let seen = run("xml:/p", typed("text/xml", "<p>{{props.password}}</p>"));
     assert!(seen.text().contains("pa$$ &lt;&amp;") && !seen.text().contains("<&"), "{}", seen.text());
     let seen = run(
         "header:x-p",
@@ -267,7 +267,7 @@ fn create_vm_fails_if_the_agent_settings_were_never_sent() {
     ] {
         create_vm(&job, &script)
             .run()
-            .fails(CLOUD_ERROR, &["guest: create_vm made `vm-1` ", expected, "a bug in the guest"]);
+            .fails(CLOUD_ERROR, &["guest: `create_vm` created `vm-1` ", expected, "a bug in the guest"]);
     }
     // A policy without a slot for the settings does not require that they are sent.
     let without = with_policy(json!({"http": [server.grant("api")]}));

@@ -64,7 +64,7 @@ fn a_response_that_holds_a_secret_in_any_encoding_is_withheld() {
         let (server, job) = echoing(Answer::ok(body));
         let response = call(&job, &json!([get(&server.url("/"))]));
         let outcome = tests::probe::outcomes_in(response.message()).remove(0);
-        failed(&outcome, "cancelled", true, &["the call is ending; undo what is unfinished and return"]);
+        failed(&outcome, "cancelled", true, &["the call is ending: undo what is unfinished, and return"]);
         let held = format!("the response to GET {} held the credential `auth.password`", server.url("/"));
         assert!(response.message().contains(&held), "{name}: {}", response.message());
         assert!(response.stderr.contains("`drop`"), "{name}: {}", response.stderr);
@@ -112,7 +112,7 @@ fn a_leak_ends_the_call_in_two_stages_and_a_second_one_stops_the_guest() {
     call(&job, &ignoring).fails(CLOUD_ERROR, &["held the credential `auth.password`"]);
     let insisting = json!([get(&secret.url("/leak")), get(&secret.url("/leak")), get(&secret.url("/leak"))]);
     let before = secret.requests().len();
-    call(&job, &insisting).fails(CLOUD_ERROR, &["held the credential", "got another one while it cleaned up"]);
+    call(&job, &insisting).fails(CLOUD_ERROR, &["held the credential", "got a second credential while it cleaned up"]);
     assert_eq!(secret.requests().len(), before + 2);
 }
 

@@ -18,6 +18,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ struct Shared {
     cloud: Value,
     faults: Mutex<Vec<PlannedFault>>,
     records: Mutex<Vec<RecordedRequest>>,
+    /// The number of requests that arrived and are not answered yet.
+    unanswered: AtomicUsize,
 }
 
 impl Gateway {
@@ -70,8 +73,8 @@ impl Gateway {
             cloud["ca"] = json!(authority.pem());
             authority.issue(&["127.0.0.1", "localhost"], Validity::Now).server(None)
         });
-        let (faults, records) = (Mutex::default(), Mutex::default());
-        let gateway = Gateway(Arc::new(Shared { backend, origins, cloud, faults, records }));
+        let (faults, records, unanswered) = (Mutex::default(), Mutex::default(), AtomicUsize::default());
+        let gateway = Gateway(Arc::new(Shared { backend, origins, cloud, faults, records, unanswered }));
         for (service, listener) in listeners {
             let (shared, config) = (Arc::clone(&gateway.0), config.clone());
             std::thread::spawn(move || shared.listen(service, &listener, config.as_ref()));
@@ -101,6 +104,11 @@ impl Gateway {
     /// their answers.
     pub fn records(&self) -> Vec<RecordedRequest> {
         lock(&self.0.records).clone()
+    }
+
+    /// Returns the number of requests that the services have not answered yet.
+    pub fn unanswered(&self) -> usize {
+        self.0.unanswered.load(Ordering::SeqCst)
     }
 
     pub fn clear_records(&self) {
@@ -141,11 +149,13 @@ impl Shared {
             let framing = wire::framing_of(&request);
             let mut body = RecordingBody::new(Body::new(&mut stream, framing), &request);
             active.iter().for_each(|active| active.count(false));
+            self.unanswered.fetch_add(1, Ordering::SeqCst);
             let answer = self.answer(service, &request, &mut body, active.as_ref().map(|active| &active.fault));
             active.iter().for_each(|active| active.count(true));
             let skipped = io::copy(&mut Read::take(&mut body, MAX_DISCARDED), &mut io::sink());
             let whole = skipped.is_ok() && body.inner().is_done();
             let status = answer.as_ref().ok().map(|answer| answer.status);
+            self.unanswered.fetch_sub(1, Ordering::SeqCst);
             lock(&self.records).push(body.into_record(service, &request, status, active.is_some()));
             let keep_alive =
                 whole && !request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));

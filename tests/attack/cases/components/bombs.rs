@@ -1,4 +1,4 @@
-//! Modules that are small to write and expensive to read. They are refused by the
+//! Guests that are small to write and expensive to read. They are refused by the
 //! limits of the parser or of the compiler, or they are harmless. They never crash a
 //! process.
 
@@ -8,11 +8,11 @@ use serde_json::json;
 use tests::hostile::binary::{component, leb, module, section, vector};
 use tests::{CPI_ERROR, Job, hostile};
 
-/// The expected result for a module.
+/// The expected result for a guest.
 enum End {
-    /// The module is refused when it is read or compiled.
+    /// The guest is refused when it is read or compiled.
     Refused(&'static str),
-    /// The module is compiled, but is not a CPI.
+    /// The guest is compiled, but is not a CPI.
     NotACpi,
     /// The guest still works.
     Answers,

@@ -79,7 +79,7 @@ pub(super) fn cases() -> Vec<Case> {
                 );
             }
         }),
-        Case::offline(CLASS, "a module of 200 MiB", &["limit-wasm_mib"], || {
+        Case::offline(CLASS, "a guest of 200 MiB", &["limit-wasm_mib"], || {
             let job = Job::new();
             let (large, file) = (job.path("large.wasm"), fs::File::create(job.path("large.wasm")));
             file.and_then(|file| file.set_len(200 << 20)).unwrap_or_else(|error| panic!("{error}"));

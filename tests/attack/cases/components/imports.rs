@@ -40,7 +40,7 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         Case::offline(CLASS, "later and earlier versions of the world and of WASI", &["imports"], || {
             for version in ["0.2.0", "0.9.0", "1.0.0", "0.0.1", "0.1.0-rc.1", "0.1.1"] {
-                let said = format!("wants bosh:cpi@{version}, but this runtime offers 0.1.0");
+                let said = format!("imports bosh:cpi@{version}, but this runtime offers 0.1.0");
                 assert_refused(&importing(&format!("(import \"bosh:cpi/http@{version}\" (instance))")), &[&said]);
             }
             assert_refused(&importing("(import \"bosh:cpi/http\" (instance))"), &["but this runtime offers 0.1.0"]);

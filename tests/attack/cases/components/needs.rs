@@ -1,4 +1,4 @@
-//! The needs that a module declares, which can only narrow what is granted.
+//! The needs that a guest declares, which can only narrow what is granted.
 
 use super::{CLASS, assert_refused, has_vm};
 use crate::case::Case;
@@ -77,12 +77,12 @@ pub(super) fn cases() -> Vec<Case> {
                 expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x", "method": "DELETE"}), "method")
             },
         ),
-        Case::new(CLASS, "a request beyond what the module declares", &["needs-http"], |world| {
+        Case::new(CLASS, "a request beyond what the guest declares", &["needs-http"], |world| {
             let needs = json!({"version": 1, "http": [{"id": "a", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/v1/a"]}]});
             let job = row::job(world, &Value::Null).guest_bytes(&probe_with_needs(&needs));
             expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")
         }),
-        Case::new(CLASS, "a login that the module does not declare", &["needs-login"], |world| {
+        Case::new(CLASS, "a login that the guest does not declare", &["needs-login"], |world| {
             let login =
                 json!({"to": "https://id.iaas.test", "path": "/tokens", "token": "json:/t", "send": {"header": "X-T"}});
             let policy = json!({"policy": {"logins": {"main": login}}, "grant": {"auth": {"login": "main"}}});
@@ -95,7 +95,20 @@ pub(super) fn cases() -> Vec<Case> {
             }
             Ok(())
         }),
-        Case::new(CLASS, "an operation that the module does not declare", &["needs-operation"], |world| {
+        Case::new(CLASS, "a wider grant, by leaving out the login of a specific one", &["grant-specific"], |world| {
+            let login =
+                json!({"to": "https://id.iaas.test", "path": "/tokens", "token": "json:/t", "send": {"header": "X-T"}});
+            let grant = |id: &str, path: &str, auth: Value| json!({"id": id, "to": "https://api.iaas.test", "methods": ["GET"], "paths": [path], "auth": auth});
+            let mut wide = grant("wide", "/v1/**", Value::Null);
+            wide.as_object_mut().map(|wide| wide.remove("auth"));
+            let grants = json!([wide, grant("keys", "/v1/keys", json!({"login": "main"}))]);
+            let needs =
+                json!({"version": 1, "logins": [], "http": [{"id": "a", "to": "*", "methods": "*", "paths": "*"}]});
+            let job = row::job(world, &json!({"policy": {"logins": {"main": login}}, "grants": grants}));
+            let job = job.guest_bytes(&probe_with_needs(&needs));
+            expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/keys"}), "undeclared")
+        }),
+        Case::new(CLASS, "an operation that the guest does not declare", &["needs-operation"], |world| {
             let policy = json!({"grant": {"operations": {"in": "json", "allow": ["grow", "delete"]}}});
             for operations in
                 [json!({"in": "json", "allow": ["grow"]}), json!({"in": "header:X-Op", "allow": ["delete"]})]
@@ -109,7 +122,7 @@ pub(super) fn cases() -> Vec<Case> {
             }
             Ok(())
         }),
-        Case::new(CLASS, "a request of a module that declares nothing", &["needs-absent"], |world| {
+        Case::new(CLASS, "a request of a guest that declares nothing", &["needs-absent"], |world| {
             let job = row::job(world, &Value::Null).guest_bytes(&probe_without_needs());
             expect_denied(world, &job, json!({"url": "https://api.iaas.test/v1/x"}), "undeclared")
         }),

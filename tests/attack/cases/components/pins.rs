@@ -15,7 +15,7 @@ const REFUSED: [&str; 2] = ["guest.wasm: its sha256 is ", "but `guest.sha256` pi
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::offline(CLASS, "another module than the pinned one", &["pin"], || {
+        Case::offline(CLASS, "another guest than the pinned one", &["pin"], || {
             let job = Job::new().guest_bytes(&hostile::guest("small"));
             write(&job.path("guest.wasm"), &hostile::small_without_vm());
             assert_refused(&job, &REFUSED);
@@ -28,7 +28,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::offline(CLASS, "a file that is overwritten while it is hashed and compiled", &["pin"], || {
             replace_during_calls(true)
         }),
-        Case::offline(CLASS, "signatures by too few keys or of another module", &["signature"], || {
+        Case::offline(CLASS, "signatures by too few keys or of another guest", &["signature"], || {
             let (small, other) = (hostile::guest("small"), hostile::small_without_vm());
             for (threshold, lines, said) in [
                 (1, vec![], "is empty"),
@@ -49,7 +49,7 @@ pub(super) fn cases() -> Vec<Case> {
             let mut forged = [0; 64];
             forged[0] = 1;
             let job = signed(1, &[json!(STANDARD.encode(neutral))], &[format!("{}\n", STANDARD.encode(forged))]);
-            assert_refused(&job, &["`guest.signature.ed25519[0]` is a key that proves nothing"]);
+            assert_refused(&job, &["`guest.signature.ed25519[0]` is a key with which anyone can sign"]);
         }),
         Case::offline(CLASS, "a key that is listed twice", &["signature-twice"], || {
             let small = hostile::guest("small");

@@ -25,7 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         Case::offline(CLASS, "`describe` that calls exit with success", &["exit-is-failure"], || {
             let job = job("describe-exits");
-            has_vm(&job).fails(CLOUD_ERROR, &["`describe` failed: called exit(0)"]);
+            has_vm(&job).fails(CLOUD_ERROR, &["guest.wasm: called exit(0) in describe"]);
             assert!(job.cached("").is_empty());
         }),
         Case::offline(CLASS, "invalid names, versions and formats", &["description-form"], || {
@@ -47,7 +47,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let guest = hostile::describing(name, version, &[format], &["has_vm"]);
                 let job = Job::new().guest_bytes(&guest);
                 let response = has_vm(&job);
-                response.fails(CLOUD_ERROR, &["guest.wasm: `describe` answers "]);
+                response.fails(CLOUD_ERROR, &["guest.wasm: `describe` returns "]);
                 assert!(
                     response.message().len() < 2000 && !response.message().contains('\u{1b}'),
                     "{:?}",
@@ -66,7 +66,7 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         Case::offline(CLASS, "`describe` that does not end", &["describe-time"], || {
             let job = job("describe-loops").limits(json!({"compile_seconds": 15}));
-            has_vm(&job).fails(CLOUD_ERROR, &["guest.wasm: `describe` failed: "]);
+            has_vm(&job).fails(CLOUD_ERROR, &["guest.wasm: ", "describe"]);
         }),
         Case::offline(
             CLASS,
@@ -74,7 +74,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["child-user", "child-environment", "child-privileges"],
             check_compiling_child,
         ),
-        Case::offline(CLASS, "a module that needs more memory to compile than allowed", &["limit-compile_mib"], || {
+        Case::offline(CLASS, "a guest that needs more memory to compile than allowed", &["limit-compile_mib"], || {
             let job = Job::new().limits(json!({"compile_mib": 60}));
             info(&job).reaches("compile_mib");
             assert!(job.cached(".json").is_empty());

@@ -1,5 +1,5 @@
 //! WebAssembly proposals that no guest needs and that had vulnerabilities in other
-//! engines. A module that uses one is refused when it is compiled.
+//! engines. A guest that uses one is refused when it is compiled.
 
 use super::CLASS;
 use crate::case::Case;

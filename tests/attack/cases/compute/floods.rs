@@ -103,8 +103,9 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         Case::offline(CLASS, "`exit` instead of an answer, as success or as failure", &["exit-is-failure"], || {
             for code in [0, 1] {
-                let said =
-                    format!("guest: called exit({code}) in create_disk instead of answering; a bug in the guest");
+                let said = format!(
+                    "guest: called exit({code}) in create_disk instead of returning a result; this is a bug in the guest"
+                );
                 script(json!([{"op": "exit", "code": code}])).fails(CLOUD_ERROR, &[&said]);
             }
         }),

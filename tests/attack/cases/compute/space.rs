@@ -31,13 +31,13 @@ pub(super) fn cases() -> Vec<Case> {
             call(&job("large-table"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "`tables` (100000)"]);
         }),
         Case::offline(CLASS, "a hundred memories, each in an instance of its own", &["instances"], || {
-            instances("(memory 1)", 99).fails(CLOUD_ERROR, &["`describe` failed: ", "memory count too high"]);
+            instances("(memory 1)", 99).fails(CLOUD_ERROR, &[" in describe: ", "memory count too high"]);
         }),
         Case::offline(CLASS, "hundreds of instances of one module", &["instances"], || {
-            instances("", 500).fails(CLOUD_ERROR, &["`describe` failed: ", "instance count too high"]);
+            instances("", 500).fails(CLOUD_ERROR, &[" in describe: ", "instance count too high"]);
         }),
         Case::offline(CLASS, "data outside of memory", &[], || {
-            call(&job("data-out-of-bounds"), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "out of bounds"]);
+            call(&job("data-out-of-bounds"), "has_vm").fails(CLOUD_ERROR, &[" in describe: ", "out of bounds"]);
         }),
         Case::offline(CLASS, "recursion without end", &["limit-stack_kib"], || {
             let recursing = |frames: &str| Job::default().script(json!([{"op": "recurse", "frames": frames}])).run();

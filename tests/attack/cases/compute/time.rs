@@ -53,7 +53,7 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         Case::offline(CLASS, "traps before and in `describe`", &[], || {
             for name in ["start-traps", "describe-traps"] {
-                call(&job(name), "has_vm").fails(CLOUD_ERROR, &["`describe` failed: ", "`unreachable` instruction"]);
+                call(&job(name), "has_vm").fails(CLOUD_ERROR, &["trapped in describe: ", "`unreachable` instruction"]);
             }
         }),
         Case::offline(CLASS, "a million host calls", &["limit-host_calls"], || {
@@ -70,23 +70,21 @@ pub(super) fn cases() -> Vec<Case> {
             || {
                 let job = job("sleeps-forever").limits(json!({"wall_seconds": 1, "cleanup_seconds": 1}));
                 let response = job.call("has_vm", json!(["vm-1"])).guard(PATIENCE).run();
-                response
-                    .reaches("wall_seconds")
-                    .fails(CLOUD_ERROR, &["did not end by itself within cleanup_seconds (1)"]);
+                response.reaches("wall_seconds").fails(CLOUD_ERROR, &["did not end within `cleanup_seconds` (1)"]);
             },
         ),
         Case::offline(CLASS, "a guest that continues after its deadline", &["limit-cleanup_seconds"], || {
             let script =
                 json!([{"op": "clock.sleep", "ms": 60_000}, {"op": "clock.sleep", "ms": 60_000}, {"op": "loop"}]);
             let response = short_job().script(script).guard(PATIENCE).run();
-            response.reaches("wall_seconds").fails(CLOUD_ERROR, &["did not end by itself within cleanup_seconds (1)"]);
+            response.reaches("wall_seconds").fails(CLOUD_ERROR, &["did not end within `cleanup_seconds` (1)"]);
         }),
         Case::offline(CLASS, "a guest that continues after SIGTERM", &["limit-cleanup_seconds"], || {
             let job = Job::default().limits(json!({"cleanup_seconds": 1}));
             let script =
                 json!([{"op": "log", "message": "ready"}, {"op": "clock.sleep", "ms": 60_000}, {"op": "loop"}]);
             let response = job.script(script).signal_at("ready", Signal::TERM).guard(PATIENCE).run();
-            response.fails(CLOUD_ERROR, &["SIGTERM ended the call", "within cleanup_seconds (1)"]);
+            response.fails(CLOUD_ERROR, &["SIGTERM ended the call", "within `cleanup_seconds` (1)"]);
         }),
         Case::offline(CLASS, "an image that takes hours to read", &["limit-create_stemcell_wall_seconds"], || {
             let job = short_job();

@@ -26,7 +26,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let error = &response["error"];
                 assert_eq!(error["type"], CPI_ERROR, "{response}");
                 let message = error["message"].as_str().unwrap_or_default();
-                assert!(message.starts_with("request: reading the request from stdin"), "{message}");
+                assert!(message.starts_with("request: waiting for the end of the request on stdin"), "{message}");
                 assert!(message.contains("`wall_seconds` (1)"), "{message}");
             }
         }),
@@ -36,7 +36,7 @@ pub(super) fn cases() -> Vec<Case> {
                 json!([{"op": "log", "message": "ready"}, {"op": "clock.sleep", "ms": 60_000}, {"op": "loop"}]);
             let abandoned = run_within(&job.script(script), Stdout::Empty, &Leaves::AtLine("ready"), PATIENCE);
             assert_eq!(abandoned.code, Some(1), "{abandoned:?}");
-            assert!(abandoned.stderr.contains("within cleanup_seconds (1)"), "{}", abandoned.stderr);
+            assert!(abandoned.stderr.contains("within `cleanup_seconds` (1)"), "{}", abandoned.stderr);
             assert_eq!(last_call(&job)["outcome"], "undelivered");
         }),
         Case::new(CLASS, "a caller that is gone, and a resource that existed before", &["undo-own"], |world| {

@@ -40,7 +40,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let response = create(world, &script)?;
                 response.fails(
                     CLOUD_ERROR,
-                    &["guest: create_vm made `vm-1` ", said, "the VM's Agent could never be reached"],
+                    &["guest: `create_vm` created `vm-1` ", said, "the VM's Agent could never be reached"],
                 );
             }
             let sent = create(world, &json!([bootstrap, post(json!({"user_data": "{{0.ok}}"})), done]))?;
@@ -61,7 +61,7 @@ pub(super) fn cases() -> Vec<Case> {
                                     {"op": "error", "kind": "cloud", "message": "{{0.error.message}}"}]);
                 create_vm(&Job::default(), &script)
                     .run()
-                    .fails(CLOUD_ERROR, &["was decided by the Director and cannot be changed"]);
+                    .fails(CLOUD_ERROR, &["was chosen by the Director and cannot be changed"]);
             }
         }),
         Case::offline(CLASS, "unknown networks, and invalid routes and addresses", &[], || {

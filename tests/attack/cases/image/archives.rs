@@ -76,12 +76,12 @@ pub(super) fn cases() -> Vec<Case> {
                 b"\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff",
                 b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
             ] {
-                assert_invalid(&field(size), "broken or cut off after ");
+                assert_invalid(&field(size), "broken or truncated after ");
             }
             for size in ["18446744073709551615", "9223372036854775807", "-1", "x", "99999999999999999999999"] {
                 assert_invalid(
                     &with_end_marker([pax(&[("size", size)]), regular("root.img", b"x")].concat()),
-                    "broken or cut off after ",
+                    "broken or truncated after ",
                 );
             }
         }),
@@ -89,7 +89,7 @@ pub(super) fn cases() -> Vec<Case> {
             for bytes in [b"zzzzzzzzzzz\0", b"-0000000001\0", b"0x10\0\0\0\0\0\0\0\0"] {
                 assert_invalid(
                     &with_end_marker(patch_header(header("root.img", EntryType::Regular, 0), 124, bytes)),
-                    "broken or cut off after 0 members",
+                    "broken or truncated after 0 members",
                 );
             }
         }),
@@ -104,7 +104,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::offline(CLASS, "headers whose checksum is wrong", &[], || {
             let mut archive = tar(&[("first", b"x"), ("root.img", b"y")]);
             archive[1024] ^= 1;
-            assert_invalid(&archive, "a header's checksum is wrong");
+            assert_invalid(&archive, "a header's checksum is invalid");
             archive[0] ^= 1;
             assert_invalid(&archive, "is not a tar or tar.gz archive");
         }),
@@ -142,7 +142,7 @@ pub(super) fn cases() -> Vec<Case> {
             ] {
                 assert_invalid(
                     &with_end_marker([entry("p", EntryType::XHeader, records.as_bytes()), regular("x", b"")].concat()),
-                    "a pax header is wrong",
+                    "a pax header is invalid",
                 );
             }
         }),
@@ -165,7 +165,7 @@ pub(super) fn cases() -> Vec<Case> {
                 (&[("0", "77777777777")], "77777777777"),
                 (&[("1000", "100"), ("0", "100")], "10000"),
             ] {
-                assert_invalid(&sparse(map, real), "the map of a sparse member is wrong");
+                assert_invalid(&sparse(map, real), "the map of a sparse member is invalid");
             }
             // Gigabytes of a hole cost only what is read of them.
             let outcomes = read_archive(&sparse(&[("0", "1000")], "77777777777"));

@@ -79,7 +79,7 @@ pub(super) fn cases() -> Vec<Case> {
             let outcome = cloud::outcome(&job, put(API, json!({"image": true})));
             expect_same("sent", &outcome["error"]["kind"], &json!("invalid-request"))
         }),
-        Case::new(CLASS, "the image for a module that does not declare it", &["needs-image"], |world| {
+        Case::new(CLASS, "the image for a guest that does not declare it", &["needs-image"], |world| {
             let needs = json!({"version": 1, "http": [{"id": "a", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*"}]});
             let job = job(world).guest_bytes(&cloud::probe_with_needs(&needs));
             write(&job.path("image"), b"image");

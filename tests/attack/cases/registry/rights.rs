@@ -78,7 +78,7 @@ pub(super) fn cases() -> Vec<Case> {
             }
             Ok(())
         }),
-        Case::new(CLASS, "the registry for a module that does not declare it", &["needs-registry"], |world| {
+        Case::new(CLASS, "the registry for a guest that does not declare it", &["needs-registry"], |world| {
             let job = job(world, &Value::Null).guest_bytes(&probe_with_needs(&json!({"version": 1})));
             serve(world, &stored(&settings()), &Value::Null)?;
             let outcomes = attach_outcomes(
@@ -94,8 +94,8 @@ pub(super) fn cases() -> Vec<Case> {
             let script = json!([get("vm-1"), {"op": "find", "reversed": "subm-terces7YrAnAc"}, {"op": "find", "reversed": "vne-terces7YrAnAc"}]);
             let outcomes = attach_outcomes(&job(world, &Value::Null), &script);
             let mut seen = settings();
-            seen["mbus"] = json!("<sealed:registry.mbus>");
-            seen["env"] = json!({"bosh": {"password": "<sealed:registry.env.bosh.password>"}});
+            seen["mbus"] = json!("<sealed:registry:mbus>");
+            seen["env"] = json!({"bosh": {"password": "<sealed:registry:env.bosh.password>"}});
             if outcomes[0]["ok"] != seen || outcomes[1]["ok"]["count"] != 0 || outcomes[2]["ok"]["count"] != 0 {
                 return Err(format!("{outcomes:?}"));
             }

@@ -80,7 +80,7 @@ pub(super) fn cases() -> Vec<Case> {
             let job = job(world, &Value::Null);
             serve_empty(world)?;
             let response = run(&job, &json!([bootstrap(), created("vm-1", "vm-1"), {"op": "result", "json": "vm-9"}]));
-            response.fails(CLOUD_ERROR, &["guest: ", "returned `vm-9` without `agent.created` for it"]);
+            response.fails(CLOUD_ERROR, &["guest: ", "returned `vm-9` without calling `agent.created` for it"]);
             expect_requests(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"])
         }),
         Case::new(CLASS, "settings before `agent.bootstrap`", &[], move |world| {

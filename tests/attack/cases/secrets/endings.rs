@@ -14,8 +14,8 @@ use tests::{Job, Response, dist};
 const CLASS: &str = "secrets";
 
 /// The end of a call, after the guest has used every capability.
-struct Ending {
-    name: &'static str,
+pub(super) struct Ending {
+    pub(super) name: &'static str,
     mutants: &'static [&'static str],
     /// Replaces keys of the config; `serve` replaces answers of servers.
     config: Value,
@@ -54,7 +54,7 @@ pub(super) fn cases() -> Vec<Case> {
     endings.collect()
 }
 
-fn endings() -> Vec<Ending> {
+pub(super) fn endings() -> Vec<Ending> {
     let get = |url: &str| json!({"op": "http", "url": url});
     let fail = json!({"op": "error", "kind": "cloud", "message": "{{BASE|json}}"});
     vec![
@@ -112,7 +112,7 @@ fn endings() -> Vec<Ending> {
             config: json!({"limits": {"wall_seconds": 6, "cleanup_seconds": 5}}),
             search: Search::Nothing,
             operations: json!([{"op": "clock.sleep", "ms": 60_000, "on_cancel": [{"op": "log", "message": "{{0.ok|json}}"}, {"op": "http", "method": "POST", "url": "https://open.iaas.test/undo"}]}]),
-            says: &["`wall_seconds`", "the guest ended in time"],
+            says: &["`wall_seconds`", "the guest cleaned up in time"],
             ..Ending::default()
         },
         Ending {
@@ -120,7 +120,7 @@ fn endings() -> Vec<Ending> {
             config: json!({"limits": {"wall_seconds": 6, "cleanup_seconds": 1}}),
             search: Search::Nothing,
             operations: json!([{"op": "wasi.sleep", "ms": 60_000}]),
-            says: &["`wall_seconds`", "did not end by itself"],
+            says: &["`wall_seconds`", "did not end within"],
             ..Ending::default()
         },
         Ending {
@@ -206,9 +206,15 @@ fn endings() -> Vec<Ending> {
 }
 
 impl Ending {
-    fn attempt(&self, world: &World, turn: usize) -> Result<(), String> {
+    /// Returns an ending without an error, after these operations.
+    pub(super) fn good(name: &'static str, operations: Value) -> Ending {
+        Ending { name, operations, ..Ending::default() }
+    }
+
+    /// Returns the job, with servers that are set up, and the script that leads to this ending.
+    pub(super) fn prepare(&self, world: &World, turn: usize, search: Search) -> Result<(Scenario, Vec<Value>), String> {
         let mut scenario = Scenario::new(world, turn);
-        scenario.search = self.search;
+        scenario.search = search;
         overlay(&mut scenario.served, &self.serve);
         scenario.job = std::mem::take(&mut scenario.job).configure(|config| overlay(config, &self.config));
         scenario.set_up(world)?;
@@ -216,6 +222,23 @@ impl Ending {
         let base = operations.len().to_string();
         let more = self.operations.to_string().replace("BASE", &base);
         operations.extend(serde_json::from_str::<Vec<Value>>(&more).map_err(|error| error.to_string())?);
+        Ok((scenario, operations))
+    }
+
+    /// Returns true if the call ends by itself, so that its operations do not depend on the machine's
+    /// speed, and if its log can be read for what the guest observed.
+    pub(super) fn is_repeatable(&self) -> bool {
+        let waits = !self.config["limits"]["wall_seconds"].is_null();
+        self.signal.is_none() && !waits && self.config["log"]["format"].is_null()
+    }
+
+    /// Returns true if an answer holds a credential, which ends the call.
+    pub(super) fn leaks(&self) -> bool {
+        self.says.iter().any(|said| said.contains("held the credential"))
+    }
+
+    fn attempt(&self, world: &World, turn: usize) -> Result<(), String> {
+        let (scenario, operations) = self.prepare(world, turn, self.search)?;
         let mut call = scenario.create_vm(&operations);
         if let Some(line) = self.signal {
             call = call.signal_at(line, Signal::TERM);

@@ -30,7 +30,7 @@ pub(super) fn cases() -> Vec<Case> {
                     [json!({"vm_name": "x".repeat(5000)}), json!({"vm_name": "v", "system_disk": "\"".repeat(1100)})]
                 {
                     let said = refusal(&addition);
-                    assert!(said.contains("but only 4096 are for additions"), "{said}");
+                    assert!(said.contains("but at most 4096 are allowed"), "{said}");
                 }
             },
         ),

@@ -279,7 +279,7 @@ fn policy(world: &World) -> Value {
     let login = |host: &str, keys: Value| {
         with(json!({"to": format!("https://{host}.iaas.test"), "path": "/tokens", "tls": tls}), keys)
     };
-    let slot = |kind: &str| json!({"method": "POST", "path": format!("/v1/slot/{kind}"), "place": match kind { "json" => "json:/data".to_owned(), kind => format!("{kind}:data") }, "takes": [format!("slots.{kind}")]});
+    let slot = |kind: &str| json!({"method": "POST", "path": format!("/v1/slot/{kind}"), "place": match kind { "json" => "json:/data".to_owned(), "xml" => "xml:/r/data".to_owned(), kind => format!("{kind}:data") }, "takes": [format!("slots.{kind}")]});
     json!({
         "version": 1,
         "expose": ["region"],

@@ -1,6 +1,8 @@
-//! Twin runs of a guest that uses everything, with secrets of all shapes in all fields.
+//! Twin runs of a guest that uses everything, with secrets of all shapes in all fields, and of
+//! the ways in which its call ends.
 
-use super::scenario::{SERVERS, Scenario, Search};
+use super::endings::{Ending, endings};
+use super::scenario::{SERVERS, Search};
 use super::secret_set::seed;
 use crate::case::Case;
 use crate::twins::{CLASS, Observation, observe_calls, observed, with_long_lines};
@@ -11,41 +13,42 @@ use serde_json::{Value, json};
 const TURNS: [usize; 3] = [0, 3, 6];
 
 pub(super) fn cases() -> Vec<Case> {
-    let case = |name: &str, attempt: fn(&World) -> Result<(), String>| {
-        Case::new(CLASS, name, &[], move |world| attempt(world).map_err(|why| format!("ATTACK_SEED={}: {why}", seed())))
-            .may_contact(SERVERS)
+    let registry = json!([
+        {"op": "agent.created", "vm": "vm-2", "key": "vm-2"}, {"op": "registry.get", "id": "vm-2"},
+        {"op": "agent.attached", "key": "vm-2", "disk": "disk-1", "hint": "/dev/sdx"}, {"op": "agent.deleted", "key": "vm-2"},
+    ]);
+    let more = [
+        (
+            "secrets of all shapes in every field, used in every way",
+            json!([{"op": "config"}, {"op": "clock.ending"}]),
+            2,
+        ),
+        ("secrets of all shapes in every field, used in every way with a registry", registry, 1),
+    ];
+    let more = more.map(|(name, operations, stemcell)| (Ending::good(name, operations), stemcell));
+    let endings = endings().into_iter().filter(Ending::is_repeatable).map(|ending| (ending, 2));
+    let case = |(ending, stemcell): (Ending, u32)| {
+        let name = ending.name;
+        let attempt = move |world: &World| {
+            compare_turns(world, &ending, stemcell).map_err(|why| format!("ATTACK_SEED={}: {why}", seed()))
+        };
+        Case::new(CLASS, name, &[], attempt).may_contact(SERVERS)
     };
-    vec![
-        case("secrets of all shapes in every field, used in every way", |world| {
-            compare_turns(world, &json!([{"op": "config"}, {"op": "clock.ending"}]), 2)
-        }),
-        case("secrets of all shapes in every field, used in every way with a registry", |world| {
-            let registry = json!([
-                {"op": "agent.created", "vm": "vm-2", "key": "vm-2"}, {"op": "registry.get", "id": "vm-2"},
-                {"op": "agent.attached", "key": "vm-2", "disk": "disk-1", "hint": "/dev/sdx"}, {"op": "agent.deleted", "key": "vm-2"},
-            ]);
-            compare_turns(world, &registry, 1)
-        }),
-    ]
+    more.into_iter().chain(endings).map(case).collect()
 }
 
-/// Runs the script that uses everything, and then these operations, with the secrets of
-/// each turn.
-fn compare_turns(world: &World, operations: &Value, stemcell: u32) -> Result<(), String> {
+/// Runs the script with the secrets of each turn.
+fn compare_turns(world: &World, ending: &Ending, stemcell: u32) -> Result<(), String> {
     let mut first: Option<Observation> = None;
     for turn in TURNS {
-        let mut scenario = Scenario::new(world, turn);
-        scenario.search = Search::Nothing;
+        let (mut scenario, script) = ending.prepare(world, turn, Search::Nothing)?;
         scenario.job = with_long_lines(scenario.job);
-        scenario.set_up(world)?;
-        let mut script = scenario.use_everything();
-        script.extend(operations.as_array().into_iter().flatten().cloned());
         let script = observed(&json!({"method": "create_vm"}), &Value::Array(script));
         let call = scenario.create_vm(script.as_array().map_or(&[][..], Vec::as_slice)).stemcell(stemcell);
         let secrets: Vec<String> = scenario.secrets.all().iter().map(|(_, secret)| secret.clone()).collect();
         let observed = observe_calls(world, &scenario.job, std::iter::once(call), &secrets)?;
-        if observed.leaked {
-            return Err(format!("turn {turn}: the tripwire found a secret: {observed}"));
+        if observed.leaked != ending.leaks() {
+            return Err(format!("turn {turn}: the tripwire found a secret, or did not: {observed}"));
         }
         match &first {
             None => first = Some(observed),

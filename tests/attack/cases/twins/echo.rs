@@ -30,7 +30,7 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         (
             "servers that echo the secret of an XML slot, in any form",
-            "xml:data",
+            "xml:/r/data",
             "text/xml",
             "<r><data>SEAL</data></r>",
         ),

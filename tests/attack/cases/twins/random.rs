@@ -66,7 +66,7 @@ fn one_run(world: &World, secrets: Secrets, calls: &[Value], creates_vm: bool) -
             "token": "header:X-Subject-Token", "send": {"header": "X-Auth-Token"}, "show": {"catalog": "json:/catalog"}}}},
         "grants": [
             {"id": "api", "to": "https://api.iaas.test", "methods": ["GET", "HEAD", "POST"], "paths": ["/v1/**"], "auth": {"login": "main"},
-             "slots": [slot("json", "json:/a/data"), slot("form", "form:data"), slot("xml", "xml:data"), slot("part", "part:data"), slot("header", "header:X-Data"), slot("body", "body")],
+             "slots": [slot("json", "json:/a/data"), slot("form", "form:data"), slot("xml", "xml:/r/data"), slot("part", "part:data"), slot("header", "header:X-Data"), slot("body", "body")],
              "captures": [capture("json", "json:/token", "token"), capture("header", "header:X-Token", "other"), capture("xml", "xml:Token", "third")]},
             {"id": "open", "to": "https://evil.test", "methods": ["GET", "POST"], "paths": ["/**"]},
         ],

@@ -61,14 +61,14 @@ impl<'g> Fixture<'g> {
     }
 }
 
-/// Returns a condition that is true when the service has got a POST and then no request for a while,
-/// because the guest has returned.
+/// Returns a condition that is true when the services have got a POST, and then have answered everything
+/// and got no request for a while, because the guest has returned.
 fn is_quiet(gateway: &Gateway) -> impl Fn() -> bool {
     let last = Mutex::new((0, Instant::now()));
     move || {
         let count = gateway.records().len();
         let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if count != last.0 {
+        if count != last.0 || gateway.unanswered() > 0 {
             *last = (count, Instant::now());
         }
         let started = gateway.records().iter().any(|record| record.method == "POST" && !record.path.contains("auth"));
@@ -84,7 +84,7 @@ fn a_signal_while_a_vm_is_created_leaves_neither_server_nor_port() {
             let hits = fixture.make_wait();
             let call = fixture.cpi.call("create_vm", fixture.vm()).guard(GUARD);
             let response = call.signal_when(move || hits.count() > 0, signal).run();
-            response.fails(CLOUD_ERROR, &[&format!("{text} ended the call; the guest ended in time")]);
+            response.fails(CLOUD_ERROR, &[&format!("{text} ended the call; the guest cleaned up in time")]);
             fixture.check_nothing_left(&format!("{name}, {text}: {}", response.message()));
         }
         fixture.tear_down();
@@ -98,7 +98,7 @@ fn a_caller_that_leaves_while_a_vm_is_created_leaves_neither_server_nor_port() {
         let hits = fixture.make_wait();
         let gone = || hits.count() > 0;
         let abandoned = fixture.abandon("create_vm", fixture.vm(), Stdout::Empty, &Leaves::When(&gone));
-        assert!(abandoned.stderr.contains("the guest ended in time"), "{name}: {}", abandoned.stderr);
+        assert!(abandoned.stderr.contains("the guest cleaned up in time"), "{name}: {}", abandoned.stderr);
         fixture.check_nothing_left(name);
         fixture.tear_down();
     });

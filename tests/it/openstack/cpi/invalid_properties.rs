@@ -93,7 +93,7 @@ fn the_error_for_a_login_that_the_preset_does_not_have_names_the_presets() {
                 _ => "openstack-application-credential.json",
             };
             let message = cpi.run("has_vm", json!(["vm"])).message().to_owned();
-            assert!(message.contains("is set neither"), "{name}: {message}");
+            assert!(message.contains("which is not set"), "{name}: {message}");
             assert!(message.contains(right), "{name}: {message}");
         }
     });
