@@ -60,7 +60,7 @@ impl Policy {
         let path = destination.path();
         let differs = |protected: &PathPattern| protected.resembles(path) && !protected.matches(path);
         let of_origin = || self.of_origin(destination);
-        let captures = || of_origin().flat_map(|grant| &grant.captures).filter(|one| one.method == method);
+        let captures = || of_origin().flat_map(|grant| &grant.captures).filter(|one| one.is_for_method(method));
         let captured = captures().find(|one| {
             differs(&one.path) && !captures().any(|other| other.path.matches(path) && other.place == one.place)
         });

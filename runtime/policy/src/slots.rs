@@ -120,6 +120,16 @@ impl Slot {
 }
 
 impl Capture {
+    /// Returns true for the requests whose responses the capture is for. The headers of a response to
+    /// HEAD are those of GET.
+    pub fn applies_to(&self, method: &str, path: &str) -> bool {
+        self.is_for_method(method) && self.path.matches(path)
+    }
+
+    pub(super) fn is_for_method(&self, method: &str) -> bool {
+        self.method == method || (method == "HEAD" && self.method == "GET")
+    }
+
     /// Returns the capture with `base` put before its path.
     pub(super) fn below(&self, base: &Base) -> Capture {
         Capture { path: self.path.below(base), ..self.clone() }

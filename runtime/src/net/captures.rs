@@ -114,7 +114,7 @@ pub fn screen(
     // Two captures may name the same place: the second one finds the seal of the first.
     let mut sealed: Vec<String> = Vec::new();
     let (mut too_long, mut too_many) = (false, false);
-    let here = |capture: &&Capture| capture.method == method && capture.path.matches(path);
+    let here = |capture: &&Capture| capture.applies_to(method, path);
     for capture in Check::CaptureValue.choose(captures, &[]).iter().filter(here) {
         let replaced = capture.place.replace(headers, body, &mut |value| {
             let fresh = !value.is_empty() && !sealed.iter().any(|seal| seal == value);

@@ -88,16 +88,10 @@ pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Wi
     if !rules.filled.is_empty() {
         hidden = failed.then(|| readable(body)).flatten();
         Check::ShownPlaces.perform(|| {
-            let here = |method_: &str, path_: &wasm_cpi_policy::PathPattern| method_ == method && path_.matches(path);
-            let filled = |slot: &&Slot| here(&slot.method, &slot.path) && rules.fills(slot);
+            let filled = |slot: &&Slot| slot.method == method && slot.path.matches(path) && rules.fills(slot);
             let shown = places_of_all(rules.grant.slots.iter().filter(filled));
-            let captured: Vec<&Place> = rules
-                .cleaning
-                .captures
-                .iter()
-                .filter(|one| here(&one.method, &one.path))
-                .map(|one| &one.place)
-                .collect();
+            let captured = rules.cleaning.captures.iter().filter(|one| one.applies_to(method, path));
+            let captured: Vec<&Place> = captured.map(|one| &one.place).collect();
             documents::keep(&shown, &captured, headers, body);
         });
     }

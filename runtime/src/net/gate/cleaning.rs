@@ -16,7 +16,8 @@ const MAX_REDACTED: usize = 64 * 1024;
 type Content<'a> = (&'a mut Vec<(String, String)>, &'a mut Vec<u8>);
 
 impl Gate {
-    /// Cleans an answer in place, or withholds it.
+    /// Cleans an answer in place, or withholds it. Returns the whole text of an error answer that the
+    /// guest does not see.
     #[expect(clippy::too_many_arguments, reason = "each is one fact about the exchange")]
     pub(super) fn clean(
         &self,
@@ -26,19 +27,16 @@ impl Gate {
         destination: &Destination,
         status: u16,
         (headers, body): Content<'_>,
-        event: &mut HttpEvent,
-    ) -> Result<(), HttpError> {
+        event: &HttpEvent,
+    ) -> Result<Option<String>, HttpError> {
         let rules = Rules { grant, cleaning, filled: &event.seals };
         let answer = Answer { method: method.as_str(), path: destination.path(), status, headers, body };
-        let hidden = cleaning::clean(&rules, answer).map_err(|error| HttpError {
-            check: error.check,
-            ..HttpError::new(HttpErrorKind::Protocol, error.message)
-        })?;
-        self.record_hidden(hidden, method, status, event);
-        Ok(())
+        cleaning::clean(&rules, answer)
+            .map_err(|error| HttpError { check: error.check, ..HttpError::new(HttpErrorKind::Protocol, error.message) })
     }
 
-    /// Keeps the start of an error answer that the guest does not see, for people.
+    /// Keeps the start of an error answer that the guest does not see, for people. All values that are
+    /// captured from it must be known by now, or the start could hold a part of one.
     pub(super) fn record_hidden(&self, hidden: Option<String>, method: &Method, status: u16, event: &mut HttpEvent) {
         let Some(hidden) = hidden else { return };
         let (redacted, _) = self.vault.redact_start(&hidden, MAX_REDACTED);

@@ -1,7 +1,7 @@
 //! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `captures`.
 
 use super::{Gate, HttpEvent, InboundResponse, auth};
-use crate::net::captures::{self, Incoming, Reason, Screened, Withheld};
+use crate::net::captures::{self, Incoming, Reason, Withheld};
 use crate::net::cleaning::remove_digests;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
@@ -31,11 +31,11 @@ impl Gate {
         let cleaning = self.policy.cleaning(destination);
         let guarded = auth::carries_secrets(grant) || cleaning.applies;
         let whole = (!guarded).then(|| body.clone());
-        self.clean(grant, &cleaning, method, destination, status, (&mut headers, &mut body), event)?;
+        let hidden = self.clean(grant, &cleaning, method, destination, status, (&mut headers, &mut body), event)?;
         let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
         let all = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         match captures::screen(&self.vault, all, guarded, layer, incoming) {
-            Ok(Screened { hidden, .. }) => self.record_hidden(hidden, method, status, event),
+            Ok(screened) => self.record_hidden(hidden.or(screened.hidden), method, status, event),
             Err(Withheld { reason: Reason::Leak(name), check, .. }) => {
                 let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_ADVICE);
                 event.leaked = Some(name);
