@@ -123,6 +123,18 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         {
             Check::FormJson.perform(|| encodings(owner, escaped.as_bytes(), &mut needles));
         }
+        if !text.is_ascii() {
+            // Some programs write JSON in ASCII, such as Python's `json`.
+            let ascii = Zeroizing::new(
+                quoted
+                    .get(1..quoted.len().saturating_sub(1))
+                    .unwrap_or_default()
+                    .chars()
+                    .map(in_ascii)
+                    .collect::<String>(),
+            );
+            Check::FormJson.perform(|| encodings(owner, ascii.as_bytes(), &mut needles));
+        }
     }
     if Check::SecretLines.choose(text.contains('\n'), false) {
         // `-----BEGIN …-----` occurs in every PEM file.
@@ -134,6 +146,12 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         needles.push(Needle::new(owner, CASE, &shared(text), 0));
     }
     needles
+}
+
+/// Returns a character as JSON in ASCII writes it.
+fn in_ascii(c: char) -> String {
+    let escape = |unit: &u16| format!("\\u{unit:04x}");
+    if c.is_ascii() { c.to_string() } else { c.encode_utf16(&mut [0; 2]).iter().map(escape).collect() }
 }
 
 /// Returns the needles of a seal.
