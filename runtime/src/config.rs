@@ -5,6 +5,7 @@
 
 mod audit;
 mod early_settings;
+mod file;
 mod guest;
 mod installation;
 mod module;
@@ -15,6 +16,7 @@ mod source;
 
 pub use audit::AuditConfig;
 pub use early_settings::EarlySettings;
+pub use file::ConfigFile;
 pub use installation::files_owned_by_caller;
 pub use packages::Packages;
 pub use source::ConfigSource;
@@ -39,9 +41,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use wasm_cpi_checks::Check;
-use wasm_cpi_policy::strict_json;
-
-const MAX_DEPTH: usize = 64;
 
 /// The operator's config for one guest, checked and with paths resolved.
 pub struct Config {
@@ -118,10 +117,13 @@ impl Config {
     }
 
     pub fn load(source: &ConfigSource) -> Result<Config, Failure> {
-        let path = &source.path;
-        let (text, warnings) = operator_file::read(path)?;
-        let mut config =
-            Config::parse(source, &text, warnings).map_err(|problems| combine_problems(path, &problems))?;
+        Config::from_file(ConfigFile::read(source)?)
+    }
+
+    /// Checks all of the file.
+    pub fn from_file(file: ConfigFile) -> Result<Config, Failure> {
+        let path = file.source.path.clone();
+        let mut config = Config::parse(file).map_err(|problems| combine_problems(&path, &problems))?;
         if config.guest.sha256.is_empty() {
             config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
             config.warnings.push(format!(
@@ -134,28 +136,20 @@ impl Config {
 
     /// Loads the config for its own guest, if it has one, and for each of its modules.
     pub fn load_all(source: &ConfigSource) -> Result<Vec<Config>, Failure> {
-        let (text, _) = operator_file::read(&source.path)?;
-        let fields = strict_json::parse(&text, MAX_DEPTH).unwrap_or_default();
-        let modules = fields.get("modules").and_then(Value::as_object);
+        let file = ConfigFile::read(source)?;
+        let modules = file.fields.get("modules").and_then(Value::as_object);
         let named = modules.into_iter().flat_map(Map::keys);
         let named = named.map(|name| ConfigSource { module: Some(name.clone()), ..source.clone() });
-        let own = (modules.is_none_or(Map::is_empty) || fields.get("guest").is_some()).then(|| source.clone());
-        own.into_iter().chain(named).map(|source| Config::load(&source)).collect()
+        let own = (modules.is_none_or(Map::is_empty) || file.fields.contains_key("guest")).then(|| source.clone());
+        own.into_iter().chain(named).map(|source| Config::from_file(ConfigFile { source, ..file.clone() })).collect()
     }
 
-    /// Parses the text. Returns all problems, each as one sentence.
-    pub fn parse(source: &ConfigSource, text: &str, warnings: Vec<String>) -> Result<Config, Vec<Problem>> {
+    /// Parses all sections. Returns all problems, each as one sentence.
+    pub fn parse(file: ConfigFile) -> Result<Config, Vec<Problem>> {
+        let ConfigFile { source, fields, warnings } = file;
         let path = source.path.as_path();
-        let mut fields = match strict_json::parse(text, MAX_DEPTH) {
-            Ok(Value::Object(fields)) => fields,
-            Ok(_) => return Err(vec![Problem::new("the file must hold a JSON object")]),
-            Err(error) => {
-                let problem = Problem::new(format!("the file is not JSON: {error}"));
-                return Err(vec![Problem { check: error.check(), ..problem }]);
-            }
-        };
-        fields = module::select_module(fields, source.module.as_deref()).map_err(|text| vec![Problem::new(text)])?;
-        let packages = Packages::of(source);
+        let fields = module::select_module(fields, source.module.as_deref()).map_err(|text| vec![Problem::new(text)])?;
+        let packages = Packages::of(&source);
         let mut sections = Sections::new(fields);
         match sections.take("version") {
             Some(version) => {
@@ -230,7 +224,7 @@ impl Config {
                 allow_local,
                 hardening,
                 leaks,
-                source: source.clone(),
+                source,
                 api_version,
                 warnings: [warnings, advice].concat(),
             }),

@@ -3,7 +3,7 @@
 //! This module exists only with the feature `fuzzing`. The fuzzer calls the code that ships.
 
 pub use crate::component::surface::{Surface, inspect};
-pub use crate::config::Config;
+pub use crate::config::{Config, ConfigFile};
 pub use crate::failure::Who;
 pub use crate::image::{Image, Member};
 pub use crate::limits::Limits;

@@ -1,10 +1,10 @@
-//! Second step: reads the operator's config, parses the arguments, and loads the guest's code.
+//! Second step: checks the operator's config, parses the arguments, and loads the guest's code.
 
 use crate::call::{CallError, Record};
 use crate::component::cache::CacheEvent;
 use crate::component::description::Description;
 use crate::component::preparation;
-use crate::config::{Config, ConfigSource};
+use crate::config::{Config, ConfigFile};
 use crate::failure::{Failure, Who};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, MethodName};
@@ -38,11 +38,11 @@ pub struct LoadedGuest {
     pub ending: Arc<Ending>,
 }
 
-/// Loads the config and the guest that a request is for. A guest that is not prepared
-/// yet is compiled now.
-pub fn load(source: &ConfigSource, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
+/// Loads the config and the guest that a request is for. A config that could not be read is
+/// reported here, after an unknown method. A guest that is not prepared yet is compiled now.
+pub fn load(file: Result<ConfigFile, Failure>, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
     let method = method(&request.method)?;
-    let config = Config::load(source)?;
+    let config = Config::from_file(file?)?;
     record.audit.set_pin(&config.guest.sha256);
     record.audit.expect_requests(config.limits.http_requests);
     let arguments = std::mem::take(&mut request.arguments);

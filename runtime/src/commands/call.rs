@@ -5,7 +5,7 @@ use crate::call::{CallError, Observed, Observer, Record, Settled};
 use crate::commands::cli::Report;
 use crate::commands::context_file;
 use crate::commands::run;
-use crate::config::{Config, ConfigSource, EarlySettings};
+use crate::config::{Config, ConfigFile, ConfigSource, EarlySettings};
 use crate::failure::Failure;
 use crate::host::HostCallOutcome;
 use crate::limits::Limits;
@@ -47,14 +47,15 @@ const SHOWN_MAX: usize = 64 * 1024;
 
 pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     startup::secure_process();
-    let config = Config::load(&options.config)?;
+    let file = ConfigFile::read(&options.config)?;
+    let config = Config::from_file(file.clone())?;
     let request = request(options, config.api_version)?;
-    let record = Record::open(&EarlySettings::read(&options.config), Some(&request));
+    let record = Record::open(&EarlySettings::of(Some(&file)), Some(&request));
     let events = Arc::new(Mutex::new(Vec::new()));
     signals::record_from_now_on();
     let served = check_method(&options.method)
         .map_err(CallError::from)
-        .and_then(|()| run::serve(&options.config, request, &record, Some(observer(&events))));
+        .and_then(|()| run::serve(Ok(file), request, &record, Some(observer(&events))));
     let Settled { result, used, .. } = served.unwrap_or_else(Settled::failed);
     record.audit.conclude(result.as_ref().map(drop).map_err(CallError::audited), used.as_ref());
     let Some(used) = used else {

@@ -4,7 +4,7 @@
 //! the CLI does not read the response after another exit code.
 
 use crate::call::{self, CallError, Loaded, Observer, Record, Response, Settled};
-use crate::config::{ConfigSource, EarlySettings};
+use crate::config::{ConfigFile, ConfigSource, EarlySettings};
 use crate::failure::Failure;
 use crate::rpc::request::Request;
 use crate::startup;
@@ -20,21 +20,22 @@ pub fn run(source: &ConfigSource) -> bool {
 }
 
 fn answer(source: &ConfigSource) -> Response {
-    let settings = EarlySettings::read(source);
+    let file = ConfigFile::read(source);
+    let settings = EarlySettings::of(file.as_ref().ok());
     let request = call::receive(&settings);
     let record = Record::open(&settings, request.as_ref().ok());
-    let outcome = caught(|| serve(source, request?, &record, None));
+    let outcome = caught(|| serve(file, request?, &record, None));
     call::respond(outcome, record)
 }
 
 /// Serves a request. `observer` is called for everything that the guest asks for.
 pub(super) fn serve(
-    source: &ConfigSource,
+    file: Result<ConfigFile, Failure>,
     request: Request,
     record: &Record,
     observer: Option<Observer>,
 ) -> Result<Settled, CallError> {
-    let loaded = match call::load(source, request, record)? {
+    let loaded = match call::load(file, request, record)? {
         Loaded::Info(info) => return Ok(Settled::without_guest(info)),
         Loaded::Guest(loaded) => *loaded,
     };

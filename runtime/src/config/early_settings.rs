@@ -1,7 +1,7 @@
 //! The settings that a call needs before its request is read, and even if the rest of the config
 //! is invalid: a call that fails because of its config is still answered, logged and audited.
 
-use super::{AuditConfig, ConfigSource, LogSection, MAX_DEPTH, module, operator_file};
+use super::{AuditConfig, ConfigFile, LogSection, module};
 use crate::component::digest::is_hex_digest;
 use crate::limits::Limits;
 use crate::log::{Format, Level};
@@ -9,7 +9,6 @@ use crate::rpc::API_VERSION;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::path::Path;
-use wasm_cpi_policy::strict_json;
 
 /// The settings of a call that are valid even if the rest of the config is not.
 pub struct EarlySettings {
@@ -42,10 +41,13 @@ impl Default for EarlySettings {
 }
 
 impl EarlySettings {
-    /// Reads the settings. A setting that is missing or invalid gets its default here;
-    /// `Config::load` reports the mistake.
-    pub fn read(source: &ConfigSource) -> EarlySettings {
-        fields(source).map_or_else(EarlySettings::default, |fields| EarlySettings::from(&fields, &source.path))
+    /// Returns the settings of the file, which is absent if it cannot be read. A setting that is
+    /// missing or invalid gets its default here; `Config::from_file` reports the mistake.
+    pub fn of(file: Option<&ConfigFile>) -> EarlySettings {
+        let Some(ConfigFile { source, fields, .. }) = file else { return EarlySettings::default() };
+        let module = source.module.as_deref();
+        let selected = module.and_then(|name| module::select_module(fields.clone(), Some(name)).ok());
+        EarlySettings::from(selected.as_ref().unwrap_or(fields), &source.path)
     }
 
     fn from(fields: &Map<String, Value>, path: &Path) -> EarlySettings {
@@ -68,15 +70,6 @@ impl EarlySettings {
             guest_sha256: sha256.filter(|sha256| is_hex_digest(sha256)).map(str::to_owned),
         }
     }
-}
-
-fn fields(source: &ConfigSource) -> Option<Map<String, Value>> {
-    let (text, _) = operator_file::read(&source.path).ok()?;
-    let Ok(Value::Object(fields)) = strict_json::parse(&text, MAX_DEPTH) else { return None };
-    if source.module.is_none() {
-        return Some(fields);
-    }
-    Some(module::select_module(fields.clone(), source.module.as_deref()).unwrap_or(fields))
 }
 
 fn section<T: DeserializeOwned>(fields: &Map<String, Value>, key: &str) -> Option<T> {

@@ -5,7 +5,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn parse(value: &Value) -> Result<Config, Vec<Problem>> {
-    Config::parse(&ConfigSource::new(Path::new("/job/config/cpi.json")), &value.to_string(), Vec::new())
+    parse_text(&ConfigSource::new(Path::new("/job/config/cpi.json")), &value.to_string())
+}
+
+fn parse_text(source: &ConfigSource, text: &str) -> Result<Config, Vec<Problem>> {
+    Config::parse(ConfigFile::parse(source, text).map_err(|problem| vec![problem])?)
 }
 
 fn texts(problems: &[Problem]) -> String {
@@ -58,7 +62,7 @@ fn a_module_inherits_all_keys_except_guest_properties_and_policy() {
     let load = |module: Option<&str>| {
         let source =
             ConfigSource { module: module.map(str::to_owned), ..ConfigSource::new(Path::new("/j/config/cpi.json")) };
-        Config::parse(&source, &text, Vec::new())
+        parse_text(&source, &text)
     };
     let own = load(None).ok().unwrap();
     assert_eq!((own.policy.as_path(), own.inline_policy), (Path::new("/j/config/mine.json"), None));
@@ -85,7 +89,7 @@ fn the_error_for_a_missing_module_lists_the_modules() {
         (r#"{"version":1}"#, Some("a"), "no module `a`; `modules` has: none"),
     ] {
         let source = ConfigSource { module: module.map(str::to_owned), ..ConfigSource::new(Path::new("c")) };
-        let problems = texts(&Config::parse(&source, text, Vec::new()).err().unwrap());
+        let problems = texts(&parse_text(&source, text).err().unwrap());
         assert!(problems.contains(said), "{text} {module:?}: {problems}");
     }
 }
@@ -93,14 +97,12 @@ fn the_error_for_a_missing_module_lists_the_modules() {
 #[test]
 fn duplicate_keys_are_rejected() {
     let text = r#"{"version":1,"version":1}"#;
-    assert!(
-        Config::parse(&ConfigSource::new(Path::new("c")), text, Vec::new()).err().unwrap()[0].text.contains("twice")
-    );
+    assert!(parse_text(&ConfigSource::new(Path::new("c")), text).err().unwrap()[0].text.contains("twice"));
 }
 
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,120}") {
-        let _ = Config::parse(&ConfigSource::new(Path::new("c")), &text, Vec::new());
+        let _ = parse_text(&ConfigSource::new(Path::new("c")), &text);
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use std::path::Path;
 use wasm_cpi::ConfigSource;
-use wasm_cpi::fuzzing::Config;
+use wasm_cpi::fuzzing::{Config, ConfigFile};
 
 const KEYS: [&str; 19] = [
     "$schema",
@@ -33,7 +33,8 @@ const SECRET: &str = "hunter2";
 
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match Config::parse(&ConfigSource::new(Path::new("/job/config/cpi.json")), text, Vec::new()) {
+    let file = ConfigFile::parse(&ConfigSource::new(Path::new("/job/config/cpi.json")), text);
+    match file.map_err(|problem| vec![problem]).and_then(Config::parse) {
         Ok(config) => check(&config, text),
         Err(problems) => {
             assert!(!problems.is_empty());

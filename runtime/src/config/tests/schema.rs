@@ -56,7 +56,7 @@ fn read(config: &Value, pointer: &str) -> Result<Config, Vec<String>> {
     let module = pointer.strip_prefix("/modules/").and_then(|rest| rest.split('/').next()).map(str::to_owned);
     let source = ConfigSource { module, ..ConfigSource::new(Path::new("/job/config/cpi.json")) };
     let texts = |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.text).collect();
-    Config::parse(&source, &config.to_string(), Vec::new()).map_err(texts)
+    parse_text(&source, &config.to_string()).map_err(texts)
 }
 
 /// Returns the names in a text such as "expected one of `a`, `b`".
