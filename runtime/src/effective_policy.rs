@@ -47,7 +47,7 @@ pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -
         .map_err(|problems| combine_problems(path, &problems))
 }
 
-fn combine_problems(path: &Path, problems: &[wasm_cpi_policy::Problem]) -> Failure {
+fn combine_problems(path: &Path, problems: &[wasm_cpi_policy::PolicyProblem]) -> Failure {
     let problems: Vec<Problem> = problems.iter().map(Problem::from).collect();
     config::combine_problems(path, &problems)
 }

@@ -109,7 +109,8 @@ impl Failure {
     }
 }
 
-/// One of several reasons why a file is rejected.
+/// One of several reasons why a config or a guest is rejected, as a sentence. A mistake in a policy
+/// is a `PolicyProblem`, which has parts, and becomes a sentence here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The reason, as one sentence.
@@ -135,8 +136,8 @@ impl RefusedBy for Problem {
     }
 }
 
-impl From<&wasm_cpi_policy::Problem> for Problem {
-    fn from(problem: &wasm_cpi_policy::Problem) -> Problem {
+impl From<&wasm_cpi_policy::PolicyProblem> for Problem {
+    fn from(problem: &wasm_cpi_policy::PolicyProblem) -> Problem {
         Problem { text: problem.to_string(), check: problem.check }
     }
 }

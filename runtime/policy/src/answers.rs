@@ -117,7 +117,7 @@ pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Pla
                 let what = format!("is not a place: {}", printable(&error.to_string()));
                 fields
                     .problems()
-                    .push(super::Problem { check: error.check(), ..super::Problem::new(at, what, PLACES) });
+                    .push(super::PolicyProblem { check: error.check(), ..super::PolicyProblem::new(at, what, PLACES) });
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use crate::invisible::is_invisible;
 use wasm_cpi_checks::Check;
 
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
 
     /// Reports a problem with one key of this object, and the check that refuses it.
     pub(super) fn refused(&self, check: Option<Check>, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
-        self.problems.push(Problem { check, ..Problem::new(self.at(key), what, remedy) });
+        self.problems.push(PolicyProblem { check, ..PolicyProblem::new(self.at(key), what, remedy) });
     }
 
     /// Reports a problem with one key unless the condition holds, or the check is turned off.
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
     ) -> bool {
         self.problems.ensure(check, holds, || {
             let (what, remedy) = problem();
-            Problem::new(self.at(key), what, remedy)
+            PolicyProblem::new(self.at(key), what, remedy)
         })
     }
 

@@ -13,7 +13,7 @@ use super::fields::Fields;
 use super::grant::GrantSpec;
 use super::login::LoginSpec;
 use super::preset::{self, Preset, ReadFile};
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::registry::RegistryRights;
 use crate::strict_json;
 use wasm_cpi_checks::Check;
@@ -44,13 +44,13 @@ impl PolicyFile {
     /// let problems = PolicyFile::parse(r#"{"version": 1, "htpp": []}"#).unwrap_err();
     /// assert_eq!(problems[0].key, "htpp");
     /// ```
-    pub fn parse(text: &str) -> Result<PolicyFile, Vec<Problem>> {
+    pub fn parse(text: &str) -> Result<PolicyFile, Vec<PolicyProblem>> {
         PolicyFile::parse_with(text, &|_, _| Err("is not read here".to_owned()))
     }
 
     /// Parses the text of a policy and of the presets it names, whose files `read` provides.
     /// Returns all problems at once, each with the path of its key.
-    pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<PolicyFile, Vec<Problem>> {
+    pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<PolicyFile, Vec<PolicyProblem>> {
         let problems = Problems::default();
         let file = PolicyFile::read(text, read, &problems).unwrap_or_default();
         problems.or(file)
@@ -60,8 +60,8 @@ impl PolicyFile {
         let value = match strict_json::parse(text, MAX_DEPTH) {
             Ok(value) => value,
             Err(error) => {
-                let problem = Problem::new("", format!("the policy is not valid JSON: {error}"), "correct it");
-                problems.push(Problem { check: error.check(), ..problem });
+                let problem = PolicyProblem::new("", format!("the policy is not valid JSON: {error}"), "correct it");
+                problems.push(PolicyProblem { check: error.check(), ..problem });
                 return None;
             }
         };
@@ -121,7 +121,11 @@ fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a
     for (at, grant) in http {
         let Some(id) = grant.get("id").and_then(Value::as_str) else { continue };
         problems.ensure(Check::DuplicateName, ids.insert(id), || {
-            Problem::new(format!("{at}.id"), format!("is `{id}`, as an earlier grant's"), "give each grant its own id")
+            PolicyProblem::new(
+                format!("{at}.id"),
+                format!("is `{id}`, as an earlier grant's"),
+                "give each grant its own id",
+            )
         });
     }
     let used = |(at, grant): &'a (String, &'a Value)| Some((at, grant.get("auth")?.get("login")?.as_str()?));
@@ -129,12 +133,12 @@ fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a
     for (at, name) in &used {
         problems.ensure(Check::UnusedLogin, logins.iter().any(|(_, login, _)| login == name), || {
             let what = format!("names the login `{name}`, which is not there");
-            Problem::new(format!("{at}.auth.login"), what, "describe it under `logins`")
+            PolicyProblem::new(format!("{at}.auth.login"), what, "describe it under `logins`")
         });
     }
     for (at, name, _) in logins {
         problems.ensure(Check::UnusedLogin, used.iter().any(|(_, login)| login == name), || {
-            Problem::new(at, "is used by no grant", "name it in a grant's `auth`, or remove it")
+            PolicyProblem::new(at, "is used by no grant", "name it in a grant's `auth`, or remove it")
         });
     }
 }
@@ -146,7 +150,7 @@ fn check_captures(http: &[GrantSpec], problems: &Problems) {
             problems.ensure(Check::DuplicateName, names.insert(&capture.name), || {
                 let at = format!("{}.captures[{index}].as", grant.at());
                 let what = format!("is `{}`, as an earlier capture's", capture.name);
-                Problem::new(at, what, "give each capture its own name")
+                PolicyProblem::new(at, what, "give each capture its own name")
             });
         }
     }

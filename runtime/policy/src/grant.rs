@@ -18,7 +18,7 @@ use super::operations::Operations;
 use super::origin::Origin;
 use super::paste_ready::SharedSettings;
 use super::path::PathPattern;
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::request_head::normalize_header_name;
 use super::slots::{AGENT, Capture, Slot, method, path};
@@ -141,12 +141,16 @@ impl GrantSpec {
             let granted = self.methods.is_empty() || self.methods.contains(method);
             problems.ensure(Check::SpotInGrant, granted, || {
                 let what = format!("is {method}, which the grant's `methods` do not list");
-                Problem::new(format!("{}.{key}.method", self.at), what, "add the method to the grant, or remove this")
+                PolicyProblem::new(
+                    format!("{}.{key}.method", self.at),
+                    what,
+                    "add the method to the grant, or remove this",
+                )
             });
             let granted = self.paths.is_empty() || self.paths.iter().any(|granted| granted.covers(path));
             problems.ensure(Check::SpotInGrant, granted, || {
                 let what = format!("is `{path}`, which is not within the grant's `paths`");
-                Problem::new(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`")
+                PolicyProblem::new(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`")
             });
         }
         for (index, rules) in self.fields.iter().enumerate() {
@@ -155,7 +159,7 @@ impl GrantSpec {
             problems.ensure(Check::SpotInGrant, listed, || {
                 let at = format!("{}.fields[{index}].operation", self.at);
                 let what = "is not one of the grant's `operations`";
-                Problem::new(at, what, "add it to `operations.allow`, or remove this")
+                PolicyProblem::new(at, what, "add it to `operations.allow`, or remove this")
             });
         }
         let header = match &self.auth {
@@ -173,7 +177,7 @@ impl GrantSpec {
             let is_set = matches!(&slot.place, Place::Header(name) if normalize_header_name(name) == normalize_header_name(header));
             problems.ensure(Check::SlotBesideAuth, !is_set, || {
                 let at = format!("{}.slots[{index}].place", self.at);
-                Problem::new(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`")
+                PolicyProblem::new(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`")
             });
         }
     }
@@ -226,7 +230,7 @@ impl GrantSpec {
                     "would send the token of the login `{name}`, obtained with the job's credentials, to an origin that the context (a cpi-config) chose"
                 );
                 let remedy = "set the login's properties in the cpi-config too, or the origin in the job's properties";
-                Problem::new(format!("{}.auth.login", self.at), what, remedy)
+                PolicyProblem::new(format!("{}.auth.login", self.at), what, remedy)
             });
         }
         for (index, slot) in self.slots.iter().enumerate() {
@@ -235,7 +239,7 @@ impl GrantSpec {
                 let property = properties.get(name).is_some_and(|(value, _)| !value.is_object() && !value.is_array());
                 problems.ensure(Check::SlotNameTwice, !property, || {
                     let what = format!("names `{name}`, which is both a capture and a property");
-                    Problem::new(&at, what, "give the capture another name, and let the slot take one of them")
+                    PolicyProblem::new(&at, what, "give the capture another name, and let the slot take one of them")
                 });
             }
             for name in slot.takes.iter().filter(|name| *name != AGENT && !captures.contains(&name.as_str())) {

@@ -11,7 +11,7 @@
 //! - The servers of BOSH that no grant can open: [`Endpoint`].
 //!
 //! [`Policy::resolve`] combines them into the [`Policy`] of one call, or returns a list of
-//! [`Problem`]s, each with the key it is at and a remedy.
+//! [`PolicyProblem`]s, each with the key it is at and a remedy.
 //!
 //! # What comes out
 //!
@@ -143,7 +143,7 @@ pub use origin::{HostPattern, Origin, OriginError, OriginSpec};
 pub use paste_ready::MissingSlot;
 pub use path::{PathError, PathPattern};
 pub use preset::ReadFile;
-pub use problem::Problem;
+pub use problem::PolicyProblem;
 pub use properties::{NOT_PROPERTIES, Properties};
 pub use registry::{RegistryDenial, RegistryRights};
 pub use request_head::{METHODS, is_connection_header, normalize_header_name};
@@ -178,7 +178,7 @@ pub struct Policy {
     /// The logins that the guest declares.
     declared_logins: Restriction<Vec<String>>,
     forbidden: Vec<Endpoint>,
-    warnings: Vec<Problem>,
+    warnings: Vec<PolicyProblem>,
 }
 
 impl Policy {
@@ -195,7 +195,7 @@ impl Policy {
         needs: Option<&Needs>,
         forbidden: &[Endpoint],
         allow_local: bool,
-    ) -> Result<Policy, Vec<Problem>> {
+    ) -> Result<Policy, Vec<PolicyProblem>> {
         let problems = Problems::default();
         let declared: Option<Vec<ResolvedNeed>> =
             needs.map(|needs| needs.http.iter().map(|need| ResolvedNeed::resolve(need, properties)).collect());
@@ -249,7 +249,7 @@ impl Policy {
 
     /// Returns what is allowed and still worth a warning, such as secrets sent over http. A warning
     /// with a check is about requests that this check will refuse.
-    pub fn warnings(&self) -> &[Problem] {
+    pub fn warnings(&self) -> &[PolicyProblem] {
         &self.warnings
     }
 
@@ -296,7 +296,7 @@ fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: 
     let found = forbidden.iter().find(|endpoint| endpoint.is_origin(origin));
     problems.reject(Check::EndpointInPolicy, found, |endpoint| {
         let what = format!("is {}, which no guest may reach", endpoint.what);
-        Problem::new(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own")
+        PolicyProblem::new(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own")
     });
 }
 
@@ -314,7 +314,7 @@ fn warn_about_address(origin: &Origin, addresses: &Addresses, allow_local: bool,
             _ => "use another address".to_owned(),
         };
         let what = format!("cannot be reached: {denial}");
-        warnings.push(Problem { check: Some(denial.check()), ..Problem::new(at, what, remedy) });
+        warnings.push(PolicyProblem { check: Some(denial.check()), ..PolicyProblem::new(at, what, remedy) });
     }
 }
 

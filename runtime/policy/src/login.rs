@@ -11,7 +11,7 @@ use super::body::{BodySpec, LoginBody, resolve_all, templates};
 use super::fields::{Fields, IDENT, is_ident};
 use super::origin::Origin;
 use super::path::PathPattern;
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::slots::{method, place};
 use super::target::TargetSpec;
@@ -171,8 +171,8 @@ impl LoginSpec {
             Ok(destination) => destination,
             Err(invalid) => {
                 let at = format!("{}.path", self.at);
-                let problem = Problem::new(at, invalid.to_string(), "write a shorter, plain path");
-                problems.push(Problem { check: invalid.check(), ..problem });
+                let problem = PolicyProblem::new(at, invalid.to_string(), "write a shorter, plain path");
+                problems.push(PolicyProblem { check: invalid.check(), ..problem });
                 return None;
             }
         };
@@ -199,7 +199,7 @@ impl LoginSpec {
 impl LoginSpec {
     /// Adds the alternatives to a problem with a property of the login, which no check refused: the
     /// property is not set, for example because the operator set those of another login.
-    fn with_alternatives(&self, mut problem: Problem) -> Problem {
+    fn with_alternatives(&self, mut problem: PolicyProblem) -> PolicyProblem {
         if let (Some(alternatives), None) = (&self.alternatives, problem.check) {
             problem.remedy.push_str(&format!("; {alternatives}"));
         }
@@ -232,8 +232,8 @@ fn headers(fields: &mut Fields<'_>) -> Vec<(String, Template)> {
             }
             Ok(name) => headers.push((name, template)),
             Err(error) => {
-                let problem = Problem::new(format!("{at}.{name}"), error.to_string(), error.remedy());
-                fields.problems().push(Problem { check: error.check(), ..problem });
+                let problem = PolicyProblem::new(format!("{at}.{name}"), error.to_string(), error.remedy());
+                fields.problems().push(PolicyProblem { check: error.check(), ..problem });
             }
         }
     }
@@ -274,14 +274,15 @@ fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> 
             Some(Ok(place)) => {
                 let fine = !token.is_some_and(|token| reveals(&place, token));
                 let remedy = "name a part of the answer without it";
-                let problem = || Problem::new(at, "would show the token to the guest", remedy);
+                let problem = || PolicyProblem::new(at, "would show the token to the guest", remedy);
                 if fields.problems().ensure(Check::ShownToken, fine, problem) {
                     show.push((name.clone(), place));
                 }
             }
             Some(Err(error)) => {
-                let problem = Problem::new(at, format!("is not a place: {error}"), "write it like `json:/catalog`");
-                fields.problems().push(Problem { check: error.check(), ..problem });
+                let problem =
+                    PolicyProblem::new(at, format!("is not a place: {error}"), "write it like `json:/catalog`");
+                fields.problems().push(PolicyProblem { check: error.check(), ..problem });
             }
             None => fields.problems().add(at, "is not a string", "write a place like `json:/catalog`"),
         }

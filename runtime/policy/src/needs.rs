@@ -10,7 +10,7 @@ use super::fields::{Fields, IDENT, is_ident, printable};
 use super::operations::Operations;
 use super::origin::{Origin, OriginSpec, ResolvedOrigin};
 use super::path::{Base, PathPattern};
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::slots::{Slot, method, path};
 use super::template::is_property_path;
@@ -85,7 +85,7 @@ impl Needs {
     /// let needs = Needs::parse(br#"{"version": 1, "image": true}"#).unwrap();
     /// assert!(needs.image && !needs.registry && needs.http.is_empty());
     /// ```
-    pub fn parse(section: &[u8]) -> Result<Needs, Vec<Problem>> {
+    pub fn parse(section: &[u8]) -> Result<Needs, Vec<PolicyProblem>> {
         let problems = Problems::default();
         let needs = Needs::read(section, &problems).unwrap_or_default();
         problems.or(needs)
@@ -94,7 +94,7 @@ impl Needs {
     fn read(section: &[u8], problems: &Problems) -> Option<Needs> {
         let fits = problems.ensure(Check::NeedsSize, section.len() <= MAX_BYTES, || {
             let what = format!("the needs have more than {MAX_BYTES} bytes");
-            Problem::new("", what, "declare patterns instead of single paths")
+            PolicyProblem::new("", what, "declare patterns instead of single paths")
         });
         if !fits {
             return None;
@@ -106,7 +106,7 @@ impl Needs {
             Ok(value) => value,
             Err((error, check)) => {
                 let what = format!("the needs are not valid JSON: {}", printable(&error));
-                problems.push(Problem { check, ..Problem::new("", what, "build the guest again") });
+                problems.push(PolicyProblem { check, ..PolicyProblem::new("", what, "build the guest again") });
                 return None;
             }
         };

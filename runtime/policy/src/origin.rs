@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::path::Base;
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::properties::{Properties, leaf_text};
 use super::template::{Template, TemplateError, scalar};
 use crate::addresses::never;
@@ -330,7 +330,7 @@ impl OriginSpec {
             Ok((origin, base)) => Some(ResolvedOrigin { origin, base, layer }),
             Err(error) => {
                 let what = format!("the value of the property `{property}`: {error}");
-                problems.push(Problem { check: error.check(), ..Problem::new(at, what, error.remedy()) });
+                problems.push(PolicyProblem { check: error.check(), ..PolicyProblem::new(at, what, error.remedy()) });
                 None
             }
         }

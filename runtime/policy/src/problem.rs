@@ -8,9 +8,9 @@ use std::fmt;
 
 use wasm_cpi_checks::{Check, RefusedBy, with_code};
 
-/// One mistake in a file. `Display` writes it as "`key`: what; remedy".
+/// One mistake in a policy or in needs. `Display` writes it as "`key`: what; remedy".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct PolicyProblem {
     /// The path of the key within its file, such as `http[2].slots[0].path`. It is empty if the
     /// problem is with the whole file.
     pub key: String,
@@ -25,9 +25,9 @@ pub struct Problem {
     pub check: Option<Check>,
 }
 
-impl Problem {
-    pub(super) fn new(key: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Problem {
-        Problem { key: key.into(), what: what.into(), remedy: remedy.into(), more_keys: 0, check: None }
+impl PolicyProblem {
+    pub(super) fn new(key: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> PolicyProblem {
+        PolicyProblem { key: key.into(), what: what.into(), remedy: remedy.into(), more_keys: 0, check: None }
     }
 
     /// Returns the text of the problem, followed by the code of the check that refuses the file.
@@ -36,7 +36,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.key.as_str(), self.more_keys) {
             ("", _) => write!(f, "{}; {}", self.what, self.remedy),
@@ -46,26 +46,26 @@ impl fmt::Display for Problem {
     }
 }
 
-impl RefusedBy for Problem {
-    fn refused_by(self, check: Check) -> Problem {
-        Problem { check: self.check.or(Some(check)), ..self }
+impl RefusedBy for PolicyProblem {
+    fn refused_by(self, check: Check) -> PolicyProblem {
+        PolicyProblem { check: self.check.or(Some(check)), ..self }
     }
 }
 
 /// The list of problems that all readers of one file share.
 #[derive(Default)]
-pub(super) struct Problems(RefCell<Vec<Problem>>);
+pub(super) struct Problems(RefCell<Vec<PolicyProblem>>);
 
 impl Problems {
     pub(super) fn add(&self, key: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
-        self.push(Problem::new(key, what, remedy));
+        self.push(PolicyProblem::new(key, what, remedy));
     }
 
     /// Adds a problem. If it is the same as an earlier one of the same preset, only counts it.
-    pub(super) fn push(&self, problem: Problem) {
+    pub(super) fn push(&self, problem: PolicyProblem) {
         let mut problems = self.0.borrow_mut();
         let preset = |key: &str| key.starts_with("presets[").then(|| key.split('.').next().map(str::to_owned));
-        let same = |known: &&mut Problem| {
+        let same = |known: &&mut PolicyProblem| {
             (&known.what, &known.remedy, known.check) == (&problem.what, &problem.remedy, problem.check)
                 && preset(&problem.key).is_some()
                 && preset(&problem.key) == preset(&known.key)
@@ -78,13 +78,13 @@ impl Problems {
 
     /// Adds the problem unless the condition holds, or the check is turned off. Returns true if
     /// there is no problem.
-    pub(super) fn ensure(&self, check: Check, holds: bool, problem: impl FnOnce() -> Problem) -> bool {
+    pub(super) fn ensure(&self, check: Check, holds: bool, problem: impl FnOnce() -> PolicyProblem) -> bool {
         check.ensure(holds, problem).map_err(|problem| self.push(problem)).is_ok()
     }
 
     /// Adds the problem if something was found that must not be there, unless the check is turned
     /// off.
-    pub(super) fn reject<T>(&self, check: Check, found: Option<T>, problem: impl FnOnce(T) -> Problem) {
+    pub(super) fn reject<T>(&self, check: Check, found: Option<T>, problem: impl FnOnce(T) -> PolicyProblem) {
         let _ = check.reject(found, problem).map_err(|problem| self.push(problem));
     }
 
@@ -93,12 +93,12 @@ impl Problems {
     }
 
     /// Returns `value`, or the problems if there are any.
-    pub(super) fn or<T>(self, value: T) -> Result<T, Vec<Problem>> {
+    pub(super) fn or<T>(self, value: T) -> Result<T, Vec<PolicyProblem>> {
         let problems = self.0.into_inner();
         if problems.is_empty() { Ok(value) } else { Err(problems) }
     }
 
-    pub(super) fn into_vec(self) -> Vec<Problem> {
+    pub(super) fn into_vec(self) -> Vec<PolicyProblem> {
         self.0.into_inner()
     }
 }

@@ -4,7 +4,7 @@
 use super::answers;
 use super::fields::{Fields, IDENT, is_ident, printable};
 use super::path::{Base, PathError, PathPattern};
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::request_head::METHODS;
 use super::template::is_property_path;
 use crate::place::Place;
@@ -203,7 +203,9 @@ pub(super) fn method(text: &str, at: &str, problems: &Problems) -> Option<String
 }
 
 pub(super) fn path(text: &str, at: &str, problems: &Problems) -> Option<PathPattern> {
-    let problem =
-        |error: PathError| Problem { check: error.check(), ..Problem::new(at, error.to_string(), error.remedy()) };
+    let problem = |error: PathError| PolicyProblem {
+        check: error.check(),
+        ..PolicyProblem::new(at, error.to_string(), error.remedy())
+    };
     PathPattern::parse(text).map_err(|error| problems.push(problem(error))).ok()
 }

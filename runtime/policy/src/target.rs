@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fields::{Fields, kind};
 use super::origin::{Origin, OriginError, OriginSpec, ResolvedOrigin};
 use super::path::Base;
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::tls::{Tls, TlsSpec};
 use crate::addresses::{Addresses, never_net};
@@ -85,12 +85,12 @@ impl TargetSpec {
         let Some(key) = secrets else { return };
         problems.ensure(Check::PlainHttp, !plain || self.plain_http, || {
             let what = format!("is `http://`, and `{key}` would send secrets over it in the clear");
-            Problem::new(format!("{at}.to"), what, "write `https://`, or accept it with \"plain_http\": true")
+            PolicyProblem::new(format!("{at}.to"), what, "write `https://`, or accept it with \"plain_http\": true")
         });
         problems.ensure(Check::SecretWildcard, !origin.is_wildcard(), || {
             let what = format!("has a `*`, and `{key}` binds secrets, which go only to exact hosts");
             let remedy = format!("name the host, or move `{key}` into a grant for one host");
-            Problem::new(format!("{at}.to"), what, remedy)
+            PolicyProblem::new(format!("{at}.to"), what, remedy)
         });
     }
 }
@@ -132,7 +132,8 @@ fn cidr(text: &str, at: &str, problems: &Problems) -> Option<IpNet> {
         return None;
     }
     if let Some(what) = never_net(&net) {
-        let problem = Problem::new(at, format!("holds nothing but {what}, which can never be granted"), "remove it");
+        let problem =
+            PolicyProblem::new(at, format!("holds nothing but {what}, which can never be granted"), "remove it");
         problems.push(problem.refused_by(Check::AddressNever));
         return None;
     }

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::fields::kind;
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::properties::{Properties, leaf_text};
 use crate::secret::{Layer, Secret};
 use wasm_cpi_checks::Check;
@@ -168,7 +168,11 @@ pub(super) fn scalar<'p>(
 pub(super) fn may_go(name: &str, secret: Layer, origin: Layer, at: &str, problems: &Problems) -> bool {
     problems.ensure(Check::LayerProperty, origin != Layer::Context || secret != Layer::Job, || {
         let what = format!("would send the job's property `{name}` to an origin that the context (a cpi-config) chose");
-        Problem::new(at, what, format!("set `{name}` in the cpi-config too, or the origin in the job's properties"))
+        PolicyProblem::new(
+            at,
+            what,
+            format!("set `{name}` in the cpi-config too, or the origin in the job's properties"),
+        )
     })
 }
 

@@ -44,7 +44,7 @@ fn any_needs() -> Needs {
         {"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*", "operations": "*"}]}))
 }
 
-fn resolve(policy: &Value, job: &Value, context: &Value, needs: Option<&Needs>) -> Result<Policy, Vec<Problem>> {
+fn resolve(policy: &Value, job: &Value, context: &Value, needs: Option<&Needs>) -> Result<Policy, Vec<PolicyProblem>> {
     Policy::resolve(&file(policy), &Properties::merge(object(job), object(context)), needs, &[], false)
 }
 

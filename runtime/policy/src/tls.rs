@@ -5,7 +5,7 @@
 //! program read a file.
 
 use super::fields::Fields;
-use super::problem::{Problem, Problems};
+use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::template::Template;
 use crate::secret::{Layer, Secret};
@@ -134,7 +134,7 @@ impl Part {
         let found = template.resolve(properties, Layer::Job, at, problems)?;
         let trusted = problems.ensure(Check::LayerCa, found.layer != Layer::Context || to != Layer::Job, || {
             let what = format!("is `{}` of the context (a cpi-config), and the origin is the job's", found.name);
-            Problem::new(at, what, "set the origin in the cpi-config too, or the CA in the job's properties")
+            PolicyProblem::new(at, what, "set the origin in the cpi-config too, or the CA in the job's properties")
         });
         if trusted { self.resolve(properties, Layer::Job, at, problems) } else { None }
     }
@@ -144,7 +144,7 @@ impl Part {
             Part::Written(pem) => {
                 let may_go = problems.ensure(Check::LayerCertificate, to != Layer::Context, || {
                     let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
-                    Problem::new(at, what, "take it from a property of the cpi-config")
+                    PolicyProblem::new(at, what, "take it from a property of the cpi-config")
                 });
                 may_go.then(|| pem.clone())
             }
@@ -152,7 +152,7 @@ impl Part {
                 let found = template.resolve(properties, to, at, problems)?;
                 let pem = problems.ensure(Check::PropertyPem, is_pem(found.secret.reveal()), || {
                     let what = format!("the property `{}` holds no PEM text", found.name);
-                    Problem::new(at, what, "put the certificate or key itself into the property, not a file name")
+                    PolicyProblem::new(at, what, "put the certificate or key itself into the property, not a file name")
                 });
                 pem.then_some(Pem::Inline(found.secret))
             }

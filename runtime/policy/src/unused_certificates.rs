@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::destination::Scheme;
-use crate::problem::Problem;
+use crate::problem::PolicyProblem;
 use crate::properties::Properties;
 use crate::tls::{Pem, Tls};
 use crate::{Policy, Slot};
@@ -15,7 +15,7 @@ impl Policy {
     /// Returns a warning for each property with a certificate that no grant and no login uses: not
     /// as a CA, not as a client certificate, and not in a slot. There are none if the policy does
     /// not grant `https://` at all.
-    pub fn unused_certificates(&self, properties: &Properties) -> Vec<Problem> {
+    pub fn unused_certificates(&self, properties: &Properties) -> Vec<PolicyProblem> {
         let origins =
             self.http.iter().map(|grant| &grant.origin).chain(self.logins.values().map(|login| &login.origin));
         if !origins.into_iter().any(|origin| origin.scheme == Scheme::Https) {
@@ -50,10 +50,10 @@ fn certificates(tls: &Tls) -> impl Iterator<Item = &str> {
     })
 }
 
-fn warning(name: &str) -> Problem {
+fn warning(name: &str) -> PolicyProblem {
     let what = format!("no grant or login trusts the certificate in the property `{name}`");
     let line = format!("\"tls\": {{\"ca\": \"${{{name}}}\"}}");
-    Problem::new(
+    PolicyProblem::new(
         "tls.ca",
         what,
         format!("add {line} to the entry of `presets`, or to the grants and logins themselves"),

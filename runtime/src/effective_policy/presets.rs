@@ -3,7 +3,7 @@
 use crate::config::{self, Packages};
 use serde_json::Value;
 use std::path::Path;
-use wasm_cpi_policy::{PolicyFile, Problem};
+use wasm_cpi_policy::{PolicyFile, PolicyProblem};
 
 /// Finds the presets that a policy names.
 pub struct Presets<'a> {
@@ -17,7 +17,7 @@ impl<'a> Presets<'a> {
     }
 
     /// Parses the text of a policy, with the presets that it names.
-    pub fn parse(&self, text: &str) -> Result<PolicyFile, Vec<Problem>> {
+    pub fn parse(&self, text: &str) -> Result<PolicyFile, Vec<PolicyProblem>> {
         PolicyFile::parse_with(text, &|package, name| self.read(package, name))
     }
 

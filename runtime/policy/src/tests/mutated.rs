@@ -198,7 +198,7 @@ fn turned(value: &Value) -> Value {
     }
 }
 
-fn verdicts(file: &PolicyFile, needs: &Needs, many: &[Asked]) -> Result<Vec<String>, Vec<Problem>> {
+fn verdicts(file: &PolicyFile, needs: &Needs, many: &[Asked]) -> Result<Vec<String>, Vec<PolicyProblem>> {
     let properties = Properties::merge(object(&properties()), Map::new());
     let policy = Policy::resolve(file, &properties, Some(needs), &[], false)?;
     let judge = |asked: &Asked| {

@@ -25,7 +25,7 @@ fn properties_with(compute: &str) -> Properties {
     Properties::merge(object(&job), Map::new())
 }
 
-fn resolved(own: Value, compute: &str, needs: Option<&Needs>) -> Result<Policy, Vec<Problem>> {
+fn resolved(own: Value, compute: &str, needs: Option<&Needs>) -> Result<Policy, Vec<PolicyProblem>> {
     let file = PolicyFile::parse_with(&own.to_string(), &read)?;
     Policy::resolve(&file, &properties_with(compute), needs, &[], false)
 }

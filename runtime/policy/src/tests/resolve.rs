@@ -5,7 +5,7 @@ fn with_auth(to: &str, auth: Value) -> Value {
     json!({"version": 1, "http": [{"id": "api", "to": to, "methods": ["POST"], "paths": ["/**"], "auth": auth}]})
 }
 
-fn keys(result: Result<Policy, Vec<Problem>>) -> Vec<String> {
+fn keys(result: Result<Policy, Vec<PolicyProblem>>) -> Vec<String> {
     result.err().unwrap_or_default().into_iter().map(|problem| problem.key).collect()
 }
 

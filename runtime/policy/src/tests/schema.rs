@@ -41,12 +41,12 @@ fn every_object() -> Value {
 }
 
 /// Reads a policy whose presets are empty.
-fn read_policy(policy: &Value) -> Result<PolicyFile, Vec<Problem>> {
+fn read_policy(policy: &Value) -> Result<PolicyFile, Vec<PolicyProblem>> {
     PolicyFile::parse_with(&policy.to_string(), &|_, _| Ok(r#"{"version": 1}"#.to_owned()))
 }
 
 /// Returns the keys that the reader knows where it found the unknown key.
-fn known_keys<T>(read: Result<T, Vec<Problem>>) -> Option<BTreeSet<String>> {
+fn known_keys<T>(read: Result<T, Vec<PolicyProblem>>) -> Option<BTreeSet<String>> {
     let problems = read.err().unwrap_or_default();
     let problem = problems.iter().find(|problem| problem.what == "is an unknown key")?;
     assert!(problem.key.ends_with(UNKNOWN), "{problem}");
