@@ -12,11 +12,11 @@ fn a_denial_shows_its_code_to_the_operator_and_not_to_the_guest() {
     let job = audited(job(json!([server.grant("api")])));
     let request = json!({"op": "http", "url": server.url("/x"), "headers": {"X-Forwarded-Host": "evil.test"}});
     let response = call(&job, &json!([request]));
-    assert!(response.stderr.contains(" denied(header) [header-impostor] (api;"), "{}", response.stderr);
-    assert_eq!(of_kind(&job, "denied")[0]["code"], "header-impostor");
+    assert!(response.stderr.contains(" denied(header) [header-override] (api;"), "{}", response.stderr);
+    assert_eq!(of_kind(&job, "denied")[0]["code"], "header-override");
     let outcome = &probe::outcomes_in(response.message())[0];
     assert_eq!(outcome["error"]["reason"], "header");
-    assert!(!outcome.to_string().contains("header-impostor"), "{outcome}");
+    assert!(!outcome.to_string().contains("header-override"), "{outcome}");
 }
 
 #[test]

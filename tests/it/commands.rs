@@ -204,11 +204,11 @@ fn call_shows_requests_host_calls_result_and_usage() {
 
 #[test]
 fn explain_prints_meaning_and_remedy_of_a_code() {
-    let parts = ["header-impostor (HTTP requests)\n", "\nmeaning: The request sets a header", "\nremedy:  "];
-    check_output(&tool(&["explain", "header-impostor"]), true, &parts);
-    check_output(&tool(&["explain", "[header-impostor]"]), true, &parts);
-    check_output(&tool(&["explain", "header-imposter"]), false, &["is neither a code nor a limit", "header-impostor"]);
-    check_output(&tool(&["explain"]), true, &["HTTP requests\n", "\n  header-impostor  ", "\n  grant-host "]);
+    let parts = ["header-override (HTTP requests)\n", "\nmeaning: The request sets a header", "\nremedy:  "];
+    check_output(&tool(&["explain", "header-override"]), true, &parts);
+    check_output(&tool(&["explain", "[header-override]"]), true, &parts);
+    check_output(&tool(&["explain", "header-overide"]), false, &["is neither a code nor a limit", "header-override"]);
+    check_output(&tool(&["explain"]), true, &["HTTP requests\n", "\n  header-override  ", "\n  grant-host "]);
 }
 
 #[test]

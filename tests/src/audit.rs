@@ -17,7 +17,7 @@ enum Type {
     /// A string of this many hex digits.
     Hex(usize),
     Address,
-    /// The code of a refusal: `header-impostor`
+    /// The code of a refusal: `header-override`
     Code,
     OneOf(&'static [&'static str]),
 }

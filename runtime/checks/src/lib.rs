@@ -84,8 +84,8 @@ checks! {
     }
     "Config, policy and needs files" policy_file {
         PlainHttp SecretWildcard LayerProperty LayerToken LayerCapture LayerCertificate LayerCa
-        LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot SpotInGrant SpotPointer SlotElement
-        SlotNameTwice SlotBesideAuth
+        LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot
+        EntryOutsideGrant PointerWildcard SlotElement SlotNameTwice SlotBesideAuth
         OriginForm OriginWildcard OriginTemplate PatternForm
         EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin TrustedFile
     }
@@ -97,9 +97,9 @@ checks! {
         TlsIssuer TlsName TlsTime TlsPin TlsEnvironment TlsKeyLog
     }
     "HTTP requests" http_request {
-        MethodKnown HeaderFraming HeaderValue HeaderImpostor MethodParameter HeaderUnderscore
-        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderDisguise HeaderCharset HeaderConditional QueryCredentials
-        IdentityRequested ProxyEnvironment CountedBytes CountedAnswers
+        MethodKnown HeaderFraming HeaderValue HeaderOverride MethodParameter HeaderUnderscore
+        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderConditional
+        QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedAnswers
     }
     "HTTP responses" http_response {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse

@@ -139,7 +139,7 @@ impl GrantSpec {
         let judged = self.fields.iter().enumerate().map(|(i, f)| (format!("fields[{i}]"), &f.method, &f.path));
         for (key, method, path) in spots.chain(captured).chain(judged) {
             let granted = self.methods.is_empty() || self.methods.contains(method);
-            problems.ensure(Check::SpotInGrant, granted, || {
+            problems.ensure(Check::EntryOutsideGrant, granted, || {
                 let what = format!("is {method}, which the grant's `methods` do not list");
                 PolicyProblem::new(
                     format!("{}.{key}.method", self.at),
@@ -148,7 +148,7 @@ impl GrantSpec {
                 )
             });
             let granted = self.paths.is_empty() || self.paths.iter().any(|granted| granted.covers(path));
-            problems.ensure(Check::SpotInGrant, granted, || {
+            problems.ensure(Check::EntryOutsideGrant, granted, || {
                 let what = format!("is `{path}`, which is not within the grant's `paths`");
                 PolicyProblem::new(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`")
             });
@@ -156,7 +156,7 @@ impl GrantSpec {
         for (index, rules) in self.fields.iter().enumerate() {
             let Some(operation) = &rules.operation else { continue };
             let listed = self.operations.as_ref().is_some_and(|listed| listed.allow.contains(operation));
-            problems.ensure(Check::SpotInGrant, listed, || {
+            problems.ensure(Check::EntryOutsideGrant, listed, || {
                 let at = format!("{}.fields[{index}].operation", self.at);
                 let what = "is not one of the grant's `operations`";
                 PolicyProblem::new(at, what, "add it to `operations.allow`, or remove this")

@@ -62,7 +62,7 @@ impl Spot {
             .and_then(|text| path(text, &fields.at("path"), fields.problems()));
         let place = place(fields, "place");
         if let Some(Place::Json(tokens)) = &place {
-            fields.ensure(Check::SpotPointer, !tokens.iter().any(|token| token == answers::ANY), "place", || {
+            fields.ensure(Check::PointerWildcard, !tokens.iter().any(|token| token == answers::ANY), "place", || {
                 let what = "has a `*`, which stands for all elements in `show`, `drop` and `fields` only";
                 (what, "write one entry for each place, or use `drop`")
             });

@@ -119,7 +119,7 @@ const INTRODUCTION: &str = "\
 
 Each refusal of wasm-cpi has a code. If the runtime itself ends the call, the code is in brackets at the end of the error that the
 Director gets. If a guest reports the denial of an HTTP request, the code is in the CPI log (`bosh task N --cpi`), after the kind of
-the denial: `denied(header) [header-impostor]`. If the registry, the image or the agent settings are refused to a guest, the code
+the denial: `denied(header) [header-override]`. If the registry, the image or the agent settings are refused to a guest, the code
 is only in the audit log and in the output of `wasm-cpi call`. The audit log has it in the field `code` in all cases.
 
 `wasm-cpi explain CODE` prints the line of this page. A guest does not see codes, and brackets in an error of the guest are the

@@ -113,7 +113,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
             denied(format_args!("the header `{name}` is a slot and must hold a seal, but it holds none; {remedy}"))
         });
     }
-    Check::HeaderImpostor.ensure(!IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)), || {
+    Check::HeaderOverride.ensure(!IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)), || {
         denied(format_args!("the header `{name}` could change what the policy judged; leave it out"))
     })?;
     Check::HeaderAuthorization.ensure(name != "authorization", || {
@@ -134,7 +134,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     // `Request-Range` and `x-ms-range` ask for a part, too; `Content-Range` is about the request.
     let partial = has_word(name, "range") && !name.ends_with("content-range");
     let disguises = DISGUISES.contains(&name) || partial;
-    Check::HeaderDisguise.ensure(!(guarded && disguises), beside_secrets)?;
+    Check::HeaderEncodingRange.ensure(!(guarded && disguises), beside_secrets)?;
     // `*` asks whether the resource exists, and compares nothing.
     let compares = has_word(name, "if") && value.trim() != "*";
     Check::HeaderConditional.ensure(!(guarded && compares), || {

@@ -17,8 +17,8 @@ pub(crate) const HeaderValue: Entry = refusal(
     "The value of a header holds control characters, which could start another header or request.",
     "The guest's author removes or encodes them.",
 );
-pub(crate) const HeaderImpostor: Entry = refusal(
-    "header-impostor",
+pub(crate) const HeaderOverride: Entry = refusal(
+    "header-override",
     "The request sets a header that makes servers take it for another request than the policy judged.",
     "The guest's author leaves the header out.",
 );
@@ -44,8 +44,8 @@ pub(crate) const HeaderCredentials: Entry = refusal(
     "The guest sends credentials of its own in a header, where the grant sends secrets.",
     "The guest's author leaves the header out.",
 );
-pub(crate) const HeaderDisguise: Entry = refusal(
-    "header-disguise",
+pub(crate) const HeaderEncodingRange: Entry = refusal(
+    "header-encoding-range",
     "The request asks for an encoded or partial response, where the grant sends secrets, and such a response cannot be searched.",
     "The guest's author leaves out Accept-Encoding, Range and similar headers.",
 );

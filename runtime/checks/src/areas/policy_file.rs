@@ -68,13 +68,13 @@ pub(crate) const ShownSlot: Entry = refusal(
     "A slot shows its own place in answers, so a server that echoes requests would reveal the secret.",
     "The operator lists other places in `show` of the slot.",
 );
-pub(crate) const SpotInGrant: Entry = refusal(
-    "spot-in-grant",
+pub(crate) const EntryOutsideGrant: Entry = refusal(
+    "entry-outside-grant",
     "A slot or capture is for a method or path that its grant does not allow, so it has no effect.",
     "The operator narrows the slot or capture, or widens the grant.",
 );
-pub(crate) const SpotPointer: Entry = refusal(
-    "spot-pointer",
+pub(crate) const PointerWildcard: Entry = refusal(
+    "pointer-wildcard",
     "The pointer of a slot or capture has a `*`, which stands for nothing there, so it would have no effect.",
     "The operator writes one entry for each place, or uses `drop`.",
 );
