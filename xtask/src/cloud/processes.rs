@@ -232,12 +232,13 @@ mod tests {
         let (mine, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (mine, other) = (Processes::new(mine.path(), &[]), Processes::new(other.path(), &[]));
         let (_one, _two) = (sleeper(&mine), sleeper(&other));
-        assert!(mine.is_running("sleeper") && !mine.is_running("absent"));
+        // A process has its mark only after it has called exec.
         let all = || marked(&mine.home).unwrap().len() + marked(&other.home).unwrap().len();
         for _ in (0..300).take_while(|_| all() < 4) {
             thread::sleep(PAUSE);
         }
         assert!(all() >= 4);
+        assert!(mine.is_running("sleeper") && !mine.is_running("absent"));
         // There may be more: a process that was forked and has not called exec yet counts, too.
         assert!(mine.stop().unwrap() >= 2);
         assert!(!mine.is_running("sleeper") && other.is_running("sleeper"));
