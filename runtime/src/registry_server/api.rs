@@ -5,8 +5,8 @@
 use super::auth::Credentials;
 use super::store::Store;
 use crate::registry::check_id;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ use std::time::Duration;
 use wasm_cpi_policy::strict_json;
 
 const MAX_DEPTH: usize = 64;
+/// How many bytes of a body that is too large are read.
+const MAX_DROPPED: usize = 4 << 20;
 
 /// The API on one store.
 pub(super) struct Api {
@@ -92,19 +94,14 @@ impl Api {
                 &format!("the settings are too large; the limit is {} bytes", self.max_bytes),
             )
         };
-        if request.body().size_hint().lower() > self.max_bytes as u64 {
-            return Err(too_large());
-        }
-        let body = Limited::new(request.into_body(), self.max_bytes);
-        let body = match tokio::time::timeout(body_time, body.collect()).await {
+        let body = match tokio::time::timeout(body_time, read_body(request.into_body(), self.max_bytes)).await {
             Err(_) => return Err(bad(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive; send it again")),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
             Ok(Err(_)) => return Err(bad(StatusCode::BAD_REQUEST, "the body is incomplete; send it again")),
-            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Ok(body)) => body.ok_or_else(too_large)?,
         };
         let not_settings =
             || bad(StatusCode::BAD_REQUEST, "settings must be a JSON object in UTF-8 without duplicate keys");
-        let text = String::from_utf8(body.into()).map_err(|_| not_settings())?;
+        let text = String::from_utf8(body).map_err(|_| not_settings())?;
         match strict_json::parse(&text, MAX_DEPTH) {
             Ok(Value::Object(_)) => Ok(text),
             _ => Err(not_settings()),
@@ -126,6 +123,22 @@ impl Api {
         let _ = writeln!(std::io::stderr(), "registry: the store failed: {problem}; check the disk");
         Err(plain(StatusCode::INTERNAL_SERVER_ERROR, json!({"status": "error"})))
     }
+}
+
+/// Reads a body; returns `None` if it is larger than `most`. The rest of such a body is read and dropped,
+/// because a client that is still sending when the connection is closed may not get the response.
+async fn read_body(mut body: Incoming, most: usize) -> Result<Option<Vec<u8>>, hyper::Error> {
+    let (mut bytes, mut length) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let data = frame?.into_data().unwrap_or_default();
+        length += data.len();
+        if length <= most {
+            bytes.extend_from_slice(&data);
+        } else if length > most + MAX_DROPPED {
+            break;
+        }
+    }
+    Ok((length <= most).then_some(bytes))
 }
 
 fn plain(status: StatusCode, body: Value) -> ApiResponse {
