@@ -21,10 +21,11 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use needles::{CASE, PLAIN, SPLIT};
-use scanner::Scanner;
+pub use scanner::{IsOver, SearchStopped};
+use scanner::{Patience, Scanner, Searched};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
@@ -45,6 +46,7 @@ pub const LOOKAHEAD: usize = 1024;
 #[derive(Default)]
 pub struct Vault {
     inner: Mutex<Inner>,
+    is_over: OnceLock<IsOver>,
 }
 
 /// What a secret is, which decides where it is searched for.
@@ -107,6 +109,11 @@ struct SealIndex {
 impl Vault {
     pub fn new() -> Self {
         Vault::default()
+    }
+
+    /// Stops searches that take long once the call is over. Only the first function is kept.
+    pub fn stop_searches_when(&self, is_over: IsOver) {
+        let _ = self.is_over.set(is_over);
     }
 
     /// Registers a credential and returns a new seal for it.
@@ -186,11 +193,11 @@ impl Vault {
     }
 
     /// Returns the seals that occur unchanged in the bytes, each once, in the order of their first
-    /// occurrences.
+    /// occurrences. A seal that a stopped search did not find is sent as it is, and has no value.
     pub fn seals_in(&self, bytes: &[u8]) -> Vec<String> {
         let index = self.seal_index();
         let mut found: Vec<(usize, usize)> = Vec::new();
-        let _: ControlFlow<()> = index.scanner.scan(bytes, &mut |needle, span| {
+        let _: Searched<()> = index.scanner.scan(bytes, &self.patience(), &mut |needle, span| {
             if needle.form == PLAIN && !found.iter().any(|(_, owner)| *owner == needle.owner) {
                 found.push((span.start, needle.owner));
             }
@@ -204,11 +211,11 @@ impl Vault {
     /// helps authors of guests and protects nothing: a changed seal that is not found is sent as
     /// it is, and has no value.
     pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, &'static str)> {
-        let index = self.seal_index();
+        let (index, patience) = (self.seal_index(), self.patience());
         let mut verbatim: HashMap<usize, usize> = HashMap::new();
         let found = views::visit_all(bytes, views::Track::No, &mut |view, encoding| {
             let mut plain: HashMap<usize, usize> = HashMap::new();
-            index.scanner.scan(&view.bytes, &mut |needle, span| {
+            index.scanner.scan(&view.bytes, &patience, &mut |needle, span| {
                 let (seal, name) = &index.sealed[needle.owner];
                 match needle.form {
                     PLAIN => *plain.entry(needle.owner).or_default() += 1,
@@ -225,23 +232,23 @@ impl Vault {
             // A view also holds the unchanged seals: only additional ones were encoded.
             let new = plain.iter().find(|(owner, count)| verbatim.get(owner).is_none_or(|before| *count > before));
             new.map_or(ControlFlow::Continue(()), |(owner, _)| {
-                ControlFlow::Break((index.sealed[*owner].1.clone(), encoding))
+                ControlFlow::Break(Ok((index.sealed[*owner].1.clone(), encoding)))
             })
         });
-        found.break_value()
+        found.break_value().and_then(Result::ok)
     }
 
     /// The tripwire: returns the name of a credential that occurs in some encoding. Ignores texts
     /// that differ from it in case, because they may be other words.
-    pub fn leak_in(&self, bytes: &[u8]) -> Option<String> {
-        let index = self.credential_index();
+    pub fn leak_in(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
+        let (index, patience) = (self.credential_index(), self.patience());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
-            index.scanner.scan(&view.bytes, &mut |needle, _| match needle.form {
+            index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
                 CASE => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
             })
         });
-        found.break_value()
+        found.break_value().transpose()
     }
 
     /// Returns the text with `<redacted>` instead of secrets and `<sealed:name>` instead of
@@ -254,6 +261,7 @@ impl Vault {
     /// Does the same as `redact` for the first `most` bytes of a text. If a secret begins before
     /// the cut and could end after it, the text is cut before the secret: the part before the cut
     /// alone would not be recognised. Returns the redacted start, and how many bytes are left out.
+    /// Nothing is returned of a text whose search was stopped.
     pub fn redact_start(&self, text: &str, most: usize) -> (String, usize) {
         self.redact_kinds(text, most, &|_| true)
     }
@@ -274,7 +282,8 @@ impl Vault {
         let most = text.floor_char_boundary(most);
         let (mut cut, is_cut) = (most, Check::RedactCut.choose(most < text.len(), false));
         let read = &text[..text.floor_char_boundary(most.saturating_add(LOOKAHEAD))];
-        let _: ControlFlow<()> = views::visit_all(read.as_bytes(), views::Track::Yes, &mut |view, _| {
+        let patience = self.patience();
+        let searched: Searched<()> = views::visit_all(read.as_bytes(), views::Track::Yes, &mut |view, _| {
             if is_cut {
                 let before = view.length_before(most);
                 let counts = |needle: &needles::Needle| redacts(secrets.known[needle.owner].kind);
@@ -283,7 +292,7 @@ impl Vault {
                     cut = cut.min(view.origin(before - unfinished..before).start);
                 }
             }
-            secrets.scanner.scan(&view.bytes, &mut |needle, span| {
+            secrets.scanner.scan(&view.bytes, &patience, &mut |needle, span| {
                 if redacts(secrets.known[needle.owner].kind) {
                     marks.push((view.origin(span), None));
                 }
@@ -293,9 +302,12 @@ impl Vault {
                 marks.push((view.origin(span), Some(needle.owner)));
                 ControlFlow::Continue(())
             };
-            let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &mut seal));
+            let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &patience, &mut seal));
             found.unwrap_or(ControlFlow::Continue(()))
         });
+        if let ControlFlow::Break(Err(stopped)) = searched {
+            return (format!("<redacted: {stopped}>"), text.len());
+        }
         let cut = text.floor_char_boundary(cut);
         marks.retain(|(span, _)| span.start < cut);
         marks.sort_by_key(|(span, _)| span.start);
@@ -340,6 +352,10 @@ impl Vault {
         let mut inner = self.lock();
         let Inner { seals, sealed, .. } = &mut *inner;
         Arc::clone(sealed.get_or_insert_with(|| Arc::new(SealIndex::new(seals))))
+    }
+
+    fn patience(&self) -> Patience<'_> {
+        Patience::new(self.is_over.get())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -18,10 +18,13 @@ use crate::net::proxy::ProxyConfig;
 use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
+use crate::sandbox::ending::Ending;
+use crate::sandbox::watchdog;
 use crate::vault::{Kind, Vault};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::Secret;
 use wasm_cpi_policy::{AGENT, Needs, Policy, Properties, is_credential};
@@ -43,6 +46,7 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let LoadedGuest { config, request, call, description, ending, .. } = &loaded;
     let Record { vault, log, audit } = record;
     let limits = &config.limits;
+    stop_searches_at_the_end(vault, ending);
     config.proxy.iter().flat_map(ProxyConfig::secrets).for_each(|secret| vault.register("proxy", secret));
     let image = image(call, config, &policy)?;
     let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
@@ -84,6 +88,15 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     };
     let state = State::new(limits, Arc::clone(ending), host);
     Ok(Assembled { loaded, policy, gate, agent, latch, state })
+}
+
+/// Stops searches for secrets when the guest has to be stopped: this thread would otherwise search on.
+fn stop_searches_at_the_end(vault: &Vault, ending: &Arc<Ending>) {
+    let ending = Arc::clone(ending);
+    vault.stop_searches_when(Box::new(move || {
+        watchdog::request_end_if_due(&ending);
+        Instant::now() >= ending.hard_deadline()
+    }));
 }
 
 /// Shorter properties are in many texts by chance.

@@ -99,7 +99,9 @@ fn check_size(result: &Value, limits: &Limits) -> Result<(), Failure> {
 /// Rejects a result that holds a secret, because it reaches the Director's database and logs.
 /// The secret is not replaced, because a changed cloud ID could not be deleted any more.
 fn check_for_secrets(result: &Value, run: &FinishedRun, record: &Record) -> Result<(), Failure> {
-    Check::ResultWithheld.reject(record.vault.leak_in(result.to_string().as_bytes()), |name| {
+    let leak = record.vault.leak_in(result.to_string().as_bytes());
+    let leak = leak.map_err(|stopped| Failure::runtime(format!("the result was withheld: {stopped}")))?;
+    Check::ResultWithheld.reject(leak, |name| {
         record.audit.result_leak(&name);
         let latch = run.latch.as_ref().map(|latch| latch.record(&name, "the result"));
         let then = match latch {

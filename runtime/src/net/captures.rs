@@ -15,7 +15,7 @@ mod tests;
 
 use thiserror::Error;
 
-use crate::vault::{MAX_CAPTURE, Vault};
+use crate::vault::{MAX_CAPTURE, SearchStopped, Vault};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::Capture;
 use wasm_cpi_policy::place::{FaultKind, PlaceError};
@@ -86,7 +86,9 @@ pub fn screen(
     // What is withheld for another reason is searched as well, because a leak must be reported.
     let tripwire = |headers: &[(String, String)], body: &[u8]| {
         let mut parts = headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body]);
-        Check::Tripwire.reject(parts.find_map(|part| vault.leak_in(part)), |name| {
+        let leak = parts.find_map(|part| vault.leak_in(part).transpose()).transpose();
+        let leak = leak.map_err(|stopped: SearchStopped| withheld(Reason::Unreadable, stopped.to_string()))?;
+        Check::Tripwire.reject(leak, |name| {
             let why = format!("it holds the credential `{name}`");
             withheld(Reason::Leak(name), why)
         })
@@ -98,7 +100,7 @@ pub fn screen(
                    server must respond without compression";
         withheld(Reason::Encoded, why.to_owned())
     });
-    unless_failed(encoded, status, body, &mut hidden, readable)?;
+    unless_failed(encoded, status, body, &mut hidden)?;
     let searched = searched && !body.is_empty();
     let is_foreign = searched && charset::is_foreign(headers, body);
     if is_foreign {
@@ -109,7 +111,7 @@ pub fn screen(
                    where secrets are sent; the server must respond in UTF-8";
         withheld(Reason::Encoded, why.to_owned())
     });
-    unless_failed(foreign, status, body, &mut hidden, readable)?;
+    unless_failed(foreign, status, body, &mut hidden)?;
 
     // Two captures may name the same place: the second one finds the seal of the first.
     let mut sealed: Vec<String> = Vec::new();
@@ -167,7 +169,7 @@ pub fn screen(
                            removed; ask for JSON, and check the server";
                 Withheld { check, ..withheld(Reason::Unreadable, why.to_owned()) }
             });
-            unless_failed(unreadable, status, body, &mut hidden, nameless)?;
+            unless_failed(unreadable, status, body, &mut hidden)?;
         }
     }
 
@@ -176,34 +178,34 @@ pub fn screen(
 }
 
 /// Passes the reason for withholding a response on, unless it is an error: then the body is
-/// removed, and people see what `shown` returns.
+/// removed, and only people see it.
 fn unless_failed(
     result: Result<(), Withheld>,
     status: u16,
     body: &mut Vec<u8>,
     hidden: &mut Option<String>,
-    shown: fn(&[u8]) -> Option<String>,
 ) -> Result<(), Withheld> {
     if result.is_ok() || status < 400 {
         return result;
     }
-    *hidden = shown(body);
+    *hidden = readable(body);
     body.clear();
     Ok(())
 }
 
-/// Returns what people see of a body that may hold a credential which the vault does not know.
-fn nameless(body: &[u8]) -> Option<String> {
-    Some(format!("{} bytes that name a field with credentials, not shown", body.len()))
-}
-
-/// Returns a body for people, all of it, because it is redacted later; `None` if there is none.
+/// Returns a body for people, all of it, because it is redacted later; `None` if there is none. Fields
+/// with credentials are blanked, because the vault does not know these credentials.
 pub(super) fn readable(body: &[u8]) -> Option<String> {
-    let not_text = || format!("{} bytes that are not text in UTF-8", body.len());
     // A secret in another charset would not be redacted.
-    let text = if charset::is_text(body) { String::from_utf8_lossy(body).into_owned() } else { not_text() };
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+    if !charset::is_text(body) {
+        return Some(format!("{} bytes that are not text in UTF-8", body.len()));
+    }
+    let blanked = Check::CredentialFields.perform(|| fields::blank(body, true, &|_| false));
+    let text = match blanked.unwrap_or(Ok(None)) {
+        Ok(blanked) => String::from_utf8_lossy(blanked.as_deref().unwrap_or(body)).trim().to_owned(),
+        Err(_) => format!("{} bytes that name a field with credentials, not shown", body.len()),
+    };
+    (!text.is_empty()).then_some(text)
 }
 
 /// Describes why a place cannot be read. Says nothing about the position of a syntax error, which

@@ -66,8 +66,8 @@ impl RefusedBy for Withheld {
     }
 }
 
-/// Cleans an answer in place. Returns the whole text of an error answer that the guest does not see,
-/// for people; the caller redacts it before it cuts it.
+/// Cleans an answer in place. Returns the text of an error answer that the guest does not see, for
+/// people; the caller redacts it before it cuts it.
 pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Withheld> {
     let Answer { method, path, status, headers, body } = answer;
     let failed = status >= 400;
@@ -86,7 +86,7 @@ pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Wi
         .or_else(|error| if failed { withhold(headers, body) } else { Err(error) })?;
 
     if !rules.filled.is_empty() {
-        hidden = failed.then(|| readable(body)).flatten();
+        hidden = failed.then(|| for_people(rules.cleaning, headers, body)).flatten();
         Check::ShownPlaces.perform(|| {
             let filled = |slot: &&Slot| slot.method == method && slot.path.matches(path) && rules.fills(slot);
             let shown = places_of_all(rules.grant.slots.iter().filter(filled));
@@ -104,7 +104,7 @@ pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Wi
             withheld(&format!("{what} (another kind than the places are for, malformed, or a key twice)"))
         })
         .or_else(|error| {
-            hidden = failed.then(|| readable(body)).flatten();
+            hidden = hidden.take().or_else(|| for_people(rules.cleaning, headers, body));
             if failed { withhold(headers, body) } else { Err(error) }
         })?;
     Ok(hidden)
@@ -121,6 +121,17 @@ fn places_of_all<'a>(mut slots: impl Iterator<Item = &'a Slot>) -> Vec<&'a Place
     let Some(first) = slots.next() else { return Vec::new() };
     let others: Vec<&Slot> = slots.collect();
     first.show.iter().filter(|place| others.iter().all(|slot| slot.show.contains(place))).collect()
+}
+
+/// Returns the text of an error answer for people, without the places that grants drop. Returns nothing
+/// of a text that names one and in which it cannot be found.
+fn for_people(cleaning: &Cleaning, headers: &[(String, String)], body: &[u8]) -> Option<String> {
+    let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
+    let found = Check::DroppedPlaces.perform(|| documents::remove(&cleaning.drop, &mut headers, &mut body));
+    if found.is_some_and(|found| found.is_err()) && documents::may_hold(&cleaning.drop, &body) {
+        return Some(format!("{} bytes that name a place which a grant drops, not shown", body.len()));
+    }
+    readable(&body)
 }
 
 /// Removes everything but the status.

@@ -7,11 +7,15 @@
 //!
 //! Most calls search one short text, the result. Building the automaton would cost more than searching
 //! such a text for every needle, so it is built only after some comparisons.
+//!
+//! A server that sends the heads of many needles makes the search read its text once for each of them, which can take
+//! minutes. So a search looks between needles whether the call is over, and stops then.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
@@ -19,6 +23,42 @@ use super::needles::{HEAD, Needle};
 
 /// The number of bytes, counted for every needle, that are searched without an automaton.
 const WITHOUT_AUTOMATON: usize = 100_000;
+
+/// A search may take this long even if the call is over, so that the last error is printed.
+const MIN_SEARCH: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(2) };
+
+/// Returns true if the call is over.
+pub type IsOver = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// The call was over before the search was finished, so it is unknown what the text holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the call was over before the search for secrets was finished")]
+pub struct SearchStopped;
+
+/// What a search returns: it goes on to the end, finds what it was for, or is stopped.
+pub(super) type Searched<B> = ControlFlow<Result<B, SearchStopped>>;
+
+/// Says when a search has to stop.
+pub(super) struct Patience<'a> {
+    started: Instant,
+    is_over: Option<&'a IsOver>,
+}
+
+impl<'a> Patience<'a> {
+    pub(super) fn new(is_over: Option<&'a IsOver>) -> Self {
+        Patience { started: Instant::now(), is_over }
+    }
+
+    /// Stops the search if it has taken long and the call is over.
+    pub(super) fn check<B>(&self) -> Searched<B> {
+        match self.is_over {
+            Some(is_over) if self.started.elapsed() >= MIN_SEARCH && is_over() => {
+                ControlFlow::Break(Err(SearchStopped))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
 
 pub(super) struct Scanner {
     needles: Vec<Needle>,
@@ -45,7 +85,7 @@ impl Scanner {
 
     /// Visits every occurrence of every needle, overlapping ones too. The occurrences of one
     /// needle are visited in their order.
-    pub(super) fn scan<B>(&self, bytes: &[u8], visit: &mut Visit<'_, B>) -> ControlFlow<B> {
+    pub(super) fn scan<B>(&self, bytes: &[u8], patience: &Patience<'_>, visit: &mut Visit<'_, B>) -> Searched<B> {
         if self.needles.is_empty() || bytes.is_empty() {
             return ControlFlow::Continue(());
         }
@@ -53,24 +93,28 @@ impl Scanner {
         if self.heads.get().is_none()
             && self.searched.fetch_add(work, Ordering::Relaxed).saturating_add(work) <= WITHOUT_AUTOMATON
         {
-            return self.needles.iter().try_for_each(|needle| find_all(needle, bytes, 0, visit));
+            return self.needles.iter().try_for_each(|needle| find_all(needle, bytes, 0, visit)).map_break(Ok);
         }
         // The first head of each needle that is longer than its head.
         let mut candidates: BTreeMap<usize, usize> = BTreeMap::new();
         for heads in self.heads.get_or_init(|| [false, true].map(|any_case| Heads::new(&self.needles, any_case))) {
             let Some(automaton) = &heads.automaton else { continue };
+            patience.check()?;
             for found in automaton.find_overlapping_iter(bytes) {
                 let at = heads.owners[found.pattern().as_usize()];
                 let needle = &self.needles[at];
                 if needle.len() == found.len() {
-                    visit(needle, found.range())?;
+                    visit(needle, found.range()).map_break(Ok)?;
                 } else {
                     let first = candidates.entry(at).or_insert(found.start());
                     *first = found.start().min(*first);
                 }
             }
         }
-        candidates.into_iter().try_for_each(|(at, start)| find_all(&self.needles[at], bytes, start, visit))
+        candidates.into_iter().try_for_each(|(at, start)| {
+            patience.check()?;
+            find_all(&self.needles[at], bytes, start, visit).map_break(Ok)
+        })
     }
 
     /// Returns the length of the longest end of the bytes that is the start of a needle, and not
@@ -183,7 +227,7 @@ mod tests {
 
     fn spans(scanner: &Scanner, text: &[u8], form: &str) -> Vec<(usize, Range<usize>)> {
         let mut found = Vec::new();
-        let _: ControlFlow<()> = scanner.scan(text, &mut |needle, span| {
+        let _: Searched<()> = scanner.scan(text, &Patience::new(None), &mut |needle, span| {
             if needle.form == form {
                 found.push((needle.owner, span));
             }

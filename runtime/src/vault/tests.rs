@@ -90,11 +90,11 @@ fn a_secret_is_found_and_redacted_in_every_encoding() {
     vault.register("password", Secret::new(HARD));
     for (name, encode) in ENCODERS {
         let text = format!("before {} after", encode(HARD));
-        assert_eq!(vault.leak_in(text.as_bytes()).as_deref(), Some("password"), "{name}: {text}");
+        assert_eq!(vault.leak_in(text.as_bytes()).unwrap().as_deref(), Some("password"), "{name}: {text}");
         let redacted = vault.redact(&text);
         assert!(redacted.contains("<redacted>"), "{name}: {redacted}");
         assert!(redacted.starts_with("before ") && redacted.ends_with(" after"), "{name}: {redacted}");
-        assert_eq!(vault.leak_in(redacted.as_bytes()), None, "{name}: {redacted}");
+        assert_eq!(vault.leak_in(redacted.as_bytes()).unwrap(), None, "{name}: {redacted}");
     }
 }
 
@@ -106,7 +106,7 @@ fn text_without_secrets_is_not_changed() {
         ["", "correct horse", "\\u0000%zz%&#x;&&amp\\", "gr\u{fc}\u{df} \u{1f511}\r\n", "\\ud800", "Y29ycmVjdCBob3JzZQ"]
     {
         assert_eq!(vault.redact(text), text);
-        assert_eq!(vault.leak_in(text.as_bytes()), None);
+        assert_eq!(vault.leak_in(text.as_bytes()).unwrap(), None);
     }
     assert_eq!(vault.redact("a correct horse battery\r\nb"), "a <redacted>\r\nb");
 }
@@ -118,9 +118,9 @@ fn a_long_secret_in_another_case_is_redacted_but_is_not_a_leak() {
     vault.register("short", Secret::new("ElevenBytes"));
     for text in ["https://api.cloud.test:443/V1", "https://API.CLOUD.TEST:443/V1", "https://API.cloud.test:443/V1"] {
         assert_eq!(vault.redact(text), "https://<redacted>:443/V1");
-        assert_eq!(vault.leak_in(text.as_bytes()), None);
+        assert_eq!(vault.leak_in(text.as_bytes()).unwrap(), None);
     }
-    assert_eq!(vault.leak_in(b"https://Api.Cloud.TEST").as_deref(), Some("host"));
+    assert_eq!(vault.leak_in(b"https://Api.Cloud.TEST").unwrap().as_deref(), Some("host"));
     assert_eq!(vault.redact("api.cloud.tes elevenbytes"), "api.cloud.tes elevenbytes");
 }
 
@@ -131,8 +131,8 @@ fn short_secrets_are_not_redacted_or_searched_for() {
         vault.register(name, Secret::new(value));
     }
     assert_eq!(vault.redact("hunt5 hunt66 hunt1111111 hunt22222222"), "hunt5 <redacted> <redacted> <redacted>");
-    assert_eq!(vault.leak_in(b"hunt5 hunt66 hunt1111111"), None);
-    assert_eq!(vault.leak_in(b"hunt22222222").as_deref(), Some("twelve"));
+    assert_eq!(vault.leak_in(b"hunt5 hunt66 hunt1111111").unwrap(), None);
+    assert_eq!(vault.leak_in(b"hunt22222222").unwrap().as_deref(), Some("twelve"));
 }
 
 #[test]
@@ -141,8 +141,8 @@ fn long_lines_of_a_secret_are_found_separately() {
     let vault = Vault::new();
     vault.register("key", Secret::new(format!("-----BEGIN ENCRYPTED PRIVATE KEY-----\r\n{line}\r\nshort\r\n-----END")));
     assert_eq!(vault.redact(&format!("  {line}  short")), "  <redacted>  short");
-    assert_eq!(vault.leak_in(STANDARD.encode(format!("\t{line}\n")).as_bytes()).as_deref(), Some("key"));
-    assert_eq!(vault.leak_in(b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nxyz"), None);
+    assert_eq!(vault.leak_in(STANDARD.encode(format!("\t{line}\n")).as_bytes()).unwrap().as_deref(), Some("key"));
+    assert_eq!(vault.leak_in(b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nxyz").unwrap(), None);
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn a_seal_can_be_opened_and_is_redacted_to_its_name() {
     );
     assert!(vault.open(&seal[1..]).is_none() && vault.open("").is_none());
     assert_eq!(vault.redact(&format!("a {seal} {}", hex(&seal))), "a <sealed:user.password> <sealed:user.password>");
-    assert_eq!(vault.leak_in(b"correct horse").as_deref(), Some("user.password"));
-    assert_eq!(vault.leak_in(seal.as_bytes()), None);
+    assert_eq!(vault.leak_in(b"correct horse").unwrap().as_deref(), Some("user.password"));
+    assert_eq!(vault.leak_in(seal.as_bytes()).unwrap(), None);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn debug_shows_counts_only() {
 fn the_password_in_a_url_is_found_separately() {
     let vault = Vault::new();
     vault.register("mbus", Secret::new("nats://u:hunter2%21hunter2@h:4222"));
-    assert_eq!(vault.leak_in(b"it is hunter2!hunter2."), Some("mbus.password".to_owned()));
+    assert_eq!(vault.leak_in(b"it is hunter2!hunter2.").unwrap(), Some("mbus.password".to_owned()));
     assert_eq!(vault.redact("it is hunter2!hunter2."), "it is <redacted>.");
 }
 
@@ -277,10 +277,10 @@ proptest! {
         let secret = &secrets[which % secrets.len()];
         let (name, encode) = ENCODERS[encoder];
         let text = format!("{before} {} {after}", encode(secret));
-        prop_assert!(vault.leak_in(text.as_bytes()).is_some(), "{}: {}", name, text);
+        prop_assert!(vault.leak_in(text.as_bytes()).unwrap().is_some(), "{}: {}", name, text);
         let redacted = vault.redact(&text);
         prop_assert!(redacted.contains("<redacted>"));
-        prop_assert_eq!(vault.leak_in(redacted.as_bytes()), None, "{}: {}", name, redacted);
+        prop_assert_eq!(vault.leak_in(redacted.as_bytes()).unwrap(), None, "{}: {}", name, redacted);
         prop_assert_eq!(vault.redact(&redacted), redacted);
     }
 
@@ -294,7 +294,7 @@ proptest! {
         vault.register("b", Secret::new("\u{1f511}\u{1f511}"));
         vault.redact(&text);
         for bytes in [text.as_bytes(), &bytes] {
-            vault.leak_in(bytes);
+            vault.leak_in(bytes).unwrap();
             vault.seals_in(bytes);
             vault.transformed_seal_in(bytes);
         }
@@ -307,9 +307,9 @@ fn a_text_that_is_made_to_slow_the_search_is_still_searched_exactly() {
     let secret = format!("{}b", "a".repeat(60_000));
     vault.seal("token", Secret::new(secret.clone()), Layer::Call);
     let almost = "a".repeat(100_000);
-    assert_eq!(vault.leak_in(almost.as_bytes()), None);
+    assert_eq!(vault.leak_in(almost.as_bytes()).unwrap(), None);
     assert_eq!(vault.redact(&almost), almost);
-    assert_eq!(vault.leak_in(format!("{almost}b").as_bytes()).as_deref(), Some("token"));
+    assert_eq!(vault.leak_in(format!("{almost}b").as_bytes()).unwrap().as_deref(), Some("token"));
     assert_eq!(vault.redact(&format!("{almost}b")), format!("{}<redacted>", "a".repeat(40_000)));
 }
 
@@ -331,14 +331,14 @@ fn dashes_are_not_a_secret_however_many_keys_begin_with_them() {
     }
     vault.seal("password", Secret::new("hunter2!"), Layer::Job);
     let dashes = "-".repeat(4_000);
-    assert_eq!(vault.leak_in(dashes.as_bytes()), None);
+    assert_eq!(vault.leak_in(dashes.as_bytes()).unwrap(), None);
     let url = format!("https://api.test/{}/hunt/hunter2/hunter2!", "-".repeat(3_100));
     assert_eq!(vault.redact(&url), url.replace("hunter2!", "<redacted>"));
     // Many texts do not exhaust anything either.
     for _ in 0..20 {
-        assert_eq!(vault.leak_in(dashes.as_bytes()), None);
+        assert_eq!(vault.leak_in(dashes.as_bytes()).unwrap(), None);
     }
-    assert_eq!(vault.leak_in(format!("{dashes}{}", keys()[0]).as_bytes()).as_deref(), Some("key"));
+    assert_eq!(vault.leak_in(format!("{dashes}{}", keys()[0]).as_bytes()).unwrap().as_deref(), Some("key"));
 }
 
 #[test]
@@ -347,9 +347,9 @@ fn only_credentials_are_leaks_and_all_secrets_are_redacted() {
     vault.seal_as(Kind::Value, "region", Secret::new("europe-west-frankfurt"), Layer::Job);
     vault.seal_as(Kind::Value, "endpoint", Secret::new("https://u:hunter2-hunter2@a.test/europe"), Layer::Job);
     vault.register_as(Kind::Foreign, "token", Secret::new("token-of-a-login"));
-    assert_eq!(vault.leak_in(b"the region is europe-west-frankfurt"), None);
-    assert_eq!(vault.leak_in(b"token-of-a-login").as_deref(), Some("token"));
-    assert_eq!(vault.leak_in(b"hunter2-hunter2").as_deref(), Some("endpoint.password"));
+    assert_eq!(vault.leak_in(b"the region is europe-west-frankfurt").unwrap(), None);
+    assert_eq!(vault.leak_in(b"token-of-a-login").unwrap().as_deref(), Some("token"));
+    assert_eq!(vault.leak_in(b"hunter2-hunter2").unwrap().as_deref(), Some("endpoint.password"));
     assert_eq!(vault.redact("europe-west-frankfurt token-of-a-login"), "<redacted> <redacted>");
 }
 
@@ -369,10 +369,10 @@ fn secrets_are_found_at_every_position_even_if_many_have_the_same_prefix() {
     for secret in ["password-one-1", "password-one-12", "PASSWORD-two-2", "passed-by-all-x"] {
         vault.seal(secret, Secret::new(secret), Layer::Call);
         for text in [secret.to_owned(), format!("x{secret}"), format!("pass{secret}y"), format!("papassword{secret}")] {
-            assert!(vault.leak_in(text.as_bytes()).is_some(), "{text}");
+            assert!(vault.leak_in(text.as_bytes()).unwrap().is_some(), "{text}");
         }
     }
-    assert_eq!(vault.leak_in(b"password-one-, passed-by-all, pass"), None);
+    assert_eq!(vault.leak_in(b"password-one-, passed-by-all, pass").unwrap(), None);
 }
 
 /// Returns the longest run of the secret that the text holds.
@@ -422,4 +422,20 @@ fn a_text_is_cut_before_a_secret_that_the_cut_divides() {
     assert_eq!(start(&format!("it is {long} and more"), 100 * 1024).0, "it is ");
     assert_eq!(start(r"it is correct\u0020horse battery.", 16).0, "it is ");
     assert_eq!(start("äöü", 3), ("ä".to_owned(), 4));
+}
+
+#[test]
+fn a_search_that_takes_long_stops_when_the_call_is_over() {
+    let vault = Vault::new();
+    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = Arc::clone(&is_over);
+    vault.stop_searches_when(Box::new(move || flag.load(std::sync::atomic::Ordering::Relaxed)));
+    vault.register("key", Secret::new(format!("-----BEGIN PRIVATE KEY-----{}", "k".repeat(1000))));
+    let slow = "-----BEGIN PRIVATE KEY-----".repeat(10_000);
+    assert_eq!(vault.leak_in(slow.as_bytes()), Ok(None));
+    assert_eq!(vault.redact(&slow), slow);
+    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(vault.leak_in(slow.as_bytes()), Err(SearchStopped));
+    let printed = "<redacted: the call was over before the search for secrets was finished>";
+    assert_eq!(vault.redact_start(&slow, 100_000), (printed.to_owned(), slow.len()));
 }

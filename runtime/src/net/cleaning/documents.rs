@@ -1,5 +1,6 @@
 //! Cuts places out of the documents of answers: keeps some, or drops some.
 
+use memchr::memmem;
 use serde_json::{Map, Value};
 use wasm_cpi_policy::ANY;
 use wasm_cpi_policy::place::{Message, Place, expect_utf8, parse_json, remove_xml};
@@ -89,6 +90,18 @@ pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>
         }
         _ => Err(Unreadable),
     }
+}
+
+/// Returns true if the text holds the name of one of the places, in any case.
+pub(super) fn may_hold(places: &[Place], body: &[u8]) -> bool {
+    let text = body.to_ascii_lowercase();
+    let name = |place: &Place| match place {
+        Place::Json(tokens) => tokens.iter().rfind(|token| *token != ANY).cloned(),
+        Place::Xml(element) => Some(element.clone()),
+        _ => None,
+    };
+    let mut names = places.iter().filter_map(name);
+    names.any(|name| memmem::find(&text, name.to_ascii_lowercase().as_bytes()).is_some())
 }
 
 /// Removes the values at a pointer with their subtrees. Returns true if there were any. Names are

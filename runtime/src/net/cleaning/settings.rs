@@ -13,7 +13,6 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use memchr::memmem;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::sync::LazyLock;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{parse_json, replace_xml_texts};
@@ -75,23 +74,29 @@ pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> b
 /// Returns false for most bodies without agent settings, so that they need not be parsed.
 fn may_be_in(body: &[u8]) -> bool {
     let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
-    ["agent_id", "registry", "\\u", "&#"].iter().any(|text| has(text))
+    ["agent_id", "registry", "\\u", "&#", "&lt;", "&amp;"].iter().any(|text| has(text))
         || has_long_run(body)
         || has_marker(&letters(body))
 }
 
 /// Returns true if a body has base64 of the length of settings, even in short lines.
 fn has_long_run(body: &[u8]) -> bool {
-    let mut run = 0;
-    body.iter().any(|byte| {
+    let (mut run, mut at) = (0, 0);
+    while let Some(byte) = body.get(at) {
+        let divider = escape_length(&body[at..]);
         run = match byte {
+            _ if divider > 0 => run,
             byte if is_base64(*byte) => run + 1,
-            // A backslash begins the escape of a line break.
+            // A backslash may escape another one, which begins the escape of a line break.
             byte if byte.is_ascii_whitespace() || *byte == b'\\' => run,
             _ => 0,
         };
-        run >= MIN_RUN
-    })
+        if run >= MIN_RUN {
+            return true;
+        }
+        at += divider.max(1);
+    }
+    false
 }
 
 /// Replaces agent settings in a value. Returns true if there were any.
@@ -127,22 +132,46 @@ fn has_marker(text: &[u8]) -> bool {
 }
 
 /// Returns the characters that the marker and base64 consist of, without everything that may divide
-/// them: white space and its escapes, indentation, quotes, and the zeros of UTF-16.
+/// them: white space and its escapes, indentation, quotes, tags, and the zeros of UTF-16.
 fn letters(text: &[u8]) -> Vec<u8> {
     let mut letters = Vec::with_capacity(text.len());
-    let mut escape = false;
-    for byte in text {
-        if is_base64(*byte) && !(escape && b"nrt".contains(byte)) {
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        let divider = escape_length(&text[at..]);
+        if divider == 0 && is_base64(*byte) {
             letters.push(*byte);
         }
-        escape = *byte == b'\\';
+        at += divider.max(1);
     }
     letters
 }
 
-/// Returns the text without white space, which may divide base64.
-fn joined_lines(text: &str) -> Cow<'_, str> {
-    if text.contains(char::is_whitespace) { text.replace(char::is_whitespace, "").into() } else { text.into() }
+/// Returns the length of an escape of white space or a tag at the start of the text; 0 if there is none.
+fn escape_length(text: &[u8]) -> usize {
+    /// The longest tag that divides lines, such as `<br class="…" />`.
+    const MAX_TAG: usize = 64;
+    let enclosed = |end: u8| text.iter().take(MAX_TAG).position(|byte| *byte == end).map_or(0, |at| at + 1);
+    match text {
+        [b'\\', b'n' | b'r' | b't', ..] => 2,
+        [b'%', b'2', b'0', ..] | [b'%', b'0', b'9' | b'A' | b'a' | b'D' | b'd', ..] => 3,
+        [b'&', b'#', ..] => enclosed(b';'),
+        [b'<', b'a'..=b'z' | b'A'..=b'Z' | b'/', ..] => enclosed(b'>'),
+        _ => 0,
+    }
+}
+
+/// Returns the text without what may divide base64: white space, its escapes, and tags.
+fn joined_lines(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let divider = escape_length(rest.as_bytes());
+        if divider == 0 && !c.is_whitespace() {
+            joined.push(c);
+        }
+        rest = &rest[if divider == 0 { c.len_utf8() } else { divider }..];
+    }
+    joined
 }
 
 /// The keys of settings beside `agent_id`, of which at least two are there.

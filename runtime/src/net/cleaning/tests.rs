@@ -144,34 +144,35 @@ fn dropped_places_are_removed_in_any_case_and_at_every_occurrence() {
 fn an_answer_in_which_places_cannot_be_found_is_withheld() {
     let policy = policy(json!({"drop": ["json:/Config/Env"]}));
     for (content_type, body) in [
-        ("text/plain", "{\"Config\": {\"Env\": \"SECRET\"}}"),
-        ("text/html", "<html>SECRET</html>"),
-        ("application/octet-stream", "SECRET"),
-        ("application/json", "{\"Config\": {\"Env\": \"SECRET\"}"),
-        ("application/json", "{\"Config\": {\"Env\": 1, \"Env\": \"SECRET\"}}"),
-        ("application/json", "{\"Config\": {}}{\"Config\": {\"Env\": \"SECRET\"}}"),
-        ("application/json; charset=utf-16", "{\"Config\": {\"Env\": \"SECRET\"}}"),
-        ("", "SECRET"),
+        ("text/plain", "{\"Config\": {\"Env\": \"HIDDEN\"}}"),
+        ("text/html", "<html>HIDDEN</html>"),
+        ("application/octet-stream", "HIDDEN"),
+        ("application/json", "{\"Config\": {\"Env\": \"HIDDEN\"}"),
+        ("application/json", "{\"Config\": {\"Env\": 1, \"Env\": \"HIDDEN\"}}"),
+        ("application/json", "{\"Config\": {}}{\"Config\": {\"Env\": \"HIDDEN\"}}"),
+        ("application/json; charset=utf-16", "{\"Config\": {\"Env\": \"HIDDEN\"}}"),
+        ("", "HIDDEN"),
     ] {
         let headers: Vec<(&str, &str)> =
             [("content-type", content_type)].into_iter().filter(|(_, value)| !value.is_empty()).collect();
         let failure = cleaned(&policy, &[], 200, &headers, body).result.unwrap_err();
         assert_eq!(failure.check, Some(Check::DropUnreadable), "{body}");
-        assert!(!failure.message.contains("SECRET"), "{failure}");
-        // A guest decides by the status of an error, and people see the rest.
+        assert!(!failure.message.contains("HIDDEN"), "{failure}");
+        // A guest decides by the status of an error, and people see the rest, unless it names the place.
         let error = cleaned(&policy, &[], 503, &headers, body);
         assert_eq!((error.body.as_str(), error.headers.len()), ("", 0));
-        assert!(error.result.unwrap().unwrap().contains("SECRET"));
+        let shown = error.result.unwrap().unwrap();
+        assert_eq!(shown.contains("HIDDEN"), !body.contains("Env"), "{shown}");
     }
     // The same document in another form, and places of both kinds.
-    let xml = "<server><Config><Env>SECRET</Env></Config></server>";
+    let xml = "<server><Config><Env>HIDDEN</Env></Config></server>";
     let as_xml = [("content-type", "application/xml")];
     assert_eq!(cleaned(&policy, &[], 200, &as_xml, xml).result.unwrap_err().check, Some(Check::DropUnreadable));
     let of_xml = self::policy(json!({"drop": ["xml:Env"]}));
     assert_eq!(cleaned(&of_xml, &[], 200, &as_xml, xml).body, "<server><Config></Config></server>");
-    assert!(cleaned(&of_xml, &[], 200, JSON, "{\"Env\": \"SECRET\"}").result.is_err());
+    assert!(cleaned(&of_xml, &[], 200, JSON, "{\"Env\": \"HIDDEN\"}").result.is_err());
     let of_header = self::policy(json!({"drop": ["header:X-Echo"]}));
-    assert_eq!(cleaned(&of_header, &[], 200, &[("x-echo", "SECRET")], "text").body, "text");
+    assert_eq!(cleaned(&of_header, &[], 200, &[("x-echo", "HIDDEN")], "text").body, "text");
     for empty in ["", " \r\n"] {
         assert!(cleaned(&policy, &[], 200, &[("content-type", "text/plain")], empty).result.is_ok());
     }
@@ -192,7 +193,18 @@ fn forms(text: &str) -> Vec<String> {
         forms.push(BASE64_STANDARD.encode(&longer));
         forms.push(BASE64_URL_SAFE.encode(&longer));
         forms.push(BASE64_STANDARD.encode(BASE64_STANDARD.encode(&longer)));
-        for (width, end) in [(76, "\n"), (60, "\r\n"), (19, "\n    "), (1, " ")] {
+        for (width, end) in [
+            (76, "\n"),
+            (60, "\r\n"),
+            (19, "\n    "),
+            (1, " "),
+            (30, "%0A"),
+            (30, "%0d%0a"),
+            (30, "<br>"),
+            (30, "<br class=\"line\" />\n"),
+            (30, "&#10;"),
+            (30, "\\n"),
+        ] {
             forms.push(wrapped(&BASE64_STANDARD.encode(&longer), width, end));
             forms.push(wrapped(&BASE64_STANDARD.encode(BASE64_STANDARD.encode(&longer)), width, end));
         }
@@ -234,6 +246,26 @@ fn marked_settings_are_replaced_in_every_form() {
     assert_eq!(cleaned(&policy, &[], 200, JSON, &escaped).body, json!({"a": PLACEHOLDER}).to_string());
     let twice = format!("{{\"a\": \"{}\", \"a\": 1}}", MARKER.replace('w', "\\u0077"));
     assert!(cleaned(&policy, &[], 200, JSON, &twice).result.is_err());
+}
+
+#[test]
+fn people_see_an_error_without_dropped_places_and_without_credentials() {
+    let mut rules = slot(json!(["json:/id"]));
+    rules.as_object_mut().unwrap().insert("drop".to_owned(), json!(["json:/*/user_data"]));
+    let policy = policy(rules);
+    let shown = |filled: &[&str], headers, body: &str| cleaned(&policy, filled, 400, headers, body).result.unwrap();
+    let body = json!({"badRequest": {"message": "no such flavor", "user_data": "DROPPED", "adminPass": "HANDED-OUT"}});
+    let expected = json!({"badRequest": {"message": "no such flavor", "adminPass": null}}).to_string();
+    assert_eq!(shown(&["password"], JSON, &body.to_string()), Some(expected));
+    let html: &[(&str, &str)] = &[("content-type", "text/html")];
+    for filled in [&["password"][..], &[]] {
+        let page = "<h1>502 Bad Gateway</h1>";
+        assert_eq!(shown(filled, html, page).as_deref(), Some(page));
+        for page in ["user_data: DROPPED", "<p>USER_DATA is DROPPED", "adminPass=HANDED-OUT"] {
+            let text = shown(filled, &[("content-type", "text/plain")], page).unwrap();
+            assert!(text.contains("not shown") && !text.contains("DROPPED") && !text.contains("HANDED"), "{text}");
+        }
+    }
 }
 
 #[test]

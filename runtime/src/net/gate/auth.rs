@@ -126,7 +126,9 @@ impl Gate {
             )
         })?;
         let session = self.log_in(login, None, deadline).await?;
-        Check::TripwireShown.reject(self.vault.leak_in(session.shown.as_bytes()), |secret| {
+        let leak = self.vault.leak_in(session.shown.as_bytes());
+        let leak = leak.map_err(|stopped| HttpError::new(HttpErrorKind::Cancelled, format!("runtime: {stopped}")))?;
+        Check::TripwireShown.reject(leak, |secret| {
             self.leaked(&secret, &format!("what the login `{name}` shows"), "narrow its `show`")
         })?;
         Ok(cleaning::clean_json(&session.shown))
