@@ -69,7 +69,7 @@ pub enum AddedNeed {
         /// The names of the secrets that are new in this slot.
         takes: Vec<String>,
     },
-    /// Places in the answers to requests with a slot, which the guest asks to see.
+    /// Places in the responses to requests with a slot, which the guest asks to see.
     Shown {
         /// The id of the newer need.
         need: String,
@@ -79,7 +79,7 @@ pub enum AddedNeed {
         method: String,
         /// The pattern of their paths.
         path: String,
-        /// The places of the answer, such as `json:/server/id`.
+        /// The places of the response, such as `json:/server/id`.
         show: Vec<String>,
     },
     /// Every slot that the operator grants at an origin.
@@ -290,7 +290,7 @@ impl fmt::Display for AddedNeed {
                 write!(f, "need `{need}`: {} in {method} {path} at {to}, at `{place}`", takes.join(" "))
             }
             AddedNeed::Shown { need, to, method, path, show } => {
-                write!(f, "need `{need}`: to see {} of the answer to {method} {path} at {to}", show.join(" "))
+                write!(f, "need `{need}`: to see {} of the response to {method} {path} at {to}", show.join(" "))
             }
             AddedNeed::Operations { need, to, methods, path, place, allow } => {
                 let (methods, allow) = (methods.join(" "), allow.join(" "));

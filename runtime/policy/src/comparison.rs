@@ -64,7 +64,7 @@ pub struct ComparedNeed {
     pub grant_line: Option<String>,
     /// The slots to add to a grant for this origin, as one line of JSON each.
     pub slot_lines: Vec<String>,
-    /// What slots of the policy do not show of answers, and the guest asks to see: for each slot, where
+    /// What slots of the policy do not show of responses, and the guest asks to see: for each slot, where
     /// it is, and the `"show": […]` that it should have.
     pub show_lines: Vec<String>,
 }
@@ -177,7 +177,7 @@ impl Policy {
         }
         for HiddenPlaces { slot, hidden, show } in hidden_places(declared, &grants) {
             let at = format!("{} {}", slot.method, slot.path);
-            compared.missing.push(format!("{} of the answer to {at}", hidden.join(", ")));
+            compared.missing.push(format!("{} of the response to {at}", hidden.join(", ")));
             compared.show_lines.push(format!("the slot of {at} at `{}`: \"show\": {}", slot.place, json!(show)));
         }
         compared
@@ -247,7 +247,7 @@ impl Policy {
     }
 }
 
-/// A slot that is granted, but does not show all that the guest asks to see of the answer.
+/// A slot that is granted, but does not show all that the guest asks to see of the response.
 struct HiddenPlaces<'a> {
     slot: &'a Slot,
     hidden: Vec<String>,

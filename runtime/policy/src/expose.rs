@@ -93,7 +93,7 @@ fn is_private_key(text: &str) -> bool {
 }
 
 /// Returns true if a property or field of this name holds a credential. A name or an ID of a
-/// credential is none: answers of a cloud repeat the name of a key pair.
+/// credential is none: responses of a cloud repeat the name of a key pair.
 ///
 /// ```
 /// use wasm_cpi_policy::is_credential_name;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::answers;
 use super::auth::{Auth, AuthSpec};
 use super::body_fields::FieldRules;
 use super::fields::{Fields, IDENT, is_ident};
@@ -21,6 +20,7 @@ use super::path::PathPattern;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::request_head::normalize_header_name;
+use super::responses;
 use super::slots::{AGENT, Capture, Slot, method, path};
 use super::target::TargetSpec;
 use super::template::may_go;
@@ -55,11 +55,11 @@ pub struct Grant {
     pub slots: Vec<Slot>,
     /// The values of responses that the guest gets as seals.
     pub captures: Vec<Capture>,
-    /// The places of answers that the guest does not see. They apply to every answer of the
+    /// The places of responses that the guest does not see. They apply to every response of the
     /// origin; see [`Policy::cleaning`](crate::Policy::cleaning).
     pub drop: Vec<Place>,
     /// The query parameters that requests may have. `None` allows all of them, unless the origin's
-    /// answers are cleaned: then it allows none.
+    /// responses are cleaned: then it allows none.
     pub query: Option<Vec<String>>,
     /// True if the grant has slots, captures or `drop`, even if the guest does not declare them.
     pub hides: bool,
@@ -106,8 +106,8 @@ impl GrantSpec {
         let auth = AuthSpec::read(&mut fields);
         let slots = Slot::read_all(&mut fields, true);
         let captures = Capture::read_all(&mut fields);
-        let drop = answers::read_places(&mut fields, "drop");
-        let query = answers::read_query(&mut fields);
+        let drop = responses::read_places(&mut fields, "drop");
+        let query = responses::read_query(&mut fields);
         fields.close();
         let (id, target) = (id?.to_owned(), target?);
         let shared = Arc::new(SharedSettings::of(value, &target.to, &paths));

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::Policy;
-use super::answers::unlisted_parameter;
 use super::auth::Auth;
 use super::body_fields::FieldMismatch;
 use super::forbidden::Endpoint;
@@ -20,6 +19,7 @@ use super::operations::{OperationMismatch, quoted};
 use super::paste_ready::{Declaring, Hint, Requested};
 use super::protections::{AppliedRules, applies};
 use super::request_head::METHODS;
+use super::responses::unlisted_parameter;
 use crate::destination::Destination;
 use crate::place::Message;
 use wasm_cpi_checks::{Check, RefusedBy};
@@ -256,7 +256,7 @@ impl RefusedBy for Failed {
 }
 
 impl Grant {
-    /// `cleaned` is true if answers of the origin are cleaned, so that no parameter is allowed that
+    /// `cleaned` is true if responses of the origin are cleaned, so that no parameter is allowed that
     /// the grant does not list. `rules` are the `fields` of the origin that are for the request.
     fn allows(&self, request: &Requested<'_>, cleaned: bool, rules: &AppliedRules<'_>) -> Result<(), Failed> {
         let Requested { destination, method, message } = *request;

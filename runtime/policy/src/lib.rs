@@ -68,7 +68,7 @@
 //! | modules | content |
 //! |---|---|
 //! | `file`, `preset`, `fields`, `problem` | how a policy file is parsed, and how its problems are reported |
-//! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `answers` | the entries of a policy file, as written and as resolved for a call |
+//! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `responses` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
 //! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
 //! | `judge`, `protections`, `paste_ready` | the verdict on a request, what all grants of an origin protect, and the grant that a denial offers |
@@ -84,7 +84,6 @@
 
 mod added_needs;
 pub mod addresses;
-mod answers;
 mod auth;
 mod body;
 mod body_fields;
@@ -110,6 +109,7 @@ mod properties;
 mod protections;
 mod registry;
 mod request_head;
+mod responses;
 pub mod secret;
 mod slots;
 pub mod strict_json;
@@ -126,7 +126,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use added_needs::{AddedNeed, added_needs};
-pub use answers::{ANY, Cleaning};
 pub use auth::Auth;
 pub use body::LoginBody;
 pub use body_fields::{FieldRules, JudgedRequest, Pattern, PatternError};
@@ -147,6 +146,7 @@ pub use problem::PolicyProblem;
 pub use properties::{NOT_PROPERTIES, Properties};
 pub use registry::{RegistryDenial, RegistryRights};
 pub use request_head::{METHODS, is_connection_header, normalize_header_name};
+pub use responses::{ANY, Cleaning};
 pub use slots::{AGENT, Capture, Slot};
 pub use template::{SecretRef, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
@@ -218,7 +218,7 @@ impl Policy {
             written.push(spec.at().to_owned());
         }
         let written: Vec<_> = written.into_iter().zip(http.iter().map(AsRef::as_ref)).collect();
-        answers::warn_about_read_back(&written, &warnings);
+        responses::warn_about_read_back(&written, &warnings);
         for (name, login) in &logins {
             let Some(spec) = file.logins.get(name) else { continue };
             check_forbidden(&login.origin, forbidden, spec.at(), &problems);

@@ -273,7 +273,7 @@ fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> 
         match value.as_str().map(str::parse::<Place>) {
             Some(Ok(place)) => {
                 let fine = !token.is_some_and(|token| reveals(&place, token));
-                let remedy = "name a part of the answer without it";
+                let remedy = "name a part of the response without it";
                 let problem = || PolicyProblem::new(at, "would show the token to the guest", remedy);
                 if fields.problems().ensure(Check::ShownToken, fine, problem) {
                     show.push((name.clone(), place));

@@ -157,7 +157,7 @@ impl Requested<'_> {
         let of_origin = grants.iter().filter(|grant| grant.origin.matches(destination));
         let cleaned = line.get("slots").is_some() || of_origin.into_iter().any(|grant| grant.hides);
         if let Some(query) = destination.query().filter(|_| cleaned) {
-            // Where answers are cleaned, a grant allows only the parameters that it lists.
+            // Where responses are cleaned, a grant allows only the parameters that it lists.
             let mut names: Vec<String> = Vec::new();
             for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
                 if !names.iter().any(|known| *known == name) {

@@ -1,4 +1,4 @@
-//! What grants protect at a path: captures of its answers, and `fields` of its requests.
+//! What grants protect at a path: captures of its responses, and `fields` of its requests.
 //!
 //! The captures and `fields` of all grants of an origin apply, whichever grant allows a request:
 //! otherwise a guest could choose a grant without them. They are for paths, and servers differ in

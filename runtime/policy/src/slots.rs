@@ -1,11 +1,11 @@
 //! What a grant says about single values of its messages: the slots in which seals are replaced
 //! by secrets, and the captures that turn values of responses into seals.
 
-use super::answers;
 use super::fields::{Fields, IDENT, is_ident, printable};
 use super::path::{Base, PathError, PathPattern};
 use super::problem::{PolicyProblem, Problems};
 use super::request_head::METHODS;
+use super::responses;
 use super::template::is_property_path;
 use crate::place::Place;
 use wasm_cpi_checks::Check;
@@ -24,7 +24,7 @@ pub struct Slot {
     pub place: Place,
     /// The names of the secrets that may be put there: [`AGENT`], properties and captures.
     pub takes: Vec<String>,
-    /// The places of the answer that the guest sees beside its status, if the slot was filled. In a
+    /// The places of the response that the guest sees beside its status, if the slot was filled. In a
     /// need: those that the guest asks to see.
     /// `*` in a pointer stands for any list element.
     pub show: Vec<Place>,
@@ -62,7 +62,7 @@ impl Spot {
             .and_then(|text| path(text, &fields.at("path"), fields.problems()));
         let place = place(fields, "place");
         if let Some(Place::Json(tokens)) = &place {
-            fields.ensure(Check::PointerWildcard, !tokens.iter().any(|token| token == answers::ANY), "place", || {
+            fields.ensure(Check::PointerWildcard, !tokens.iter().any(|token| token == responses::ANY), "place", || {
                 let what = "has a `*`, which stands for all elements in `show`, `drop` and `fields` only";
                 (what, "write one entry for each place, or use `drop`")
             });
@@ -77,7 +77,7 @@ impl Slot {
         Slot { path: self.path.below(base), ..self.clone() }
     }
 
-    /// Returns true if both slots take the same secrets at the same place. What an answer shows and
+    /// Returns true if both slots take the same secrets at the same place. What a response shows and
     /// how large settings may be is up to the grant alone.
     pub(super) fn takes_the_same(&self, other: &Slot) -> bool {
         let same = |slot: &Slot| (slot.method.clone(), slot.path.clone(), slot.place.clone(), slot.takes.clone());
@@ -104,10 +104,10 @@ impl Slot {
                 _ => {}
             }
             let takes = takes(&mut fields);
-            let show = answers::read_places(&mut fields, "show");
-            let max_bytes = if of_grant { answers::read_max_bytes(&mut fields, &takes) } else { None };
+            let show = responses::read_places(&mut fields, "show");
+            let max_bytes = if of_grant { responses::read_max_bytes(&mut fields, &takes) } else { None };
             if let Some(spot) = &spot {
-                let echoed = show.iter().any(|shown| answers::shows(shown, &spot.place));
+                let echoed = show.iter().any(|shown| responses::shows(shown, &spot.place));
                 fields.ensure(Check::ShownSlot, !echoed, "show", || {
                     ("shows the slot itself, so a server that echoes it would reveal the secret", "list other places")
                 });

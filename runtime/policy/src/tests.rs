@@ -1,7 +1,6 @@
 //! Tests of the policy as a whole; single parts are tested in their modules.
 
 mod added_needs;
-mod answers;
 mod comparison;
 mod declared;
 mod fields;
@@ -15,6 +14,7 @@ mod oracle;
 mod presets;
 mod protections;
 mod resolve;
+mod responses;
 mod schema;
 mod unused_certificates;
 

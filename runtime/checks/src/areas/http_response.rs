@@ -44,29 +44,29 @@ pub(crate) const CredentialUnreadable: Entry = refusal(
 );
 pub(crate) const AnswerRoom: Entry = safeguard(
     "answer-room",
-    "An answer may exceed its limit by what the guest does not see of it, so that the limit does not measure that.",
+    "A response may exceed its limit by what the guest does not see of it, so that the limit does not measure that.",
 );
 pub(crate) const ShownPlaces: Entry = safeguard(
     "shown-places",
-    "The guest sees the status and the shown places of an answer to a request that held a secret.",
+    "The guest sees the status and the shown places of a response to a request that held a secret.",
 );
 pub(crate) const DroppedPlaces: Entry =
-    safeguard("dropped-places", "The places that a grant drops are removed from answers of its origin.");
+    safeguard("dropped-places", "The places that a grant drops are removed from responses of its origin.");
 pub(crate) const DropUnreadable: Entry = refusal(
     "drop-unreadable",
-    "The grants drop places of the origin's answers, and the answer is not readable JSON or XML without duplicates.",
+    "The grants drop places of the origin's responses, and the response is not readable JSON or XML without duplicates.",
     "The operator looks at what the server sends, or gives this request an origin of its own.",
 );
 pub(crate) const AnswerDigests: Entry = safeguard(
     "answer-digests",
-    "Validators, digests and lengths are removed from answers where the guest does not see everything.",
+    "Validators, digests and lengths are removed from responses where the guest does not see everything.",
 );
 pub(crate) const SettingsMarker: Entry =
-    safeguard("settings-marker", "Values of answers that hold the marker of agent settings are replaced.");
+    safeguard("settings-marker", "Values of responses that hold the marker of agent settings are replaced.");
 pub(crate) const SettingsShape: Entry =
-    safeguard("settings-shape", "Values of answers that read as agent settings of other CPIs are replaced.");
+    safeguard("settings-shape", "Values of responses that read as agent settings of other CPIs are replaced.");
 pub(crate) const SettingsWithheld: Entry = refusal(
     "settings-withheld",
-    "The answer holds agent settings, and it is neither JSON nor XML, so they cannot be removed.",
+    "The response holds agent settings, and it is neither JSON nor XML, so they cannot be removed.",
     "The guest's author asks for another resource; the operator looks at what the server shows.",
 );

@@ -65,7 +65,7 @@ pub(crate) const ShownToken: Entry = refusal(
 );
 pub(crate) const ShownSlot: Entry = refusal(
     "shown-slot",
-    "A slot shows its own place in answers, so a server that echoes requests would reveal the secret.",
+    "A slot shows its own place in responses, so a server that echoes requests would reveal the secret.",
     "The operator lists other places in `show` of the slot.",
 );
 pub(crate) const EntryOutsideGrant: Entry = refusal(

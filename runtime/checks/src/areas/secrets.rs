@@ -8,7 +8,7 @@ pub(crate) const Tripwire: Entry = refusal(
     "The operator removes the place with `drop` of the grant, or captures it with `captures`.",
 );
 pub(crate) const TripwireCredentials: Entry =
-    safeguard("tripwire-credentials", "Only credentials are searched for in answers, not every property.");
+    safeguard("tripwire-credentials", "Only credentials are searched for in responses, not every property.");
 pub(crate) const TripwireTwice: Entry =
     safeguard("tripwire-twice", "A guest that gets a second credential while it cleans up is stopped at once.");
 pub(crate) const TripwireShown: Entry = refusal(
@@ -19,13 +19,13 @@ pub(crate) const TripwireShown: Entry = refusal(
 pub(crate) const ResultWithheld: Entry = refusal(
     "result-withheld",
     "The guest's result holds a credential, which would be stored and logged by the Director.",
-    "The operator removes the place from answers with `drop`, or captures it with `captures` of the grant.",
+    "The operator removes the place from responses with `drop`, or captures it with `captures` of the grant.",
 );
 pub(crate) const EndingWords: Entry =
     safeguard("ending-words", "A guest gets the same words at every early ending, whatever the reason is.");
 pub(crate) const LeakLatched: Entry = refusal(
     "leak-latched",
-    "An answer or a result of an earlier call of this guest held a credential, so its calls are refused.",
+    "A response or a result of an earlier call of this guest held a credential, so its calls are refused.",
     "The operator looks at the guest's requests in the audit log, and then runs `wasm-cpi forget-leaks`.",
 );
 pub(crate) const LatchTrust: Entry = refusal(

@@ -2,7 +2,7 @@
 //!
 //! The parser is stricter than RFC 7578: it rejects preambles, epilogues, padding after
 //! delimiters, folded headers and transfer encodings, because servers disagree about them. It does
-//! not search a new value for the boundary, because the answer would tell something about a secret:
+//! not search a new value for the boundary, because the result would tell something about a secret:
 //! the host chooses a random boundary before it writes one (`set_boundary`).
 
 use std::borrow::Cow;

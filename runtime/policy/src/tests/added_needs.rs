@@ -158,7 +158,7 @@ fn only_what_the_older_needs_do_not_cover_is_added() {
         (
             slot(json!({})),
             slot(json!({"show": ["json:/id"]})),
-            &["need `api`: to see json:/id of the answer to POST /v1/vms at https://api.test"],
+            &["need `api`: to see json:/id of the response to POST /v1/vms at https://api.test"],
         ),
         (
             slot(json!({})),

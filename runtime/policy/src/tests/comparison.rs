@@ -161,7 +161,7 @@ fn places_of_answers_that_a_guest_asks_to_see_are_compared_and_suggested() {
     assert!(none.slot_lines[0].ends_with(r#""takes":["agent"],"show":["json:/id","header:retry-after"]}"#), "{none:?}");
     assert!(none.show_lines.is_empty(), "{none:?}");
     let part = grant(shown(json!(["json:/name", "json:/id"])));
-    assert_eq!(part.missing, ["header:retry-after of the answer to POST /v1/servers"]);
+    assert_eq!(part.missing, ["header:retry-after of the response to POST /v1/servers"]);
     let line =
         r#"the slot of POST /v1/servers at `json:/user_data`: "show": ["json:/name","json:/id","header:retry-after"]"#;
     assert_eq!(part.show_lines, [line]);

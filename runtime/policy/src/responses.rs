@@ -1,6 +1,6 @@
-//! What a guest sees of the answers of an origin, and what it may ask for in queries.
+//! What a guest sees of the responses of an origin, and what it may ask for in queries.
 //!
-//! A slot lists the places of an answer that it shows, and a grant lists the places that it drops.
+//! A slot lists the places of a response that it shows, and a grant lists the places that it drops.
 //! Where a grant has slots, captures or `drop`, servers know values that the guest must not learn,
 //! and many servers filter by the parameters of a query. So such an origin accepts only the
 //! parameters that the grant lists.
@@ -21,7 +21,7 @@ use crate::place::Place;
 /// in those of `drop`.
 pub const ANY: &str = "*";
 
-/// What the grants of an origin hide in its answers.
+/// What the grants of an origin hide in its responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaning {
     /// True if a grant of the origin has slots, captures or `drop`, whether the guest declares
@@ -34,7 +34,7 @@ pub struct Cleaning {
 }
 
 impl Policy {
-    /// Returns what the grants of the destination's origin hide in its answers. All grants count,
+    /// Returns what the grants of the destination's origin hide in its responses. All grants count,
     /// because a guest chooses the grant by the path of its request.
     pub fn cleaning(&self, destination: &Destination) -> Cleaning {
         cleaning(self.http.iter().map(AsRef::as_ref).filter(|grant| grant.origin.matches(destination)))
@@ -75,7 +75,7 @@ pub(super) fn warn_about_read_back(written: &[(String, &Grant)], warnings: &Prob
                     "is missing: the grant writes agent settings, and a later call could read them back by grant `{}`",
                     reader.id
                 ),
-                "list the places where answers of this origin show them, like \"drop\": [\"json:/server/user_data\"]",
+                "list the places where responses of this origin show them, like \"drop\": [\"json:/server/user_data\"]",
             );
         }
     }
@@ -94,7 +94,7 @@ pub(super) fn unlisted_parameter(query: Option<&str>, listed: &[String]) -> Opti
     unlisted.or_else(|| query.contains(';').then(|| ";".to_owned()))
 }
 
-/// Reads the places of an answer at `key`, which may have `*` in their JSON pointers.
+/// Reads the places of a response at `key`, which may have `*` in their JSON pointers.
 pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for (at, text) in fields.texts(key) {
@@ -102,7 +102,7 @@ pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Pla
             Ok(Place::Xml(element)) if element.starts_with('/') => {
                 fields.problems().add(
                     at,
-                    "is an element's path, and elements of answers are found by their names",
+                    "is an element's path, and elements of responses are found by their names",
                     PLACES,
                 );
             }
@@ -112,7 +112,7 @@ pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Pla
             Ok(Place::Json(_) | Place::Xml(_) | Place::Header(_)) => {
                 fields.problems().add(at, "names a place again", "remove it");
             }
-            Ok(_) => fields.problems().add(at, "is not a place that is cut out of an answer", PLACES),
+            Ok(_) => fields.problems().add(at, "is not a place that is cut out of a response", PLACES),
             Err(error) => {
                 let what = format!("is not a place: {}", printable(&error.to_string()));
                 fields
@@ -162,7 +162,7 @@ pub(super) fn read_max_bytes(fields: &mut Fields<'_>, takes: &[String]) -> Optio
     bytes
 }
 
-/// Returns true if an answer that shows the first place could show the value at the second one:
+/// Returns true if a response that shows the first place could show the value at the second one:
 /// they are the same, or one is within the other.
 pub(super) fn shows(shown: &Place, slot: &Place) -> bool {
     match (shown, slot) {

@@ -1,4 +1,4 @@
-//! What grants say about answers and queries, and how it acts together.
+//! What grants say about responses and queries, and how it acts together.
 
 use super::*;
 
