@@ -148,7 +148,8 @@ impl Config {
     pub fn parse(file: ConfigFile) -> Result<Config, Vec<Problem>> {
         let ConfigFile { source, fields, warnings } = file;
         let path = source.path.as_path();
-        let fields = module::select_module(fields, source.module.as_deref()).map_err(|text| vec![Problem::new(text)])?;
+        let fields =
+            module::select_module(fields, source.module.as_deref()).map_err(|text| vec![Problem::new(text)])?;
         let packages = Packages::of(&source);
         let mut sections = Sections::new(fields);
         match sections.take("version") {

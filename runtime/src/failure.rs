@@ -109,6 +109,15 @@ impl Failure {
     }
 }
 
+/// Why a request or another host call failed, for people. The guest does not see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// The login that failed, if one did.
+    pub login: Option<String>,
+    /// Empty if nothing failed, or if the guest knows why.
+    pub text: String,
+}
+
 /// One of several reasons why a config or a guest is rejected, as a sentence. A mistake in a policy
 /// is a `PolicyProblem`, which has parts, and becomes a sentence here.
 #[derive(Clone, Debug, PartialEq, Eq)]

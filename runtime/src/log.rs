@@ -4,6 +4,7 @@
 //! Text of guests and servers may be hostile: secrets are redacted, control and bidi
 //! characters are escaped, and its amount is bounded.
 
+use crate::failure::Cause;
 use crate::limits::Limits;
 use crate::vault::{LOOKAHEAD, Vault};
 use serde::Deserialize;
@@ -183,7 +184,7 @@ pub struct GuestLog {
     /// The guest's last line of level error, unredacted. It explains a trap.
     last_error: Mutex<Option<String>>,
     /// Why the last host call failed, if only people may know.
-    last_cause: Mutex<String>,
+    last_cause: Mutex<Cause>,
 }
 
 struct Budget {
@@ -205,13 +206,13 @@ impl GuestLog {
         }
     }
 
-    /// Sets why the last host call failed, for people; empty if it did not, or if the guest knows.
-    pub fn set_cause(&self, cause: String) {
+    /// Sets why the last host call failed, for people.
+    pub fn set_cause(&self, cause: Cause) {
         *self.last_cause.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = cause;
     }
 
     /// Returns why the last host call failed, for people.
-    pub fn last_cause(&self) -> String {
+    pub fn last_cause(&self) -> Cause {
         self.last_cause.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 

@@ -345,13 +345,13 @@ fn a_call_that_is_stopped_lists_the_requests_that_may_have_changed_something() {
     let listed = [
         format!("POST {}", describe("/made", "-> 201")),
         format!("PUT {}", describe("/gateway", "-> 504")),
-        format!("POST {}", describe("/lost", "without an answer")),
+        format!("POST {}", describe("/lost", "without a response")),
     ];
     let job = limited(&server, json!({"cleanup_seconds": 1}));
     let ends = [
         (json!({"op": "trap"}), None),
         (json!({"op": "exit", "code": 1}), None),
-        (send("PATCH", "/silent"), Some(format!("PATCH {}", describe("/silent", "without an answer")))),
+        (send("PATCH", "/silent"), Some(format!("PATCH {}", describe("/silent", "without a response")))),
     ];
     for (end, pending) in ends {
         let mut script = before.as_array().cloned().unwrap();
@@ -378,7 +378,7 @@ fn a_pending_request_is_cancelled_when_the_call_ends_so_that_the_guest_can_clean
         limited(&server, json!({"cleanup_seconds": 4})).script(script).signal_at("asking", Signal::TERM).run();
     response.fails(
         CLOUD_ERROR,
-        &["SIGTERM ended the call; the guest cleaned up in time", "POST ", " without an answer", "DELETE "],
+        &["SIGTERM ended the call; the guest cleaned up in time", "POST ", " without a response", "DELETE "],
     );
     let outcomes = tests::probe::outcomes_in(response.message());
     failed(&outcomes[1], "cancelled", true, &["the call is ending"]);

@@ -10,7 +10,7 @@ use crate::call::invoke::{InvokeError, invoke};
 use crate::call::load::LoadedGuest;
 use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
-use crate::failure::{Failure, Who};
+use crate::failure::{Cause, Failure, Who};
 use crate::hardening::{self, CallResources, Hardening, Network};
 use crate::host::{self, State};
 use crate::leak_latch::LeakLatch;
@@ -63,8 +63,8 @@ impl From<InvokeError> for NoAnswer {
 
 /// The call of a guest that has ended, with what is needed to judge its answer.
 pub struct FinishedRun {
-    /// The cause of the last failed host call that the guest did not get; empty if there is none.
-    pub cause: String,
+    /// The cause of the last failed host call that the guest did not get.
+    pub cause: Cause,
     pub limits: Limits,
     pub source: ConfigSource,
     pub request: Request,

@@ -100,8 +100,10 @@ fn guest_error(error: types::Error, run: &FinishedRun, record: &Record) -> Resul
 /// only the kind of a failure, because the cause may depend on a secret.
 fn with_cause(error: WireError, run: &FinishedRun) -> WireError {
     // A login is made for a request or for `http.session`, which is also a host call.
-    let cause = match (run.gate.last_failure(), &run.cause) {
-        (of_request, of_host_call) if of_request.contains(of_host_call.as_str()) => of_request,
+    let (of_request, of_host_call) = (run.gate.last_failure(), &run.cause);
+    let same_login = of_request.login.is_some() && of_request.login == of_host_call.login;
+    let cause = match (of_request.text, &of_host_call.text) {
+        (of_request, of_host_call) if same_login || of_host_call.is_empty() => of_request,
         (of_request, of_host_call) if of_request.is_empty() => of_host_call.clone(),
         (of_request, of_host_call) => format!("{of_request}; {of_host_call}"),
     };

@@ -8,9 +8,9 @@ use crate::commands::context_file;
 use crate::component::cache::Cache;
 use crate::component::source::PinnedGuest;
 use crate::component::{source, surface};
-use crate::config::{Config, ConfigSource, Packages, operator_file};
+use crate::config::{Config, ConfigFile, ConfigSource, Packages, operator_file};
 use crate::effective_policy::{self, Presets};
-use crate::failure::Failure;
+use crate::failure::{Failure, Problem};
 use crate::hardening::{self, Hardening};
 use crate::leak_latch::{LeakLatch, Leaks};
 use crate::net::tls;
@@ -51,9 +51,9 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let context = context_file::read(options.context.as_deref())?;
     let checked_as = become_caller(path, options.user.as_deref())?;
     let mut report = CheckReport { good: checked_as.into_iter().collect(), ..CheckReport::default() };
-    match Config::load(source) {
-        Err(failure) => {
-            report.add_failure(&failure);
+    match load(source) {
+        Err(problems) => {
+            report.problems.extend(problems);
             // The policy can be checked on its own, if it is at its default path.
             report.check_policy_alone(&path.with_file_name("policy.json"), &Packages::of(source));
         }
@@ -78,14 +78,19 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
     Ok(report.into_report())
 }
 
+/// Loads the config, or returns all of its problems.
+fn load(source: &ConfigSource) -> Result<Config, Vec<String>> {
+    let one = |failure: Failure| vec![with_code(&failure.message, failure.check)];
+    let file = ConfigFile::read(source).map_err(one)?;
+    match Config::parse(file.clone()) {
+        Err(problems) if problems.len() > 1 => Err(problems.iter().map(Problem::report).collect()),
+        _ => Config::from_file(file).map_err(one),
+    }
+}
+
 impl CheckReport {
-    /// Adds the problems of a failure, which are its details if it has several.
     fn add_failure(&mut self, failure: &Failure) {
-        if failure.detail.lines().count() > 1 {
-            self.problems.extend(failure.detail.lines().map(str::to_owned));
-        } else {
-            self.problems.push(with_code(&failure.message, failure.check));
-        }
+        self.problems.push(with_code(&failure.message, failure.check));
     }
 
     /// Reports a leak because of which calls are refused.

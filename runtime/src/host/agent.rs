@@ -3,6 +3,7 @@
 use crate::agent::{Additions, AgentError, AgentErrorKind, AgentSession, NetworkAddition};
 use crate::bindings::bosh::cpi::agent::{self, Encoding, Error, Host, Settings};
 use crate::bindings::bosh::cpi::types::DiskHint;
+use crate::failure::Cause;
 use crate::host::State;
 use crate::host::host_call::HostError;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ impl From<AgentError> for HostError<Error> {
             AgentErrorKind::Refused => Error::Refused(message),
             AgentErrorKind::Registry => Error::Registry(message),
         };
-        HostError { error, check, detail }
+        HostError { error, check, cause: Cause { login: None, text: detail } }
     }
 }
 

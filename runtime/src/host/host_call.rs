@@ -5,6 +5,7 @@
 //! are reported.
 
 use crate::bindings::bosh::cpi::{agent, image, registry};
+use crate::failure::Cause;
 use crate::host::State;
 use crate::log::{GuestLog, Level};
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -81,18 +82,18 @@ impl PendingCall {
         match answer {
             Ok(value) => {
                 if let Some(log) = &self.log {
-                    log.set_cause(String::new());
+                    log.set_cause(Cause::default());
                 }
                 self.succeed(bytes(&value));
                 Ok(value)
             }
-            Err(HostError { error, check, detail }) => {
+            Err(HostError { error, check, cause }) => {
                 if let Some(log) = &self.log {
-                    if !detail.is_empty() {
-                        let text = format!("{}: {detail}", self.name);
+                    if !cause.text.is_empty() {
+                        let text = format!("{}: {}", self.name, cause.text);
                         log.write_runtime_line(Level::Warn, &with_code(&text, check));
                     }
-                    log.set_cause(detail);
+                    log.set_cause(cause);
                 }
                 self.end(error.outcome(), check, 0);
                 Err(error)
@@ -128,13 +129,13 @@ const CANCELLED: Cow<'static, str> = Cow::Borrowed("cancelled");
 pub(super) struct HostError<E> {
     pub(super) error: E,
     pub(super) check: Option<Check>,
-    /// What a server said, for operators; empty if the error says everything.
-    pub(super) detail: String,
+    /// What a server said, for operators; its text is empty if the error says everything.
+    pub(super) cause: Cause,
 }
 
 impl<E> From<E> for HostError<E> {
     fn from(error: E) -> HostError<E> {
-        HostError { error, check: None, detail: String::new() }
+        HostError { error, check: None, cause: Cause::default() }
     }
 }
 

@@ -60,7 +60,7 @@ impl Host for State {
         let gate = self.gate()?;
         let call = self.start_call("http.session", &name);
         let shown = gate.session(&name, self.ending.deadline()).await;
-        let shown = shown.map_err(|error| HostError { check: error.check, detail: error.detail.clone(), error });
+        let shown = shown.map_err(|error| HostError { check: error.check, cause: error.cause(), error });
         let shown = call.finish(shown, String::len);
         end_after_leak(&gate, &self.ending).await;
         Ok(shown?)

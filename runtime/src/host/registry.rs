@@ -1,6 +1,7 @@
 //! The interface `registry`: translates between the WIT types and `crate::registry`.
 
 use crate::bindings::bosh::cpi::registry::{Error, Host};
+use crate::failure::Cause;
 use crate::host::State;
 use crate::host::host_call::HostError;
 use crate::registry::{GuestRegistry, GuestRegistryError, GuestRegistryErrorKind};
@@ -24,7 +25,7 @@ impl From<GuestRegistryError> for HostError<Error> {
             GuestRegistryErrorKind::Invalid => Error::Invalid(message),
             GuestRegistryErrorKind::Unavailable => Error::Unavailable(message),
         };
-        HostError { error, check, detail }
+        HostError { error, check, cause: Cause { login: None, text: detail } }
     }
 }
 

@@ -21,8 +21,8 @@ use wasm_cpi_policy::Capture;
 use wasm_cpi_policy::place::{FaultKind, PlaceError};
 use wasm_cpi_policy::secret::{Layer, Secret};
 
-/// A complete response and the request it answers.
-pub struct Incoming<'a> {
+/// A complete response on its way to the guest, and the request that it answers. It is screened in place.
+pub struct IncomingResponse<'a> {
     pub method: &'a str,
     /// The canonical path of the request.
     pub path: &'a str,
@@ -41,6 +41,11 @@ pub struct Withheld {
     pub check: Option<Check>,
 }
 
+/// Returns the error that withholds the response to a request.
+pub(super) fn withheld(method: &str, path: &str, reason: Reason, why: &str) -> Withheld {
+    Withheld { reason, message: format!("iaas: the response to {method} {path} was withheld: {why}"), check: None }
+}
+
 impl RefusedBy for Withheld {
     fn refused_by(self, check: Check) -> Withheld {
         Withheld { check: self.check.or(Some(check)), ..self }
@@ -52,6 +57,8 @@ impl RefusedBy for Withheld {
 pub enum Reason {
     /// The response holds the secret of this name.
     Leak(String),
+    /// The response holds agent settings or places that a grant drops, and they cannot be removed.
+    NotCleaned,
     /// The response is compressed, or in another charset than UTF-8, so it cannot be searched.
     Encoded,
     /// A value to capture, or a field with credentials, cannot be read.
@@ -75,14 +82,10 @@ pub fn screen(
     captures: &[Capture],
     guarded: bool,
     layer: Layer,
-    response: Incoming<'_>,
+    response: &mut IncomingResponse<'_>,
 ) -> Result<Screened, Withheld> {
-    let Incoming { method, path, status, headers, body } = response;
-    let withheld = |reason, why: String| Withheld {
-        reason,
-        message: format!("iaas: the response to {method} {path} was withheld: {why}"),
-        check: None,
-    };
+    let IncomingResponse { method, path, status, ref mut headers, ref mut body } = *response;
+    let withheld = |reason, why: String| withheld(method, path, reason, &why);
     // What is withheld for another reason is searched as well, because a leak must be reported.
     let tripwire = |headers: &[(String, String)], body: &[u8]| {
         let mut parts = headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body]);
@@ -161,7 +164,7 @@ pub fn screen(
     let is_seal = |text: &str| vault.open(text).is_some();
     match Check::CredentialFields.perform(|| fields::blank(body, guarded, &is_seal)).unwrap_or(Ok(None)) {
         Ok(None) => {}
-        Ok(Some(blanked)) => *body = blanked,
+        Ok(Some(blanked)) => **body = blanked,
         Err(fields::Unreadable { check }) => {
             tripwire(&[], body)?;
             let unreadable = Check::CredentialUnreadable.ensure(false, || {

@@ -1,17 +1,17 @@
-//! Cleans an answer before `captures` screens it: by place, by marker and by shape.
+//! Cleans a response before `captures` screens it: by place, by marker and by shape.
 //!
 //! What a guest sees must not depend on a secret. So the values that a guest must not see are found
 //! by where they are and what they look like, and never by comparison with a secret:
 //!
-//! - Of the answer to a request with a filled slot, the guest sees the status and the places that
+//! - Of the response to a request with a filled slot, the guest sees the status and the places that
 //!   the slot shows. The JSON or XML document is written anew with these places alone.
-//! - The places that any grant of the origin drops are removed from all its answers. An answer in
+//! - The places that any grant of the origin drops are removed from all its responses. A response in
 //!   which they cannot be found for certain is withheld.
-//! - Agent settings are replaced in any answer; `settings` recognises them.
+//! - Agent settings are replaced in any response; `settings` recognises them.
 //! - Validators, digests and lengths are removed where the guest does not see everything: they are
-//!   those of the whole answer.
+//!   those of the whole response.
 //!
-//! An error answer that is withheld keeps its status, because guests decide by it. The rest goes to
+//! An error response that is withheld keeps its status, because guests decide by it. The rest goes to
 //! people.
 
 mod digests;
@@ -23,27 +23,16 @@ mod tests;
 
 pub use settings::MARKER;
 
-use super::captures::readable;
+use super::captures::{self, IncomingResponse, Reason, Withheld, readable};
 pub(super) use digests::remove as remove_digests;
-use thiserror::Error;
-use wasm_cpi_checks::{Check, RefusedBy};
+use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
 use wasm_cpi_policy::{Cleaning, Grant, Slot};
 
-/// What stands in an answer in place of agent settings.
+/// What stands in a response in place of agent settings.
 pub(super) const PLACEHOLDER: &str = "(withheld: agent settings)";
 
-/// A complete answer, and the request it belongs to.
-pub struct Answer<'a> {
-    pub method: &'a str,
-    /// The canonical path of the request.
-    pub path: &'a str,
-    pub status: u16,
-    pub headers: &'a mut Vec<(String, String)>,
-    pub body: &'a mut Vec<u8>,
-}
-
-/// What decides about an answer.
+/// What decides about a response.
 pub struct Rules<'a> {
     pub grant: &'a Grant,
     /// What the grants of the origin hide.
@@ -52,29 +41,12 @@ pub struct Rules<'a> {
     pub filled: &'a [String],
 }
 
-/// The reason why an answer is withheld. Quotes nothing of the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{message}")]
-pub struct Withheld {
-    pub message: String,
-    pub check: Option<Check>,
-}
-
-impl RefusedBy for Withheld {
-    fn refused_by(self, check: Check) -> Withheld {
-        Withheld { check: self.check.or(Some(check)), ..self }
-    }
-}
-
-/// Cleans an answer in place. Returns the text of an error answer that the guest does not see, for
+/// Cleans a response in place. Returns the text of an error response that the guest does not see, for
 /// people; the caller redacts it before it cuts it.
-pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Withheld> {
-    let Answer { method, path, status, headers, body } = answer;
+pub fn clean(rules: &Rules<'_>, response: &mut IncomingResponse<'_>) -> Result<Option<String>, Withheld> {
+    let IncomingResponse { method, path, status, ref mut headers, ref mut body } = *response;
     let failed = status >= 400;
-    let withheld = |why: &str| Withheld {
-        message: format!("iaas: the response to {method} {path} was withheld: {why}"),
-        check: None,
-    };
+    let withheld = |why: &str| captures::withheld(method, path, Reason::NotCleaned, why);
     let mut hidden = None;
     let replaced = settings::replace(headers, body);
     Check::SettingsWithheld
@@ -99,7 +71,7 @@ pub fn clean(rules: &Rules<'_>, answer: Answer<'_>) -> Result<Option<String>, Wi
         Check::DroppedPlaces.perform(|| documents::remove(&rules.cleaning.drop, headers, body)).unwrap_or(Ok(()));
     Check::DropUnreadable
         .reject(dropped.err(), |_| {
-            let what = "the grants drop places of this origin's answers, and it is not a document in which they can be \
+            let what = "the grants drop places of this origin's responses, and it is not a document in which they can be \
                         found";
             withheld(&format!("{what} (another kind than the places are for, malformed, or a key twice)"))
         })
@@ -123,7 +95,7 @@ fn places_of_all<'a>(mut slots: impl Iterator<Item = &'a Slot>) -> Vec<&'a Place
     first.show.iter().filter(|place| others.iter().all(|slot| slot.show.contains(place))).collect()
 }
 
-/// Returns the text of an error answer for people, without the places that grants drop. Returns nothing
+/// Returns the text of an error response for people, without the places that grants drop. Returns nothing
 /// of a text that names one and in which it cannot be found.
 fn for_people(cleaning: &Cleaning, headers: &[(String, String)], body: &[u8]) -> Option<String> {
     let (mut headers, mut body) = (headers.to_vec(), body.to_vec());

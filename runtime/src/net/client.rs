@@ -4,6 +4,7 @@
 //! A URL here must never hold text of a guest.
 
 use crate::failure::Failure;
+use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, SendBody};
@@ -45,7 +46,7 @@ impl HostClient {
         deadline: Instant,
         max_body: u64,
     ) -> Result<(u16, Vec<u8>), HttpError> {
-        let unusable = |what: &str| HttpError::new(HttpErrorKind::InvalidRequest, format!("config: {what}"));
+        let unusable = |what: &str| HttpError::failed(Who::Config, HttpErrorKind::InvalidRequest, what);
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| unusable("the HTTP method of a host request is invalid"))?;
         let destination = Destination::parse(url, MAX_URL)
@@ -63,7 +64,7 @@ impl HostClient {
         }
         let settings = TlsSettings { ca: self.ca.as_deref(), ..TlsSettings::default() };
         let tls = tls::for_scheme(destination.scheme(), &settings)
-            .map_err(|error| HttpError::new(HttpErrorKind::Tls, format!("config: {error}")))?;
+            .map_err(|error| HttpError::failed(Who::Config, HttpErrorKind::Tls, error))?;
         let caps = Caps { body: max_body, body_limit: ("registry_kib", max_body / 1024), ..self.caps };
         let body = body.map_or(SendBody::None, |bytes| SendBody::Bytes(bytes.into()));
         // Servers of BOSH itself are always connected to directly.
@@ -79,7 +80,7 @@ pub(super) fn basic_auth(user: &str, password: &Secret) -> Result<HeaderValue, H
     let pair = Zeroizing::new(format!("{user}:{}", password.reveal()));
     let value = Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())));
     let mut value = HeaderValue::from_str(&value).map_err(|_| {
-        HttpError::new(HttpErrorKind::InvalidRequest, "config: the user name cannot be sent as basic auth")
+        HttpError::failed(Who::Config, HttpErrorKind::InvalidRequest, "the user name cannot be sent as basic auth")
     })?;
     value.set_sensitive(true);
     Ok(value)

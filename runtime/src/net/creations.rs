@@ -7,7 +7,7 @@
 //! - a POST whose response names the ID and whose path does not, or
 //! - a PUT whose path names the ID, and whose status is 201 (Created).
 //!
-//! An ID that an earlier response named existed before. A POST that got no answer proves nothing,
+//! An ID that an earlier response named existed before. A POST that got no response proves nothing,
 //! even if a later GET shows the resource. Only what the guest itself could see counts, so that
 //! nothing depends on a secret in a response.
 

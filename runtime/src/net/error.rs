@@ -5,7 +5,7 @@
 //! consists of fixed words, of names in the policy, and of what the guest itself sent, so it needs
 //! no redaction. What a server, the network or a library said is in the detail, for people.
 
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure, Who};
 use std::fmt;
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::DenialReason;
@@ -48,14 +48,17 @@ impl fmt::Display for HttpErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HttpError {
+    pub who: Who,
     pub kind: HttpErrorKind,
-    /// What the guest reads. It holds nothing that depends on a secret, and is never redacted:
-    /// a guest could find out from a redacted text which of its own words are secrets.
+    /// What the guest reads, which starts with who failed. It holds nothing that depends on a
+    /// secret, and is never redacted: a guest could find out from a redacted text which of its own words are secrets.
     pub message: String,
     /// The cause, for people. It is redacted when it is printed, and no guest gets it.
     pub detail: String,
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
+    /// The login that failed, if the request failed because of one.
+    pub login: Option<String>,
     /// The check that refused the request or the response, if one did. It is for operators: the
     /// guest gets the kind and the message.
     pub check: Option<Check>,
@@ -70,24 +73,39 @@ impl RefusedBy for HttpError {
 }
 
 impl HttpError {
-    /// Returns an error of a request of which nothing was sent.
-    pub fn new(kind: HttpErrorKind, message: impl Into<String>) -> Self {
-        HttpError { kind, message: message.into(), detail: String::new(), sent: false, check: None, hint: None }
+    /// Returns an error of a request of which nothing was sent. Its message is `who: what`.
+    pub fn failed(who: Who, kind: HttpErrorKind, what: impl fmt::Display) -> Self {
+        HttpError { who, ..HttpError::new(kind, format!("{who}: {what}")) }
     }
 
-    /// Returns the error of a request that the policy refuses.
+    /// Returns an error of the cloud. The message already starts with `iaas: `.
+    pub fn new(kind: HttpErrorKind, message: impl Into<String>) -> Self {
+        HttpError {
+            who: Who::Iaas,
+            kind,
+            message: message.into(),
+            detail: String::new(),
+            sent: false,
+            login: None,
+            check: None,
+            hint: None,
+        }
+    }
+
+    /// Returns the error of a request that the policy refuses. The message already starts with `policy: `.
     pub fn denied(reason: DenialReason, message: impl Into<String>) -> Self {
-        HttpError::new(HttpErrorKind::Denied(reason), message)
+        HttpError { who: Who::Policy, ..HttpError::new(HttpErrorKind::Denied(reason), message) }
     }
 
     /// Returns the error of a request that the guest wrote wrongly.
     pub fn invalid(message: impl fmt::Display) -> Self {
-        HttpError::new(HttpErrorKind::InvalidRequest, format!("guest: {message}"))
+        HttpError::failed(Who::Guest, HttpErrorKind::InvalidRequest, message)
     }
 
     /// Returns the error for `what` reaching the limit `name`.
     pub fn limit(name: &'static str, value: impl fmt::Display, what: impl fmt::Display) -> Self {
-        HttpError::new(HttpErrorKind::Limit(name), Failure::limit(name, value, what).to_string())
+        let Failure { who, message, .. } = Failure::limit(name, value, what);
+        HttpError::failed(who, HttpErrorKind::Limit(name), message)
     }
 
     /// Adds the cause, for people.
@@ -100,6 +118,11 @@ impl HttpError {
     /// Returns message and cause, for people.
     pub fn explained(&self) -> String {
         if self.detail.is_empty() { self.message.clone() } else { format!("{} ({})", self.message, self.detail) }
+    }
+
+    /// Returns why the request failed, for people.
+    pub fn cause(&self) -> Cause {
+        Cause { login: self.login.clone(), text: self.detail.clone() }
     }
 
     /// Returns the same error, for a request that may have reached the server.

@@ -148,8 +148,8 @@ impl Resolve for FixedAddresses {
         if Check::ResolveOnce.is_off() {
             return Box::pin(mutants::resolve_again(name.as_str().to_owned()));
         }
-        let answer = if name.as_str().eq_ignore_ascii_case(&self.host) { self.addresses.clone() } else { Vec::new() };
-        Box::pin(std::future::ready(Ok(Box::new(answer.into_iter()) as Addrs)))
+        let known = if name.as_str().eq_ignore_ascii_case(&self.host) { self.addresses.clone() } else { Vec::new() };
+        Box::pin(std::future::ready(Ok(Box::new(known.into_iter()) as Addrs)))
     }
 }
 

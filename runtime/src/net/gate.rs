@@ -8,7 +8,6 @@
 
 mod auth;
 mod bodies;
-mod cleaning;
 mod judged_fields;
 mod message;
 mod refused_seal;
@@ -20,6 +19,7 @@ pub use crate::net::http_event::HttpEvent;
 pub use crate::net::http_usage::{Leak, NetUsage};
 pub use message::{InboundResponse, OutboundBody, OutboundRequest};
 
+use crate::failure::{Cause, Who};
 use crate::image::Image;
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
@@ -42,10 +42,26 @@ use std::time::{Duration, Instant};
 use wasm_cpi_checks::RefusedBy;
 use wasm_cpi_policy::destination::{Destination, Invalid};
 use wasm_cpi_policy::place::Message;
-use wasm_cpi_policy::{Denial, DenialReason, Policy, Verdict};
+use wasm_cpi_policy::{Denial, DenialReason, Grant, Policy, Slot, Verdict};
 
 /// Receives the event of every request, whatever its outcome.
 pub type HttpObserver = Box<dyn Fn(&HttpEvent) + Send + Sync>;
+
+/// A request of the guest, and the grant that allows it.
+#[derive(Clone, Copy)]
+struct GrantedRequest<'a> {
+    grant: &'a Grant,
+    method: &'a Method,
+    destination: &'a Destination,
+}
+
+impl<'a> GrantedRequest<'a> {
+    /// Returns the slots of the grant that are for this request.
+    fn slots(self) -> impl Iterator<Item = &'a Slot> {
+        let GrantedRequest { grant, method, destination } = self;
+        grant.slots.iter().filter(|slot| slot.method == method.as_str() && slot.path.matches(destination.path()))
+    }
+}
 
 /// Sends the requests of one guest.
 pub struct Gate {
@@ -146,6 +162,7 @@ impl Gate {
     /// Returns the part of a login's response that the guest may see, a JSON object.
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         let shown = self.visible_session(name, deadline).await;
+        let shown = shown.map_err(|error| HttpError { login: Some(name.to_owned()), ..error });
         self.usage.record_failure(shown.as_ref().err());
         if let Some(hint) = shown.as_ref().err().and_then(|error| error.hint.as_deref()) {
             self.usage.record_hint(hint);
@@ -158,8 +175,8 @@ impl Gate {
         self.usage.leak()
     }
 
-    /// Returns why the last request failed, for people; empty if it did not, or if the guest knows.
-    pub fn last_failure(&self) -> String {
+    /// Returns why the last request failed, for people.
+    pub fn last_failure(&self) -> Cause {
         self.usage.last_failure()
     }
 
@@ -168,7 +185,7 @@ impl Gate {
         self.usage.changes()
     }
 
-    /// Returns the error answers of servers that the guest did not see, for people.
+    /// Returns the error responses of servers that the guest did not see, for people.
     pub fn hidden_errors(&self) -> Vec<String> {
         self.usage.hidden_errors()
     }
@@ -209,7 +226,8 @@ impl Gate {
         let own = request.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
         let deadline = own.map_or(deadline, |own| own.min(deadline));
         if deadline <= Instant::now() {
-            return Err(HttpError::new(HttpErrorKind::Cancelled, "runtime: the call has no time left for requests"));
+            let what = "the call has no time left for requests";
+            return Err(HttpError::failed(Who::Runtime, HttpErrorKind::Cancelled, what));
         }
 
         let mut headers = request.headers;
@@ -226,25 +244,20 @@ impl Gate {
         event.grant = Some(grant.id.clone());
         let judged = self.policy.judged_request(grant, &destination, method.as_str(), &message);
         judged_fields::serialise(grant, judged, part.is_some(), &mut destination, &mut headers, &mut body)?;
-        headers::check_credentials(
-            &headers,
-            destination.query(),
-            headers::form(&headers, &body),
-            &self.header_rules(grant, &method, &destination),
-            &self.vault,
-        )?;
-        let shown = self.request_to_trace(grant, &method, &destination, &headers, &body);
+        let request = GrantedRequest { grant, method: &method, destination: &destination };
+        let form = headers::form(&headers, &body);
+        headers::check_credentials(&headers, destination.query(), form, &self.header_rules(request), &self.vault)?;
+        let shown = self.request_to_trace(request, &headers, &body);
         let url = destination.to_url();
         let counted = body.len() as u64;
         let (text, path) = (method.as_str(), destination.path());
         let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
         let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing)
-            .map_err(|error| self.refused_seal(error, grant, &destination, text))?;
+            .map_err(|error| self.refused_seal(error, request))?;
 
         event.seals.clone_from(&filled.names);
-        let (method, destination) = (&method, &destination);
-        let ready = Ready { grant, method, destination, headers: &headers, body: body.into(), counted, part, shown };
-        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
+        let ready = Ready { request, headers: &headers, body: body.into(), counted, part, shown };
+        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
         // Recorded before it is sent, because the call may end before the response.
         let change = (!safe).then(|| self.usage.record_change(format!("{method} {}", event.target)));
         let received = self.exchange(&ready, deadline, event).await;
@@ -265,12 +278,12 @@ impl Gate {
         }
         let received = received?;
         let (layer, length) = (self.layer_of_response(grant, &filled.layers), received.body.len() as u64);
-        let screened = self.screen(grant, layer, method, destination, received, event);
+        let screened = self.screen(request, layer, received, event);
         let screened =
             screened.and_then(|response| self.bounded_response(response, length)).map_err(HttpError::after_sending);
         self.trace_response(grant, &screened);
         if let Ok(response) = &screened {
-            self.creations.record(method, destination.path(), response);
+            self.creations.record(&method, destination.path(), response);
         }
         screened
     }

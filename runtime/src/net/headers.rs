@@ -5,6 +5,7 @@
 //! and query are denied, and so are headers that would keep the tripwire from
 //! reading the response, or that compare values which the guest does not see. Names are normalized as the policy does it.
 
+use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::vault::Vault;
@@ -33,7 +34,7 @@ pub(super) struct HeaderRules<'a> {
     pub grant: &'a str,
     /// True if the grant has auth or slots.
     pub secrets: bool,
-    /// True if the guest does not see everything of the origin's answers.
+    /// True if the guest does not see everything of the origin's responses.
     pub cleaned: bool,
     /// The header that the grant's auth sets.
     pub auth: Option<&'a str>,
@@ -127,7 +128,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     let credential = CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     Check::HeaderCredentials.ensure(!(rules.secrets && credential), beside_secrets)?;
     Check::HeaderCharset.ensure(!chooses_charset(name, value), || {
-        let what = "asks for a charset, and the host reads answers in UTF-8";
+        let what = "asks for a charset, and the host reads responses in UTF-8";
         denied(format_args!("the header `{name}` {what}; leave the charset out"))
     })?;
     let guarded = rules.secrets || rules.cleaned;
@@ -139,7 +140,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     let compares = has_word(name, "if") && value.trim() != "*";
     Check::HeaderConditional.ensure(!(guarded && compares), || {
         let what = "could compare values that the guest must not see";
-        denied(format_args!("the header `{name}` {what} in answers to the grant `{grant}`; leave it out"))
+        denied(format_args!("the header `{name}` {what} in responses to the grant `{grant}`; leave it out"))
     })
 }
 
@@ -191,10 +192,9 @@ pub(super) fn to_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpErro
 /// Returns a value that debug output does not show.
 pub(super) fn secret_value(value: &str, name: &str) -> Result<HeaderValue, HttpError> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
-        let what = format!(
-            "config: the value for the header `{name}` holds control characters, which are invalid; remove them"
-        );
-        HttpError::new(HttpErrorKind::InvalidRequest, what)
+        let what =
+            format!("the value for the header `{name}` holds control characters, which are invalid; remove them");
+        HttpError::failed(Who::Config, HttpErrorKind::InvalidRequest, what)
     })?;
     value.set_sensitive(true);
     Ok(value)

@@ -1,5 +1,5 @@
 //! The record of one request for logs, audit and `call`. It holds no query, header
-//! or secret, and no body except error answers that the guest did not see, redacted.
+//! or secret, and no body except error responses that the guest did not see, redacted.
 //!
 //! Each fact is recorded as soon as it is known, so that a request which is
 //! cancelled is reported as well.
@@ -32,7 +32,7 @@ pub struct HttpEvent {
     /// Why the request failed, for operators only: what the server, the network or a library said.
     /// Whoever prints it redacts it. Empty if the outcome says everything.
     pub detail: String,
-    /// The redacted error answer that the guest did not see. Empty if it saw the answer.
+    /// The redacted error response that the guest did not see. Empty if it saw the response.
     pub hidden: String,
     /// What would allow a request that was denied, for operators only. Empty otherwise.
     pub hint: String,

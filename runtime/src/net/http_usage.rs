@@ -1,6 +1,7 @@
 //! The HTTP usage of a call: counters for the limits, requests that may have changed
 //! something, delivered secrets, and leaks.
 
+use crate::failure::Cause;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,7 @@ use wasm_cpi_checks::Check;
 
 /// The number of changes that are listed; further ones are only counted.
 const MAX_CHANGES: usize = 200;
-/// The number of hidden error answers that are kept: the last ones explain a failure best.
+/// The number of hidden error responses that are kept: the last ones explain a failure best.
 const MAX_HIDDEN: usize = 3;
 
 /// The number of requests of a call, and the sizes of their bodies.
@@ -34,21 +35,21 @@ struct State {
     delivered: Vec<String>,
     /// What would allow the last request that was denied.
     hint: Option<String>,
-    /// Error answers that the guest did not see, redacted.
+    /// Error responses that the guest did not see, redacted.
     hidden: Vec<String>,
     leak: Option<Leak>,
     /// Why the last request failed, for people.
-    last_failure: String,
+    last_failure: Cause,
 }
 
-/// An answer that held a credential and was withheld.
+/// A response that held a credential and was withheld.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
     /// The name of the credential.
     pub secret: String,
     /// What held it, for example `the response to GET https://…`.
     pub place: String,
-    /// How many answers of this call held a credential.
+    /// How many responses of this call held a credential.
     pub count: u32,
 }
 
@@ -71,7 +72,7 @@ impl Change {
     fn describe(&self) -> Option<String> {
         let request = &self.request;
         match self.outcome {
-            Outcome::Unanswered => Some(format!("{request} without an answer")),
+            Outcome::Unanswered => Some(format!("{request} without a response")),
             // After a status of a gateway, the server may still have handled the request.
             Outcome::Answered(status @ (200..=299 | 500..=599)) => Some(format!("{request} -> {status}")),
             Outcome::Answered(_) | Outcome::NotSent => None,
@@ -148,11 +149,11 @@ impl HttpUsage {
         }
     }
 
-    /// Keeps the last error answers that the guest did not see. Repetitions count once.
-    pub(super) fn record_hidden(&self, answer: String) {
+    /// Keeps the last error responses that the guest did not see. Repetitions count once.
+    pub(super) fn record_hidden(&self, response: String) {
         let mut state = self.lock();
-        state.hidden.retain(|known| *known != answer);
-        state.hidden.push(answer);
+        state.hidden.retain(|known| *known != response);
+        state.hidden.push(response);
         if state.hidden.len() > MAX_HIDDEN {
             state.hidden.remove(0);
         }
@@ -177,10 +178,10 @@ impl HttpUsage {
 
     /// Keeps the cause of a failure that the guest's message does not tell, until the next request.
     pub(super) fn record_failure(&self, error: Option<&HttpError>) {
-        self.lock().last_failure = error.map(|error| error.detail.clone()).unwrap_or_default();
+        self.lock().last_failure = error.map(HttpError::cause).unwrap_or_default();
     }
 
-    pub(super) fn last_failure(&self) -> String {
+    pub(super) fn last_failure(&self) -> Cause {
         self.lock().last_failure.clone()
     }
 
@@ -232,7 +233,7 @@ mod tests {
             usage.record_outcome(number, outcome);
         }
         usage.record_change("PUT /b".into());
-        let expected = ["POST /a -> 201", "POST /a -> 504", "POST /a without an answer", "PUT /b without an answer"]
+        let expected = ["POST /a -> 201", "POST /a -> 504", "POST /a without a response", "PUT /b without a response"]
             .map(String::from);
         assert_eq!(usage.changes(), expected);
         let last = (0..2 * MAX_CHANGES).map(|_| usage.record_change("PUT /c".into())).last();

@@ -7,6 +7,7 @@
 
 mod expiry;
 
+use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
@@ -74,8 +75,8 @@ impl Sessions {
         known.logins += 1;
         Check::LoginCount.ensure(known.logins <= MAX_LOGINS, || {
             let what = "times in this call, and the servers do not accept its tokens; look at the servers' logs";
-            let message = format!("iaas: login `{}` was done {MAX_LOGINS} {what}", login.name);
-            HttpError::new(HttpErrorKind::Protocol, message)
+            let what = format!("login `{}` was done {MAX_LOGINS} {what}", login.name);
+            HttpError::failed(Who::Iaas, HttpErrorKind::Protocol, what)
         })?;
         let session = Session::start(login, transport, vault, report, deadline).await?;
         known.session = Some(session.clone());
@@ -112,7 +113,8 @@ async fn request(
     head.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
     for (name, value) in &login.headers {
         let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-            HttpError::new(HttpErrorKind::InvalidRequest, "policy: a header of the login has no valid name")
+            let what = "a header of the login has no valid name";
+            HttpError::failed(Who::Policy, HttpErrorKind::InvalidRequest, what)
         })?;
         head.insert(known, headers::secret_value(value.secret.reveal(), name)?);
     }
@@ -158,13 +160,12 @@ fn bytes(text: &str) -> SendBody {
 /// server said, the login's URL and addresses are in the detail. The guest's own request has not
 /// been sent.
 fn for_guest(login: &Login, error: HttpError) -> HttpError {
-    let who = error.message.split_once(": ").map_or("iaas", |(who, _)| who);
-    let message = Check::LoginPlace.choose(without_place(&login.name, error.kind, who), error.explained());
+    let message = Check::LoginPlace.choose(without_place(&login.name, error.kind, error.who), error.explained());
     let detail = format!("login `{}`, {} {}: {}", login.name, login.method, login.destination, error.explained());
-    HttpError { message, detail, sent: false, ..error }
+    HttpError { message, detail, sent: false, login: Some(login.name.clone()), ..error }
 }
 
-fn without_place(login: &str, kind: HttpErrorKind, who: &str) -> String {
+fn without_place(login: &str, kind: HttpErrorKind, who: Who) -> String {
     match kind {
         HttpErrorKind::Denied(DenialReason::Address) => {
             format!(
@@ -209,15 +210,17 @@ impl Session {
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
         let (name, status) = (&login.name, received.status);
         let what = format!("it was answered with HTTP {status}");
+        let iaas = |what: String| HttpError::failed(Who::Iaas, HttpErrorKind::Protocol, what);
         Check::LoginStatus.ensure((200..=299).contains(&status), || match status {
             400..=403 => {
                 let remedy = format!("check the properties {}", login.properties.join(", "));
-                HttpError::denied(DenialReason::Credential, format!("iaas: {what}; {remedy}"))
+                let kind = HttpErrorKind::Denied(DenialReason::Credential);
+                HttpError::failed(Who::Iaas, kind, format_args!("{what}; {remedy}"))
             }
-            _ => HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}; look at the server's log")),
+            _ => iaas(format!("{what}; look at the server's log")),
         })?;
         let message = Message { headers: &received.headers, body: &received.body };
-        let unusable = |why: String| HttpError::new(HttpErrorKind::Protocol, format!("iaas: {what}, {why}"));
+        let unusable = |why: String| iaas(format!("{what}, {why}"));
         let token = match login.token.read(&message) {
             Ok(Some(token)) if !token.is_empty() => {
                 let what =

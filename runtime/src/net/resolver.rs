@@ -9,6 +9,7 @@ pub(crate) mod files;
 #[cfg(test)]
 mod tests;
 
+use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::preopened::PreopenedFile;
 use domain::base::iana::{Rcode, Rtype};
@@ -241,10 +242,11 @@ fn read(file: &PreopenedFile) -> String {
 }
 
 fn dns_error(host: &str, why: &str) -> HttpError {
-    HttpError::new(
+    HttpError::failed(
+        Who::Iaas,
         HttpErrorKind::Dns,
-        format!(
-            "iaas: the name `{host}` could not be resolved; check the name, and the name servers in /etc/resolv.conf"
+        format_args!(
+            "the name `{host}` could not be resolved; check the name, and the name servers in /etc/resolv.conf"
         ),
     )
     .with_detail(why)

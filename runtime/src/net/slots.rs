@@ -48,8 +48,8 @@ pub struct Filled {
 pub struct SlotError {
     /// The name of the sealed value.
     pub name: String,
-    /// The place where it was found, as text.
-    pub found: String,
+    /// The place where it was found, if a policy can name it.
+    pub place: Option<Place>,
     /// The message for guest and operator, with a remedy and without who failed.
     pub message: String,
     /// The check that refused, if one has a name.
@@ -175,14 +175,14 @@ struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    fn error(&self, name: &str, found: &str, why: &str) -> SlotError {
+    fn error(&self, name: &str, place: Option<&Place>, why: &str) -> SlotError {
         let Refusal { method, path } = self;
         let message = format!("{method} {path} was not sent: the sealed value `{name}` {why}");
-        SlotError { name: name.to_owned(), found: found.to_owned(), message, check: None }
+        SlotError { name: name.to_owned(), place: place.cloned(), message, check: None }
     }
 
     fn in_url(&self, name: &str) -> SlotError {
-        self.error(name, "the URL", "stands in the URL, where no secret is ever sent; the guest must send it in a slot")
+        self.error(name, None, "stands in the URL, where no secret is ever sent; the guest must send it in a slot")
     }
 
     fn changed(&self, name: &str, how: &str) -> SlotError {
@@ -191,19 +191,19 @@ impl Refusal<'_> {
         } else {
             "the guest must send it as it is; if the cloud wants it encoded, the operator configures the encoded value"
         };
-        self.error(name, "an encoding", &format!("was changed by {how}; {remedy}"))
+        self.error(name, None, &format!("was changed by {how}; {remedy}"))
     }
 
     fn outside(&self, name: &str, found: &seal_location::SealLocation, fault: Option<&PlaceError>) -> SlotError {
-        let place = &found.place;
+        let (place, text) = (found.place.as_ref(), &found.text);
         if !found.complete {
-            let why = format!("stands within a longer text in {place}; it must be the complete value at its place");
+            let why = format!("stands within a longer text in {text}; it must be the complete value at its place");
             return self.error(name, place, &why);
         }
         let why = match fault {
-            Some(fault) => format!("stands in {place}, and a slot of the grant cannot be used: {fault}"),
+            Some(fault) => format!("stands in {text}, and a slot of the grant cannot be used: {fault}"),
             None => format!(
-                "stands in {place}, where the grant has no slot; if it belongs there, the operator adds a slot that takes \
+                "stands in {text}, where the grant has no slot; if it belongs there, the operator adds a slot that takes \
                  `{name}`"
             ),
         };
@@ -216,17 +216,17 @@ impl Refusal<'_> {
             "stands in `{place}`, whose slot takes `{takes}` only; if it belongs there, the operator adds `{name}` to \
              what the slot takes"
         );
-        self.error(name, &seal_location::quoted(place), &why)
+        self.error(name, Some(place), &why)
     }
 
     fn wrong_layer(&self, name: &str, place: &Place) -> SlotError {
         let why = "comes from the job's configuration, and the origin from the context, which must not get the job's \
                    secrets; configure both in the same place";
-        self.error(name, &seal_location::quoted(place), why)
+        self.error(name, Some(place), why)
     }
 
     fn unwritable(&self, name: &str, error: &PlaceError) -> SlotError {
         let why = format!("cannot be put into its slot: {error}");
-        SlotError { check: error.check(), ..self.error(name, &format!("`{}`", error.place), &why) }
+        SlotError { check: error.check(), ..self.error(name, None, &why) }
     }
 }

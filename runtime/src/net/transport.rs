@@ -4,6 +4,7 @@
 //!
 //! Requests of guests and of logins both use it. It does not decide what is sent.
 
+use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
@@ -228,8 +229,8 @@ impl Transport {
             return Ok(config.clone());
         }
         let config = self.build_tls_config(route.tls, destination).map_err(|error| {
-            let message = format!("config: {} cannot use TLS as the policy says; the log says why", route.name);
-            let failed = HttpError::new(HttpErrorKind::Tls, message).with_detail(error.to_string());
+            let message = format!("{} cannot use TLS as the policy says; the log says why", route.name);
+            let failed = HttpError::failed(Who::Config, HttpErrorKind::Tls, message).with_detail(error.to_string());
             HttpError { check: error.check(), ..failed }
         })?;
         known.insert(route.name.clone(), config.clone());

@@ -126,7 +126,7 @@ fn a_call_that_a_signal_ends_is_audited_together_with_its_pending_request() {
     let post = json!({"op": "http", "method": "POST", "url": server.url("/vms")});
     let script = json!([post, {"op": "error", "kind": "cloud", "message": "cancelled"}]);
     let response = job.script(script).signal_at("> POST", Signal::TERM).run();
-    response.fails(CLOUD_ERROR, &["SIGTERM ended the call", "POST", "/vms without an answer"]);
+    response.fails(CLOUD_ERROR, &["SIGTERM ended the call", "POST", "/vms without a response"]);
     let request = &about(&job, "http")[0];
     assert_eq!((&request["kind"], &request["error"]), (&json!("use"), &json!("cancelled")), "{request}");
     assert_eq!((&request["sent"], &request["target"]), (&json!(true), &json!(server.url("/vms"))), "{request}");

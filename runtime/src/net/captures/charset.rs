@@ -1,7 +1,7 @@
-//! Recognises answers that are text in another charset than UTF-8.
+//! Recognises responses that are text in another charset than UTF-8.
 //!
 //! Secrets, fields and settings are searched for as UTF-8. In UTF-16 none of them would be found,
-//! so such an answer is treated like a compressed one. Files that are not text have no charset.
+//! so such a response is treated like a compressed one. Files that are not text have no charset.
 
 /// Names of charsets in which this program reads text.
 const UTF8: [&str; 4] = ["utf-8", "utf8", "us-ascii", "ascii"];

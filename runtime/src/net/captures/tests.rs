@@ -36,8 +36,8 @@ fn receive(
 ) -> (Result<Vec<String>, Withheld>, Headers, String) {
     let (mut headers, mut body) = (headers(given), body.as_bytes().to_vec());
     let (method, path, status) = line;
-    let incoming = Incoming { method, path, status, headers: &mut headers, body: &mut body };
-    let screened = screen(vault, &captures(), true, Layer::Context, incoming);
+    let mut incoming = IncomingResponse { method, path, status, headers: &mut headers, body: &mut body };
+    let screened = screen(vault, &captures(), true, Layer::Context, &mut incoming);
     (screened.map(|screened| screened.captured), headers, String::from_utf8(body).unwrap())
 }
 
@@ -193,8 +193,8 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
         ("text/html", "<html><password>hush</password><br></html>"),
     ] {
         let screen_with = |guarded, status, headers: &mut Headers, body: &mut Vec<u8>| {
-            let incoming = Incoming { method: "GET", path: "/", status, headers, body };
-            screen(&Vault::new(), &[], guarded, Layer::Job, incoming)
+            let mut incoming = IncomingResponse { method: "GET", path: "/", status, headers, body };
+            screen(&Vault::new(), &[], guarded, Layer::Job, &mut incoming)
         };
         let new = || (headers(&[("content-type", content_type), ("retry-after", "7")]), body.as_bytes().to_vec());
         let (mut headers, mut left) = new();
@@ -208,8 +208,9 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
     }
     let binary = b"\x89PNG\0password\xff";
     let (mut headers, mut body) = (headers(&[("content-type", "image/png")]), binary.to_vec());
-    let incoming = Incoming { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
-    assert!(screen(&Vault::new(), &[], true, Layer::Job, incoming).is_ok());
+    let mut incoming =
+        IncomingResponse { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
+    assert!(screen(&Vault::new(), &[], true, Layer::Job, &mut incoming).is_ok());
     assert_eq!(body, binary);
 }
 
@@ -218,8 +219,9 @@ fn text_in_another_charset_is_withheld_where_secrets_are_sent() {
     let utf16: Vec<u8> = "{\"a\": \"hush\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let screen_with = |guarded, status, content_type: &str| {
         let (mut headers, mut body) = (headers(&[("content-type", content_type)]), utf16.clone());
-        let incoming = Incoming { method: "GET", path: "/", status, headers: &mut headers, body: &mut body };
-        screen(&Vault::new(), &[], guarded, Layer::Job, incoming).map(|screened| (screened.hidden, body.len()))
+        let mut incoming =
+            IncomingResponse { method: "GET", path: "/", status, headers: &mut headers, body: &mut body };
+        screen(&Vault::new(), &[], guarded, Layer::Job, &mut incoming).map(|screened| (screened.hidden, body.len()))
     };
     for content_type in ["application/json;charset=UTF-16", "application/json", "text/plain"] {
         let error = screen_with(true, 200, content_type).unwrap_err();
@@ -320,8 +322,9 @@ fn encoded_responses_are_refused_where_secrets_are_sent() {
         ("Transfer-Encoding", "chunked, Chunked", "x", true, false),
     ] {
         let (mut headers, mut body) = (headers(&[(header, encoding)]), body.as_bytes().to_vec());
-        let incoming = Incoming { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
-        let screened = screen(&Vault::new(), &[], guarded, Layer::Job, incoming);
+        let mut incoming =
+            IncomingResponse { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
+        let screened = screen(&Vault::new(), &[], guarded, Layer::Job, &mut incoming);
         assert_eq!(screened.is_ok(), allowed, "{encoding}");
         assert!(allowed || screened.unwrap_err().reason == Reason::Encoded);
     }

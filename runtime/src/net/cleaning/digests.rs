@@ -1,7 +1,7 @@
-//! Removes headers from which a guest could learn about the parts of an answer that it does not
+//! Removes headers from which a guest could learn about the parts of a response that it does not
 //! see: validators, digests, signatures and lengths.
 
-/// Parts of the names of headers that say something about the whole answer.
+/// Parts of the names of headers that say something about the whole response.
 const PARTS: [&str; 14] = [
     "blake",
     "checksum",

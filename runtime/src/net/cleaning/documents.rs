@@ -1,4 +1,4 @@
-//! Cuts places out of the documents of answers: keeps some, or drops some.
+//! Cuts places out of the documents of responses: keeps some, or drops some.
 
 use memchr::memmem;
 use serde_json::{Map, Value};

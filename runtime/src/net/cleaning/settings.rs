@@ -1,4 +1,4 @@
-//! Recognises agent settings in answers, and replaces them.
+//! Recognises agent settings in responses, and replaces them.
 //!
 //! A later call can read the user-data that an earlier call wrote: many APIs show it. User-data
 //! that this host built has a public marker as its first and last key. User-data of other CPIs is

@@ -23,7 +23,7 @@ struct Cleaned {
     body: String,
 }
 
-/// Cleans an answer of the policy's only grant to `POST /vms` with these secrets, or to a GET.
+/// Cleans a response of the policy's only grant to `POST /vms` with these secrets, or to a GET.
 fn cleaned(policy: &Policy, filled: &[&str], status: u16, headers: &[(&str, &str)], body: &str) -> Cleaned {
     let grant = Arc::clone(&policy.http[0]);
     let cleaning = policy.cleaning(&Destination::parse("https://api.iaas.test/vms", 2048).unwrap());
@@ -33,8 +33,8 @@ fn cleaned(policy: &Policy, filled: &[&str], status: u16, headers: &[(&str, &str
     let mut body = body.as_bytes().to_vec();
     let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled };
     let method = if filled.is_empty() { "GET" } else { "POST" };
-    let answer = Answer { method, path: "/vms", status, headers: &mut headers, body: &mut body };
-    let result = clean(&rules, answer);
+    let mut response = IncomingResponse { method, path: "/vms", status, headers: &mut headers, body: &mut body };
+    let result = clean(&rules, &mut response);
     Cleaned { result, headers, body: String::from_utf8(body).unwrap() }
 }
 
@@ -76,7 +76,7 @@ fn the_answer_to_a_filled_slot_is_its_status_and_the_shown_places() {
     // The keys of an object are not shown: a server could choose them.
     let keys = json!({"links": {"12345678": {"rel": "self"}}}).to_string();
     assert_eq!(cleaned(&policy, &["password"], 200, JSON, &keys).body, "");
-    // A request without a secret has the whole answer.
+    // A request without a secret has the whole response.
     assert_eq!(cleaned(&policy, &[], 200, JSON, &body.to_string()).body, body.to_string());
 }
 
@@ -185,7 +185,7 @@ fn settings() -> String {
     data.to_string()
 }
 
-/// The forms in which an answer may show a text.
+/// The forms in which a response may show a text.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), format!("user-data: '{text}' # end"), json!(text).to_string()];
     for before in ["", "a", "ab", "abc"] {

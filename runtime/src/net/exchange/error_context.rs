@@ -5,6 +5,7 @@
 //! innermost ones, because the others name whole URLs with their queries.
 
 use super::request_body::Progress;
+use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::proxy::Proxy;
 use crate::net::proxy::tunnel::TunnelError;
@@ -34,29 +35,29 @@ impl ErrorContext {
         ErrorContext { target: format!("{method} {destination}"), https: destination.scheme() == Scheme::Https }
     }
 
-    fn error(&self, kind: HttpErrorKind, who: &str, what: impl fmt::Display) -> HttpError {
-        HttpError::new(kind, format!("{who}: {self}: {what}"))
+    fn error(&self, kind: HttpErrorKind, who: Who, what: impl fmt::Display) -> HttpError {
+        HttpError::failed(who, kind, format_args!("{self}: {what}"))
     }
 
     pub(super) fn no_time_left(&self) -> HttpError {
-        self.error(HttpErrorKind::Cancelled, "runtime", "the call has no time left for requests")
+        self.error(HttpErrorKind::Cancelled, Who::Runtime, "the call has no time left for requests")
     }
 
     pub(super) fn client_not_built(&self, error: &reqwest::Error) -> HttpError {
-        self.error(HttpErrorKind::Protocol, "runtime", "the HTTP client could not be built")
+        self.error(HttpErrorKind::Protocol, Who::Runtime, "the HTTP client could not be built")
             .with_detail(innermost(error))
     }
 
     pub(super) fn deadline_reached(&self) -> HttpError {
         let what = "the server sent no complete response within the time of the request or the rest of the call; \
                     raise the request's timeout or `limits.wall_seconds`";
-        self.error(HttpErrorKind::Timeout, "iaas", what)
+        self.error(HttpErrorKind::Timeout, Who::Iaas, what)
     }
 
     fn too_slow(&self, what: &str, limit: &str, allowed: Duration) -> HttpError {
         let seconds = allowed.as_secs();
         let what = format!("{what} for {seconds} s; check the server, or raise `limits.{limit}` in the CPI's config");
-        self.error(HttpErrorKind::Timeout, "iaas", what)
+        self.error(HttpErrorKind::Timeout, Who::Iaas, what)
     }
 
     pub(super) fn stalled(&self, progress: &Progress) -> HttpError {
@@ -76,7 +77,7 @@ impl ErrorContext {
     pub(super) fn protocol(&self, what: impl fmt::Display) -> HttpError {
         self.error(
             HttpErrorKind::Protocol,
-            "iaas",
+            Who::Iaas,
             format_args!("the response is not valid HTTP/1.1: {what}; check the server, and proxies in front of it"),
         )
     }
@@ -94,7 +95,7 @@ impl ErrorContext {
         match error {
             TunnelError::Refused(what) => self.proxy_failed().with_detail(what),
             TunnelError::Request(what) => {
-                let error = self.error(HttpErrorKind::InvalidRequest, "guest", "the request cannot be written");
+                let error = self.error(HttpErrorKind::InvalidRequest, Who::Guest, "the request cannot be written");
                 error.with_detail(what)
             }
             TunnelError::Handshake(error) => match tls_error(error) {
@@ -107,13 +108,13 @@ impl ErrorContext {
 
     fn proxy_failed(&self) -> HttpError {
         let what = "no connection through the proxy; the log says why, and `proxy` in the CPI's config names it";
-        self.error(HttpErrorKind::Connect, "iaas", what)
+        self.error(HttpErrorKind::Connect, Who::Iaas, what)
     }
 
     pub(super) fn tunnel_timed_out(&self, proxy: &Proxy) -> HttpError {
         let what = "no connection through the proxy within `limits.connect_seconds` or the rest of the request's time; \
                     check the proxy, and the network between it and the server";
-        self.error(HttpErrorKind::Timeout, "iaas", what).with_detail(format!("the proxy is {proxy}"))
+        self.error(HttpErrorKind::Timeout, Who::Iaas, what).with_detail(format!("the proxy is {proxy}"))
     }
 
     /// Returns the same as `send_failed`, for a request in the tunnel of a proxy.
@@ -128,7 +129,7 @@ impl ErrorContext {
         if let Some((why, check)) = progress.failure() {
             // The host itself says so about the image: no server had a part in it.
             let what = format!("the request body could not be sent completely: {why}");
-            return HttpError { check, ..self.error(HttpErrorKind::Truncated, "runtime", what) }.after_sending();
+            return HttpError { check, ..self.error(HttpErrorKind::Truncated, Who::Runtime, what) }.after_sending();
         }
         if let Some(error) = tls_error(error) {
             return self.tls_error(error).after_sending();
@@ -136,7 +137,7 @@ impl ErrorContext {
         let what = innermost(error);
         if io_error(error).is_some() || any_hyper_error(error, hyper::Error::is_incomplete_message) {
             let message = "the connection ended before the server responded; check the server's log";
-            return self.error(HttpErrorKind::Protocol, "iaas", message).with_detail(what).after_sending();
+            return self.error(HttpErrorKind::Protocol, Who::Iaas, message).with_detail(what).after_sending();
         }
         if any_hyper_error(error, hyper::Error::is_parse_too_large) {
             let what = "its head is larger than `limits.header_kib` or `limits.http_headers` allows";
@@ -152,7 +153,7 @@ impl ErrorContext {
         if error.is_timeout() {
             let what = "no connection within `limits.connect_seconds` or the rest of the request's time; \
                         check routes and firewalls between this machine and the server";
-            return self.error(HttpErrorKind::Timeout, "iaas", what);
+            return self.error(HttpErrorKind::Timeout, Who::Iaas, what);
         }
         // A connection that breaks while it is opened broke during the TLS handshake.
         let breaks = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
@@ -167,12 +168,12 @@ impl ErrorContext {
             _ => "the server cannot be reached",
         };
         let what = format!("no connection: {what}; check that the server runs and that this machine can reach it");
-        self.error(HttpErrorKind::Connect, "iaas", what).with_detail(innermost(error))
+        self.error(HttpErrorKind::Connect, Who::Iaas, what).with_detail(innermost(error))
     }
 
     fn tls(&self, what: &str) -> HttpError {
         let what = format!("TLS failed: {what}; check the server's certificate, and `tls` in the grant");
-        self.error(HttpErrorKind::Tls, "iaas", what)
+        self.error(HttpErrorKind::Tls, Who::Iaas, what)
     }
 
     fn tls_error(&self, error: &rustls::Error) -> HttpError {
@@ -206,7 +207,7 @@ impl ErrorContext {
         {
             let what = "the connection ended before the response was complete, so the response was discarded; \
                         check the server's log";
-            return self.error(HttpErrorKind::Truncated, "iaas", what);
+            return self.error(HttpErrorKind::Truncated, Who::Iaas, what);
         }
         self.protocol(UNPARSABLE).with_detail(what)
     }

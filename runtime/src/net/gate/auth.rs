@@ -1,17 +1,16 @@
 //! The credential of a grant. It is added last, after all checks, and is sent to the
 //! grant's origin only.
 
-use super::{Gate, HttpEvent};
+use super::{Gate, GrantedRequest, HttpEvent};
+use crate::failure::Who;
 use crate::net::cleaning;
 use crate::net::client::basic_auth;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::headers::{HeaderRules, secret_value};
 use crate::net::login::Session;
-use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::Instant;
 use wasm_cpi_checks::Check;
-use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::place::Place;
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, SecretRef};
@@ -31,25 +30,19 @@ pub(super) fn carries_secrets(grant: &Grant) -> bool {
 }
 
 impl Gate {
-    pub(super) fn header_rules<'a>(
-        &'a self,
-        grant: &'a Grant,
-        method: &Method,
-        destination: &Destination,
-    ) -> HeaderRules<'a> {
+    pub(super) fn header_rules<'a>(&'a self, request: GrantedRequest<'a>) -> HeaderRules<'a> {
+        let grant = request.grant;
         let auth = match &grant.auth {
             None => None,
             Some(Auth::Basic { .. } | Auth::Bearer(_)) => Some("authorization"),
             Some(Auth::Header { name, .. }) => Some(name.as_str()),
             Some(Auth::Login(name)) => self.policy.logins.get(name).map(|login| login.send.header.as_str()),
         };
-        let here =
-            grant.slots.iter().filter(|slot| slot.method == method.as_str() && slot.path.matches(destination.path()));
-        let slots = here.filter_map(|slot| match &slot.place {
+        let slots = request.slots().filter_map(|slot| match &slot.place {
             Place::Header(name) => Some(name.as_str()),
             _ => None,
         });
-        let cleaned = self.policy.cleaning(destination).applies;
+        let cleaned = self.policy.cleaning(request.destination).applies;
         HeaderRules { grant: &grant.id, secrets: carries_secrets(grant), cleaned, auth, slots: slots.collect() }
     }
 
@@ -127,7 +120,7 @@ impl Gate {
         })?;
         let session = self.log_in(login, None, deadline).await?;
         let leak = self.vault.leak_in(session.shown.as_bytes());
-        let leak = leak.map_err(|stopped| HttpError::new(HttpErrorKind::Cancelled, format!("runtime: {stopped}")))?;
+        let leak = leak.map_err(|stopped| HttpError::failed(Who::Runtime, HttpErrorKind::Cancelled, stopped))?;
         Check::TripwireShown.reject(leak, |secret| {
             self.leaked(&secret, &format!("what the login `{name}` shows"), "narrow its `show`")
         })?;
@@ -150,9 +143,10 @@ fn prefixed(prefix: &str, token: &Secret, name: &str) -> Result<HeaderValue, Htt
 
 fn header(name: &str) -> Result<HeaderName, HttpError> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-        HttpError::new(
+        HttpError::failed(
+            Who::Config,
             HttpErrorKind::InvalidRequest,
-            "config: the name of the header in `auth` is invalid; use letters, digits and `-`",
+            "the name of the header in `auth` is invalid; use letters, digits and `-`",
         )
     })
 }

@@ -1,38 +1,31 @@
 //! Explains to operators what is missing when a request was refused because of a seal in it.
 
-use super::Gate;
-use crate::net::error::HttpError;
+use super::{Gate, GrantedRequest};
+use crate::failure::Who;
+use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::slots::SlotError;
 use wasm_cpi_checks::Check;
-use wasm_cpi_policy::destination::Destination;
-use wasm_cpi_policy::place::Place;
-use wasm_cpi_policy::{DenialReason, Grant};
+use wasm_cpi_policy::DenialReason;
 
 impl Gate {
     /// Returns the error of a request with a seal that no slot takes. If the guest declares the
     /// slot, the policy is at fault and the hint is a line for it.
-    pub(super) fn refused_seal(
-        &self,
-        error: SlotError,
-        grant: &Grant,
-        destination: &Destination,
-        method: &str,
-    ) -> HttpError {
-        let SlotError { name, found, message, check } = error;
-        let refused = |who: &str, hint| HttpError {
+    pub(super) fn refused_seal(&self, error: SlotError, request: GrantedRequest<'_>) -> HttpError {
+        let GrantedRequest { grant, method, destination } = request;
+        let SlotError { name, place, message, check } = error;
+        let refused = |who, hint| HttpError {
             check,
             hint,
-            ..HttpError::denied(DenialReason::Slot, format!("{who}: {message}"))
+            ..HttpError::failed(who, HttpErrorKind::Denied(DenialReason::Slot), message)
         };
         if check == Some(Check::SealInUrl) {
-            return refused("guest", self.expose_hint(&name));
+            return refused(Who::Guest, self.expose_hint(&name));
         }
-        let place = found.trim_matches('`').parse::<Place>();
-        let (Ok(place), Some(Check::SealOutsideSlot | Check::SlotTakes)) = (place, check) else {
-            return refused("guest", None);
+        let (Some(place), Some(Check::SealOutsideSlot | Check::SlotTakes)) = (place, check) else {
+            return refused(Who::Guest, None);
         };
-        let missing = self.policy.missing_slot(grant, destination, method, &place, &name);
-        refused(if missing.declared { "policy" } else { "guest" }, missing.hint)
+        let missing = self.policy.missing_slot(grant, destination, method.as_str(), &place, &name);
+        refused(if missing.declared { Who::Policy } else { Who::Guest }, missing.hint)
     }
 
     /// Adds the property to expose to the error about a URL that is, or begins with, a seal.

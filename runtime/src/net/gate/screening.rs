@@ -1,41 +1,49 @@
-//! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `captures`.
+//! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `cleaning` and `captures`.
 
-use super::{Gate, HttpEvent, InboundResponse, auth};
-use crate::net::captures::{self, Incoming, Reason, Withheld};
-use crate::net::cleaning::remove_digests;
+use super::{Gate, GrantedRequest, HttpEvent, InboundResponse, auth};
+use crate::net::captures::{self, IncomingResponse, Reason, Withheld};
+use crate::net::cleaning::{self, Rules, remove_digests};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
-use reqwest::Method;
 use wasm_cpi_checks::Check;
-use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::DenialReason;
 use wasm_cpi_policy::secret::Layer;
-use wasm_cpi_policy::{DenialReason, Grant};
 
 /// What the operator can do about a response that holds a credential.
 const LEAK_ADVICE: &str = "remove the place that holds it with `drop` of the grant, or capture it with `captures`; only if it is \
      not a secret, list it under `expose`";
 
+/// The most characters of a hidden error response that people see.
+const MAX_HIDDEN: usize = 2000;
+/// More are redacted, because redacted secrets are shorter.
+const MAX_REDACTED: usize = 64 * 1024;
+
 impl Gate {
-    /// Returns the response as the guest may see it, or withholds it.
+    /// Returns the response as the guest may see it, or withholds it. `layer` is the layer of the
+    /// request's credentials.
     pub(super) fn screen(
         &self,
-        grant: &Grant,
+        request: GrantedRequest<'_>,
         layer: Layer,
-        method: &Method,
-        destination: &Destination,
         received: Received,
         event: &mut HttpEvent,
     ) -> Result<InboundResponse, HttpError> {
+        let GrantedRequest { grant, method, destination } = request;
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let cleaning = self.policy.cleaning(destination);
         let guarded = auth::carries_secrets(grant) || cleaning.applies;
         let whole = (!guarded).then(|| body.clone());
-        let hidden = self.clean(grant, &cleaning, method, destination, status, (&mut headers, &mut body), event)?;
-        let incoming = Incoming { method: method.as_str(), path, status, headers: &mut headers, body: &mut body };
-        let all = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
-        match captures::screen(&self.vault, all, guarded, layer, incoming) {
-            Ok(screened) => self.record_hidden(hidden.or(screened.hidden), method, status, event),
+        let (head, content) = (&mut headers, &mut body);
+        let mut response = IncomingResponse { method: method.as_str(), path, status, headers: head, body: content };
+        let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals };
+        let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
+        let hidden = cleaning::clean(&rules, &mut response).and_then(|hidden| {
+            let screened = captures::screen(&self.vault, captures, guarded, layer, &mut response)?;
+            Ok(hidden.or(screened.hidden))
+        });
+        match hidden {
+            Ok(hidden) => self.record_hidden(hidden, request, status, event),
             Err(Withheld { reason: Reason::Leak(name), check, .. }) => {
                 let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_ADVICE);
                 event.leaked = Some(name);
@@ -65,6 +73,15 @@ impl Gate {
         Ok(InboundResponse { status, headers, body })
     }
 
+    /// Keeps the start of an error response that the guest does not see, for people. All values that are
+    /// captured from it must be known by now, or the start could hold a part of one.
+    fn record_hidden(&self, hidden: Option<String>, request: GrantedRequest<'_>, status: u16, event: &mut HttpEvent) {
+        let Some(hidden) = hidden else { return };
+        let (redacted, _) = self.vault.redact_start(&hidden, MAX_REDACTED);
+        event.hidden = redacted.chars().take(MAX_HIDDEN).collect();
+        self.usage.record_hidden(format!("{} {} answered {status}: {}", request.method, event.target, event.hidden));
+    }
+
     /// Returns the error as the guest gets it: unchanged. A mutant redacts it.
     pub(super) fn for_guest(&self, error: HttpError) -> HttpError {
         match Check::GuestText.accepts(false) {
@@ -73,7 +90,7 @@ impl Gate {
         }
     }
 
-    /// Records that an answer held a credential. Returns the error, whose message says to the guest
+    /// Records that a response held a credential. Returns the error, whose message says to the guest
     /// only that the call ends, and whose detail says everything to the operator.
     pub(super) fn leaked(&self, secret: &str, place: &str, advice: &str) -> HttpError {
         let leak = self.usage.record_leak(secret, self.vault.redact_target(place));

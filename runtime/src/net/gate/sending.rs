@@ -2,7 +2,7 @@
 
 use super::auth::Authorized;
 use super::bodies::NO_IMAGE;
-use super::{Gate, HttpEvent, trace};
+use super::{Gate, GrantedRequest, HttpEvent, trace};
 use crate::image::{ImageError, ImagePart};
 use crate::net::error::HttpError;
 use crate::net::exchange::{Received, SendBody};
@@ -10,17 +10,12 @@ use crate::net::headers;
 use crate::net::transport::{PreparedRequest, Route};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use reqwest::Method;
 use std::time::Instant;
 use wasm_cpi_checks::Check;
-use wasm_cpi_policy::Grant;
-use wasm_cpi_policy::destination::Destination;
 
 /// A request that passed every check except the one on addresses.
 pub(super) struct Ready<'a> {
-    pub(super) grant: &'a Grant,
-    pub(super) method: &'a Method,
-    pub(super) destination: &'a Destination,
+    pub(super) request: GrantedRequest<'a>,
     pub(super) headers: &'a [(String, String)],
     pub(super) body: Bytes,
     /// The bytes that count against `http_total_mib`, and that logs show: the body as the guest
@@ -40,9 +35,9 @@ impl Gate {
         deadline: Instant,
         event: &mut HttpEvent,
     ) -> Result<Received, HttpError> {
-        let grant = ready.grant;
+        let GrantedRequest { grant, method, destination } = ready.request;
         let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
-        let addresses = self.transport.allowed_addresses(&route, ready.destination, event, deadline).await?;
+        let addresses = self.transport.allowed_addresses(&route, destination, event, deadline).await?;
         let mut refused = None;
         loop {
             let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
@@ -53,12 +48,8 @@ impl Gate {
             let auth = header.as_ref().map(|(name, _)| name.clone());
             head.extend(header);
             let (body, length) = self.body_to_send(ready).await.map_err(later)?;
-            let prepared = PreparedRequest {
-                method: ready.method.clone(),
-                destination: ready.destination.clone(),
-                headers: head,
-                body,
-            };
+            let prepared =
+                PreparedRequest { method: method.clone(), destination: destination.clone(), headers: head, body };
             self.trace_sending(ready, auth.as_ref(), length);
             event.sent = true;
             let result = self

@@ -1,13 +1,11 @@
 //! Traces a guest's requests for `http_trace`.
 
 use super::sending::Ready;
-use super::{Gate, InboundResponse};
+use super::{Gate, GrantedRequest, InboundResponse};
 use crate::net::error::HttpError;
 use crate::net::http_trace::{Headers, Shown};
-use reqwest::Method;
 use reqwest::header::HeaderName;
 use wasm_cpi_policy::Grant;
-use wasm_cpi_policy::destination::Destination;
 
 /// Headers and body of a request, with seals instead of secrets.
 pub(super) type AsSent = (Vec<(String, String)>, Vec<u8>);
@@ -17,21 +15,16 @@ impl Gate {
     /// written as the secrets will be, so that everything else is what the server gets.
     pub(super) fn request_to_trace(
         &self,
-        grant: &Grant,
-        method: &Method,
-        destination: &Destination,
+        request: GrantedRequest<'_>,
         headers: &[(String, String)],
         body: &[u8],
     ) -> Option<AsSent> {
         self.transport.trace.as_ref()?;
         let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
-        for slot in &grant.slots {
-            if slot.method == method.as_str() && slot.path.matches(destination.path()) {
-                // An error is reported when the slots are filled.
-                let _ = slot
-                    .place
-                    .replace(&mut headers, &mut body, &mut |value| self.vault.open(value).map(|_| value.to_owned()));
-            }
+        for slot in request.slots() {
+            // An error is reported when the slots are filled.
+            let mut keep = |value: &str| self.vault.open(value).map(|_| value.to_owned());
+            let _ = slot.place.replace(&mut headers, &mut body, &mut keep);
         }
         Some((headers, body))
     }
@@ -42,14 +35,20 @@ impl Gate {
         let mut shown = borrowed(headers);
         shown.extend(auth.map(|name| (name.as_str(), "<redacted>")));
         let body = if ready.part.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
-        trace.request(&named(ready.grant), ready.method.as_str(), &ready.destination.to_url(), &shown, &body);
+        let GrantedRequest { grant, method, destination } = ready.request;
+        trace.request(&named(grant), method.as_str(), &destination.to_url(), &shown, &body);
     }
 
-    pub(super) fn trace_response(&self, grant: &Grant, answer: &Result<InboundResponse, HttpError>) {
-        match (&self.transport.trace, answer) {
+    pub(super) fn trace_response(&self, grant: &Grant, response: &Result<InboundResponse, HttpError>) {
+        match (&self.transport.trace, response) {
             (None, _) => {}
-            (Some(trace), Ok(answer)) => {
-                trace.response(&named(grant), answer.status, &borrowed(&answer.headers), &Shown::Bytes(&answer.body));
+            (Some(trace), Ok(response)) => {
+                trace.response(
+                    &named(grant),
+                    response.status,
+                    &borrowed(&response.headers),
+                    &Shown::Bytes(&response.body),
+                );
             }
             (Some(trace), Err(error)) => trace.no_response(&named(grant), &format!("withheld: {}", error.kind)),
         }

@@ -122,22 +122,22 @@ impl ResolvedProxy {
         head.push_str("\r\n");
         let broke = |error: io::Error| format!("closed the connection: {error}");
         stream.write_all(head.as_bytes()).await.map_err(broke)?;
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let mut piece = [0; 1024];
         loop {
             let read = stream.read(&mut piece).await.map_err(broke)?;
-            answer.extend_from_slice(&piece[..read]);
-            match answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                Some(end) if end + 4 == answer.len() => break,
+            response.extend_from_slice(&piece[..read]);
+            match response.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                Some(end) if end + 4 == response.len() => break,
                 // Only a refusal may have a body, because the destination does not speak first.
-                Some(_) if status(&answer).is_some_and(|status| status >= 300) => break,
+                Some(_) if status(&response).is_some_and(|status| status >= 300) => break,
                 Some(_) => return Err("sent data after its response to CONNECT".to_owned()),
                 None if read == 0 => return Err("closed the connection without a response to CONNECT".to_owned()),
-                None if answer.len() > MAX_HEAD => return Err("sent an endless response to CONNECT".to_owned()),
+                None if response.len() > MAX_HEAD => return Err("sent an endless response to CONNECT".to_owned()),
                 None => {}
             }
         }
-        status(&answer).ok_or_else(|| "did not respond to CONNECT with HTTP/1.1".to_owned())
+        status(&response).ok_or_else(|| "did not respond to CONNECT with HTTP/1.1".to_owned())
     }
 }
 

@@ -283,9 +283,20 @@ fn a_seal_in_the_url_is_refused_even_if_it_is_encoded() {
             let request =
                 Outgoing { method: "GET", path: "/", url: &url, headers: &mut Vec::new(), body: &mut Vec::new() };
             let error = fill(&vault, &slots(), Layer::Job, request).unwrap_err();
-            assert_eq!((error.name.as_str(), error.found.as_str()), (AGENT, "the URL"));
+            assert_eq!((error.name.as_str(), error.place, error.check), (AGENT, None, Some(Check::SealInUrl)));
         }
     }
+}
+
+#[test]
+fn a_refusal_holds_the_place_of_a_seal_only_if_a_policy_can_name_it() {
+    let (_, agent, ..) = vault();
+    for (key, nameable) in [("a", true), ("a`", true), ("a\u{200b}", false), (&"a".repeat(300), false)] {
+        let found = seal_location::locate(&agent, &[], json!({key: agent}).to_string().as_bytes());
+        assert_eq!(found.place, nameable.then(|| Place::Json(vec![key.to_owned()])), "{key}");
+    }
+    let found = seal_location::locate(&agent, &[], json!({&agent: 1}).to_string().as_bytes());
+    assert_eq!((found.place, found.text.as_str()), (None, "a key of the JSON body"));
 }
 
 #[test]

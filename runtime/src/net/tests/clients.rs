@@ -1,6 +1,6 @@
 use super::handshakes::{Authority, trusted};
 use super::run;
-use super::server::{Server, answer};
+use super::server::{Server, response};
 use crate::limits::Limits;
 use crate::net::client::HostClient;
 use crate::net::error::HttpErrorKind;
@@ -13,7 +13,7 @@ fn soon() -> Instant {
 
 #[test]
 fn a_request_with_basic_auth_returns_status_and_body() {
-    let server = Server::answering(answer("404 Not Found", "", "nothing"));
+    let server = Server::answering(response("404 Not Found", "", "nothing"));
     let client = HostClient::new(None, &Limits::default()).unwrap();
     let password = Secret::new("pass:word");
     let body = Some(br#"{"a":1}"#.to_vec());
@@ -33,7 +33,7 @@ fn a_request_with_basic_auth_returns_status_and_body() {
 #[test]
 fn the_ca_is_a_pem_text_or_the_path_of_a_file() {
     let authority = Authority::new();
-    let server = trusted(&authority, "localhost", |_, wire| wire.write_all(&answer("200 OK", "", "hi")).unwrap());
+    let server = trusted(&authority, "localhost", |_, wire| wire.write_all(&response("200 OK", "", "hi")).unwrap());
     let url = format!("https://localhost:{}/", server.address.port());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ca.pem");

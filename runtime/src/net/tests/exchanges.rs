@@ -1,5 +1,5 @@
 use super::run;
-use super::server::{Server, Wire, answer};
+use super::server::{Server, Wire, response};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, Room, SendBody};
 use crate::net::tls::{TlsSettings, for_scheme};
@@ -58,7 +58,7 @@ fn forever(wire: &mut dyn Wire, start: &str, piece: &[u8]) {
 
 #[test]
 fn a_response_is_returned_with_status_headers_and_body() {
-    let server = Server::answering(answer("201 Created", "X-A: 1\r\nx-b: \u{e9}\r\nX-A: 2\r\n", "hello"));
+    let server = Server::answering(response("201 Created", "X-A: 1\r\nx-b: \u{e9}\r\nX-A: 2\r\n", "hello"));
     let received = get(&server).ok().unwrap();
     assert_eq!((received.status, received.body.as_slice()), (201, b"hello".as_slice()));
     let of =
@@ -68,7 +68,7 @@ fn a_response_is_returned_with_status_headers_and_body() {
 
 #[test]
 fn the_request_is_http_1_1_without_headers_that_were_not_set() {
-    let server = Server::answering(answer("200 OK", "", ""));
+    let server = Server::answering(response("200 OK", "", ""));
     get(&server).ok().unwrap();
     let seen = &server.requests()[0];
     assert_eq!(seen.line(), "GET /v1/x?secret=hunter2 HTTP/1.1");
@@ -82,7 +82,7 @@ fn the_request_is_http_1_1_without_headers_that_were_not_set() {
 
 #[test]
 fn a_body_is_sent_with_its_length_and_a_post_without_a_body_with_length_zero() {
-    let server = Server::answering(answer("200 OK", "", ""));
+    let server = Server::answering(response("200 OK", "", ""));
     let big = vec![7; 300_000];
     run(exchange(&server.url("/"), SendBody::Bytes(big.clone().into())).run()).ok().unwrap();
     let empty = Exchange { method: Method::POST, ..exchange(&server.url("/"), SendBody::None) };
@@ -95,7 +95,7 @@ fn a_body_is_sent_with_its_length_and_a_post_without_a_body_with_length_zero() {
 
 #[test]
 fn a_name_is_connected_to_at_the_given_addresses_only() {
-    let server = Server::answering(answer("200 OK", "", ""));
+    let server = Server::answering(response("200 OK", "", ""));
     let url = format!("http://api.invalid:{}/x", server.address.port());
     run(exchange(&url, SendBody::None).run()).ok().unwrap();
     assert_eq!(server.requests()[0].header("host"), Some(format!("api.invalid:{}", server.address.port()).as_str()));
@@ -106,9 +106,9 @@ fn a_name_is_connected_to_at_the_given_addresses_only() {
 
 #[test]
 fn redirects_are_returned_and_not_followed() {
-    let target = Server::answering(answer("200 OK", "", ""));
+    let target = Server::answering(response("200 OK", "", ""));
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
-        let server = Server::answering(answer(status, &format!("Location: {}\r\n", target.url("/")), ""));
+        let server = Server::answering(response(status, &format!("Location: {}\r\n", target.url("/")), ""));
         let received = get(&server).ok().unwrap();
         assert_eq!(received.status.to_string(), status[..3]);
         assert!(received.headers.iter().any(|(name, _)| name == "location"));
@@ -144,8 +144,8 @@ fn invalid_responses_fail_with_the_right_kind() {
         ("half a chunk", ok("Transfer-Encoding: chunked\r\n") + "5\r\nhe", truncated),
         ("a huge length", ok("Content-Length: 1073741824\r\n"), HttpErrorKind::Limit("http_response_mib")),
     ];
-    for (name, answer, kind) in cases {
-        let error = failure(get(&Server::answering(answer)));
+    for (name, response, kind) in cases {
+        let error = failure(get(&Server::answering(response)));
         assert_eq!((error.kind, error.sent), (kind, true), "{name}: {error}");
         assert!(error.message.starts_with("iaas: ") || error.message.starts_with("limit: "), "{name}: {error}");
     }
@@ -153,7 +153,7 @@ fn invalid_responses_fail_with_the_right_kind() {
 
 #[test]
 fn unusual_but_unambiguous_responses_are_accepted() {
-    for (answer, body) in [
+    for (response, body) in [
         ("HTTP/1.0 200 OK\r\n\r\nuntil the end", "until the end"),
         ("HTTP/1.1 200\r\n\r\nhello", "hello"),
         // Bare line feeds: one connection carries one exchange, so there is nothing to smuggle into.
@@ -161,7 +161,7 @@ fn unusual_but_unambiguous_responses_are_accepted() {
         ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "ok"),
         ("HTTP/1.1 204 No Content\r\n\r\n", ""),
     ] {
-        assert_eq!(String::from_utf8(get(&Server::answering(answer)).ok().unwrap().body).unwrap(), body);
+        assert_eq!(String::from_utf8(get(&Server::answering(response)).ok().unwrap().body).unwrap(), body);
     }
 }
 
@@ -211,7 +211,7 @@ fn the_error_of_a_stalled_exchange_names_the_limit() {
     for (name, server, body, limit) in [
         ("before the status", &silent, SendBody::None, "first_byte_seconds"),
         ("after a small body", &silent, SendBody::Bytes(Bytes::from_static(b"x")), "first_byte_seconds"),
-        ("within the answer", &started, SendBody::None, "idle_seconds"),
+        ("within the response", &started, SendBody::None, "idle_seconds"),
         ("within the request", &deaf, large(), "idle_seconds"),
     ] {
         let start = Instant::now();
@@ -264,7 +264,7 @@ fn a_stream_is_sent_piece_by_piece_and_not_buffered() {
         while count.load(Ordering::SeqCst) < PIECES * 65536 {
             count.fetch_add(stream.read(&mut buffer).unwrap() as u64, Ordering::SeqCst);
         }
-        stream.write_all(&answer("200 OK", "", "")).unwrap();
+        stream.write_all(&response("200 OK", "", "")).unwrap();
     });
     // Made when asked for: at most what the client and the kernel buffer may be ahead,
     // and kernels buffer tens of megabytes for a reader that gets no turn.
@@ -282,7 +282,7 @@ fn a_stream_is_sent_piece_by_piece_and_not_buffered() {
 
 #[test]
 fn the_error_of_a_broken_stream_blames_the_runtime_and_not_the_server() {
-    let server = Server::answering(answer("200 OK", "", ""));
+    let server = Server::answering(response("200 OK", "", ""));
     let piece = || Ok(Bytes::from_static(b"12345"));
     for (name, pieces, why) in [
         ("an error", vec![piece(), Err(std::io::Error::other("the disk is gone"))], "the disk is gone"),
@@ -299,7 +299,7 @@ fn the_error_of_a_broken_stream_blames_the_runtime_and_not_the_server() {
 
 #[test]
 fn a_slow_source_of_a_body_does_not_time_out_as_a_slow_server() {
-    let server = Server::answering(answer("200 OK", "", ""));
+    let server = Server::answering(response("200 OK", "", ""));
     let slow = stream::unfold(0, |turn| async move {
         tokio::time::sleep(Duration::from_millis(900)).await;
         (turn < 2).then(|| (Ok(Bytes::from_static(b"12345")), turn + 1))
@@ -312,11 +312,11 @@ fn a_slow_source_of_a_body_does_not_time_out_as_a_slow_server() {
 fn proxies_and_key_logs_in_the_environment_are_ignored() {
     const INNER: &str = "WASM_CPI_TEST_INNER";
     if std::env::var_os(INNER).is_some() {
-        let server = Server::answering(answer("200 OK", "", ""));
+        let server = Server::answering(response("200 OK", "", ""));
         assert_eq!(get(&server).ok().unwrap().status, 200);
         return;
     }
-    let proxy = Server::answering(answer("502 Bad Gateway", "", ""));
+    let proxy = Server::answering(response("502 Bad Gateway", "", ""));
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());
     again
         .args(["--exact", "net::tests::exchanges::proxies_and_key_logs_in_the_environment_are_ignored"])

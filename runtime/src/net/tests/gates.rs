@@ -1,7 +1,7 @@
 use super::fixture::{Fixture, Running, post, request};
 use super::handshakes::{Authority, trusted};
 use super::run;
-use super::server::{Server, answer};
+use super::server::{Server, response};
 use crate::leak_latch::{LatchKey, LeakLatch};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -13,7 +13,7 @@ use wasm_cpi_policy::{DenialReason, Endpoint};
 const PASSWORD: &str = "correct horse battery staple";
 
 fn hello() -> Server {
-    Server::answering(answer("200 OK", "", "hello"))
+    Server::answering(response("200 OK", "", "hello"))
 }
 
 fn grant(server: &Server, auth: Option<Value>) -> Value {
@@ -206,7 +206,7 @@ fn the_address_rules_apply_to_the_resolved_address() {
 #[test]
 fn tls_follows_the_grant_and_its_files_are_beside_the_policy() {
     let authority = Authority::new();
-    let server = trusted(&authority, "api.test", |_, wire| wire.write_all(&answer("200 OK", "", "hi")).unwrap());
+    let server = trusted(&authority, "api.test", |_, wire| wire.write_all(&response("200 OK", "", "hi")).unwrap());
     let url = format!("https://api.test:{}", server.address.port());
     let start = |tls: Value| {
         let grants = json!([{"id": "api", "to": url, "methods": ["GET"], "paths": ["/**"], "tls": tls}]);
@@ -228,7 +228,7 @@ fn tls_follows_the_grant_and_its_files_are_beside_the_policy() {
 
 #[test]
 fn a_slot_takes_its_seal_and_the_usage_records_it() {
-    let server = Server::answering(answer("202 Accepted", "", "{}"));
+    let server = Server::answering(response("202 Accepted", "", "{}"));
     let mut granted = grant(&server, Some(basic()));
     granted["slots"] =
         json!([{"method": "POST", "path": "/v1/servers", "place": "json:/server/data", "takes": ["password"]}]);
@@ -260,11 +260,11 @@ fn a_slot_takes_its_seal_and_the_usage_records_it() {
 fn a_seal_counts_as_delivered_unless_the_server_rejected_the_request() {
     let slot = json!([{"method": "POST", "path": "/v1/servers", "place": "json:/data", "takes": ["password"]}]);
     for (server, sent) in [
-        (Server::answering(answer("202 Accepted", "", "{}")), true),
-        (Server::answering(answer("502 Bad Gateway", "", "")), true),
+        (Server::answering(response("202 Accepted", "", "{}")), true),
+        (Server::answering(response("502 Bad Gateway", "", "")), true),
         // The response is missing, but the server may have handled the request.
         (Server::plain(|_, _| {}), true),
-        (Server::answering(answer("400 Bad Request", "", "{}")), false),
+        (Server::answering(response("400 Bad Request", "", "{}")), false),
     ] {
         let mut granted = grant(&server, Some(basic()));
         granted["slots"] = slot.clone();
@@ -284,7 +284,7 @@ fn a_response_with_a_credential_is_withheld_and_only_the_operator_learns_why() {
         } else {
             (format!("X-Echo: {header}\r\n"), String::new())
         };
-        wire.write_all(&answer("200 OK", &headers, &body)).unwrap();
+        wire.write_all(&response("200 OK", &headers, &body)).unwrap();
     });
     let running = with_password(Fixture::new(json!([grant(&echo, Some(basic()))]))).start();
     assert_eq!(running.gate.leak(), None);
@@ -305,7 +305,7 @@ fn a_response_with_a_credential_is_withheld_and_only_the_operator_learns_why() {
 fn a_leak_is_remembered_at_once() {
     let echo = Server::plain(|seen, wire| {
         let header = seen.header("authorization").unwrap_or_default().to_owned();
-        wire.write_all(&answer("200 OK", "", &header)).unwrap();
+        wire.write_all(&response("200 OK", "", &header)).unwrap();
     });
     let cache = tempfile::tempdir().unwrap();
     std::fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -322,7 +322,7 @@ fn a_leak_is_remembered_at_once() {
 
 #[test]
 fn a_secret_in_a_slot_does_not_count_against_the_limits() {
-    let server = Server::answering(answer("200 OK", "", ""));
+    let server = Server::answering(response("200 OK", "", ""));
     let slot = json!([{"method": "POST", "path": "/v1/x", "place": "json:/data", "takes": ["password"]}]);
     let left = |secret: String| {
         let mut granted = grant(&server, None);
@@ -340,7 +340,7 @@ fn a_secret_in_a_slot_does_not_count_against_the_limits() {
 #[test]
 fn captured_values_and_credentials_do_not_reach_the_guest() {
     let headers = "Content-Type: application/json\r\nSet-Cookie: sid=very-secret-cookie\r\nX-Subject-Token: very-secret-token\r\n";
-    let server = Server::answering(answer("200 OK", headers, r#"{"access_token":"very-secret-access","n":1}"#));
+    let server = Server::answering(response("200 OK", headers, r#"{"access_token":"very-secret-access","n":1}"#));
     let mut granted = grant(&server, None);
     granted["captures"] =
         json!([{"method": "POST", "path": "/v1/tokens", "place": "json:/access_token", "as": "token"}]);
@@ -371,7 +371,7 @@ fn the_number_of_requests_and_the_sum_of_bodies_are_limited() {
     let error = refusal(send(&running));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Limit("http_total_mib"), false));
 
-    let large = Server::answering(answer("200 OK", "", &"a".repeat(600 << 10)));
+    let large = Server::answering(response("200 OK", "", &"a".repeat(600 << 10)));
     let fixture = Fixture::new(json!([grant(&large, None)]));
     let running = Fixture { limits: Limits { http_total_mib: 1, ..Limits::default() }, ..fixture }.start();
     running.get(large.url("/v1/x")).unwrap();
@@ -390,7 +390,7 @@ fn limits_of_an_answer_are_for_what_the_guest_gets() {
     for (dropped, length, fits) in
         [(true, 10, true), (true, 2 << 20, false), (true, 1_000_000, true), (false, 10, false), (true, 5 << 20, false)]
     {
-        let server = Server::answering(answer("200 OK", "Content-Type: application/json\r\n", &token(length)));
+        let server = Server::answering(response("200 OK", "Content-Type: application/json\r\n", &token(length)));
         let mut granted = grant(&server, None);
         granted["drop"] = if dropped { json!(["json:/pad"]) } else { json!([]) };
         let found = started(granted).get(server.url("/v1/x"));
@@ -408,7 +408,7 @@ fn limits_of_an_answer_are_for_what_the_guest_gets() {
         (large.clone(), json!([]), false),
         (large.repeat(5), json!(["header:X-A", "header:X-B"]), false),
     ] {
-        let server = Server::answering(answer("200 OK", &headers, ""));
+        let server = Server::answering(response("200 OK", &headers, ""));
         let mut granted = grant(&server, None);
         granted["drop"] = dropped;
         let found = started(granted).get(server.url("/v1/x"));
@@ -435,7 +435,7 @@ fn time_is_bounded_by_the_request_the_call_and_the_limits() {
 
 #[test]
 fn the_guest_gets_its_own_words_back_even_if_they_are_a_secret() {
-    let server = Server::answering(answer("200 OK", "Content-Length: 6\r\n", ""));
+    let server = Server::answering(response("200 OK", "Content-Length: 6\r\n", ""));
     let fixture = Fixture { properties: json!({"key": "abcdefabcdef"}), ..Fixture::new(json!([grant(&server, None)])) };
     let running = fixture.start();
     let error = refusal(running.send(post(server.url("/v1/abcdefabcdef"), &json!({}))));

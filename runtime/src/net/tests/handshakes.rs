@@ -1,5 +1,5 @@
 use super::run;
-use super::server::{Server, answer};
+use super::server::{Server, response};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::tls::{ClientIdentity, TlsSettings, client_config};
@@ -66,7 +66,7 @@ pub(super) fn trusted(
 }
 
 fn hello(config: Arc<ServerConfig>) -> Server {
-    Server::tls(config, |_, wire| wire.write_all(&answer("200 OK", "", "hello")).unwrap())
+    Server::tls(config, |_, wire| wire.write_all(&response("200 OK", "", "hello")).unwrap())
 }
 
 fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Received, HttpError> {
@@ -155,7 +155,7 @@ fn a_client_certificate_is_sent_if_it_is_configured() {
 fn a_server_without_tls_gets_no_request() {
     let plain = Server::raw(|mut stream, _| {
         let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
-        let _ = std::io::Write::write_all(&mut stream, &answer("400 Bad Request", "", ""));
+        let _ = std::io::Write::write_all(&mut stream, &response("400 Bad Request", "", ""));
     });
     refused(&plain, "api.test", &TlsSettings::default(), "");
     let closing = Server::raw(|stream, _| drop(stream));

@@ -1,5 +1,5 @@
 use super::fixture::{Fixture, request};
-use super::server::{Server, answer};
+use super::server::{Server, response};
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
 use crate::net::error::HttpErrorKind;
@@ -44,7 +44,7 @@ fn a_large_image_is_streamed_with_constant_memory_and_does_not_count_against_bod
             count.fetch_add(read as u64, Ordering::SeqCst);
             high.fetch_max(resident_kib(), Ordering::SeqCst);
         }
-        stream.write_all(&answer("201 Created", "", "")).unwrap();
+        stream.write_all(&response("201 Created", "", "")).unwrap();
     });
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("image");
@@ -76,7 +76,7 @@ fn a_server_that_stops_reading_ends_the_upload() {
 
 #[test]
 fn a_missing_image_or_member_is_rejected() {
-    let server = Server::answering(answer("200 OK", "", ""));
+    let server = Server::answering(response("200 OK", "", ""));
     let running = Fixture::new(grants(&server)).start();
     let error = running.send(upload(server.url("/i"), ImagePart::Whole)).unwrap_err();
     assert_eq!((error.kind, error.sent), (HttpErrorKind::InvalidRequest, false));
@@ -107,7 +107,7 @@ fn a_response_before_the_end_of_the_upload_is_returned() {
             stream.read_exact(&mut byte).unwrap();
             head.push(byte[0]);
         }
-        stream.write_all(&answer("413 Content Too Large", "Connection: close\r\n", "too large")).unwrap();
+        stream.write_all(&response("413 Content Too Large", "Connection: close\r\n", "too large")).unwrap();
         std::thread::sleep(Duration::from_millis(500));
     });
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 use super::fixture::{Fixture, Running, request};
-use super::server::{Seen, Server, Wire, answer};
+use super::server::{Seen, Server, Wire, response};
 use crate::image::{Image, ImagePart};
 use crate::net::error::HttpErrorKind;
 use crate::net::gate::{OutboundBody, OutboundRequest};
@@ -18,7 +18,7 @@ fn identity(lifetime: &'static str) -> Server {
         let n = count.fetch_add(1, Ordering::SeqCst) + 1;
         let headers = format!("Content-Type: application/json\r\nX-Subject-Token: token-number-{n}\r\n");
         let body = json!({"expires_in": lifetime.parse::<f64>().unwrap_or(3600.0), "catalog": [{"url": "http://api"}], "n": n});
-        wire.write_all(&answer("201 Created", &headers, &body.to_string())).unwrap();
+        wire.write_all(&response("201 Created", &headers, &body.to_string())).unwrap();
     })
 }
 
@@ -27,7 +27,7 @@ fn api(accepted: &'static [&'static str]) -> Server {
     Server::plain(move |seen: &Seen, wire: &mut dyn Wire| {
         let known = seen.header("x-auth-token").is_some_and(|token| accepted.contains(&token));
         let status = if known { "200 OK" } else { "401 Unauthorized" };
-        wire.write_all(&answer(status, "", "done")).unwrap();
+        wire.write_all(&response(status, "", "done")).unwrap();
     })
 }
 
@@ -152,8 +152,8 @@ fn an_expired_token_is_not_sent() {
 fn forms_prefixes_and_tokens_in_json_are_supported() {
     let headers = "Content-Type: application/json\r\n";
     let body = json!({"access_token": "abc/def+ghi=jkl", "expires_at": "2999-01-01T00:00:00Z"}).to_string();
-    let identity = Server::answering(answer("200 OK", headers, &body));
-    let api = Server::answering(answer("200 OK", "", ""));
+    let identity = Server::answering(response("200 OK", headers, &body));
+    let api = Server::answering(response("200 OK", "", ""));
     let mut policy = policy(&identity, &api);
     policy["logins"]["main"] = json!({
         "to": identity.url(""), "path": "/oauth/token", "form": {"grant_type": "client_credentials", "secret": "${password}"},
@@ -174,21 +174,21 @@ fn the_error_of_a_failed_login_names_the_login_and_the_cause_without_secrets() {
     let json = "Content-Type: application/json\r\n";
     let echo = format!("{{\"error\": \"{PASSWORD}\"}}");
     let credential = HttpErrorKind::Denied(DenialReason::Credential);
-    for (name, answer, kind, said) in [
-        ("401", answer("401 Unauthorized", json, &echo), credential, "HTTP 401"),
-        ("403", answer("403 Forbidden", "", ""), credential, "HTTP 403"),
-        ("500", answer("500 Oops", "", &echo), HttpErrorKind::Protocol, "HTTP 500"),
-        ("302", answer("302 Found", "Location: http://127.0.0.1:1/\r\n", ""), HttpErrorKind::Protocol, "HTTP 302"),
+    for (name, response, kind, said) in [
+        ("401", response("401 Unauthorized", json, &echo), credential, "HTTP 401"),
+        ("403", response("403 Forbidden", "", ""), credential, "HTTP 403"),
+        ("500", response("500 Oops", "", &echo), HttpErrorKind::Protocol, "HTTP 500"),
+        ("302", response("302 Found", "Location: http://127.0.0.1:1/\r\n", ""), HttpErrorKind::Protocol, "HTTP 302"),
         (
             "no token",
-            answer("200 OK", json, "{}"),
+            response("200 OK", json, "{}"),
             HttpErrorKind::Protocol,
             "without a token in `header:x-subject-token`",
         ),
-        ("no JSON", answer("200 OK", "X-Subject-Token: t\r\n", "<a>"), HttpErrorKind::Protocol, "`catalog`"),
+        ("no JSON", response("200 OK", "X-Subject-Token: t\r\n", "<a>"), HttpErrorKind::Protocol, "`catalog`"),
         ("silence", b"".to_vec(), HttpErrorKind::Protocol, "failed (protocol); the log says where and why"),
     ] {
-        let (identity, api) = (Server::answering(answer), api(&[]));
+        let (identity, api) = (Server::answering(response), api(&[]));
         let running = start(&identity, &api);
         let errors = [running.get(api.url("/x")).unwrap_err(), running.session("main").unwrap_err()];
         for error in errors {
@@ -223,7 +223,7 @@ fn a_guest_cannot_set_or_see_the_token() {
     let identity = identity("3600");
     let echo = Server::plain(|seen, wire| {
         let token = seen.header("x-auth-token").unwrap_or_default().to_owned();
-        wire.write_all(&answer("200 OK", "", &token)).unwrap();
+        wire.write_all(&response("200 OK", "", &token)).unwrap();
     });
     let running = start(&identity, &echo);
     let own =

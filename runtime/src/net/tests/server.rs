@@ -62,10 +62,10 @@ impl Server {
     }
 
     /// Starts a server that sends this response to every request.
-    pub(super) fn answering(answer: impl Into<Vec<u8>>) -> Server {
-        let answer = answer.into();
+    pub(super) fn answering(response: impl Into<Vec<u8>>) -> Server {
+        let response = response.into();
         Server::plain(move |_, wire| {
-            let _ = wire.write_all(&answer);
+            let _ = wire.write_all(&response);
         })
     }
 
@@ -100,7 +100,7 @@ impl Server {
 }
 
 /// Returns a complete response with its length.
-pub(super) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+pub(super) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 

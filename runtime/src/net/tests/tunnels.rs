@@ -2,7 +2,7 @@
 //! are asked for.
 
 use super::run;
-use super::server::{Server, answer};
+use super::server::{Server, response};
 use crate::net::proxy::ProxyConfig;
 use crate::net::proxy::tunnel::{ResolvedProxy, TunnelError};
 use crate::net::tls::{self, TlsSettings};
@@ -47,7 +47,7 @@ fn the_next_address_is_tried_only_if_the_proxy_could_not_connect() {
         ("503 x", 2, Some("does not connect to 10.203.7.10:80 (status 503)")),
         ("504 x", 2, Some("does not connect to 10.203.7.10:80 (status 504)")),
     ] {
-        let proxy = Server::answering(answer(status, "", ""));
+        let proxy = Server::answering(response(status, "", ""));
         let (lines, refused) = connect(&proxy);
         assert_eq!(lines, asked(&FAR[..tried]), "{status}");
         assert_eq!(refused.is_some(), said.is_some(), "{status}: {refused:?}");
@@ -60,7 +60,7 @@ fn an_address_that_does_not_respond_leaves_time_for_the_next() {
     let proxy = Server::plain(|seen, wire| {
         // Waits for the client to close the connection, for the first address only.
         let waits = seen.line().contains("10.203.7.9:");
-        let _ = if waits { wire.read(&mut [0]).map(drop) } else { wire.write_all(&answer("200 OK", "", "")) };
+        let _ = if waits { wire.read(&mut [0]).map(drop) } else { wire.write_all(&response("200 OK", "", "")) };
     });
     assert_eq!(connect(&proxy), (asked(&FAR), None));
 }
