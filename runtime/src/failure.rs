@@ -113,7 +113,7 @@ impl Failure {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
     /// The login that failed, if one did.
-    pub login: Option<String>,
+    pub login: Option<Box<str>>,
     /// Empty if nothing failed, or if the guest knows why.
     pub text: String,
 }

@@ -58,7 +58,7 @@ pub struct HttpError {
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
     /// The login that failed, if the request failed because of one.
-    pub login: Option<String>,
+    pub login: Option<Box<str>>,
     /// The check that refused the request or the response, if one did. It is for operators: the
     /// guest gets the kind and the message.
     pub check: Option<Check>,

@@ -162,7 +162,7 @@ impl Gate {
     /// Returns the part of a login's response that the guest may see, a JSON object.
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         let shown = self.visible_session(name, deadline).await;
-        let shown = shown.map_err(|error| HttpError { login: Some(name.to_owned()), ..error });
+        let shown = shown.map_err(|error| HttpError { login: Some(name.into()), ..error });
         self.usage.record_failure(shown.as_ref().err());
         if let Some(hint) = shown.as_ref().err().and_then(|error| error.hint.as_deref()) {
             self.usage.record_hint(hint);

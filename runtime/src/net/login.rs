@@ -162,7 +162,7 @@ fn bytes(text: &str) -> SendBody {
 fn for_guest(login: &Login, error: HttpError) -> HttpError {
     let message = Check::LoginPlace.choose(without_place(&login.name, error.kind, error.who), error.explained());
     let detail = format!("login `{}`, {} {}: {}", login.name, login.method, login.destination, error.explained());
-    HttpError { message, detail, sent: false, login: Some(login.name.clone()), ..error }
+    HttpError { message, detail, sent: false, login: Some(login.name.as_str().into()), ..error }
 }
 
 fn without_place(login: &str, kind: HttpErrorKind, who: Who) -> String {

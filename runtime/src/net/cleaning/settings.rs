@@ -68,7 +68,7 @@ pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> b
         Err(()) => return !are_in(&without_escapes(&String::from_utf8_lossy(body))),
     }
     // A marker that is divided between values is in none of them.
-    Check::SettingsMarker.accepts(!has_marker(&letters(body)))
+    Check::SettingsMarker.accepts(!has_divided_marker(body))
 }
 
 /// Returns false for most bodies without agent settings, so that they need not be parsed.
@@ -76,7 +76,7 @@ fn may_be_in(body: &[u8]) -> bool {
     let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
     ["agent_id", "registry", "\\u", "&#", "&lt;", "&amp;"].iter().any(|text| has(text))
         || has_long_run(body)
-        || has_marker(&letters(body))
+        || has_divided_marker(body)
 }
 
 /// Returns true if a body has base64 of the length of settings, even in short lines.
@@ -122,26 +122,33 @@ fn replace_in(value: &mut Value) -> bool {
 
 /// Returns true if a text holds agent settings.
 fn are_in(text: &str) -> bool {
-    Check::SettingsMarker.refuses(has_marker(&letters(text.as_bytes())))
+    Check::SettingsMarker.refuses(has_divided_marker(text.as_bytes()))
         || Check::SettingsShape.refuses(has_shape(text, 2) || has_shape(&joined_lines(text), 2))
 }
 
-/// Returns true if text holds the marker. `letters` makes this independent of what divides it.
+/// Returns true if text holds the marker, whatever divides it. A tag may divide the marker, or hold it.
+fn has_divided_marker(text: &[u8]) -> bool {
+    let all = letters(text, |_| 0);
+    let undivided = letters(text, escape_length);
+    has_marker(&all) || (undivided != all && has_marker(&undivided))
+}
+
+/// Returns true if text holds the marker.
 fn has_marker(text: &[u8]) -> bool {
     text.len() >= MARKER.len() && PATTERNS.iter().any(|pattern| pattern.find(text).is_some())
 }
 
 /// Returns the characters that the marker and base64 consist of, without everything that may divide
-/// them: white space and its escapes, indentation, quotes, tags, and the zeros of UTF-16.
-fn letters(text: &[u8]) -> Vec<u8> {
+/// them: white space, indentation, quotes, the zeros of UTF-16, and what `divider` returns the length of.
+fn letters(text: &[u8], divider: fn(&[u8]) -> usize) -> Vec<u8> {
     let mut letters = Vec::with_capacity(text.len());
     let mut at = 0;
     while let Some(byte) = text.get(at) {
-        let divider = escape_length(&text[at..]);
-        if divider == 0 && is_base64(*byte) {
+        let length = divider(&text[at..]);
+        if length == 0 && is_base64(*byte) {
             letters.push(*byte);
         }
-        at += divider.max(1);
+        at += length.max(1);
     }
     letters
 }

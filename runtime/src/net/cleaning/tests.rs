@@ -241,6 +241,9 @@ fn marked_settings_are_replaced_in_every_form() {
     let object: Value = serde_json::from_str(&settings()).unwrap();
     let left = cleaned(&policy, &[], 200, JSON, &json!({"env": {"deep": object}, "b": 1}).to_string());
     assert_eq!(left.body, json!({"env": {"deep": PLACEHOLDER}, "b": 1}).to_string());
+    // Neither do tags, whose attributes may hold it.
+    let attribute = format!("<r a=\"_{MARKER}\"/>");
+    assert!(!cleaned(&policy, &[], 200, &[], &attribute).body.contains(MARKER));
     // Escapes do not hide the marker, and a document that is ambiguous is withheld.
     let escaped = format!("{{\"a\": \"{}\"}}", MARKER.replace('w', "\\u0077"));
     assert_eq!(cleaned(&policy, &[], 200, JSON, &escaped).body, json!({"a": PLACEHOLDER}).to_string());
