@@ -23,7 +23,7 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use needles::{CASE, PLAIN, SPLIT};
+use needles::{CASE, HALF, PLAIN, SPLIT};
 pub use scanner::{IsOver, SearchStopped};
 use scanner::{Patience, Scanner, Searched};
 use wasm_cpi_checks::Check;
@@ -239,12 +239,13 @@ impl Vault {
     }
 
     /// The tripwire: returns the name of a credential that occurs in some encoding. Ignores texts
-    /// that differ from it in case, because they may be other words.
+    /// that differ from it in case, because they may be other words, and halves, because a guest could
+    /// guess one half after the other.
     pub fn leak_in(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
         let (index, patience) = (self.credential_index(), self.patience());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
             index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
-                CASE => ControlFlow::Continue(()),
+                CASE | HALF => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
             })
         });

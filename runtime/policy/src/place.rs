@@ -222,6 +222,14 @@ enum Edit {
 }
 
 impl Place {
+    /// Returns the tokens of the pointer, if the place is in a JSON body.
+    pub fn pointer(&self) -> Option<&[String]> {
+        match self {
+            Place::Json(tokens) => Some(tokens),
+            _ => None,
+        }
+    }
+
     /// Returns the value at this place, or `None` if the message has none. Numbers and booleans
     /// in JSON are returned as text.
     ///

@@ -151,7 +151,8 @@ impl AgentSession {
         if self.mode == Mode::Registry {
             self.registry.prepare(full)?;
         }
-        let mut stages = settings::encode(&data, &additions.encodings);
+        let base = settings::build(&self.config, spec, &Additions::default())?;
+        let mut stages = settings::encode(data, self.user_data(&base, ""), &additions.encodings);
         let text = stages.pop().unwrap_or_default();
         for stage in stages {
             self.vault.register(AGENT, Secret::new(stage));

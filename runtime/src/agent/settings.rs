@@ -90,9 +90,10 @@ pub(super) fn ascii_json(value: &Value) -> String {
 }
 
 /// Returns the text after each encoding, starting with the plain text, because a server may undo
-/// some of them. The last one is sent to the platform.
-pub(super) fn encode(data: &Object, encodings: &[Encoding]) -> Vec<String> {
-    let mut text = size::pad(ascii_json(&Value::Object(data.clone())));
+/// some of them. The last one is sent to the platform. `base` is the data without the guest's additions.
+pub(super) fn encode(data: Object, base: Object, encodings: &[Encoding]) -> Vec<String> {
+    let length = size::padded_length(&ascii_json(&Value::Object(base)), encodings);
+    let mut text = size::pad(ascii_json(&Value::Object(data)), length, encodings);
     let mut stages = vec![text.clone()];
     for encoding in encodings {
         text = match encoding {

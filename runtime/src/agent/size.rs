@@ -13,7 +13,7 @@ use wasm_cpi_checks::Check;
 /// The most bytes that a guest may add to settings, as JSON text within a JSON string.
 pub(super) const RESERVE: usize = 4 * 1024;
 
-/// The length of plain settings is a multiple of this.
+/// The length of user-data before base64 is a multiple of this.
 const STEP: usize = 1024;
 
 /// The largest user-data if no slot says what the platform accepts. The search for each copy of a
@@ -73,15 +73,31 @@ pub(super) fn check_user_data(data: &Map<String, Value>, max_bytes: Option<u64>)
     })
 }
 
-/// Pads the text of a JSON object with blanks before its last brace, so that its length is a
-/// multiple of [`STEP`]. Blanks behind the brace could be cut off on the way.
-pub(super) fn pad(mut text: String) -> String {
+/// Returns the length of user-data, whatever the guest adds: the length of `base`, which has no additions,
+/// with the reserve for them. If the length depended on the additions, a guest could add letter by letter
+/// until a server finds the user-data too long, and so measure the rest.
+pub(super) fn padded_length(base: &str, encodings: &[Encoding]) -> usize {
+    (sent_length(base, encodings) + RESERVE).next_multiple_of(STEP)
+}
+
+/// Pads the text of a JSON object with blanks before its last brace to a length of `padded_length`.
+/// Blanks behind the brace could be cut off on the way.
+pub(super) fn pad(mut text: String, length: usize, encodings: &[Encoding]) -> String {
+    let sent = sent_length(&text, encodings);
     if text.pop().is_some() {
-        let blanks = (STEP - (text.len() + 1) % STEP) % STEP;
+        let blanks = length.max(sent).next_multiple_of(STEP) - sent;
         text.push_str(&" ".repeat(blanks));
         text.push('}');
     }
     text
+}
+
+/// Returns the length of a text before base64, which is what a server measures.
+fn sent_length(text: &str, encodings: &[Encoding]) -> usize {
+    match encodings.contains(&Encoding::JsonString) {
+        true => Value::String(text.to_owned()).to_string().len(),
+        false => text.len(),
+    }
 }
 
 fn json_string_length(value: &Value) -> usize {
@@ -139,9 +155,22 @@ mod tests {
     fn padded_text_is_the_same_json() {
         for length in [0, 1, 500, 1013, 1014, 1015, 1016, 3000] {
             let value = json!({"a": "x".repeat(length)});
-            let padded = pad(value.to_string());
-            assert!(padded.len().is_multiple_of(STEP) && padded.len() < value.to_string().len() + STEP, "{length}");
+            let wanted = padded_length(&value.to_string(), &[]);
+            let padded = pad(value.to_string(), wanted, &[]);
+            assert!(padded.len() == wanted && wanted.is_multiple_of(STEP), "{length}");
             assert_eq!(serde_json::from_str::<Value>(&padded).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn the_length_of_user_data_does_not_depend_on_the_additions() {
+        let base = json!({"password": "\"quoted\"", "name": ""}).to_string();
+        for encodings in [&[][..], &[Encoding::JsonString]] {
+            let length = padded_length(&base, encodings);
+            for name in ["", "x", "\"\"", &"x".repeat(1024), &"\"".repeat(1000)] {
+                let text = json!({"password": "\"quoted\"", "name": name}).to_string();
+                assert_eq!(sent_length(&pad(text, length, encodings), encodings), length, "{name}");
+            }
         }
     }
 

@@ -151,21 +151,23 @@ fn disk_hints_are_strings_or_objects_of_strings() {
 #[test]
 fn encodings_are_applied_in_order() {
     let data = object(json!({"a": "ÿ?>"}));
-    let plain = data_text(&data);
+    let (plain, quoted) = (data_text(&data, &[]), data_text(&data, &[Encoding::JsonString]));
     for (encodings, expected) in [
         (vec![], plain.clone()),
         (vec![Encoding::Base64], BASE64_STANDARD.encode(&plain)),
         (vec![Encoding::Base64Url], BASE64_URL_SAFE.encode(&plain)),
-        (vec![Encoding::JsonString, Encoding::Base64], BASE64_STANDARD.encode(json!(plain).to_string())),
-        (vec![Encoding::Base64, Encoding::JsonString], format!("\"{}\"", BASE64_STANDARD.encode(&plain))),
+        (vec![Encoding::JsonString, Encoding::Base64], BASE64_STANDARD.encode(json!(quoted).to_string())),
+        (vec![Encoding::Base64, Encoding::JsonString], format!("\"{}\"", BASE64_STANDARD.encode(&quoted))),
     ] {
-        assert_eq!(encode(&data, &encodings).pop().unwrap(), expected, "{encodings:?}");
+        assert_eq!(encode(data.clone(), data.clone(), &encodings).pop().unwrap(), expected, "{encodings:?}");
     }
 }
 
 /// Returns the settings as they are written: in ASCII, so that every place can hold them.
-fn data_text(data: &Map<String, Value>) -> String {
-    size::pad(serde_json::to_string(data).unwrap().replace('ÿ', "\\u00ff"))
+fn data_text(data: &Map<String, Value>, encodings: &[Encoding]) -> String {
+    let text = serde_json::to_string(data).unwrap().replace('ÿ', "\\u00ff");
+    let length = size::padded_length(&text, encodings);
+    size::pad(text, length, encodings)
 }
 
 #[test]
@@ -189,7 +191,7 @@ proptest! {
     #[test]
     fn encoded_settings_decode_to_the_same_settings(text in "\\PC{0,40}", number in any::<i64>()) {
         let data = object(json!({"env": {"a": text, "b": number}}));
-        let encoded = encode(&data, &[Encoding::JsonString, Encoding::Base64Url]);
+        let encoded = encode(data.clone(), data.clone(), &[Encoding::JsonString, Encoding::Base64Url]);
         let literal: String = serde_json::from_slice(&BASE64_URL_SAFE.decode(encoded.last().unwrap()).unwrap()).unwrap();
         prop_assert_eq!(serde_json::from_str::<Value>(&literal).unwrap(), Value::Object(data));
     }

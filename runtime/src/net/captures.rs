@@ -15,10 +15,11 @@ mod tests;
 
 use thiserror::Error;
 
+use crate::net::cleaning::documents::{fits_root, may_hold};
 use crate::vault::{MAX_CAPTURE, SearchStopped, Vault};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::Capture;
-use wasm_cpi_policy::place::{FaultKind, PlaceError};
+use wasm_cpi_policy::place::{FaultKind, Message, Place, PlaceError, parse_json};
 use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// A complete response on its way to the guest, and the request that it answers. It is screened in place.
@@ -97,13 +98,15 @@ pub fn screen(
         })
     };
     let Screened { mut captured, mut hidden } = Screened::default();
+    let here = |capture: &&Capture| capture.applies_to(method, path);
+    let uncaptured = status >= 400 && holds_uncaptured(captures.iter().filter(here), headers, body);
     let searched = (guarded || !captures.is_empty()) && !body.is_empty();
     let encoded = Check::EncodedResponse.ensure(!(searched && is_encoded(headers)), || {
         let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused where secrets are sent; the \
                    server must respond without compression";
         withheld(Reason::Encoded, why.to_owned())
     });
-    unless_failed(encoded, status, body, &mut hidden)?;
+    unless_failed(encoded, status, body, &mut hidden, uncaptured)?;
     let searched = searched && !body.is_empty();
     let is_foreign = searched && charset::is_foreign(headers, body);
     if is_foreign {
@@ -114,12 +117,11 @@ pub fn screen(
                    where secrets are sent; the server must respond in UTF-8";
         withheld(Reason::Encoded, why.to_owned())
     });
-    unless_failed(foreign, status, body, &mut hidden)?;
+    unless_failed(foreign, status, body, &mut hidden, uncaptured)?;
 
     // Two captures may name the same place: the second one finds the seal of the first.
     let mut sealed: Vec<String> = Vec::new();
     let (mut too_long, mut too_many) = (false, false);
-    let here = |capture: &&Capture| capture.applies_to(method, path);
     for capture in Check::CaptureValue.choose(captures, &[]).iter().filter(here) {
         let replaced = capture.place.replace(headers, body, &mut |value| {
             let fresh = !value.is_empty() && !sealed.iter().any(|seal| seal == value);
@@ -147,15 +149,31 @@ pub fn screen(
         }
         match replaced {
             Ok(true) => captured.push(capture.name.clone()),
+            // A list of objects, for example, holds the value elsewhere.
+            Ok(false) if !has_shape_of(&capture.place, body) => {
+                let why = format!(
+                    "the value `{}` is not in it, because it has another shape than the capture is for",
+                    capture.name
+                );
+                let error = withheld(Reason::Unreadable, why).refused_by(Check::CaptureUnreadable);
+                unless_failed(Err(error), status, body, &mut hidden, uncaptured)?;
+            }
             Ok(false) => {}
             // An error page need not hold the value to capture.
-            Err(error) if matches!(error.fault.kind, FaultKind::ContentType(_)) && !(200..300).contains(&status) => {}
-            Err(error) => Check::CaptureUnreadable.ensure(false, || {
+            Err(error)
+                if matches!(error.fault.kind, FaultKind::ContentType(_))
+                    && !(200..300).contains(&status)
+                    && !may_hold([&capture.place], body) => {}
+            Err(error) => {
                 let why = unreadable(&error);
                 let why =
                     format!("the value `{}` cannot be captured: {why}; correct the grant's capture", capture.name);
-                withheld(Reason::Unreadable, why)
-            })?,
+                let withheld = Check::CaptureUnreadable.ensure(false, || withheld(Reason::Unreadable, why));
+                match error.fault.kind {
+                    FaultKind::ContentType(_) => unless_failed(withheld, status, body, &mut hidden, uncaptured)?,
+                    _ => withheld?,
+                }
+            }
         }
     }
 
@@ -172,7 +190,7 @@ pub fn screen(
                            removed; ask for JSON, and check the server";
                 Withheld { check, ..withheld(Reason::Unreadable, why.to_owned()) }
             });
-            unless_failed(unreadable, status, body, &mut hidden)?;
+            unless_failed(unreadable, status, body, &mut hidden, uncaptured)?;
         }
     }
 
@@ -187,13 +205,29 @@ fn unless_failed(
     status: u16,
     body: &mut Vec<u8>,
     hidden: &mut Option<String>,
+    uncaptured: bool,
 ) -> Result<(), Withheld> {
     if result.is_ok() || status < 400 {
         return result;
     }
-    *hidden = readable(body);
+    *hidden = if uncaptured { Some(not_shown(body)) } else { readable(body) };
     body.clear();
     Ok(())
+}
+
+/// Returns true if the body may hold a value to capture, and it cannot be captured. The vault does not know
+/// such a value, so it would not be redacted.
+pub(super) fn holds_uncaptured<'a>(
+    mut captures: impl Iterator<Item = &'a Capture>,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> bool {
+    captures.any(|capture| capture.place.read(&Message { headers, body }).is_err() && may_hold([&capture.place], body))
+}
+
+/// Returns what people see of a body with values that must not be shown.
+pub(super) fn not_shown(body: &[u8]) -> String {
+    format!("{} bytes that name a hidden place or a field with credentials, not shown", body.len())
 }
 
 /// Returns a body for people, all of it, because it is redacted later; `None` if there is none. Fields
@@ -206,9 +240,17 @@ pub(super) fn readable(body: &[u8]) -> Option<String> {
     let blanked = Check::CredentialFields.perform(|| fields::blank(body, true, &|_| false));
     let text = match blanked.unwrap_or(Ok(None)) {
         Ok(blanked) => String::from_utf8_lossy(blanked.as_deref().unwrap_or(body)).trim().to_owned(),
-        Err(_) => format!("{} bytes that name a field with credentials, not shown", body.len()),
+        Err(_) => not_shown(body),
     };
     (!text.is_empty()).then_some(text)
+}
+
+/// Returns false if the document has another root than the place is for.
+fn has_shape_of(place: &Place, body: &[u8]) -> bool {
+    match (place.pointer(), parse_json(body)) {
+        (Some(pointer), Ok(document)) => fits_root(pointer, &document),
+        _ => true,
+    }
 }
 
 /// Describes why a place cannot be read. Says nothing about the position of a syntax error, which

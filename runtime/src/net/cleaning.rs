@@ -15,7 +15,7 @@
 //! people.
 
 mod digests;
-mod documents;
+pub(super) mod documents;
 mod settings;
 
 #[cfg(test)]
@@ -100,8 +100,9 @@ fn places_of_all<'a>(mut slots: impl Iterator<Item = &'a Slot>) -> Vec<&'a Place
 fn for_people(cleaning: &Cleaning, headers: &[(String, String)], body: &[u8]) -> Option<String> {
     let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
     let found = Check::DroppedPlaces.perform(|| documents::remove(&cleaning.drop, &mut headers, &mut body));
-    if found.is_some_and(|found| found.is_err()) && documents::may_hold(&cleaning.drop, &body) {
-        return Some(format!("{} bytes that name a place which a grant drops, not shown", body.len()));
+    let dropped = found.is_some_and(|found| found.is_err()) && documents::may_hold(&cleaning.drop, &body);
+    if dropped || captures::holds_uncaptured(cleaning.captures.iter(), &headers, &body) {
+        return Some(captures::not_shown(&body));
     }
     readable(&body)
 }

@@ -39,7 +39,7 @@ use sending::Ready;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wasm_cpi_checks::RefusedBy;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::destination::{Destination, Invalid};
 use wasm_cpi_policy::place::Message;
 use wasm_cpi_policy::{Denial, DenialReason, Grant, Policy, Slot, Verdict};
@@ -243,10 +243,17 @@ impl Gate {
         let grant = granted.as_ref();
         event.grant = Some(grant.id.clone());
         let judged = self.policy.judged_request(grant, &destination, method.as_str(), &message);
+        let is_judged = judged.is_some();
         judged_fields::serialise(grant, judged, part.is_some(), &mut destination, &mut headers, &mut body)?;
         let request = GrantedRequest { grant, method: &method, destination: &destination };
         let form = headers::form(&headers, &body);
         headers::check_credentials(&headers, destination.query(), form, &self.header_rules(request), &self.vault)?;
+        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
+        let filters = safe && self.policy.cleaning(&destination).applies && (part.is_some() || !body.is_empty());
+        Check::ReadBody.ensure(!filters || is_judged, || {
+            let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
+            HttpError::denied(DenialReason::Query, format!("policy: {what}; send parameters in the query"))
+        })?;
         let shown = self.request_to_trace(request, &headers, &body);
         let url = destination.to_url();
         let counted = body.len() as u64;
@@ -257,7 +264,6 @@ impl Gate {
 
         event.seals.clone_from(&filled.names);
         let ready = Ready { request, headers: &headers, body: body.into(), counted, part, shown };
-        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
         // Recorded before it is sent, because the call may end before the response.
         let change = (!safe).then(|| self.usage.record_change(format!("{method} {}", event.target)));
         let received = self.exchange(&ready, deadline, event).await;

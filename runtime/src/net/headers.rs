@@ -22,7 +22,7 @@ const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
 /// Signatures and keys of object stores and the like.
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 /// Headers that make the server respond in a form that cannot be searched, beside those for ranges.
-const DISGUISES: [&str; 2] = ["accept-encoding", "a-im"];
+const UNSEARCHABLE: [&str; 2] = ["accept-encoding", "a-im"];
 /// A parameter that makes servers treat a POST as another method.
 const METHOD_OVERRIDE: &str = "_method";
 
@@ -134,8 +134,16 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     let guarded = rules.secrets || rules.cleaned;
     // `Request-Range` and `x-ms-range` ask for a part, too; `Content-Range` is about the request.
     let partial = has_word(name, "range") && !name.ends_with("content-range");
-    let disguises = DISGUISES.contains(&name) || partial;
-    Check::HeaderEncodingRange.ensure(!(guarded && disguises), beside_secrets)?;
+    let unsearchable = UNSEARCHABLE.contains(&name) || partial;
+    Check::HeaderEncodingRange.ensure(!unsearchable, || {
+        let what = "asks for a part or an encoded form of the response, in which secrets cannot be found";
+        denied(format_args!("the header `{name}` {what}; leave it out"))
+    })?;
+    Check::HeaderAccept.ensure(!(rules.cleaned && name == "accept" && !is_plain_accept(value)), || {
+        let what =
+            "asks for another form of the response than plain JSON or XML, in which hidden places could be elsewhere";
+        denied(format_args!("the header `{name}` {what}; ask for `application/json`"))
+    })?;
     // `*` asks whether the resource exists, and compares nothing.
     let compares = has_word(name, "if") && value.trim() != "*";
     Check::HeaderConditional.ensure(!(guarded && compares), || {
@@ -146,6 +154,26 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
 
 fn chooses_charset(name: &str, value: &str) -> bool {
     name.contains("accept-charset") || (name == "accept" && value.to_ascii_lowercase().contains("charset"))
+}
+
+/// Returns true if the value asks for the usual form of a resource. Parameters and types of vendors choose
+/// others, in which places have other names.
+fn is_plain_accept(value: &str) -> bool {
+    const PLAIN: [&str; 7] = [
+        "*/*",
+        "application/*",
+        "application/json",
+        "application/xml",
+        "text/xml",
+        "text/plain",
+        "application/octet-stream",
+    ];
+    let is_plain = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+        PLAIN.contains(&media.as_str()) && parts.all(|part| part.starts_with("q="))
+    };
+    value.split(',').all(|range| is_plain(range.trim()))
 }
 
 fn has_word(name: &str, word: &str) -> bool {

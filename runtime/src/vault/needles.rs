@@ -18,6 +18,8 @@ use wasm_cpi_policy::secret::Secret;
 pub(super) const PLAIN: &str = "plain";
 /// Half of a seal. If a seal is cut in two, one piece holds a complete half.
 pub(super) const SPLIT: &str = "splitting";
+/// Half of a secret.
+pub(super) const HALF: &str = "halving";
 /// The same letters, some of them in the other case.
 pub(super) const CASE: &str = "changing its case";
 /// Base64 in either alphabet.
@@ -140,6 +142,11 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         // `-----BEGIN …-----` occurs in every PEM file.
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
         lines.for_each(|line| drop(plain_and_base64(owner, line.as_bytes(), &mut needles)));
+    }
+    // A server that quotes a part of a request cuts it anywhere, so one half of a long secret is redacted alone.
+    if text.len() >= 2 * MIN_TRIPWIRE && text.is_ascii() && !text.contains('\n') {
+        let (head, tail) = text.split_at(text.len() / 2);
+        needles.extend([head, tail].map(|half| Needle::new(owner, HALF, &shared(half), 0)));
     }
     // The name of a host is printed in lower case, whatever the case of its property.
     if text.len() >= MIN_TRIPWIRE && text.bytes().any(|byte| byte.is_ascii_alphabetic()) {

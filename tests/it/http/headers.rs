@@ -115,16 +115,10 @@ fn credentials_of_the_guest_are_denied_where_the_grant_sends_credentials() {
 }
 
 #[test]
-fn a_grant_without_secrets_denies_only_authorization() {
+fn a_grant_without_secrets_allows_credentials_of_the_guest_except_authorization() {
     let server = Server::answering(Answer::ok(""));
     let job = job(json!([server.grant("api")]));
-    let headers = [
-        ("Cookie", "a=b"),
-        ("X-Auth-Token", "mine"),
-        ("Accept-Encoding", "gzip"),
-        ("Range", "bytes=0-5"),
-        ("X-Empty", ""),
-    ];
+    let headers = [("Cookie", "a=b"), ("X-Auth-Token", "mine"), ("X-Empty", "")];
     for outcome in run(&job, &server, &headers) {
         answered(&outcome, 200);
     }

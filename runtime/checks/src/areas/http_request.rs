@@ -54,6 +54,16 @@ pub(crate) const HeaderCharset: Entry = refusal(
     "The request asks for a response in a certain charset, in which secrets would not be recognised.",
     "The guest's author leaves out Accept-Charset, and `charset` in Accept: responses are in UTF-8.",
 );
+pub(crate) const HeaderAccept: Entry = refusal(
+    "header-accept",
+    "The request asks for a special form of the response, in which hidden places could be elsewhere.",
+    "The guest's author asks for `application/json` or `application/xml` without parameters.",
+);
+pub(crate) const ReadBody: Entry = refusal(
+    "read-body",
+    "A GET, HEAD or OPTIONS has a body, with which servers could filter by values that the guest must not see.",
+    "The guest's author sends the parameters in the query, and the operator lists them under `query` of the grant.",
+);
 pub(crate) const HeaderConditional: Entry = refusal(
     "header-conditional",
     "The request sets an `If-*` header, with which a guest could compare hidden values of the server.",

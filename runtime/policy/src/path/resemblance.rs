@@ -49,7 +49,8 @@ fn decoded(path: &str) -> String {
 fn segments(path: &str) -> Vec<String> {
     let mut segments: Vec<String> = Vec::new();
     for segment in path.split(['/', '\\']) {
-        if segment == ".." {
+        let plain = segment.split([';', '?', '#', '\0']).next().unwrap_or_default().trim();
+        if plain == ".." {
             segments.pop();
         } else {
             segments.extend(Some(folded(segment)).filter(|folded| !folded.is_empty()));
@@ -61,7 +62,7 @@ fn segments(path: &str) -> Vec<String> {
 /// Returns a decoded segment as lenient servers read it: without regard to case, without parameters,
 /// and without blanks around it and dots at its end.
 fn folded(segment: &str) -> String {
-    let plain = segment.split([';', '?', '#', '\0']).next().unwrap_or_default();
+    let plain = segment.split([';', '(', '?', '#', '\0']).next().unwrap_or_default();
     let plain = plain.trim_end_matches(|c: char| c == '.' || c.is_whitespace()).trim_start();
     // Some letters have the same upper case, and others the same lower case.
     plain.to_uppercase().to_lowercase()
@@ -113,6 +114,8 @@ mod tests {
                     "/v1/%25256beys",
                     "/v1%252Fkeys",
                     "/v1/x/%252e%252e/keys",
+                    "/v1/x/%252e%252e%2520/keys",
+                    "/v1/keys()",
                     "/v1/%252e/keys",
                     "/v1/%20keys",
                     "/v1/keys%3F",

@@ -68,6 +68,10 @@ pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>
     match kind(headers, body) {
         Kind::Json if in_json && expect_utf8(headers).is_ok() => {
             let mut document = parse_json(body).map_err(|_| Unreadable)?;
+            let pointers = || places.iter().filter_map(Place::pointer);
+            if !pointers().any(|pointer| fits_root(pointer, &document)) {
+                return Err(Unreadable);
+            }
             let mut changed = false;
             for place in places {
                 if let Place::Json(tokens) = place {
@@ -92,15 +96,26 @@ pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>
     }
 }
 
+/// Returns true if a pointer is for a document with such a root. A server that gets a list may return a list,
+/// in which the places of an object are not found.
+pub(in crate::net) fn fits_root(pointer: &[String], document: &Value) -> bool {
+    let is_index = |token: &String| token == ANY || token.bytes().all(|byte| byte.is_ascii_digit());
+    match (document, pointer.first()) {
+        (Value::Array(_), Some(first)) => is_index(first),
+        (Value::Object(_), Some(first)) => first == ANY || !is_index(first),
+        _ => true,
+    }
+}
+
 /// Returns true if the text holds the name of one of the places, in any case.
-pub(super) fn may_hold(places: &[Place], body: &[u8]) -> bool {
+pub(in crate::net) fn may_hold<'a>(places: impl IntoIterator<Item = &'a Place>, body: &[u8]) -> bool {
     let text = body.to_ascii_lowercase();
     let name = |place: &Place| match place {
         Place::Json(tokens) => tokens.iter().rfind(|token| *token != ANY).cloned(),
         Place::Xml(element) => Some(element.clone()),
         _ => None,
     };
-    let mut names = places.iter().filter_map(name);
+    let mut names = places.into_iter().filter_map(name);
     names.any(|name| memmem::find(&text, name.to_ascii_lowercase().as_bytes()).is_some())
 }
 
