@@ -67,8 +67,8 @@ pub struct Config {
     pub source: ConfigSource,
     /// The newest API version that `info` returns.
     pub api_version: u32,
-    /// What is allowed but not recommended, for `check`.
-    pub warnings: Vec<String>,
+    /// What is allowed but not recommended in its files.
+    file_warnings: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -126,12 +126,31 @@ impl Config {
         let mut config = Config::parse(file).map_err(|problems| combine_problems(&path, &problems))?;
         if config.guest.sha256.is_empty() {
             config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
-            config.warnings.push(format!(
+            config.file_warnings.push(format!(
                 "guest {} is pinned by its own package; set `guest.sha256`, so that a new version runs only after you changed it",
                 config.guest.path.display()
             ));
         }
         Ok(config)
+    }
+
+    /// Returns what is allowed but not recommended, for `check`. Calls do not compute it.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.file_warnings.clone();
+        warnings.extend(self.agent.warnings());
+        warnings.extend(self.registry.iter().flat_map(RegistryConfig::warnings));
+        if self.allow_local {
+            warnings
+                .push("`allow_local` lets grants reach this machine; use it only for tests and local clouds".into());
+        }
+        warnings.extend(self.http_trace.map(HttpTrace::warning));
+        if self.leaks == Leaks::End {
+            warnings.push("`leaks` is `end`: a guest can go on searching for a credential with the next call".into());
+        }
+        if self.hardening == Hardening::Off {
+            warnings.push("`hardening` is `off`: only the engine separates a guest from this machine".into());
+        }
+        warnings
     }
 
     /// Loads the config for its own guest, if it has one, and for each of its modules.
@@ -146,7 +165,7 @@ impl Config {
 
     /// Parses all sections. Returns all problems, each as one sentence.
     pub fn parse(file: ConfigFile) -> Result<Config, Vec<Problem>> {
-        let ConfigFile { source, fields, warnings } = file;
+        let ConfigFile { source, fields, warnings: file_warnings } = file;
         let path = source.path.as_path();
         let fields =
             module::select_module(fields, source.module.as_deref()).map_err(|text| vec![Problem::new(text)])?;
@@ -185,18 +204,6 @@ impl Config {
         if !(1..=API_VERSION).contains(&api_version) {
             sections.add_problem(format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
         }
-        let mut advice = agent.warnings();
-        advice.extend(registry.iter().flat_map(RegistryConfig::warnings));
-        if allow_local {
-            advice.push("`allow_local` lets grants reach this machine; use it only for tests and local clouds".into());
-        }
-        advice.extend(http_trace.map(HttpTrace::warning));
-        if leaks == Leaks::End {
-            advice.push("`leaks` is `end`: a guest can go on searching for a credential with the next call".into());
-        }
-        if hardening == Hardening::Off {
-            advice.push("`hardening` is `off`: only the engine separates a guest from this machine".into());
-        }
         let base = path.parent().unwrap_or(Path::new("."));
         let file_and_pin = guest
             .as_ref()
@@ -227,7 +234,7 @@ impl Config {
                 leaks,
                 source,
                 api_version,
-                warnings: [warnings, advice].concat(),
+                file_warnings,
             }),
             _ => Err(sections.problems),
         }

@@ -59,7 +59,7 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
         }
         Ok(config) => {
             report.good.push(format!("{}: is valid", path.display()));
-            report.warnings.extend(config.warnings.iter().cloned());
+            report.warnings.extend(config.warnings());
             report.check_signature(&config);
             let needs = report.check_guest(&config);
             report.check_policy(&config, context, needs.as_ref());

@@ -171,7 +171,9 @@ fn find_all<B>(needle: &Needle, bytes: &[u8], start: usize, visit: &mut Visit<'_
 fn unfinished(needle: &Needle, bytes: &[u8]) -> usize {
     let Some(head) = needle.heads().next() else { return 0 };
     let tail = &bytes[bytes.len().saturating_sub(needle.len() - 1)..];
-    let begins = |at: &usize| tail[*at..].iter().zip(head.iter()).all(|(byte, first)| needle.folded(*byte) == *first);
+    let begins = |at: &usize| {
+        tail[*at..].iter().zip(head.iter()).all(|(byte, first)| needle.folded(*byte) == needle.folded(*first))
+    };
     match (0..tail.len()).find(begins) {
         None => 0,
         // The head was compared as far as the bytes go.

@@ -58,7 +58,7 @@ fn check(config: &Config, text: &str) {
     assert_eq!(config.properties, sent.get("properties").and_then(Value::as_object).cloned().unwrap_or_default());
     assert_eq!(config.allow_local, sent.get("allow_local") == Some(&Value::Bool(true)));
     assert!((1..=3).contains(&config.api_version));
-    assert!(config.warnings.iter().all(|warning| !warning.contains(SECRET) || !no_key_holds_the_secret(&sent)));
+    assert!(config.warnings().iter().all(|warning| !warning.contains(SECRET) || !no_key_holds_the_secret(&sent)));
     if let Some(registry) = &config.registry {
         let endpoint = registry.endpoint();
         assert!(endpoint.username().is_empty() && endpoint.password().is_none() && endpoint.query().is_none());
