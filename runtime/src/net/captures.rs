@@ -222,7 +222,10 @@ pub(super) fn holds_uncaptured<'a>(
     headers: &[(String, String)],
     body: &[u8],
 ) -> bool {
-    captures.any(|capture| capture.place.read(&Message { headers, body }).is_err() && may_hold([&capture.place], body))
+    captures.any(|capture| {
+        let unread = capture.place.read(&Message { headers, body }).is_err() || !has_shape_of(&capture.place, body);
+        unread && may_hold([&capture.place], body)
+    })
 }
 
 /// Returns what people see of a body with values that must not be shown.

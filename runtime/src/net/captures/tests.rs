@@ -102,6 +102,25 @@ fn a_response_without_the_value_is_passed() {
 }
 
 #[test]
+fn a_value_that_cannot_be_captured_from_an_error_is_shown_to_no_one() {
+    for (content_type, sent) in [
+        ("text/plain", "the access_token is hush"),
+        ("application/json; charset=utf-16", r#"{"access_token":"hush"}"#),
+        ("application/json", r#"[{"access_token":"hush"}]"#),
+    ] {
+        let mut headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        let mut body = sent.as_bytes().to_vec();
+        let (headers, content) = (&mut headers, &mut body);
+        let mut incoming = IncomingResponse { method: "POST", path: "/tokens", status: 409, headers, body: content };
+        let screened = screen(&Vault::new(), &captures(), true, Layer::Job, &mut incoming).unwrap();
+        assert!(!screened.hidden.unwrap_or_default().contains("hush"), "{sent}");
+        assert!(!String::from_utf8_lossy(&body).contains("hush"), "{sent}");
+    }
+    let (names, _, _) = receive(&Vault::new(), ("POST", "/tokens", 200), &[JSON], r#"[{"access_token":"hush"}]"#);
+    assert!(names.unwrap_err().message.contains("another shape"));
+}
+
+#[test]
 fn a_value_that_cannot_be_captured_withholds_the_response() {
     let vault = Vault::new();
     let twice = [JSON, ("x-subject-token", "hush-1"), ("x-subject-token", "hush-2")];
