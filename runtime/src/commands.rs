@@ -16,6 +16,8 @@ pub mod explain;
 #[cfg(feature = "compiler")]
 pub mod forget_leaks;
 #[cfg(feature = "compiler")]
+pub mod forget_tokens;
+#[cfg(feature = "compiler")]
 pub mod inspect;
 #[cfg(feature = "compiler")]
 pub mod new;

@@ -63,6 +63,8 @@ pub struct Config {
     pub hardening: Hardening,
     /// What follows when a response or a result holds a credential.
     pub leaks: Leaks,
+    /// True if tokens of logins are kept for later calls.
+    pub keep_tokens: bool,
     /// The file, and the module of it, that this config is for.
     pub source: ConfigSource,
     /// The newest API version that `info` returns.
@@ -196,6 +198,7 @@ impl Config {
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
         let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
         let leaks: Leaks = sections.optional("leaks").unwrap_or_default();
+        let keep_tokens: bool = sections.optional("keep_tokens").unwrap_or(true);
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.report_unknown_keys();
         sections.problems.extend(limits.problems().into_iter().map(Problem::new));
@@ -232,6 +235,7 @@ impl Config {
                 allow_local,
                 hardening,
                 leaks,
+                keep_tokens,
                 source,
                 api_version,
                 file_warnings,

@@ -21,13 +21,15 @@ pub use report::{LockDownError, LockDownReport};
 
 use crate::failure::Failure;
 use crate::limits::Limits;
-use seccomp::Threads;
+use seccomp::{Threads, Writes};
 
 /// The resources that a call uses after the lock-down.
 pub struct CallResources<'a> {
     pub network: Network,
     /// The number of files that were opened to be read later.
     pub files: usize,
+    /// True if the call may write the files of kept tokens, which are open.
+    pub writes_tokens: bool,
     pub limits: &'a Limits,
 }
 
@@ -38,7 +40,8 @@ pub fn lock_down(level: Hardening, resources: CallResources<'_>) -> Result<Optio
         Hardening::Off => None,
         Hardening::BestEffort | Hardening::Required => {
             process::lower_limits(resources.files, resources.limits);
-            Some(restrict(resources.network, Threads::All))
+            let writes = if resources.writes_tokens { Writes::Tokens } else { Writes::Nothing };
+            Some(restrict(resources.network, writes, Threads::All))
         }
     };
     if let (Hardening::Required, Some(report)) = (level, &report) {
@@ -52,15 +55,15 @@ pub fn lock_down(level: Hardening, resources: CallResources<'_>) -> Result<Optio
 /// Finds out which mechanisms this machine supports, by applying them to a thread that ends
 /// right after.
 pub fn probe() -> LockDownReport {
-    let probed = std::thread::spawn(|| restrict(Network::Ports([53].into()), Threads::This)).join();
+    let probed = std::thread::spawn(|| restrict(Network::Ports([53].into()), Writes::Nothing, Threads::This)).join();
     probed.unwrap_or_else(|_| LockDownReport::of_failed_probe())
 }
 
-fn restrict(network: Network, threads: Threads) -> LockDownReport {
+fn restrict(network: Network, writes: Writes, threads: Threads) -> LockDownReport {
     let no_new_privs = process::no_new_privs();
     let capabilities = process::drop_capabilities();
     // Landlock comes first, because the seccomp filter forbids its system calls.
     let landlock = landlock::restrict(&network);
-    let seccomp = seccomp::install(&network, threads);
+    let seccomp = seccomp::install(&network, writes, threads);
     LockDownReport { no_new_privs, capabilities, landlock, seccomp, network }
 }

@@ -37,6 +37,7 @@ mod rpc;
 mod sandbox;
 mod signals;
 mod startup;
+mod token_store;
 mod trust;
 mod vault;
 

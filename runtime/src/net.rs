@@ -11,6 +11,8 @@
 pub mod captures;
 pub mod cleaning;
 pub mod client;
+mod connection;
+pub mod connections;
 mod creations;
 pub mod error;
 pub mod exchange;

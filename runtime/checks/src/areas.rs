@@ -7,6 +7,7 @@ pub(crate) mod body_fields;
 pub(crate) mod cache;
 pub(crate) mod captures;
 pub(crate) mod component;
+pub(crate) mod connections;
 pub(crate) mod director;
 pub(crate) mod http_request;
 pub(crate) mod http_response;

@@ -101,6 +101,9 @@ checks! {
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody HeaderConditional
         QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedAnswers
     }
+    "Connections" connections {
+        KeptIdentity KeptTls KeptAddress KeptFraming KeptQuiet InterimResponses
+    }
     "HTTP responses" http_response {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
@@ -122,7 +125,7 @@ checks! {
         Tripwire TripwireCredentials TripwireTwice TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
         FormBase64 FormHex FormJson FormPercent FormXml FormLines FormWide SecretLines
         RedactLog RedactAnswer RedactCut GuestText SealPrinted
-        LoginPlace LoginStatus LoginCount LoginTokenSize LoginTokenForm
+        LoginPlace LoginStatus LoginCount LoginFailures LoginRenewal LoginTokenSize LoginTokenForm TokenRecord TokenTrust
     }
     "Guests" component {
         Pin Signature SignatureKey SignatureTwice Imports NeedsTwice NeedsSize MultiMemory DescriptionForm

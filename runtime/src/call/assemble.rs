@@ -10,8 +10,8 @@ use crate::effective_policy;
 use crate::failure::Failure;
 use crate::host::{Capabilities, State};
 use crate::image::Image;
-use crate::leak_latch::LeakLatch;
-use crate::log::GuestLog;
+use crate::leak_latch::{LatchKey, LeakLatch};
+use crate::log::{GuestLog, Level};
 use crate::net::gate::Gate;
 use crate::net::http_trace::Tracer;
 use crate::net::proxy::ProxyConfig;
@@ -20,6 +20,7 @@ use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
 use crate::sandbox::ending::Ending;
 use crate::sandbox::watchdog;
+use crate::token_store::{TokenStore, TokenStoreError};
 use crate::vault::{Kind, Vault};
 use serde_json::Value;
 use std::path::Path;
@@ -67,7 +68,11 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(http));
     let files = config.policy.parent().unwrap_or(Path::new("."));
     let gate = gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone());
-    let gate = gate.with_latch(latch.clone());
+    let mut gate = gate.with_latch(latch.clone());
+    if config.keep_tokens && !policy.logins.is_empty() {
+        // Without a usable cache directory every call logs in.
+        keep_tokens(&mut gate, config).unwrap_or_else(|error| log.write(Level::Debug, &error.to_string()));
+    }
     let gate = Arc::new(if undo::is_undoable(call) { gate.with_creations() } else { gate });
     let visible = seal_properties(&policy, &properties, needs.as_ref(), vault)?;
     let host = Capabilities {
@@ -88,6 +93,14 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     };
     let state = State::new(limits, Arc::clone(ending), host);
     Ok(Assembled { loaded, policy, gate, agent, latch, state })
+}
+
+/// Lets the gate keep tokens of logins for later calls of the same guest in the same job.
+fn keep_tokens(gate: &mut Gate, config: &Config) -> Result<(), TokenStoreError> {
+    let LatchKey { config: path, module, guest_sha256 } = config.latch_key();
+    let module = module.map_or(String::new(), |module| format!("module {module}"));
+    let owner = [path.as_os_str().as_encoded_bytes(), module.as_bytes(), guest_sha256.as_bytes()];
+    gate.keep_tokens(&TokenStore::open(&config.cache)?, &owner)
 }
 
 /// Stops searches for secrets when the guest has to be stopped: this thread would otherwise search on.

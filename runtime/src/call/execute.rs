@@ -169,7 +169,8 @@ fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Fa
         Network::Ports(_) if config.hardening != Hardening::Off => Resolver::open_system_files() + gate.open_files(),
         _ => 0,
     };
-    let report = hardening::lock_down(config.hardening, CallResources { network, files, limits: &config.limits })?;
+    let resources = CallResources { network, files, writes_tokens: gate.keeps_tokens(), limits: &config.limits };
+    let report = hardening::lock_down(config.hardening, resources)?;
     Ok(report.map_or_else(|| Hardening::Off.to_string(), |report| report.to_string()))
 }
 

@@ -15,6 +15,7 @@ use crate::hardening::{self, Hardening};
 use crate::leak_latch::{LeakLatch, Leaks};
 use crate::net::tls;
 use crate::startup;
+use crate::token_store;
 use clap::Args;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -65,6 +66,7 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
             report.check_policy(&config, context, needs.as_ref());
             report.check_cache(&config);
             report.report_leaks(&config);
+            report.report_tokens(&config);
             report.report_hardening(config.hardening);
             let problem = config.audit.as_ref().and_then(Audit::find_problem);
             report.warnings.extend(problem.map(|problem| problem.report()));
@@ -104,6 +106,22 @@ impl CheckReport {
                 self.problems.extend(refusal.map(|text| with_code(&text, Some(Check::LeakLatched))));
             }
             Err(error) => self.problems.push(error.to_string()),
+        }
+    }
+
+    /// Reports how many tokens are kept in the cache directory.
+    fn report_tokens(&mut self, config: &Config) {
+        let cache = config.cache.display();
+        match token_store::count_tokens(&config.cache) {
+            // Calls create the directory.
+            Err(_) => {}
+            Ok(0) => {}
+            Ok(count) if config.keep_tokens => {
+                self.good.push(format!("{cache}: keeps the tokens of {count} logins; `wasm-cpi forget-tokens` deletes them"));
+            }
+            Ok(count) => self.warnings.push(format!(
+                "`keep_tokens` is false, but {cache} still has files of {count} logins; `wasm-cpi forget-tokens` deletes them"
+            )),
         }
     }
 

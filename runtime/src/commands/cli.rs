@@ -1,6 +1,6 @@
 //! The command line of the tool.
 
-use crate::commands::{call, check, explain, forget_leaks, inspect, new, prepare, run};
+use crate::commands::{call, check, explain, forget_leaks, forget_tokens, inspect, new, prepare, run};
 use crate::component::{child, compile};
 use crate::config::ConfigSource;
 use crate::failure::Failure;
@@ -81,6 +81,13 @@ enum Command {
     #[command(after_help = "Example: wasm-cpi forget-leaks --config config/cpi.json")]
     ForgetLeaks(forget_leaks::ForgetOptions),
 
+    /// Delete the tokens that calls keep for later ones
+    ///
+    /// Calls keep tokens of logins in the cache directory, unless the config says
+    /// `"keep_tokens": false`. The next call logs in again.
+    #[command(after_help = "Example: wasm-cpi forget-tokens --config config/cpi.json")]
+    ForgetTokens(forget_tokens::ForgetTokensOptions),
+
     /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
     Registry(RegistryOptions),
 
@@ -154,6 +161,7 @@ pub fn main() -> ExitCode {
         Command::New(options) => new::new(&options),
         Command::Explain(options) => explain::explain(&options),
         Command::ForgetLeaks(options) => forget_leaks::forget_leaks(&options),
+        Command::ForgetTokens(options) => forget_tokens::forget_tokens(&options),
         Command::Registry(options) => registry(options),
     };
     conclude(report, FAILURE)

@@ -112,7 +112,7 @@ fn lock_down(
     landlock: Option<Result<landlock::Landlock, LockDownError>>,
 ) -> Result<(), ChildFailure> {
     if let Some(landlock) = landlock {
-        let seccomp = seccomp::install(&Network::None, seccomp::Threads::All);
+        let seccomp = seccomp::install(&Network::None, seccomp::Writes::Nothing, seccomp::Threads::All);
         let report =
             LockDownReport { no_new_privs: Ok(()), capabilities: Ok(()), landlock, seccomp, network: Network::None };
         if hardening == Hardening::Required {

@@ -32,14 +32,22 @@ const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-/// Installs the filter. `Network::None` refuses all sockets.
-pub fn install(network: &Network, threads: Threads) -> Result<(), LockDownError> {
-    Check::LockDownSeccomp.perform(|| install_filter(network, threads)).ok_or(LockDownError::TurnedOff)?
+/// What a process writes beside pipes and the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    Nothing,
+    /// The files of kept tokens, which it locks and overwrites in place.
+    Tokens,
 }
 
-fn install_filter(network: &Network, threads: Threads) -> Result<(), LockDownError> {
+/// Installs the filter. `Network::None` refuses all sockets.
+pub fn install(network: &Network, writes: Writes, threads: Threads) -> Result<(), LockDownError> {
+    Check::LockDownSeccomp.perform(|| install_filter(network, writes, threads)).ok_or(LockDownError::TurnedOff)?
+}
+
+fn install_filter(network: &Network, writes: Writes, threads: Threads) -> Result<(), LockDownError> {
     let architecture = ARCHITECTURE.ok_or(LockDownError::Architecture)?;
-    let program = program(architecture, network, std::process::id())?;
+    let program = program(architecture, network, writes, std::process::id())?;
     match threads {
         Threads::All => seccompiler::apply_filter_all_threads(&program)?,
         Threads::This => seccompiler::apply_filter(&program)?,
@@ -47,11 +55,19 @@ fn install_filter(network: &Network, threads: Threads) -> Result<(), LockDownErr
     Ok(())
 }
 
-fn program(architecture: u32, network: &Network, own_pid: u32) -> Result<BpfProgram, seccompiler::BackendError> {
+fn program(
+    architecture: u32,
+    network: &Network,
+    writes: Writes,
+    own_pid: u32,
+) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules = SyscallRules::new();
     calls::allow_basics(&mut rules, own_pid)?;
     if *network != Network::None {
         calls::allow_network(&mut rules)?;
+    }
+    if writes == Writes::Tokens {
+        calls::allow_token_files(&mut rules);
     }
     Ok(tree::program(architecture, rules.sorted()))
 }

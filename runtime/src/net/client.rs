@@ -1,5 +1,6 @@
 //! The host's own requests to servers that the operator's config names. They use
-//! the same resolver, TLS and exchange as guests' requests, but no policy.
+//! the same resolver, TLS and limits as guests' requests, but no policy, and one
+//! connection for each request.
 //!
 //! A URL here must never hold text of a guest.
 
@@ -7,14 +8,21 @@ use crate::failure::Failure;
 use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, Exchange, SendBody};
+use crate::net::exchange::{
+    AGENT, Caps, ErrorContext, Failed, HEADERS_TO_COUNT, Progress, SendBody, ask_for_identity, await_head, receive,
+};
 use crate::net::resolver::Resolver;
 use crate::net::tls::{self, TlsSettings};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use std::time::Instant;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method};
+use rustls::ClientConfig;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::{Destination, Host};
 use wasm_cpi_policy::secret::Secret;
 use zeroize::Zeroizing;
@@ -67,12 +75,68 @@ impl HostClient {
             .map_err(|error| HttpError::failed(Who::Config, HttpErrorKind::Tls, error))?;
         let caps = Caps { body: max_body, body_limit: ("registry_kib", max_body / 1024), ..self.caps };
         let body = body.map_or(SendBody::None, |bytes| SendBody::Bytes(bytes.into()));
-        // Servers of BOSH itself are always connected to directly.
-        let proxy = None;
-        let exchange = Exchange { method, destination, headers, body, addresses, proxy, tls, caps, deadline };
-        let received = exchange.run().await?;
+        let context = ErrorContext::new(&method, &destination);
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(context.no_time_left());
+        }
+        let client =
+            client(&destination, addresses, tls, &caps, left).map_err(|error| context.client_not_built(&error))?;
+        ask_for_identity(&mut headers);
+        let length = body.announced(&method);
+        headers.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
+        let progress = Progress::while_connecting(&caps, length.unwrap_or(0));
+        let mut request = client.request(method, destination.to_url()).headers(headers);
+        if let Some(body) = body.monitored(progress.clone()) {
+            request = request.body(body);
+        }
+        let sending = async { request.send().await.map_err(Failed::Client) };
+        let response = await_head(sending, &progress, &context, deadline).await?;
+        let received = receive(response, &caps, &context, deadline).await.map_err(HttpError::after_sending)?;
         Ok((received.status, received.body))
     }
+}
+
+/// Resolves one name to its addresses, and no other name.
+struct FixedAddresses {
+    host: String,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Resolve for FixedAddresses {
+    fn resolve(&self, name: Name) -> Resolving {
+        let known = if name.as_str().eq_ignore_ascii_case(&self.host) { self.addresses.clone() } else { Vec::new() };
+        Box::pin(std::future::ready(Ok(Box::new(known.into_iter()) as Addrs)))
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the only place that builds a client, without redirects, proxies and retries"
+)]
+fn client(
+    destination: &Destination,
+    addresses: Vec<IpAddr>,
+    tls: ClientConfig,
+    caps: &Caps,
+    left: Duration,
+) -> Result<Client, reqwest::Error> {
+    let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, destination.port())).collect();
+    Check::ProxyEnvironment
+        // Servers of BOSH itself are always connected to directly.
+        .perform(|| Client::builder().no_proxy())
+        .unwrap_or_else(Client::builder)
+        .user_agent(AGENT)
+        .redirect(Check::Redirects.choose(Policy::none(), Policy::default()))
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .http1_only()
+        .http1_max_headers(caps.headers.saturating_add(HEADERS_TO_COUNT))
+        .pool_max_idle_per_host(0)
+        .connect_timeout(caps.connect.min(left))
+        .dns_resolver(FixedAddresses { host: destination.host().to_string(), addresses })
+        .tls_backend_preconfigured(tls)
+        .build()
 }
 
 /// Returns the value of an `Authorization` header, which debug output does not show.

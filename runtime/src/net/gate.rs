@@ -6,7 +6,7 @@
 //! What the guest gets does not depend on secrets: the messages of errors have fixed words and the
 //! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
 
-mod auth;
+pub(super) mod auth;
 mod bodies;
 mod judged_fields;
 mod message;
@@ -29,13 +29,15 @@ use crate::net::headers;
 use crate::net::http_event::PendingEvent;
 use crate::net::http_trace::Tracer;
 use crate::net::http_usage::{HttpUsage, Outcome};
-use crate::net::login::Sessions;
+use crate::net::login::{self, KeptTokens, Sessions};
 use crate::net::proxy::ProxyConfig;
 use crate::net::slots::{self, Outgoing};
 use crate::net::transport::Transport;
+use crate::token_store::{TokenStore, TokenStoreError};
 use crate::vault::Vault;
 use reqwest::Method;
 use sending::Ready;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -106,6 +108,28 @@ impl Gate {
     pub fn with_proxy(mut self, proxy: Option<ProxyConfig>) -> Self {
         self.transport.proxy = proxy;
         self
+    }
+
+    /// Keeps tokens of logins in files of this store. `owner` says whose they are: the guest and its job.
+    /// Call it last, because a token depends on the proxy and on the policy's files.
+    pub fn keep_tokens(&mut self, store: &TokenStore, owner: &[&[u8]]) -> Result<(), TokenStoreError> {
+        let mut files = HashMap::new();
+        for login in self.policy.logins.values() {
+            // A login whose certificates cannot be read fails later, with its own error.
+            let Some(certificates) = self.transport.certificates(&login.tls) else { continue };
+            let proxy = self.transport.proxy.as_ref().map(ProxyConfig::identity).unwrap_or_default();
+            let values = login::token_depends_on(login);
+            let values = values.iter().chain(&certificates).chain(&proxy).map(|value| value.reveal().as_bytes());
+            let all: Vec<&[u8]> = owner.iter().copied().chain(values).collect();
+            files.insert(login.name.clone(), store.file(&all)?);
+        }
+        self.sessions = Sessions::new(KeptTokens::new(files));
+        Ok(())
+    }
+
+    /// Returns true if the call may write the files of kept tokens.
+    pub fn keeps_tokens(&self) -> bool {
+        self.sessions.keeps_tokens()
     }
 
     /// Traces every request that is sent, and its response.

@@ -4,12 +4,17 @@
 //! others, and a guest has no influence on it. The token is registered in the
 //! vault at once, and the guest sees only what the operator allows. A login has
 //! one token at a time, which is dropped when it expires or a server returns 401.
+//! `kept_tokens` keeps it for later calls.
 
 mod expiry;
+mod kept_tokens;
+
+pub use kept_tokens::KeptTokens;
 
 use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Received, SendBody};
+use crate::net::gate::auth::login_identity;
 use crate::net::headers;
 use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::Shown;
@@ -24,7 +29,7 @@ use tokio::sync::Mutex;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Message;
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{DenialReason, Expires, Login, LoginBody};
+use wasm_cpi_policy::{DenialReason, Expires, Login, LoginBody, SecretRef};
 
 /// The result of a login.
 #[derive(Clone)]
@@ -37,12 +42,17 @@ pub(super) struct Session {
 
 /// The sessions of a call, by the names of their logins.
 #[derive(Default)]
-pub(super) struct Sessions(Mutex<HashMap<String, Known>>);
+pub(super) struct Sessions {
+    known: Mutex<HashMap<String, Known>>,
+    /// The files with tokens of earlier calls, by the names of their logins.
+    kept: KeptTokens,
+}
 
 #[derive(Default)]
 struct Known {
     session: Option<Session>,
     logins: u32,
+    failed: u32,
 }
 
 /// Longer than any header that servers accept.
@@ -51,9 +61,20 @@ const MAX_TOKEN: usize = 64 * 1024;
 /// Ends a loop of logins if a server rejects all tokens.
 const MAX_LOGINS: u32 = 100;
 
+/// Servers lock accounts after some failed logins.
+const MAX_FAILED: u32 = 3;
+
 impl Sessions {
-    /// Returns the session of a login, and logs in if there is none. `refused` is a token that a
-    /// server rejected.
+    pub(super) fn new(kept: KeptTokens) -> Self {
+        Sessions { known: Mutex::default(), kept }
+    }
+
+    pub(super) fn keeps_tokens(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Returns the session of a login: that of this call, one that an earlier call kept, or a new one.
+    /// `refused` is a token that a server rejected.
     pub(super) async fn get(
         &self,
         login: &Login,
@@ -63,7 +84,7 @@ impl Sessions {
         report: ReportEvent<'_>,
         deadline: Instant,
     ) -> Result<Session, HttpError> {
-        let mut sessions = self.0.lock().await;
+        let mut sessions = self.known.lock().await;
         let known = sessions.entry(login.name.clone()).or_default();
         let usable = |session: &&Session| {
             session.ends.is_none_or(|ends| ends > Instant::now()) && refused != Some(&session.token)
@@ -72,22 +93,58 @@ impl Sessions {
             return Ok(session.clone());
         }
         known.session = None;
+        let kept = self.kept.find(login, refused, deadline).await.map_err(|error| for_guest(login, error))?;
+        if let Some(session) = kept.session {
+            vault.register_as(Kind::Foreign, &token_name(login), session.token.clone());
+            known.session = Some(session.clone());
+            return Ok(session);
+        }
         known.logins += 1;
         Check::LoginCount.ensure(known.logins <= MAX_LOGINS, || {
             let what = "times in this call, and the servers do not accept its tokens; look at the servers' logs";
             let what = format!("login `{}` was done {MAX_LOGINS} {what}", login.name);
             HttpError::failed(Who::Iaas, HttpErrorKind::Protocol, what)
         })?;
-        let session = Session::start(login, transport, vault, report, deadline).await?;
+        Check::LoginFailures.ensure(known.failed < MAX_FAILED, || {
+            let what = "times in this call, and is not tried again, because servers lock accounts; the log says why";
+            let kind = HttpErrorKind::Denied(DenialReason::Credential);
+            HttpError::failed(Who::Iaas, kind, format_args!("login `{}` failed {MAX_FAILED} {what}", login.name))
+        })?;
+        let session = Session::start(login, transport, vault, report, deadline).await.inspect_err(|_| {
+            known.failed += 1;
+        })?;
+        kept.store(&session, refused.is_some());
         known.session = Some(session.clone());
         Ok(session)
     }
 
     pub(super) async fn drop_token(&self, login: &str) {
-        if let Some(known) = self.0.lock().await.get_mut(login) {
+        if let Some(known) = self.known.lock().await.get_mut(login) {
             known.session = None;
         }
     }
+}
+
+/// Returns everything in a login that its token depends on, with its secrets. Each value stands for itself, so
+/// that no two logins have the same values by chance.
+pub(super) fn token_depends_on(login: &Login) -> Vec<Secret> {
+    let Login { name, destination, method, addresses, tls, token, expires, send, show, .. } = login;
+    let pins = &tls.pin_sha256;
+    let definition = format!("{name:?} {method:?} {addresses:?} {pins:?} {token:?} {expires:?} {send:?} {show:?}");
+    let mut values = vec![Secret::new(definition), Secret::new(destination.to_url().as_str())];
+    let named = |(name, value): &(String, SecretRef)| [Secret::new(name.as_str()), value.secret.clone()];
+    values.extend(login.headers.iter().flat_map(named));
+    values.push(Secret::new("body"));
+    match &login.body {
+        LoginBody::None => {}
+        LoginBody::Json(text) => values.push(text.clone()),
+        LoginBody::Form(fields) => values.extend(fields.iter().flat_map(named)),
+    }
+    values
+}
+
+fn token_name(login: &Login) -> String {
+    format!("token of login {}", login.name)
 }
 
 async fn request(
@@ -126,7 +183,8 @@ async fn request(
         let body = if length > 0 { Shown::Hidden } else { Shown::Bytes(&[]) };
         trace.request(&route.name, method.as_str(), &login.destination.to_url(), &names, &body);
     }
-    let prepared = PreparedRequest { method, destination: login.destination.clone(), headers: head, body };
+    let (destination, identity) = (login.destination.clone(), login_identity(&login.name));
+    let prepared = PreparedRequest { method, destination, headers: head, body, identity };
     event.sent = true;
     let result = transport.send(&route, addresses, prepared, transport.caps(), deadline).await;
     if result.as_ref().err().is_none_or(|error| error.sent) {
@@ -208,7 +266,7 @@ impl Session {
     }
 
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
-        let (name, status) = (&login.name, received.status);
+        let status = received.status;
         let what = format!("it was answered with HTTP {status}");
         let iaas = |what: String| HttpError::failed(Who::Iaas, HttpErrorKind::Protocol, what);
         Check::LoginStatus.ensure((200..=299).contains(&status), || match status {
@@ -235,7 +293,7 @@ impl Session {
             Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
         };
-        vault.register_as(Kind::Foreign, &format!("token of login {name}"), token.clone());
+        vault.register_as(Kind::Foreign, &token_name(login), token.clone());
         let text = |place: &wasm_cpi_policy::place::Place| place.read(&message).ok().flatten();
         let lifetime: Option<Duration> = match &login.expires {
             None => None,

@@ -3,19 +3,20 @@
 
 use crate::net::resolver::Resolver;
 use crate::net::tls::refusing_check;
-use reqwest::dns::Addrs;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
+use wasm_cpi_policy::destination::{Destination, Host};
 
-/// Resolves a name when connecting to it, as HTTP clients do.
-pub async fn resolve_again(name: String) -> Result<Addrs, Box<dyn std::error::Error + Send + Sync>> {
-    let found = Resolver::system().resolve(&name, Instant::now() + Duration::from_secs(10)).await?;
-    Ok(Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0))))
+/// Resolves the name once more when connecting, as HTTP clients do, if that check is off.
+pub async fn resolve_again(destination: &Destination) -> Option<Vec<IpAddr>> {
+    let Host::Name(name) = destination.host() else { return None };
+    let until = Instant::now() + Duration::from_secs(10);
+    if Check::ResolveOnce.is_off() { Resolver::system().resolve(name, until).await.ok() } else { None }
 }
 
 /// Returns the authorities that `SSL_CERT_FILE` names.

@@ -39,7 +39,7 @@ struct Section {
 }
 
 /// One proxy. Neither `Display` nor `Debug` shows its credentials.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub(super) host: Host,
     pub(super) port: u16,
@@ -122,6 +122,13 @@ fn decoded(text: &str) -> Option<Zeroizing<String>> {
 impl ProxyConfig {
     fn all(&self) -> impl Iterator<Item = &Proxy> {
         self.http.iter().chain(&self.https)
+    }
+
+    /// Returns everything that distinguishes these proxies from others, with their credentials.
+    pub(super) fn identity(&self) -> Vec<Secret> {
+        let text =
+            |proxy: &Proxy| Secret::new(format!("{proxy} {}", proxy.authorization.as_ref().map_or("", Secret::reveal)));
+        self.all().map(text).collect()
     }
 
     /// Returns the proxy for a destination with these addresses; `None` if the connection is

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests act as servers")]
 
 mod clients;
+mod connections;
 mod exchanges;
 mod fixture;
 mod gates;

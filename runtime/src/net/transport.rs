@@ -1,11 +1,12 @@
-//! Sends a request to a destination that the policy allows: resolves the name once,
-//! checks the addresses, configures TLS, and makes one exchange with exactly those
+//! Sends a request to a destination that the policy allows: resolves the name once per call,
+//! checks the addresses for each request, configures TLS, and makes one exchange with exactly those
 //! addresses.
 //!
 //! Requests of guests and of logins both use it. It does not decide what is sent.
 
 use crate::failure::Who;
 use crate::limits::Limits;
+use crate::net::connections::Connections;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::http_event::HttpEvent;
@@ -22,11 +23,11 @@ use rustls::ClientConfig;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::addresses;
-use wasm_cpi_policy::destination::{Destination, Host};
+use wasm_cpi_policy::destination::{Destination, Host, Scheme};
 use wasm_cpi_policy::secret::Secret;
 use wasm_cpi_policy::{CLOSED_SERVER, DenialReason, Pem, Policy, Tls};
 
@@ -49,8 +50,11 @@ pub(super) struct Transport {
     pub(super) trace: Option<Tracer>,
     /// The open files, by the names in the policy. Unset before `open_files`.
     preopened: OnceLock<HashMap<String, PreopenedFile>>,
-    /// TLS configurations by the name of their route, so that certificates are read once.
-    tls: Mutex<HashMap<String, ClientConfig>>,
+    /// TLS configurations by their settings, so that certificates are read once.
+    tls: Mutex<Vec<(Tls, Arc<ClientConfig>)>>,
+    /// The addresses of hosts, as they were first resolved in this call.
+    resolved: Mutex<HashMap<String, Vec<IpAddr>>>,
+    connections: Connections,
     /// Addresses of endpoints that no grant can open, by the names of the endpoints.
     forbidden: Mutex<HashMap<String, Vec<IpAddr>>>,
 }
@@ -69,6 +73,8 @@ pub(super) struct PreparedRequest {
     pub destination: Destination,
     pub headers: HeaderMap,
     pub body: SendBody,
+    /// Whose credentials the request carries: requests of others use other connections.
+    pub identity: String,
 }
 
 impl Transport {
@@ -83,6 +89,8 @@ impl Transport {
             trace: None,
             preopened: OnceLock::new(),
             tls: Mutex::default(),
+            resolved: Mutex::default(),
+            connections: Connections::default(),
             forbidden: Mutex::default(),
         }
     }
@@ -114,7 +122,7 @@ impl Transport {
     ) -> Result<Vec<IpAddr>, HttpError> {
         let found = match destination.host() {
             Host::Ip(address) => vec![*address],
-            Host::Name(name) => self.resolver.resolve(name, deadline).await?,
+            Host::Name(name) => self.resolve_once(name, deadline).await?,
         };
         let denied = |why: &str| {
             let message = format!("policy: {} does not reach {destination}: {why}", route.name);
@@ -180,14 +188,25 @@ impl Transport {
     /// Returns the addresses of a forbidden endpoint; `None` if they cannot be determined now.
     /// The time for this does not depend on the guest's timeout.
     async fn forbidden_addresses(&self, name: &str) -> Option<Vec<IpAddr>> {
-        let known = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let known = lock(&self.forbidden).get(name).cloned();
         if known.is_some() {
             return known;
         }
         let found = self.resolver.definite_addresses(name, Instant::now() + FORBIDDEN_NAMES).await?;
         let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
-        self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), found.clone());
+        lock(&self.forbidden).insert(name.to_owned(), found.clone());
         Some(found)
+    }
+
+    /// Returns the addresses of a host, which stay the same during a call unless no server can be reached
+    /// at them.
+    async fn resolve_once(&self, name: &str, deadline: Instant) -> Result<Vec<IpAddr>, HttpError> {
+        if let Some(known) = lock(&self.resolved).get(name) {
+            return Ok(known.clone());
+        }
+        let found = self.resolver.resolve(name, deadline).await?;
+        lock(&self.resolved).insert(name.to_owned(), found.clone());
+        Ok(found)
     }
 
     /// Sends the request to these addresses and returns the response.
@@ -199,10 +218,20 @@ impl Transport {
         caps: Caps,
         deadline: Instant,
     ) -> Result<Received, HttpError> {
-        let tls = self.tls_config(route, &prepared.destination)?;
+        let tls = match prepared.destination.scheme() {
+            Scheme::Http => None,
+            Scheme::Https => Some((route.tls.clone(), self.tls_config(route)?)),
+        };
         let proxy = self.resolve_proxy(&prepared.destination, &mut addresses, deadline).await?;
-        let PreparedRequest { method, destination, headers, body } = prepared;
-        Exchange { method, destination, headers, body, addresses, proxy, tls, caps, deadline }.run().await
+        let PreparedRequest { method, destination, headers, body, identity } = prepared;
+        let host = destination.host().to_string();
+        let exchange = Exchange { method, destination, headers, addresses, proxy, tls, identity, caps, deadline };
+        let result = exchange.run(body, &self.connections).await;
+        // The server may have moved to other addresses, which are judged like the first ones.
+        if result.as_ref().is_err_and(|error| matches!(error.kind, HttpErrorKind::Connect | HttpErrorKind::Timeout)) {
+            lock(&self.resolved).remove(&host);
+        }
+        result
     }
 
     /// Returns the proxy for this destination with its addresses; `None` if the connection is
@@ -218,26 +247,27 @@ impl Transport {
         };
         let addresses = match &proxy.host {
             Host::Ip(address) => vec![*address],
-            Host::Name(name) => self.resolver.resolve(name, deadline).await?,
+            Host::Name(name) => self.resolve_once(name, deadline).await?,
         };
         Ok(Some(ResolvedProxy { proxy: proxy.clone(), addresses }))
     }
 
-    fn tls_config(&self, route: &Route<'_>, destination: &Destination) -> Result<ClientConfig, HttpError> {
-        let mut known = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(config) = known.get(&route.name) {
-            return Ok(config.clone());
+    fn tls_config(&self, route: &Route<'_>) -> Result<Arc<ClientConfig>, HttpError> {
+        let mut known = lock(&self.tls);
+        if let Some((_, config)) = known.iter().find(|(settings, _)| settings == route.tls) {
+            return Ok(Arc::clone(config));
         }
-        let config = self.build_tls_config(route.tls, destination).map_err(|error| {
+        let config = self.build_tls_config(route.tls).map_err(|error| {
             let message = format!("{} cannot use TLS as the policy says; the log says why", route.name);
             let failed = HttpError::failed(Who::Config, HttpErrorKind::Tls, message).with_detail(error.to_string());
             HttpError { check: error.check(), ..failed }
         })?;
-        known.insert(route.name.clone(), config.clone());
+        let config = Arc::new(config);
+        known.push((route.tls.clone(), Arc::clone(&config)));
         Ok(config)
     }
 
-    fn build_tls_config(&self, tls: &Tls, destination: &Destination) -> Result<ClientConfig, TlsError> {
+    fn build_tls_config(&self, tls: &Tls) -> Result<ClientConfig, TlsError> {
         let ca = tls.ca.as_ref().map(|pem| self.read_pem(pem, tls::pem_in)).transpose()?;
         let client = match &tls.client {
             None => None,
@@ -245,7 +275,13 @@ impl Transport {
         };
         let client = client.as_ref().map(|(cert, key)| ClientIdentity { chain: cert.reveal(), key });
         let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
-        tls::for_scheme(destination.scheme(), &settings)
+        tls::client_config(&settings)
+    }
+
+    /// Returns the texts of these certificates and keys; `None` if one cannot be read.
+    pub(super) fn certificates(&self, tls: &Tls) -> Option<Vec<Secret>> {
+        let client = tls.client.iter().flat_map(|client| [&client.cert, &client.key]);
+        tls.ca.iter().chain(client).map(|pem| self.read_pem(pem, tls::pem_in).ok()).collect()
     }
 
     fn read_pem(&self, pem: &Pem, read: fn(&PreopenedFile) -> Result<String, TlsError>) -> Result<Secret, TlsError> {
@@ -257,4 +293,8 @@ impl Transport {
             },
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -23,6 +23,7 @@ const KEYS: [&str; 19] = [
     "allow_local",
     "hardening",
     "leaks",
+    "keep_tokens",
     "debug",
     "proxy",
     "modules",

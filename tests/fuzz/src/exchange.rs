@@ -9,8 +9,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use wasm_cpi::fuzzing::HttpError;
-use wasm_cpi::fuzzing::{Caps, Exchange, Received, Room, SendBody};
-use wasm_cpi::fuzzing::{TlsSettings, for_scheme};
+use wasm_cpi::fuzzing::{Caps, Connections, Exchange, Received, Room, SendBody};
 use wasm_cpi_policy::destination::Destination;
 
 const BODY: u64 = 2048;
@@ -25,7 +24,7 @@ pub(crate) fn fuzz(data: &[u8]) {
         Some(at) => (Method::GET, &data[at + 1..]),
         None => (Method::GET, data),
     };
-    let seen = answered(&[answer], exchange(method.clone()).run());
+    let seen = answered(&[answer], exchange(method.clone()).run(body(&method), &Connections::default()));
     assert!(seen.requests.len() <= 1, "more than one request was sent");
     match seen.result {
         Ok(received) => check(&method, answer, &received),
@@ -42,8 +41,6 @@ fn exchange(method: Method) -> Exchange {
     TURN.set(turn);
     let address = IpAddr::V4(Ipv4Addr::from(0x7f00_0000 | turn));
     let destination = Destination::parse(&format!("http://fuzz.test:{}/x", port()), 100).expect("this URL is valid");
-    let body = if method == Method::POST { SendBody::Bytes("body".into()) } else { SendBody::None };
-    let tls = for_scheme(destination.scheme(), &TlsSettings::default()).expect("the default settings are valid");
     let long = Duration::from_secs(60);
     let caps = Caps {
         connect: long,
@@ -56,7 +53,12 @@ fn exchange(method: Method) -> Exchange {
         room: Room::default(),
     };
     let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
-    Exchange { method, destination, headers, body, addresses, proxy: None, tls, caps, deadline }
+    let identity = String::new();
+    Exchange { method, destination, headers, addresses, proxy: None, tls: None, identity, caps, deadline }
+}
+
+fn body(method: &Method) -> SendBody {
+    if method == Method::POST { SendBody::Bytes("body".into()) } else { SendBody::None }
 }
 
 fn check(method: &Method, answer: &[u8], received: &Received) {

@@ -30,7 +30,7 @@ fn a_minimal_manifest_needs_only_a_module() {
         json!({
             "version": 1, "guest": {"package": "wasm-cpi-guests", "file": "openstack.wasm"}, "properties": {},
             "agent": {"ntp": []}, "policy": "policy.json", "hardening": "best-effort",
-            "leaks": "latch", "log": {"level": "info", "format": "text"}, "allow_local": false,
+            "leaks": "latch", "keep_tokens": true, "log": {"level": "info", "format": "text"}, "allow_local": false,
         })
     );
     assert_eq!(policy(&minimal), json!({"version": 1}));
@@ -57,7 +57,7 @@ fn full() -> Value {
                      "agent_endpoint": "http://u:p@10.0.0.6:25777"},
         "env": {"http_proxy": "http://p.test:3128", "https_proxy": "http://u:p@p.test:3128/",
                 "no_proxy": "a.test, .b.test,10.0.0.0/8,"},
-        "limits": {"memory_mib": 512}, "hardening": "required", "leaks": "end",
+        "limits": {"memory_mib": 512}, "hardening": "required", "leaks": "end", "keep_tokens": false,
         "log": {"level": "debug", "format": "json"},
         "audit": {"path": "/var/vcap/sys/log/wasm_cpi/audit.log", "max_bytes": 65536}, "http_trace": "headers",
         "cache": "/var/vcap/store/cache", "image_dirs": ["/var/vcap/data"], "allow_local": true,
@@ -81,7 +81,7 @@ fn a_full_manifest_sets_every_key_of_the_config() {
             "proxy": {"http": "http://p.test:3128", "https": "http://u:p@p.test:3128/",
                       "no_proxy": ["a.test", ".b.test", "10.0.0.0/8"]},
             "policy": "policy.json", "limits": {"memory_mib": 512}, "hardening": "required",
-            "leaks": "end", "log": {"level": "debug", "format": "json"},
+            "leaks": "end", "keep_tokens": false, "log": {"level": "debug", "format": "json"},
             "audit": {"path": "/var/vcap/sys/log/wasm_cpi/audit.log", "max_bytes": 65536}, "http_trace": "headers",
             "cache": "/var/vcap/store/cache", "image_dirs": ["/var/vcap/data"], "allow_local": true,
             "debug": {"cpi": {"api_version": 2}},

@@ -64,6 +64,20 @@ pub(crate) const LoginCount: Entry = refusal(
     "The login was repeated 100 times in one call, because the servers accept none of its tokens.",
     "The operator looks at the servers' logs.",
 );
+pub(crate) const LoginFailures: Entry = refusal(
+    "login-failures",
+    "The login failed three times in one call, and more attempts could lock the account.",
+    "The operator corrects the login's credentials, or looks at the server's log.",
+);
+pub(crate) const LoginRenewal: Entry = refusal(
+    "login-renewal",
+    "A server refuses a token that is less than a minute old, so another login would not help.",
+    "The operator looks at the server's log and at the rights of the login's user.",
+);
+pub(crate) const TokenRecord: Entry =
+    safeguard("token-record", "A kept token is used only if its record is authentic and complete.");
+pub(crate) const TokenTrust: Entry =
+    safeguard("token-trust", "Tokens are kept only in files of this user that no one else can read.");
 pub(crate) const LoginTokenForm: Entry = refusal(
     "login-token-form",
     "The token of the login has characters that no header can hold.",

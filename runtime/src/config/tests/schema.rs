@@ -46,7 +46,7 @@ fn every_object() -> Value {
         "proxy": {"http": "http://p.test:1", "https": "http://p.test:2", "no_proxy": ["a.test"]},
         "policy": "p.json", "limits": {"memory_mib": 64}, "log": {"level": "debug", "format": "json"},
         "audit": {"path": "audit.log", "max_bytes": 65_536}, "http_trace": "bodies", "cache": "c", "image_dirs": ["i"],
-        "allow_local": true, "hardening": "off", "leaks": "end", "debug": {"cpi": {"api_version": 2}},
+        "allow_local": true, "hardening": "off", "leaks": "end", "keep_tokens": false, "debug": {"cpi": {"api_version": 2}},
         "modules": {"m": {"guest": {"path": "m.wasm", "sha256": "1".repeat(64)}}},
     })
 }
@@ -114,9 +114,9 @@ fn defaults_in_the_schema_are_those_of_the_reader() {
             let Config { guest, properties, proxy, policy, inline_policy, limits, audit, http_trace, .. } = config;
             let (signature, agent) = (guest.signature, config.agent.endpoints());
             let more = (config.cache, config.image_dirs, config.allow_local, config.hardening, config.leaks);
-            let api_version = config.api_version;
+            let (keep_tokens, api_version) = (config.keep_tokens, config.api_version);
             format!(
-                "{signature:?} {properties:?} {agent:?} {proxy:?} {policy:?} {inline_policy:?} {limits:?} {audit:?} {http_trace:?} {more:?} {api_version}"
+                "{signature:?} {properties:?} {agent:?} {proxy:?} {policy:?} {inline_policy:?} {limits:?} {audit:?} {http_trace:?} {more:?} {keep_tokens} {api_version}"
             )
         };
         let log: Option<LogSection> = config.get("log").map(|log| serde_json::from_value(log.clone()).unwrap());

@@ -61,6 +61,11 @@ impl SyscallRules {
     }
 }
 
+/// Allows what a call needs that keeps tokens in open files.
+pub(super) fn allow_token_files(rules: &mut SyscallRules) {
+    rules.allow(&[libc::SYS_flock, libc::SYS_pwrite64]);
+}
+
 /// Allows what every locked-down process needs.
 pub(super) fn allow_basics(rules: &mut SyscallRules, own_pid: u32) -> Result<()> {
     // Open descriptors: pipes of the caller, the audit log, the image, preopened files.

@@ -43,7 +43,7 @@ fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: &[u64
 }
 
 fn filter(network: &Network) -> BpfProgram {
-    program(THIS, network, PID).unwrap()
+    program(THIS, network, Writes::Nothing, PID).unwrap()
 }
 
 fn of(call: c_long, arguments: &[u64]) -> (u32, Vec<u64>) {
@@ -53,6 +53,16 @@ fn of(call: c_long, arguments: &[u64]) -> (u32, Vec<u64>) {
 const READ_WRITE: u64 = 3;
 const EXEC: u64 = 4;
 const STREAM: u64 = 1 | 0o2_000_000;
+
+#[test]
+fn files_are_locked_and_overwritten_only_where_tokens_are_kept() {
+    let with_tokens = program(THIS, &Network::to([443]), Writes::Tokens, PID).unwrap();
+    for call in [libc::SYS_flock, libc::SYS_pwrite64] {
+        let (number, arguments) = of(call, &[3]);
+        assert_eq!(run(&with_tokens, THIS, number, &arguments), ALLOW, "{number}");
+        assert_eq!(run(&filter(&Network::to([443])), THIS, number, &arguments), EPERM, "{number}");
+    }
+}
 
 #[test]
 fn system_calls_of_a_call_are_allowed() {

@@ -6,9 +6,9 @@
 
 use super::request_body::Progress;
 use crate::failure::Who;
+use crate::net::connection::ConnectError;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::proxy::Proxy;
-use crate::net::proxy::tunnel::TunnelError;
 use crate::net::tls::refusing_check;
 use reqwest::Method;
 use std::error::Error;
@@ -19,7 +19,7 @@ use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::destination::{Destination, Scheme};
 
 /// Builds the errors of one exchange, which name its method, origin and path.
-pub(super) struct ErrorContext {
+pub(in crate::net) struct ErrorContext {
     target: String,
     https: bool,
 }
@@ -31,7 +31,7 @@ impl fmt::Display for ErrorContext {
 }
 
 impl ErrorContext {
-    pub(super) fn new(method: &Method, destination: &Destination) -> Self {
+    pub(in crate::net) fn new(method: &Method, destination: &Destination) -> Self {
         ErrorContext { target: format!("{method} {destination}"), https: destination.scheme() == Scheme::Https }
     }
 
@@ -39,11 +39,11 @@ impl ErrorContext {
         HttpError::failed(who, kind, format_args!("{self}: {what}"))
     }
 
-    pub(super) fn no_time_left(&self) -> HttpError {
+    pub(in crate::net) fn no_time_left(&self) -> HttpError {
         self.error(HttpErrorKind::Cancelled, Who::Runtime, "the call has no time left for requests")
     }
 
-    pub(super) fn client_not_built(&self, error: &reqwest::Error) -> HttpError {
+    pub(in crate::net) fn client_not_built(&self, error: &reqwest::Error) -> HttpError {
         self.error(HttpErrorKind::Protocol, Who::Runtime, "the HTTP client could not be built")
             .with_detail(innermost(error))
     }
@@ -82,50 +82,68 @@ impl ErrorContext {
         )
     }
 
-    /// Returns the error of a request for which no complete response head arrived.
-    pub(super) fn send_failed(&self, error: &reqwest::Error, progress: &Progress) -> HttpError {
-        if error.is_connect() && progress.failure().is_none() {
-            return self.connect_failed(error);
-        }
-        self.no_response(error, progress)
+    pub(super) fn too_many_interim_responses(&self, most: u32) -> HttpError {
+        self.protocol(format_args!("more than {most} interim responses (1xx) came before it"))
     }
 
-    /// Returns the error of a tunnel that was not opened. Nothing was sent.
-    pub(super) fn tunnel_failed(&self, error: &TunnelError) -> HttpError {
+    pub(super) fn unwritable(&self) -> HttpError {
+        let what = "the request cannot be written as HTTP/1.1; correct its URL and headers";
+        self.error(HttpErrorKind::InvalidRequest, Who::Guest, what)
+    }
+
+    /// Returns the error of a connection that was not opened. Nothing was sent.
+    pub(super) fn connect_failed(&self, error: &ConnectError) -> HttpError {
         match error {
-            TunnelError::Refused(what) => self.proxy_failed().with_detail(what),
-            TunnelError::Request(what) => {
-                let error = self.error(HttpErrorKind::InvalidRequest, Who::Guest, "the request cannot be written");
-                error.with_detail(what)
+            ConnectError::Tcp(error) if error.kind() == io::ErrorKind::TimedOut => self.connect_timed_out(None),
+            ConnectError::Tcp(error) => self.not_connected(error),
+            ConnectError::Proxy(what) => {
+                let message =
+                    "no connection through the proxy; the log says why, and `proxy` in the CPI's config names it";
+                self.error(HttpErrorKind::Connect, Who::Iaas, message).with_detail(what)
             }
-            TunnelError::Handshake(error) => match tls_error(error) {
+            ConnectError::Handshake(error) => match tls_error(error) {
                 Some(error) => self.tls_error(error),
-                None => self.tls("the server, or the proxy in front of it, ended the connection during the handshake"),
+                None => self.tls("the connection ended during the handshake"),
             },
-            TunnelError::Exchange(error) => self.proxy_failed().with_detail(innermost(error)),
+            ConnectError::ServerName => {
+                let what = "no certificate can be valid for this host; correct the host of the URL";
+                self.error(HttpErrorKind::InvalidRequest, Who::Guest, what)
+            }
         }
     }
 
-    fn proxy_failed(&self) -> HttpError {
-        let what = "no connection through the proxy; the log says why, and `proxy` in the CPI's config names it";
-        self.error(HttpErrorKind::Connect, Who::Iaas, what)
-    }
-
-    pub(super) fn tunnel_timed_out(&self, proxy: &Proxy) -> HttpError {
+    pub(super) fn connect_timed_out(&self, proxy: Option<&Proxy>) -> HttpError {
+        let Some(proxy) = proxy else {
+            let what = "no connection within `limits.connect_seconds` or the rest of the request's time; \
+                        check routes and firewalls between this machine and the server";
+            return self.error(HttpErrorKind::Timeout, Who::Iaas, what);
+        };
         let what = "no connection through the proxy within `limits.connect_seconds` or the rest of the request's time; \
                     check the proxy, and the network between it and the server";
         self.error(HttpErrorKind::Timeout, Who::Iaas, what).with_detail(format!("the proxy is {proxy}"))
     }
 
-    /// Returns the same as `send_failed`, for a request in the tunnel of a proxy.
-    pub(super) fn tunnelled_send_failed(&self, error: &TunnelError, progress: &Progress) -> HttpError {
-        match error {
-            TunnelError::Exchange(error) => self.no_response(error, progress),
-            other => self.tunnel_failed(other),
+    /// Returns the error of a request of the host for which no complete response head arrived.
+    pub(super) fn client_failed(&self, error: &reqwest::Error, progress: &Progress) -> HttpError {
+        if !error.is_connect() || progress.failure().is_some() {
+            return self.no_response(error, progress);
         }
+        if let Some(error) = tls_error(error) {
+            return self.tls_error(error);
+        }
+        if error.is_timeout() {
+            return self.connect_timed_out(None);
+        }
+        // A connection that breaks while it is opened broke during the TLS handshake.
+        let breaks = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+        if self.https && io_error(error).is_some_and(|kind| breaks.contains(&kind)) {
+            return self.tls("the connection ended during the handshake");
+        }
+        self.not_connected(error)
     }
 
-    fn no_response(&self, error: &(dyn Error + 'static), progress: &Progress) -> HttpError {
+    /// Returns the error of a request for which no complete response head arrived.
+    pub(super) fn no_response(&self, error: &(dyn Error + 'static), progress: &Progress) -> HttpError {
         if let Some((why, check)) = progress.failure() {
             // The host itself says so about the image: no server had a part in it.
             let what = format!("the request body could not be sent completely: {why}");
@@ -146,20 +164,7 @@ impl ErrorContext {
         self.protocol(UNPARSABLE).with_detail(what).after_sending()
     }
 
-    fn connect_failed(&self, error: &reqwest::Error) -> HttpError {
-        if let Some(error) = tls_error(error) {
-            return self.tls_error(error);
-        }
-        if error.is_timeout() {
-            let what = "no connection within `limits.connect_seconds` or the rest of the request's time; \
-                        check routes and firewalls between this machine and the server";
-            return self.error(HttpErrorKind::Timeout, Who::Iaas, what);
-        }
-        // A connection that breaks while it is opened broke during the TLS handshake.
-        let breaks = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
-        if self.https && io_error(error).is_some_and(|kind| breaks.contains(&kind)) {
-            return self.tls("the server ended the connection during the handshake");
-        }
+    fn not_connected(&self, error: &(dyn Error + 'static)) -> HttpError {
         let what = match io_error(error) {
             Some(io::ErrorKind::ConnectionRefused) => "the server refuses connections",
             Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {

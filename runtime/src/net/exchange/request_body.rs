@@ -35,15 +35,23 @@ impl SendBody {
         }
     }
 
+    /// Returns the same body once more; `None` for a stream, which is read once.
+    pub(super) fn copy(&self) -> Option<SendBody> {
+        match self {
+            SendBody::None => Some(SendBody::None),
+            SendBody::Bytes(bytes) => Some(SendBody::Bytes(bytes.clone())),
+            SendBody::Stream { .. } => None,
+        }
+    }
+
     /// Returns the body as a stream that records its progress; `None` if it is empty.
-    pub(super) fn monitored(self, progress: Progress) -> Option<Body> {
-        let (left, pieces) = match self {
+    pub(in crate::net) fn monitored(self, progress: Progress) -> Option<Body> {
+        let pieces = match self {
             SendBody::None => return None,
             SendBody::Bytes(bytes) if bytes.is_empty() => return None,
-            SendBody::Bytes(bytes) => (bytes.len() as u64, pieces(bytes).boxed()),
-            SendBody::Stream { length, pieces } => (length, pieces),
+            SendBody::Bytes(bytes) => pieces(bytes).boxed(),
+            SendBody::Stream { pieces, .. } => pieces,
         };
-        progress.lock().left = left;
         Some(Body::wrap_stream(MonitoredBody { pieces, progress }))
     }
 }
@@ -55,7 +63,7 @@ fn pieces(mut bytes: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
 
 /// The progress of sending a body.
 #[derive(Clone)]
-pub(super) struct Progress(Arc<Mutex<State>>);
+pub(in crate::net) struct Progress(Arc<Mutex<State>>);
 
 struct State {
     /// The time at which the exchange times out unless the peer makes progress.
@@ -69,16 +77,23 @@ struct State {
 }
 
 impl Progress {
-    /// Before the first piece is taken, connecting and waiting cannot be distinguished, so
-    /// the first timeout is the sum of both.
-    pub(super) fn new(caps: &Caps) -> Self {
+    /// Starts when the connection is open, for a body of this length.
+    pub(in crate::net) fn new(caps: &Caps, length: u64) -> Self {
+        let patience = if length > 0 { caps.idle } else { caps.first_byte };
         Progress(Arc::new(Mutex::new(State {
-            stalls_at: Instant::now() + caps.connect + caps.first_byte,
-            left: 0,
+            stalls_at: Instant::now() + patience,
+            left: length,
             failure: None,
             first_byte: caps.first_byte,
             idle: caps.idle,
         })))
+    }
+
+    /// Starts before the connection is open, so that the time to connect counts as well.
+    pub(in crate::net) fn while_connecting(caps: &Caps, length: u64) -> Self {
+        let progress = Progress::new(caps, length);
+        progress.lock().stalls_at += caps.connect;
+        progress
     }
 
     pub(super) fn stalls_at(&self) -> Instant {

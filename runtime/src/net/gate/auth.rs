@@ -29,6 +29,28 @@ pub(super) fn carries_secrets(grant: &Grant) -> bool {
     grant.auth.is_some() || !grant.slots.is_empty() || grant.tls.client.is_some()
 }
 
+/// Returns whose credentials the grant's requests carry, by names of the policy. Requests of different
+/// identities do not share a connection.
+pub(super) fn identity(grant: &Grant) -> String {
+    let named = |kind: &str, values: &[&SecretRef]| {
+        let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
+        // A text without a property has no name, and another grant may have another text.
+        if names.contains(&"") { format!("grant {}", grant.id) } else { format!("{kind} {}", names.join(" ")) }
+    };
+    match &grant.auth {
+        None => String::new(),
+        Some(Auth::Basic { user, password }) => named("basic", &[user, password]),
+        Some(Auth::Bearer(value)) => named("bearer", &[value]),
+        Some(Auth::Header { name, value }) => named(&format!("header {name}"), &[value]),
+        Some(Auth::Login(name)) => login_identity(name),
+    }
+}
+
+/// Returns whose credentials the requests of a login carry, and those that are sent with its token.
+pub(in crate::net) fn login_identity(name: &str) -> String {
+    format!("login {name}")
+}
+
 impl Gate {
     pub(super) fn header_rules<'a>(&'a self, request: GrantedRequest<'a>) -> HeaderRules<'a> {
         let grant = request.grant;

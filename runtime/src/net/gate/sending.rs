@@ -1,6 +1,6 @@
 //! Sends a request that passed the checks: finds the addresses, logs in, and tries again with a new token.
 
-use super::auth::Authorized;
+use super::auth::{Authorized, identity};
 use super::bodies::NO_IMAGE;
 use super::{Gate, GrantedRequest, HttpEvent, trace};
 use crate::image::{ImageError, ImagePart};
@@ -48,8 +48,13 @@ impl Gate {
             let auth = header.as_ref().map(|(name, _)| name.clone());
             head.extend(header);
             let (body, length) = self.body_to_send(ready).await.map_err(later)?;
-            let prepared =
-                PreparedRequest { method: method.clone(), destination: destination.clone(), headers: head, body };
+            let prepared = PreparedRequest {
+                method: method.clone(),
+                destination: destination.clone(),
+                headers: head,
+                body,
+                identity: identity(grant),
+            };
             self.trace_sending(ready, auth.as_ref(), length);
             event.sent = true;
             let result = self

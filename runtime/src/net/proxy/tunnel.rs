@@ -1,25 +1,16 @@
-//! A request through a proxy: CONNECT to a checked address, TLS with the name of the
-//! destination inside the tunnel, and one exchange over it.
+//! The tunnel of a proxy: CONNECT to a checked address.
 //!
 //! The proxy learns an address and a port, and nothing else of the request. Only
 //! the head of its response is read, and only the status in it is used.
 
 use super::Proxy;
-use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
-use hyper_util::rt::TokioIo;
-use reqwest::{Body, Response};
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
+use crate::net::connection::{connect_to_any, share};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Instant;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use wasm_cpi_policy::destination::{Destination, Host, Scheme};
+use wasm_cpi_policy::destination::Destination;
 use zeroize::Zeroizing;
 
 /// The maximum size of the head of a proxy's response to CONNECT.
@@ -31,49 +22,32 @@ pub struct ResolvedProxy {
     pub addresses: Vec<IpAddr>,
 }
 
-/// The reason why there was no response.
-pub enum TunnelError {
-    /// The proxy did not connect. The text quotes nothing of its response.
-    Refused(String),
-    Handshake(io::Error),
-    Exchange(hyper::Error),
-    /// The request cannot be sent over HTTP or TLS.
-    Request(String),
-}
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-/// A connection to the destination, ready for one request.
-pub struct Connection(Box<dyn Stream>);
-
 impl ResolvedProxy {
-    /// Returns a connection to the first of these addresses that the proxy connects to. The time
-    /// until `until` is divided among them, so that an address which does not respond leaves
-    /// some for the next. The caller must enforce `until` itself.
+    /// Returns a tunnel to the first of these addresses that the proxy connects to, and that address.
+    /// The time until `until` is divided among them, so that an address which does not respond leaves
+    /// some for the next. The caller must enforce `until` itself. The error is for operators, and
+    /// quotes nothing of the proxy's response.
     pub async fn connect(
         &self,
         destination: &Destination,
         addresses: &[IpAddr],
-        tls: ClientConfig,
         until: Instant,
-    ) -> Result<Connection, TunnelError> {
+    ) -> Result<(TcpStream, IpAddr), String> {
         let proxy = &self.proxy;
         let mut refused = "the destination has no address".to_owned();
-        let mut proxies = self.addresses.as_slice();
+        let mut proxies = self.addresses.clone();
         for (index, address) in addresses.iter().enumerate() {
-            let (mut stream, reached) = self.connect_to_proxy(proxies, until).await.map_err(|error| {
-                let what = format!("cannot be reached: {error}; check `proxy` in the CPI's config");
-                TunnelError::Refused(format!("the proxy {proxy} {what}"))
+            let connected = connect_to_any(&proxies, proxy.port, until).await;
+            let (mut stream, reached) = connected.map_err(|error| {
+                format!("the proxy {proxy} cannot be reached: {error}; check `proxy` in the CPI's config")
             })?;
             // Later requests use the address at which the proxy was found.
-            proxies = std::slice::from_ref(reached);
+            proxies = vec![reached];
             let target = SocketAddr::new(*address, destination.port());
             let (what, next) = match share(until, addresses.len() - index, self.request_tunnel(&mut stream, target))
                 .await
             {
-                Some(Ok(200..=299)) => return secured(stream, destination, tls).await,
+                Some(Ok(200..=299)) => return Ok((stream, *address)),
                 Some(Ok(407)) => {
                     ("requires other credentials (407); check `proxy` in the CPI's config".to_owned(), false)
                 }
@@ -90,25 +64,7 @@ impl ResolvedProxy {
                 break;
             }
         }
-        Err(TunnelError::Refused(refused))
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "addresses of the operator's own proxy, which no guest can choose")]
-    async fn connect_to_proxy<'a>(
-        &self,
-        addresses: &'a [IpAddr],
-        until: Instant,
-    ) -> io::Result<(TcpStream, &'a IpAddr)> {
-        let mut failed = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        for (index, address) in addresses.iter().enumerate() {
-            let connecting = TcpStream::connect((*address, self.proxy.port));
-            match share(until, addresses.len() - index, connecting).await {
-                Some(Ok(stream)) => return Ok((stream, address)),
-                Some(Err(error)) => failed = error,
-                None => failed = io::ErrorKind::TimedOut.into(),
-            }
-        }
-        Err(failed)
+        Err(refused)
     }
 
     /// Sends CONNECT and returns the status of the response.
@@ -141,63 +97,11 @@ impl ResolvedProxy {
     }
 }
 
-/// Runs an attempt with its share of the time, with `left` attempts to go; returns `None` if the
-/// time is over. The last attempt has no limit here: the caller enforces `until`.
-async fn share<T>(until: Instant, left: usize, trying: impl Future<Output = T>) -> Option<T> {
-    match u32::try_from(left) {
-        Ok(left @ 2..) => timeout(until.saturating_duration_since(Instant::now()) / left, trying).await.ok(),
-        _ => Some(trying.await),
-    }
-}
-
 /// Parses the status line, such as `HTTP/1.1 200 OK`.
 fn status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?;
     let digits = rest.get(..3).filter(|_| rest.get(3).is_some_and(|next| b" \r".contains(next)))?;
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|status| (200..600).contains(status))
-}
-
-/// Starts TLS for https://, in which the server must prove the name of the destination.
-async fn secured(stream: TcpStream, destination: &Destination, tls: ClientConfig) -> Result<Connection, TunnelError> {
-    if destination.scheme() == Scheme::Http {
-        return Ok(Connection(Box::new(stream)));
-    }
-    let name = match destination.host() {
-        Host::Ip(address) => ServerName::IpAddress((*address).into()),
-        Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| {
-            TunnelError::Request("no certificate can be valid for this host; correct the host of the URL".to_owned())
-        })?,
-    };
-    let connected = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
-    connected.map(|stream| Connection(Box::new(stream))).map_err(TunnelError::Handshake)
-}
-
-impl Connection {
-    /// Sends one request, exactly as without a proxy. The body of the response is read later.
-    pub async fn send(
-        self,
-        request: reqwest::Request,
-        destination: &Destination,
-        agent: &'static str,
-        max_headers: usize,
-    ) -> Result<Response, TunnelError> {
-        let unusable = |what: &str| TunnelError::Request(format!("the request cannot be written: {what}"));
-        let mut request: hyper::Request<Body> = request.try_into().map_err(|_| unusable("its parts"))?;
-        let url = destination.to_url();
-        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
-        *request.uri_mut() = target.parse().map_err(|_| unusable("its path"))?;
-        let host = HeaderValue::from_str(&destination.host_header()).map_err(|_| unusable("its host"))?;
-        request.headers_mut().insert(HOST, host);
-        request.headers_mut().entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        request.headers_mut().entry(USER_AGENT).or_insert(HeaderValue::from_static(agent));
-        let mut builder = http1::Builder::new();
-        builder.max_headers(max_headers);
-        let (mut sender, connection) = builder.handshake(TokioIo::new(self.0)).await.map_err(TunnelError::Exchange)?;
-        // Ends with the body of the response, or when the response is dropped.
-        tokio::spawn(async move { drop(connection.await) });
-        let response = sender.send_request(request).await.map_err(TunnelError::Exchange)?;
-        Ok(response.map(Body::wrap).into())
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use super::run;
 use super::server::{Server, Wire, response};
+use crate::net::connections::Connections;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, Room, SendBody};
-use crate::net::tls::{TlsSettings, for_scheme};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use reqwest::Method;
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wasm_cpi_policy::destination::{Destination, Scheme};
+use wasm_cpi_policy::destination::Destination;
 
 fn caps() -> Caps {
     Caps {
@@ -27,22 +27,28 @@ fn caps() -> Caps {
     }
 }
 
-fn exchange(url: &str, body: SendBody) -> Exchange {
+fn exchange(url: &str) -> Exchange {
     Exchange {
-        method: if matches!(body, SendBody::None) { Method::GET } else { Method::POST },
+        method: Method::GET,
         destination: Destination::parse(url, 8192).unwrap(),
         headers: HeaderMap::new(),
-        body,
         proxy: None,
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        tls: for_scheme(Scheme::Http, &TlsSettings::default()).unwrap(),
+        tls: None,
+        identity: String::new(),
         caps: caps(),
         deadline: Instant::now() + Duration::from_secs(10),
     }
 }
 
+/// Sends a GET, or a POST with a body.
+fn send(url: &str, body: SendBody) -> Result<Received, HttpError> {
+    let method = if matches!(body, SendBody::None) { Method::GET } else { Method::POST };
+    run(Exchange { method, ..exchange(url) }.run(body, &Connections::default()))
+}
+
 fn get(server: &Server) -> Result<Received, HttpError> {
-    run(exchange(&server.url("/v1/x?secret=hunter2"), SendBody::None).run())
+    send(&server.url("/v1/x?secret=hunter2"), SendBody::None)
 }
 
 fn failure(result: Result<Received, HttpError>) -> HttpError {
@@ -84,9 +90,9 @@ fn the_request_is_http_1_1_without_headers_that_were_not_set() {
 fn a_body_is_sent_with_its_length_and_a_post_without_a_body_with_length_zero() {
     let server = Server::answering(response("200 OK", "", ""));
     let big = vec![7; 300_000];
-    run(exchange(&server.url("/"), SendBody::Bytes(big.clone().into())).run()).ok().unwrap();
-    let empty = Exchange { method: Method::POST, ..exchange(&server.url("/"), SendBody::None) };
-    run(empty.run()).ok().unwrap();
+    send(&server.url("/"), SendBody::Bytes(big.clone().into())).ok().unwrap();
+    let empty = Exchange { method: Method::POST, ..exchange(&server.url("/")) };
+    run(empty.run(SendBody::None, &Connections::default())).ok().unwrap();
     let seen = server.requests();
     assert!(seen[0].body == big && seen[0].header("content-length") == Some("300000"));
     assert!(seen[0].header("transfer-encoding").is_none());
@@ -97,10 +103,10 @@ fn a_body_is_sent_with_its_length_and_a_post_without_a_body_with_length_zero() {
 fn a_name_is_connected_to_at_the_given_addresses_only() {
     let server = Server::answering(response("200 OK", "", ""));
     let url = format!("http://api.invalid:{}/x", server.address.port());
-    run(exchange(&url, SendBody::None).run()).ok().unwrap();
+    send(&url, SendBody::None).ok().unwrap();
     assert_eq!(server.requests()[0].header("host"), Some(format!("api.invalid:{}", server.address.port()).as_str()));
-    let nowhere = Exchange { addresses: Vec::new(), ..exchange(&url, SendBody::None) };
-    let error = failure(run(nowhere.run()));
+    let nowhere = Exchange { addresses: Vec::new(), ..exchange(&url) };
+    let error = failure(run(nowhere.run(SendBody::None, &Connections::default())));
     assert_eq!((error.kind, error.sent, server.connections()), (HttpErrorKind::Connect, false, 1));
 }
 
@@ -168,8 +174,8 @@ fn unusual_but_unambiguous_responses_are_accepted() {
 #[test]
 fn the_length_in_a_response_to_head_does_not_count_as_a_body() {
     let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n");
-    let head = Exchange { method: Method::HEAD, ..exchange(&server.url("/"), SendBody::None) };
-    let received = run(head.run()).ok().unwrap();
+    let head = Exchange { method: Method::HEAD, ..exchange(&server.url("/")) };
+    let received = run(head.run(SendBody::None, &Connections::default())).ok().unwrap();
     assert!(received.body.is_empty());
     assert!(received.headers.contains(&("content-length".into(), "1073741824".into())));
 }
@@ -215,7 +221,7 @@ fn the_error_of_a_stalled_exchange_names_the_limit() {
         ("within the request", &deaf, large(), "idle_seconds"),
     ] {
         let start = Instant::now();
-        let error = failure(run(exchange(&server.url("/"), body).run()));
+        let error = failure(send(&server.url("/"), body));
         assert_eq!((error.kind, error.sent), (HttpErrorKind::Timeout, true), "{name}: {error}");
         assert!(error.message.contains(&format!("limits.{limit}")), "{name}: {error}");
         assert!(start.elapsed() < Duration::from_secs(2), "{name} took {:?}", start.elapsed());
@@ -231,20 +237,20 @@ fn the_deadline_ends_an_exchange_that_makes_slow_progress() {
         }
     });
     let start = Instant::now();
-    let slow = Exchange { deadline: start + Duration::from_millis(600), ..exchange(&drip.url("/"), SendBody::None) };
-    let error = failure(run(slow.run()));
+    let slow = Exchange { deadline: start + Duration::from_millis(600), ..exchange(&drip.url("/")) };
+    let error = failure(run(slow.run(SendBody::None, &Connections::default())));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Timeout, true));
     assert!(start.elapsed() < Duration::from_millis(1200));
 
-    let late = Exchange { deadline: start, ..exchange(&drip.url("/"), SendBody::None) };
-    let error = failure(run(late.run()));
+    let late = Exchange { deadline: start, ..exchange(&drip.url("/")) };
+    let error = failure(run(late.run(SendBody::None, &Connections::default())));
     assert_eq!((error.kind, error.sent, drip.connections()), (HttpErrorKind::Cancelled, false, 1));
 }
 
 #[test]
 fn the_error_of_a_refused_connection_says_that_nothing_was_sent() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let error = failure(run(exchange(&format!("http://127.0.0.1:{port}/?k=hunter2"), SendBody::None).run()));
+    let error = failure(send(&format!("http://127.0.0.1:{port}/?k=hunter2"), SendBody::None));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Connect, false));
     assert!(error.message.contains(&format!("GET http://127.0.0.1:{port}/: no connection")), "{error}");
 }
@@ -276,7 +282,7 @@ fn a_stream_is_sent_piece_by_piece_and_not_buffered() {
         Ok(Bytes::from(vec![1; 65536]))
     });
     let body = SendBody::Stream { length: PIECES * 65536, pieces: pieces.boxed() };
-    assert_eq!(run(exchange(&server.url("/"), body).run()).ok().unwrap().status, 200);
+    assert_eq!(send(&server.url("/"), body).ok().unwrap().status, 200);
     assert_eq!(received.load(Ordering::SeqCst), PIECES * 65536);
 }
 
@@ -290,8 +296,8 @@ fn the_error_of_a_broken_stream_blames_the_runtime_and_not_the_server() {
         ("too long", vec![piece(), piece(), piece()], "longer than"),
     ] {
         let body = SendBody::Stream { length: 12, pieces: stream::iter(pieces).boxed() };
-        let error = failure(run(exchange(&server.url("/"), body).run()));
-        assert_eq!((error.kind, error.sent), (HttpErrorKind::Truncated, true), "{name}: {error}");
+        let error = failure(send(&server.url("/"), body));
+        assert_eq!(error.kind, HttpErrorKind::Truncated, "{name}: {error}");
         assert!(error.message.starts_with("runtime: ") && error.message.contains(why), "{name}: {error}");
     }
     assert_eq!(server.requests().len(), 0);
@@ -305,7 +311,7 @@ fn a_slow_source_of_a_body_does_not_time_out_as_a_slow_server() {
         (turn < 2).then(|| (Ok(Bytes::from_static(b"12345")), turn + 1))
     });
     let body = SendBody::Stream { length: 10, pieces: slow.boxed() };
-    assert_eq!(run(exchange(&server.url("/"), body).run()).ok().unwrap().status, 200);
+    assert_eq!(send(&server.url("/"), body).ok().unwrap().status, 200);
 }
 
 #[test]

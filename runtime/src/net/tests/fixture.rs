@@ -1,6 +1,5 @@
 //! A gate for tests, from a policy and properties as JSON. It records all events.
 
-use super::run;
 use crate::image::Image;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
@@ -31,6 +30,8 @@ pub(super) struct Running {
     /// The properties as the guest sees them.
     pub visible: Value,
     pub files: tempfile::TempDir,
+    /// Connections that are kept belong to one runtime, as in a call.
+    runtime: tokio::runtime::Runtime,
 }
 
 impl Fixture {
@@ -79,7 +80,8 @@ impl Fixture {
         let gate = Gate::new(policy, vault.clone(), &self.limits, self.allow_local, self.image, Some(watch))
             .with_files_in(files.path())
             .with_resolver(Resolver::with_files(hosts, conf, 1));
-        Running { gate, vault, events, visible, files }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Running { gate, vault, events, visible, files, runtime }
     }
 }
 
@@ -110,7 +112,7 @@ pub(super) fn post(url: impl Into<String>, json: &Value) -> OutboundRequest {
 
 impl Running {
     pub(super) fn send(&self, request: OutboundRequest) -> Result<InboundResponse, HttpError> {
-        run(self.gate.send(request, Instant::now() + Duration::from_secs(10)))
+        self.runtime.block_on(self.gate.send(request, Instant::now() + Duration::from_secs(10)))
     }
 
     pub(super) fn get(&self, url: impl Into<String>) -> Result<InboundResponse, HttpError> {
@@ -118,7 +120,7 @@ impl Running {
     }
 
     pub(super) fn session(&self, name: &str) -> Result<String, HttpError> {
-        run(self.gate.session(name, Instant::now() + Duration::from_secs(10)))
+        self.runtime.block_on(self.gate.session(name, Instant::now() + Duration::from_secs(10)))
     }
 
     pub(super) fn events(&self) -> Vec<HttpEvent> {

@@ -1,5 +1,6 @@
 use super::run;
 use super::server::{Server, response};
+use crate::net::connections::Connections;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::tls::{ClientIdentity, TlsSettings, client_config};
@@ -15,6 +16,7 @@ use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wasm_cpi_policy::Tls;
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::secret::Secret;
 
@@ -76,13 +78,13 @@ fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Receiv
         destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
             .unwrap(),
         headers: HeaderMap::new(),
-        body: SendBody::None,
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        tls: client_config(settings).unwrap(),
+        tls: Some((Tls::default(), Arc::new(client_config(settings).unwrap()))),
+        identity: String::new(),
         caps: Caps { connect: Duration::from_millis(500), ..Caps::of(&crate::limits::Limits::default()) },
         deadline: Instant::now() + Duration::from_secs(5),
     };
-    run(exchange.run())
+    run(exchange.run(SendBody::None, &Connections::default()))
 }
 
 fn refused(server: &Server, host: &str, settings: &TlsSettings<'_>, said: &str) {

@@ -99,12 +99,17 @@ impl Server {
     }
 }
 
-/// Returns a complete response with its length.
+/// Returns a complete response with its length, after which the server closes the connection.
 pub(super) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
+    kept_response(status, &format!("{headers}Connection: close\r\n"), body)
+}
+
+/// Returns a complete response with its length.
+pub(super) fn kept_response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-fn read_request(stream: &mut impl Read) -> Option<Seen> {
+pub(super) fn read_request(stream: &mut impl Read) -> Option<Seen> {
     let mut bytes = Vec::new();
     let mut byte = [0];
     while !bytes.ends_with(b"\r\n\r\n") {

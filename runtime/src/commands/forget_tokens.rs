@@ -1,0 +1,49 @@
+//! `forget-tokens`: deletes the tokens that calls keep for later ones.
+
+use crate::commands::cli::Report;
+use crate::config::{Config, ConfigSource};
+use crate::failure::Failure;
+use crate::startup;
+use crate::token_store;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct ForgetTokensOptions {
+    /// Config file of the job
+    #[arg(long, value_name = "CPI.json", required_unless_present = "cache")]
+    config: Option<PathBuf>,
+    /// Directory of packages (default: `packages` beside the `jobs` directory of the config)
+    #[arg(long, value_name = "DIR", requires = "config")]
+    packages: Option<PathBuf>,
+    /// Cache directory, for jobs whose config is gone, as after `bosh create-env`
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    cache: Option<PathBuf>,
+}
+
+/// Deletes all tokens in the cache directories of a config, or in one directory.
+pub fn forget_tokens(options: &ForgetTokensOptions) -> Result<Report, Failure> {
+    startup::secure_process();
+    let mut directories: Vec<PathBuf> = options.cache.iter().cloned().collect();
+    if let Some(path) = options.config.clone() {
+        let source = ConfigSource { path, packages: options.packages.clone(), module: None };
+        for config in Config::load_all(&source)? {
+            if !directories.contains(&config.cache) {
+                directories.push(config.cache);
+            }
+        }
+    }
+    let mut text = String::new();
+    for cache in directories {
+        let count = token_store::forget_tokens(&cache).map_err(|error| {
+            Failure::config(format!("the tokens in {} cannot be deleted: {error}", cache.display()))
+        })?;
+        let what = match count {
+            0 => "no token is kept".to_owned(),
+            1 => "deleted 1 token; the next call logs in again".to_owned(),
+            _ => format!("deleted {count} tokens; the next calls log in again"),
+        };
+        text.push_str(&format!("{}: {what}\n", cache.display()));
+    }
+    Ok(Report::good(text))
+}

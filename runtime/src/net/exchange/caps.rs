@@ -1,0 +1,75 @@
+//! The limits of one exchange.
+
+use crate::limits::Limits;
+use crate::net::error::HttpError;
+use std::fmt;
+use std::time::Duration;
+use wasm_cpi_checks::Check;
+
+/// The most room for what a server sends back of a request, which bounds the memory of a call.
+const MAX_ROOM: u64 = 64 * 1024 * 1024;
+/// The room for agent settings in a response, in the longest encoding of their bytes.
+const ROOM_FOR_SETTINGS: u64 = 1024 * 1024;
+/// The room for a secret in the headers of a response, which is the largest token of a login.
+const ROOM_FOR_HEADERS: usize = 64 * 1024;
+
+/// The limits of one exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct Caps {
+    pub connect: Duration,
+    pub first_byte: Duration,
+    pub idle: Duration,
+    /// The maximum size of the response's body in bytes, then the name and value of the limit
+    /// in the config that it comes from.
+    pub body: u64,
+    pub body_limit: (&'static str, u64),
+    pub headers: usize,
+    pub header_bytes: usize,
+    /// What body and headers may have beyond their limits. The caller applies the limits to what is
+    /// left of the response when it has removed what the guest must not see.
+    pub room: Room,
+}
+
+/// The bytes that a response may have beyond its limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Room {
+    pub body: u64,
+    pub headers: usize,
+}
+
+impl Caps {
+    pub fn of(limits: &Limits) -> Self {
+        // Adding a configured duration to a time must not overflow.
+        let seconds = |seconds: u64| Duration::from_secs(seconds.min(24 * 3600));
+        Caps {
+            connect: seconds(limits.connect_seconds),
+            first_byte: seconds(limits.first_byte_seconds),
+            idle: seconds(limits.idle_seconds),
+            body: limits.http_response_mib.saturating_mul(1024 * 1024),
+            body_limit: ("http_response_mib", limits.http_response_mib),
+            headers: usize::try_from(limits.http_headers).unwrap_or(usize::MAX),
+            header_bytes: usize::try_from(limits.header_kib.saturating_mul(1024)).unwrap_or(usize::MAX),
+            room: Room::default(),
+        }
+    }
+
+    /// Returns the same limits for a response of which a part will be removed. A server may send
+    /// back all that a request holds, with its secrets, and that must not reach a limit.
+    pub fn with_room(self, limits: &Limits) -> Self {
+        let request = limits.http_request_mib.saturating_mul(1024 * 1024);
+        let body = request.saturating_mul(2).min(MAX_ROOM).saturating_add(ROOM_FOR_SETTINGS);
+        let room = Room { body, headers: self.header_bytes.saturating_add(ROOM_FOR_HEADERS) };
+        Caps { room: Check::AnswerRoom.choose(room, Room::default()), ..self }
+    }
+
+    /// Returns the error of a response whose body is larger than its limit.
+    pub fn body_too_long(&self, target: impl fmt::Display) -> HttpError {
+        HttpError::limit(self.body_limit.0, self.body_limit.1, format_args!("the response to {target}"))
+    }
+
+    /// Returns the error of a response whose headers are larger than their limit.
+    pub fn headers_too_long(&self, target: impl fmt::Display) -> HttpError {
+        let what = format_args!("the headers of the response to {target}");
+        HttpError::limit("header_kib", self.header_bytes / 1024, what)
+    }
+}

@@ -1,0 +1,117 @@
+//! The tokens of logins that earlier calls made, and that later calls can use.
+//!
+//! Whoever makes a new login holds the lock of its file meanwhile, so that other calls wait for its
+//! token instead of logging in as well. What fails here only costs a login.
+
+use super::Session;
+use crate::failure::Who;
+use crate::net::error::{HttpError, HttpErrorKind};
+use crate::token_store::{TokenFile, TokenLock, TokenRecord};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{DenialReason, Login};
+
+/// The longest wait for the login of another call.
+const MAX_WAIT: Duration = Duration::from_secs(15);
+/// The pause between two attempts to get the lock.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Calls make at most one new login in this time because a server refused a kept token.
+const RENEWAL: i64 = 60;
+
+/// The files of the logins of a call, by the names of the logins.
+#[derive(Default)]
+pub struct KeptTokens(HashMap<String, TokenFile>);
+
+/// What was found, and the right to replace it.
+pub(super) struct Kept<'a> {
+    pub session: Option<Session>,
+    /// The file, if this call has its lock.
+    locked: Option<(&'a TokenFile, TokenLock<'a>)>,
+    /// When a server last refused a kept token.
+    refused: Option<i64>,
+}
+
+impl KeptTokens {
+    pub fn new(files: HashMap<String, TokenFile>) -> Self {
+        KeptTokens(files)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the token that an earlier call kept, or the lock of its file for a new login. `refused` is a
+    /// token that a server rejected.
+    pub(super) async fn find(
+        &self,
+        login: &Login,
+        refused: Option<&Secret>,
+        deadline: Instant,
+    ) -> Result<Kept<'_>, HttpError> {
+        let nothing = |locked| Kept { session: None, locked, refused: None };
+        let Some(file) = self.0.get(&login.name) else { return Ok(nothing(None)) };
+        if let Some(session) = file.read().and_then(|record| usable(&record, refused)) {
+            return Ok(Kept { session: Some(session), locked: None, refused: None });
+        }
+        let Some(lock) = wait_for_lock(file, deadline).await else { return Ok(nothing(None)) };
+        // Another call may have logged in meanwhile.
+        let Some(record) = file.read() else { return Ok(nothing(Some((file, lock)))) };
+        if let Some(session) = usable(&record, refused) {
+            return Ok(Kept { session: Some(session), locked: None, refused: None });
+        }
+        let now = Timestamp::now().as_second();
+        let recent = record.refused.is_some_and(|at| at <= now && now - at < RENEWAL);
+        Check::LoginRenewal.ensure(refused.is_none() || !recent, || {
+            let what = "the server refuses the tokens of this login, also a new one; look at the server's log, and at \
+                        the rights of the login's user";
+            HttpError::failed(Who::Iaas, HttpErrorKind::Denied(DenialReason::Credential), what)
+        })?;
+        if refused == Some(&record.token) {
+            let _ = file.clear();
+        }
+        Ok(Kept { session: None, locked: Some((file, lock)), refused: record.refused })
+    }
+}
+
+impl Kept<'_> {
+    /// Keeps the token of a new login, if it says when it expires. `renewed` is true if a server refused the
+    /// last one.
+    pub(super) fn store(self, session: &Session, renewed: bool) {
+        let (Some((file, _lock)), Some(ends)) = (self.locked, session.ends) else { return };
+        let now = Timestamp::now().as_second();
+        let left = i64::try_from(ends.saturating_duration_since(Instant::now()).as_secs()).unwrap_or(i64::MAX);
+        let record = TokenRecord {
+            token: session.token.clone(),
+            shown: session.shown.clone(),
+            made: now,
+            expires: now.saturating_add(left),
+            refused: if renewed { Some(now) } else { self.refused },
+        };
+        // A full disk leaves half a record, which counts as none.
+        let _ = file.write(&record);
+    }
+}
+
+/// Returns the session of a record, if it can still be used.
+fn usable(record: &TokenRecord, refused: Option<&Secret>) -> Option<Session> {
+    let left = record.usable_for(Timestamp::now().as_second())?;
+    if refused == Some(&record.token) {
+        return None;
+    }
+    let ends = Instant::now().checked_add(left)?;
+    Some(Session { token: record.token.clone(), shown: record.shown.clone(), ends: Some(ends) })
+}
+
+async fn wait_for_lock(file: &TokenFile, deadline: Instant) -> Option<TokenLock<'_>> {
+    let until = deadline.min(Instant::now() + MAX_WAIT);
+    loop {
+        match file.try_lock() {
+            Ok(Some(lock)) => return Some(lock),
+            Ok(None) if Instant::now() < until => tokio::time::sleep(POLL_INTERVAL).await,
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Connections that are kept for further requests: when they are, when they must not be, and
+//! whether an error says exactly if the request was sent.
+
+use super::fixture::{Fixture, Running, post, request};
+use super::handshakes::{Authority, trusted};
+use super::server::{Seen, Server, Wire, kept_response, read_request};
+use crate::net::error::HttpErrorKind;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Starts a server that serves many requests per connection. `serve` gets the number of the request on
+/// its connection, and returns false to close the connection.
+fn keeping(serve: impl Fn(usize, &Seen, &mut dyn Wire) -> bool + Send + Sync + 'static) -> Server {
+    Server::raw(move |mut stream, requests| {
+        for number in 0.. {
+            let Some(seen) = read_request(&mut stream) else { return };
+            requests.lock().unwrap().push(seen.clone());
+            if !serve(number, &seen, &mut stream) {
+                return;
+            }
+        }
+    })
+}
+
+fn hello() -> Vec<u8> {
+    kept_response("200 OK", "", "hello")
+}
+
+fn grants(server: &Server) -> Value {
+    let methods = ["GET", "HEAD", "POST", "PUT", "DELETE"];
+    json!([{"id": "api", "to": server.url(""), "methods": methods, "paths": ["/**"]}])
+}
+
+fn start(server: &Server) -> Running {
+    Fixture::new(grants(server)).start()
+}
+
+#[test]
+fn requests_of_one_call_share_a_connection() {
+    let server = keeping(|_, _, wire| wire.write_all(&hello()).is_ok());
+    let running = start(&server);
+    for number in 0..10 {
+        let body = json!({"number": number});
+        assert_eq!(running.get(server.url("/a")).unwrap().body, b"hello");
+        assert_eq!(running.send(post(server.url("/b"), &body)).unwrap().status, 200);
+    }
+    assert_eq!((server.connections(), server.requests().len()), (1, 20));
+}
+
+#[test]
+fn a_connection_is_kept_only_after_a_strictly_framed_response() {
+    let ok = |headers: &str, body: &str| format!("HTTP/1.1 200 OK\r\n{headers}\r\n{body}").into_bytes();
+    let cases: Vec<(&str, &str, Vec<u8>, bool)> = vec![
+        ("a length", "GET", hello(), true),
+        ("chunks", "GET", ok("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"), true),
+        ("no chunk", "GET", ok("Transfer-Encoding: chunked\r\n", "0\r\n\r\n"), true),
+        ("no content", "DELETE", b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(), true),
+        ("a HEAD", "HEAD", ok("Content-Length: 5\r\n", ""), true),
+        ("keep-alive", "GET", ok("Connection: keep-alive\r\nContent-Length: 2\r\n", "ok"), true),
+        ("a long idle time", "GET", ok("Keep-Alive: timeout=60\r\nContent-Length: 2\r\n", "ok"), true),
+        ("a short idle time", "GET", ok("Keep-Alive: max=5, timeout=1\r\nContent-Length: 2\r\n", "ok"), false),
+        ("an announced end", "GET", ok("Connection: x, Close\r\nContent-Length: 2\r\n", "ok"), false),
+        ("an old version", "GET", b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec(), false),
+        ("bytes after the end", "GET", [hello(), b"x".to_vec()].concat(), false),
+        ("a second response", "GET", [hello(), kept_response("200 OK", "", "evil")].concat(), false),
+        ("bare line feeds", "GET", b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok".to_vec(), false),
+        ("one bare line feed", "GET", b"HTTP/1.1 200 OK\r\nX: y\nContent-Length: 2\r\n\r\nok".to_vec(), false),
+        ("an interim response", "GET", [b"HTTP/1.1 103 x\r\n\r\n".to_vec(), hello()].concat(), false),
+        ("trailers", "GET", ok("Transfer-Encoding: chunked\r\n", "2\r\nok\r\n0\r\nX: y\r\n\r\n"), false),
+        ("a chunk extension", "GET", ok("Transfer-Encoding: chunked\r\n", "2\r\nok\r\n0;x=y\r\n\r\n"), false),
+    ];
+    for (name, method, first, kept) in cases {
+        let server = keeping(move |number, seen, wire| {
+            let later = seen.line().contains("/second");
+            // Only a first response of a connection is the one under test.
+            wire.write_all(if number == 0 && !later { &first } else { b"HTTP/1.1 204 x\r\n\r\n" }).is_ok()
+        });
+        let running = start(&server);
+        assert!(running.send(request(method, server.url("/first"))).is_ok(), "{name}");
+        assert_eq!(running.get(server.url("/second")).map(|response| response.status), Ok(204), "{name}");
+        assert_eq!(server.connections(), if kept { 1 } else { 2 }, "{name}");
+    }
+}
+
+#[test]
+fn both_lengths_and_a_flood_of_interim_responses_are_errors() {
+    let flood = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(9);
+    for (name, wrong) in [
+        (
+            "both lengths",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
+        ),
+        ("a flood", [flood, hello()].concat()),
+    ] {
+        let server = keeping(move |_, seen, wire| {
+            wire.write_all(if seen.line().contains("/wrong") { &wrong } else { b"HTTP/1.1 204 x\r\n\r\n" }).is_ok()
+        });
+        let running = start(&server);
+        let error = running.get(server.url("/wrong")).unwrap_err();
+        assert_eq!((error.kind, error.sent), (HttpErrorKind::Protocol, true), "{name}");
+        assert!(running.get(server.url("/right")).is_ok() && server.connections() == 2, "{name}");
+    }
+}
+
+#[test]
+fn a_response_that_begins_before_the_request_is_complete_ends_the_connection() {
+    let server = Server::raw(|mut stream, _| {
+        let mut byte = [0];
+        // Responds after the first byte, and reads the rest afterwards.
+        let _ = stream.read(&mut byte);
+        let _ = stream.write_all(&hello());
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    });
+    let running = start(&server);
+    let large = json!({"data": "x".repeat(8 << 20)});
+    let _ = running.send(post(server.url("/large"), &large));
+    let _ = running.get(server.url("/next"));
+    assert_eq!(server.connections(), 2);
+}
+
+#[test]
+fn a_connection_that_the_server_closed_or_wrote_to_is_not_used() {
+    for (name, unasked) in
+        [("closed", None), ("a response that no one asked for", Some(kept_response("200 OK", "", "evil")))]
+    {
+        let server = keeping(move |_, _, wire| {
+            let _ = wire.write_all(&hello());
+            std::thread::sleep(Duration::from_millis(50));
+            unasked.as_ref().is_some_and(|unasked| wire.write_all(unasked).is_ok())
+        });
+        let running = start(&server);
+        for _ in 0..3 {
+            assert_eq!(
+                running.send(post(server.url("/"), &json!({}))).map(|response| response.body),
+                Ok(b"hello".to_vec()),
+                "{name}"
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(server.connections(), 3, "{name}");
+    }
+}
+
+#[test]
+fn requests_with_other_credentials_use_another_connection() {
+    let server = keeping(|_, _, wire| wire.write_all(&hello()).is_ok());
+    let grant = |id: &str, auth: Value| {
+        let mut grant = json!({"id": id, "to": server.url(""), "methods": ["GET"], "paths": [format!("/{id}")]});
+        if !auth.is_null() {
+            grant["auth"] = auth;
+        }
+        grant
+    };
+    let fixture = Fixture {
+        properties: json!({"one": "secret-1", "two": "secret-2"}),
+        ..Fixture::new(json!([
+            grant("anonymous", Value::Null),
+            grant("one", json!({"bearer": "${one}"})),
+            grant("one-more", json!({"bearer": "${one}"})),
+            grant("two", json!({"bearer": "${two}"})),
+            grant("header", json!({"header": {"name": "X-Key", "value": "${one}"}})),
+        ]))
+    };
+    let running = fixture.start();
+    for (path, connections) in
+        [("anonymous", 1), ("one", 2), ("one-more", 2), ("two", 3), ("header", 4), ("anonymous", 4), ("two", 4)]
+    {
+        running.get(server.url(&format!("/{path}"))).unwrap();
+        assert_eq!(server.connections(), connections, "{path}");
+    }
+}
+
+#[test]
+fn requests_with_other_tls_settings_use_another_connection_and_check_the_certificate() {
+    let (ours, other) = (Authority::new(), Authority::new());
+    let served = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&served);
+    let server = trusted(&ours, "api.test", move |_, wire| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let _ = wire.write_all(&hello());
+        // The connection stays open.
+        let _ = wire.read(&mut [0]);
+    });
+    let to = format!("https://api.test:{}", server.address.port());
+    let grant = |id: &str, ca: &Authority| json!({"id": id, "to": to, "methods": ["GET"], "paths": [format!("/{id}")], "tls": {"ca": ca.pem()}});
+    let running = Fixture::new(json!([grant("right", &ours), grant("wrong", &other)])).start();
+    assert!(running.get(format!("{to}/right")).is_ok());
+    let error = running.get(format!("{to}/wrong")).unwrap_err();
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Tls, false));
+    assert_eq!((server.connections(), served.load(Ordering::SeqCst)), (2, 1));
+}
+
+#[test]
+fn a_kept_connection_is_used_only_by_requests_that_may_reach_its_address() {
+    let server = keeping(|_, _, wire| wire.write_all(&hello()).is_ok());
+    let to = format!("http://api.test:{}", server.address.port());
+    let grant = |id: &str, addresses: Value| json!({"id": id, "to": to, "methods": ["GET"], "paths": [format!("/{id}")], "addresses": addresses});
+    let grants = json!([grant("near", json!(["127.0.0.0/8"])), grant("far", json!(["10.0.0.0/8"]))]);
+    let running = Fixture::new(grants).start();
+    assert!(running.get(format!("{to}/near")).is_ok());
+    let error = running.get(format!("{to}/far")).unwrap_err();
+    assert!(matches!(error.kind, HttpErrorKind::Denied(_)), "{error}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// Where the server closes the connection, after the request of a warm-up if the connection is kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Closes {
+    BeforeTheFirstByte,
+    InTheHead,
+    InTheBody,
+    AfterTheRequest,
+}
+
+#[test]
+fn an_error_says_exactly_whether_the_request_was_sent() {
+    for kept in [false, true] {
+        for closes in [Closes::BeforeTheFirstByte, Closes::InTheHead, Closes::InTheBody, Closes::AfterTheRequest] {
+            for method in ["GET", "POST", "PUT", "DELETE"] {
+                check_sent(kept, closes, method);
+            }
+        }
+    }
+}
+
+fn check_sent(kept: bool, closes: Closes, method: &'static str) {
+    let received = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&received);
+    let server = Server::raw(move |mut stream, _| {
+        if kept {
+            let Some(_) = read_request(&mut stream) else { return };
+            let _ = stream.write_all(&hello());
+        }
+        let wanted = match closes {
+            Closes::BeforeTheFirstByte => 0,
+            Closes::InTheHead => 10,
+            Closes::InTheBody => 400,
+            Closes::AfterTheRequest => 1 << 20,
+        };
+        let mut byte = [0];
+        stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        for _ in 0..wanted {
+            match stream.read(&mut byte) {
+                Ok(1) => count.fetch_add(1, Ordering::SeqCst),
+                _ => break,
+            };
+        }
+        let _ = stream.shutdown(Shutdown::Both);
+    });
+    let running = start(&server);
+    if kept {
+        running.get(server.url("/warm-up")).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let request = match method {
+        "GET" | "DELETE" => request(method, server.url("/x")),
+        _ => crate::net::gate::OutboundRequest {
+            method: method.to_owned(),
+            ..post(server.url("/x"), &json!({"data": "x".repeat(500)}))
+        },
+    };
+    let result = running.send(request);
+    if kept && closes == Closes::BeforeTheFirstByte {
+        // Nothing was sent, so the host itself opens a new connection, on which this server responds once.
+        return assert!(result.is_ok() && server.connections() == 2, "{method}: {result:?}");
+    }
+    let error = result.unwrap_err();
+    std::thread::sleep(Duration::from_millis(20));
+    let arrived = received.load(Ordering::SeqCst) > 0;
+    // A byte that arrived was sent. A byte that was written may get lost, so the opposite is not demanded.
+    assert!(error.sent || !arrived, "{kept} {closes:?} {method}: {error}");
+    assert!(error.sent || closes == Closes::BeforeTheFirstByte, "{kept} {closes:?} {method}: {error}");
+}
