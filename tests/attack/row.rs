@@ -18,6 +18,7 @@
 //! | `arrived` | all requests that reached a server, `GET api.iaas.test/v1/x`; default: at most one for each contact other than `dns` |
 //! | `carries`, `lacks` | texts that some request contains; texts that neither the message nor any request contains |
 //! | `audited` | texts that the audit log contains |
+//! | `connections` | how many connections servers accepted |
 //! | `lookups` | how often a name was looked up: `{"api.iaas.test": 1}` |
 //! | `secret_at` | the hosts that received a secret of the job; default: none |
 //! | `twins` | why the row is not run as twins (`crate::twins`), as all others with a secret are |
@@ -42,7 +43,7 @@ use tests::response::CANARY;
 use tests::rows::{expand_repeats, fill_placeholders, merge_patch, parse_json_values, texts};
 use tests::{Job, Response, probe};
 
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 28] = [
     "case",
     "mutants",
     "get",
@@ -67,6 +68,7 @@ const KEYS: [&str; 27] = [
     "carries",
     "lacks",
     "audited",
+    "connections",
     "lookups",
     "secret_at",
     "twins",
@@ -165,6 +167,9 @@ fn attempt(world: &World, row: &Value) -> Result<(), String> {
         if *count != world.lookups(name) {
             return Err(format!("{name} was looked up {} times, not {count}", world.lookups(name)));
         }
+    }
+    if row["connections"].as_u64().is_some_and(|count| count != world.connections()) {
+        return Err(format!("{} connections were made, not {}", world.connections(), row["connections"]));
     }
     let holding = arrived.iter().filter(|arrived| !canary().found_in(&arrived.request.raw).is_empty());
     let hosts: BTreeSet<String> = holding.map(|arrived| arrived.host.clone()).collect();

@@ -28,6 +28,8 @@ const PORTS: [u16; 9] = [22, 80, 443, 4222, 5000, 6868, 8443, 8774, 25777];
 
 /// How long a server that never reads keeps its connection open.
 const UNREAD: Duration = Duration::from_secs(5);
+/// How long a server waits before it sends something that no one asked for.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A request that reached a server.
 #[derive(Clone)]
@@ -43,6 +45,8 @@ pub(crate) struct ArrivedRequest {
 struct State {
     served: Served,
     requests: Vec<ArrivedRequest>,
+    /// The number of accepted connections.
+    connections: u64,
     on_request: Option<RequestHook>,
 }
 
@@ -77,7 +81,7 @@ impl World {
     /// Drops all requests and contacts, and sets what names and servers answer next.
     pub(crate) fn reset(&self, names: HashMap<String, Vec<dns::Reply>>, served: Served) -> Result<(), String> {
         self.zone.lock().unwrap_or_else(PoisonError::into_inner).replace(names);
-        *self.lock() = State { served, requests: Vec::new(), on_request: None };
+        *self.lock() = State { served, ..State::default() };
         self.take_contacts().map(drop)
     }
 
@@ -105,6 +109,10 @@ impl World {
     /// Returns the requests that reached a server since the last reset.
     pub(crate) fn requests(&self) -> Vec<ArrivedRequest> {
         self.lock().requests.clone()
+    }
+
+    pub(crate) fn connections(&self) -> u64 {
+        self.lock().connections
     }
 
     pub(crate) fn lookups(&self, name: &str) -> usize {
@@ -143,6 +151,7 @@ impl World {
     fn accept(&self, stream: TcpStream, near: bool) -> Option<()> {
         stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT))).ok()?;
         let local = stream.local_addr().ok()?;
+        self.lock().connections += 1;
         self.converse(stream, SocketAddr::new(local.ip().to_canonical(), local.port()), near)
     }
 
@@ -153,16 +162,28 @@ impl World {
             let (name, mut stream) = self
                 .certificates
                 .accept(stream, address.ip(), &|name| self.lock().served.handshake(name).or(by_address))?;
-            self.exchange(&mut stream, name, address, near)?;
+            let mut first = true;
+            while self.exchange(&mut stream, name.clone(), address, near, first)?.1 {
+                first = false;
+            }
             stream.conn.send_close_notify();
             return stream.flush().ok();
         }
-        let arrived = self.exchange(&mut stream, None, address, near)?;
-        if self.lock().served.tunnels(&address.ip().to_string()) {
-            return self.converse(stream, arrived.request.target().parse().ok()?, near);
+        let mut first = true;
+        loop {
+            let (arrived, stays_open) = self.exchange(&mut stream, None, address, near, first)?;
+            if self.lock().served.tunnels(&address.ip().to_string()) {
+                return self.converse(stream, arrived.request.target().parse().ok()?, near);
+            }
+            if !stays_open {
+                return Some(());
+            }
+            first = false;
         }
-        Some(())
     }
+
+    /// Reads a request and answers it. Returns the request, and whether another one can follow. `None` if
+    /// the connection is not to be closed properly.
 
     fn exchange(
         &self,
@@ -170,11 +191,14 @@ impl World {
         name: Option<String>,
         address: SocketAddr,
         near: bool,
-    ) -> Option<ArrivedRequest> {
-        let early = {
+        first: bool,
+    ) -> Option<(ArrivedRequest, bool)> {
+        let early = if first {
             let state = self.lock();
             let by_name = name.as_deref().and_then(|name| state.served.early(name));
             by_name.or_else(|| state.served.early(&address.ip().to_string()))
+        } else {
+            None
         };
         if let Some((text, reads)) = early {
             stream.write_all(&text).and_then(|()| stream.flush()).ok()?;
@@ -195,8 +219,13 @@ impl World {
         if let Some(hook) = hook {
             hook(&arrived);
         }
-        answer.write(stream);
-        ends.then_some(arrived)
+        let stays_open = answer.write(stream);
+        let unasked = self.lock().served.unasked(&arrived.host);
+        if let Some(unasked) = unasked {
+            std::thread::sleep(PAUSE);
+            let _ = stream.write_all(&unasked).and_then(|()| stream.flush());
+        }
+        ends.then_some((arrived, stays_open))
     }
 }
 

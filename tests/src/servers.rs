@@ -204,9 +204,11 @@ impl Record {
 }
 
 fn serve(stream: &mut impl Stream, record: &Record, answer: &impl Fn(&ReceivedRequest) -> Answer) {
-    if let Some(seen) = request::read(stream) {
+    while let Some(seen) = request::read(stream) {
         record.lock().requests.push(seen.clone());
-        answer(&seen).write(stream);
+        if !answer(&seen).write(stream) {
+            return;
+        }
     }
 }
 

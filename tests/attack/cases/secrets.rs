@@ -10,6 +10,7 @@ mod malformed_input;
 mod registry;
 mod scenario;
 mod secret_set;
+mod tokens;
 mod twins;
 
 use crate::case::Case;
@@ -24,6 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
         floods::cases(),
         twins::cases(),
         latch::cases(),
+        tokens::cases(),
     ];
     all.into_iter().flatten().collect()
 }

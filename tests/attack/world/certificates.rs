@@ -90,9 +90,9 @@ impl Handshake {
             Handshake::Garbage => {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
             }
-            Handshake::Alerts => Answer::flood("", WARNING.repeat(1000)).write(stream),
-            Handshake::EmptyMessages => Answer::flood("", EMPTY_MESSAGE.repeat(1000)).write(stream),
-            Handshake::Stall => Answer::stall(&[0x16, 3, 3, 0, 42, 2, 0][..]).write(stream),
+            Handshake::Alerts => drop(Answer::flood("", WARNING.repeat(1000)).write(stream)),
+            Handshake::EmptyMessages => drop(Answer::flood("", EMPTY_MESSAGE.repeat(1000)).write(stream)),
+            Handshake::Stall => drop(Answer::stall(&[0x16, 3, 3, 0, 42, 2, 0][..]).write(stream)),
             Handshake::Reset => {}
             _ => return false,
         }

@@ -16,6 +16,7 @@
 //! - `tls` (see `Handshake`): how the handshake goes wrong
 //! - `early` (text): sends it before it reads a request
 //! - `never_reads`: reads nothing
+//! - `unasked` (text), beside another key: sends it some time after each response
 //! - `tunnel`, below an address: the server is a proxy, and after its answer the
 //!   requested server answers on the same connection
 
@@ -65,6 +66,12 @@ impl Served {
         let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
         let spec = specs.iter().find(|spec| spec.0["early"].is_string() || spec.0["never_reads"] == true)?;
         Some((spec.0["early"].as_str().unwrap_or_default().into(), spec.0["never_reads"] != true))
+    }
+
+    /// Returns what a server sends some time after each response.
+    pub(super) fn unasked(&self, host: &str) -> Option<Vec<u8>> {
+        let specs = self.specs.get(host)?;
+        specs.iter().find_map(|spec| spec.0["unasked"].as_str()).map(|text| text.as_bytes().to_vec())
     }
 
     /// Returns true if the server at this address is a proxy.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub enum Answer {
     /// A complete response with `Content-Length`.
     Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
-    /// These bytes; then the server closes the connection.
+    /// These bytes; then the server closes the connection, unless they are a complete response.
     Bytes(Vec<u8>),
     /// These bytes; then the connection stays open without further data.
     Stall(Vec<u8>),
@@ -51,8 +51,14 @@ impl Answer {
         self
     }
 
-    /// Writes the answer. Ignores errors, because clients may disconnect at any time.
-    pub fn write(self, stream: &mut impl Stream) {
+    /// Writes the answer. Ignores errors, because clients may disconnect at any time. Returns true if the
+    /// client can send another request on the same connection.
+    pub fn write(self, stream: &mut impl Stream) -> bool {
+        let stays_open = match &self {
+            Answer::Whole { headers, .. } => !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection")),
+            Answer::Bytes(bytes) => is_complete(bytes),
+            Answer::Stall(_) | Answer::Flood(..) | Answer::Drip(..) => false,
+        };
         let _ = match self {
             Answer::Whole { status, headers, body } => {
                 let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -67,7 +73,22 @@ impl Answer {
             Answer::Flood(head, rest) => flood(stream, &head, &rest),
             Answer::Drip(bytes, pause) => drip(stream, &bytes, pause),
         };
-        let _ = stream.flush();
+        stream.flush().is_ok() && stays_open
+    }
+}
+
+/// Returns true if these bytes are a response whose end a client finds without the end of the connection.
+fn is_complete(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+    let (head, body) = (String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase(), &bytes[end + 4..]);
+    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    if field("connection:").is_some() {
+        return false;
+    }
+    match (field("content-length:"), field("transfer-encoding:")) {
+        (Some(length), None) => length.parse().is_ok_and(|length: usize| length <= body.len()),
+        (None, Some("chunked")) => body.ends_with(b"0\r\n\r\n"),
+        _ => head.starts_with("http/1.1 204"),
     }
 }
 
