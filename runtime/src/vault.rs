@@ -63,6 +63,9 @@ pub enum Kind {
     Foreign,
 }
 
+/// Texts up to this length share one index.
+const SHORT_TEXT: usize = 512;
+
 /// The secret that a seal represents.
 #[derive(Clone, Debug)]
 pub struct Sealed {
@@ -80,6 +83,7 @@ struct Inner {
     /// The number of captured values.
     captured: usize,
     // The following are built when they are first used, and dropped when a secret is added.
+    // An index may lack secrets that are too long for the texts that were searched so far.
     credentials: Option<Arc<SecretIndex>>,
     secrets: Option<Arc<SecretIndex>>,
     sealed: Option<Arc<SealIndex>>,
@@ -97,6 +101,8 @@ struct SecretIndex {
     /// The secrets that the needles belong to.
     known: Vec<Known>,
     scanner: Scanner,
+    /// The length of the longest text that it can search.
+    longest_text: usize,
 }
 
 /// Searches for all seals at once.
@@ -242,7 +248,7 @@ impl Vault {
     /// that differ from it in case, because they may be other words, and halves, because a guest could
     /// guess one half after the other.
     pub fn leak_in(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
-        let (index, patience) = (self.credential_index(), self.patience());
+        let (index, patience) = (self.credential_index(bytes.len()), self.patience());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
             index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
                 CASE | HALF => ControlFlow::Continue(()),
@@ -278,7 +284,7 @@ impl Vault {
     }
 
     fn redact_kinds(&self, text: &str, most: usize, redacts: &dyn Fn(Kind) -> bool) -> (String, usize) {
-        let (secrets, seals) = (self.secret_index(), self.seal_index());
+        let (secrets, seals) = (self.secret_index(text.len()), self.seal_index());
         let mut marks: Vec<(Range<usize>, Option<usize>)> = Vec::new();
         let most = text.floor_char_boundary(most);
         let (mut cut, is_cut) = (most, Check::RedactCut.choose(most < text.len(), false));
@@ -333,20 +339,20 @@ impl Vault {
         (redacted, text.len() - cut)
     }
 
-    fn credential_index(&self) -> Arc<SecretIndex> {
+    /// Returns the index for the tripwire in a text of this length.
+    fn credential_index(&self, length: usize) -> Arc<SecretIndex> {
         let mut inner = self.lock();
         let Inner { known, credentials, .. } = &mut *inner;
         let long = |one: &&Known| one.secret.reveal().trim().len() >= MIN_TRIPWIRE;
         let credential = |one: &&Known| Check::TripwireCredentials.accepts(one.kind != Kind::Value);
-        Arc::clone(
-            credentials.get_or_insert_with(|| Arc::new(SecretIndex::new(known.iter().filter(long).filter(credential)))),
-        )
+        SecretIndex::reuse(credentials, known.iter().filter(long).filter(credential), length)
     }
 
-    fn secret_index(&self) -> Arc<SecretIndex> {
+    /// Returns the index for redaction in a text of this length.
+    fn secret_index(&self, length: usize) -> Arc<SecretIndex> {
         let mut inner = self.lock();
         let Inner { known, secrets, .. } = &mut *inner;
-        Arc::clone(secrets.get_or_insert_with(|| Arc::new(SecretIndex::new(known.iter()))))
+        SecretIndex::reuse(secrets, known.iter(), length)
     }
 
     fn seal_index(&self) -> Arc<SealIndex> {
@@ -386,10 +392,26 @@ impl Inner {
 }
 
 impl SecretIndex {
-    fn new<'a>(known: impl Iterator<Item = &'a Known>) -> Self {
-        let known: Vec<Known> = known.cloned().collect();
+    /// Returns the index for a text of this length, and replaces the last one if that is for shorter texts.
+    /// Most texts of a call are short lines, and the longest secrets, agent settings, cost the most.
+    fn reuse<'a>(
+        last: &mut Option<Arc<SecretIndex>>,
+        known: impl Iterator<Item = &'a Known>,
+        length: usize,
+    ) -> Arc<SecretIndex> {
+        match last {
+            Some(index) if length <= index.longest_text => Arc::clone(index),
+            _ => Arc::clone(last.insert(Arc::new(SecretIndex::new(known, length)))),
+        }
+    }
+
+    fn new<'a>(known: impl Iterator<Item = &'a Known>, length: usize) -> Self {
+        let longest_text = length.max(SHORT_TEXT).checked_next_power_of_two().unwrap_or(usize::MAX);
+        // A decoded text can be longer than the original, by half if it was UTF-16.
+        let fits = |known: &&Known| needles::shortest(&known.secret) <= longest_text.saturating_mul(2);
+        let known: Vec<Known> = known.filter(fits).cloned().collect();
         let needles = known.iter().enumerate().flat_map(|(owner, known)| needles::of_secret(owner, &known.secret));
-        SecretIndex { scanner: Scanner::new(needles.collect()), known }
+        SecretIndex { scanner: Scanner::new(needles.collect()), known, longest_text }
     }
 }
 

@@ -112,6 +112,16 @@ impl Needle {
     }
 }
 
+/// Returns the length of the shortest needle that a secret can have.
+pub(super) fn shortest(secret: &Secret) -> usize {
+    let text = secret.reveal().trim();
+    match text.len() {
+        length if text.contains('\n') => length.min(MIN_LINE),
+        length if length >= 2 * MIN_TRIPWIRE => length / 2,
+        length => length,
+    }
+}
+
 /// Returns the needles of a secret.
 pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
     let text = secret.reveal().trim();

@@ -450,3 +450,28 @@ fn a_search_that_takes_long_stops_when_the_call_is_over() {
     let printed = "<redacted: the call was over before the search for secrets was finished>";
     assert_eq!(vault.redact_start(&slow, 100_000), (printed.to_owned(), slow.len()));
 }
+
+#[test]
+fn a_long_secret_is_found_after_short_texts_were_searched() {
+    let vault = Vault::new();
+    let long = "correct horse battery staple ".repeat(200);
+    vault.register("settings", Secret::new(long.as_str()));
+    assert_eq!(vault.redact("a short line"), "a short line");
+    assert_eq!(vault.leak_in(b"a short line"), Ok(None));
+    assert!(!vault.redact(&format!("before {long} after")).contains("horse"));
+    assert_eq!(vault.leak_in(long.as_bytes()), Ok(Some("settings".to_owned())));
+    // One half of it is redacted alone.
+    let half = &long.trim()[..long.trim().len() / 2];
+    assert!(!vault.redact(half).contains("horse"));
+}
+
+proptest! {
+    #[test]
+    fn no_needle_is_shorter_than_the_shortest_one(text in "[ -~]{0,80}|[a-z]{20,40}\n[a-z]{0,50}") {
+        let secret = Secret::new(text);
+        let shortest = needles::shortest(&secret);
+        for needle in needles::of_secret(0, &secret) {
+            prop_assert!(needle.len() >= shortest, "{} < {shortest}", needle.len());
+        }
+    }
+}
