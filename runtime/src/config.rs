@@ -17,7 +17,7 @@ mod source;
 pub use audit::AuditConfig;
 pub use early_settings::EarlySettings;
 pub use file::ConfigFile;
-pub use installation::files_owned_by_caller;
+pub use installation::{files_owned_by_caller, is_installed_by_cli, written_path};
 pub use packages::Packages;
 pub use source::ConfigSource;
 

@@ -208,7 +208,7 @@ fn recorded(text: &str) -> Option<RecordedLeak> {
         method: "an unknown method".into(),
         request_id: None,
         secret: "an unknown secret".into(),
-        place: "an unknown answer".into(),
+        place: "an unknown response or result".into(),
     };
     Some(serde_json::from_str(line).unwrap_or_else(|_| unreadable()))
 }

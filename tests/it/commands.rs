@@ -239,7 +239,7 @@ fn call_refuses_unknown_and_unimplemented_methods() {
     check_output(
         &tool(&["call", "create_universe", "--config", &config(&job)]),
         false,
-        &["request: the contract has no method"],
+        &["request: there is no CPI method"],
     );
     let job = Job::new().guest_bytes(&tests::hostile::guest("small"));
     let text = check_output(

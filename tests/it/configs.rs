@@ -152,11 +152,19 @@ fn the_error_names_an_invalid_policy() {
 #[test]
 fn the_error_names_a_missing_guest() {
     let job = Job::default().configure(|config| config["guest"]["path"] = json!("../no/such.wasm"));
-    info(&job)
-        .fails(CPI_ERROR, &["config: guest ", "no/such.wasm: cannot be read", "No such file", "check `guest.path`"]);
+    info(&job).fails(
+        CPI_ERROR,
+        &[
+            "config: guest ",
+            "no/such.wasm: cannot be read",
+            "No such file",
+            "check `guest.path`, or `guest.package` and `guest.file`",
+        ],
+    );
     for path in ["/", "/dev/zero"] {
         let job = Job::default().configure(|config| config["guest"]["path"] = json!(path));
-        info(&job).fails(CPI_ERROR, &["is not a regular file; check `guest.path`"]);
+        info(&job)
+            .fails(CPI_ERROR, &["is not a regular file; check `guest.path`, or `guest.package` and `guest.file`"]);
     }
 }
 

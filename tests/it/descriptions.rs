@@ -66,7 +66,7 @@ fn a_description_with_an_invalid_name_version_format_or_method_is_refused() {
         ("n", "1", &["\u{202e}"], &[], "stemcell formats that are not at most 100 short texts"),
         ("n", "1", &[""], &[], "stemcell formats that are not"),
         ("n", "1", many.as_slice(), &[], "stemcell formats that are not"),
-        ("n", "1", &["f"], &["has_vm", "fly"], "lists the method \"fly\", which the contract does not have"),
+        ("n", "1", &["f"], &["has_vm", "fly"], "lists the method \"fly\", which is not a CPI method"),
         ("n", "1", &["f"], &["ping"], "lists the method \"ping\""),
     ] {
         let (job, response) = info(&hostile::describing(name, version, formats, methods));

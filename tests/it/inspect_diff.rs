@@ -128,7 +128,7 @@ fn inspect_lists_additional_needs_and_exits_with_3() {
                 assert!(line.starts_with(part), "no `{part}`: {context}");
             }
         }
-        assert_eq!(text.contains("wants more than the old one"), !more.is_empty(), "{context}");
+        assert_eq!(text.contains("needs more than the old one"), !more.is_empty(), "{context}");
     }
 }
 

@@ -77,7 +77,10 @@ fn a_missing_guest_is_refused_although_it_is_prepared() {
     let job = without_compiler();
     fs::remove_file(job.path("guest.wasm")).unwrap();
     for response in [info(&job), has_vm(&job)] {
-        response.fails(CPI_ERROR, &["guest.wasm: cannot be read", "No such file", "check `guest.path`"]);
+        response.fails(
+            CPI_ERROR,
+            &["guest.wasm: cannot be read", "No such file", "check `guest.path`, or `guest.package` and `guest.file`"],
+        );
     }
 }
 

@@ -6,6 +6,7 @@
 //! grant lists the address in a CIDR. An IPv6 address that carries an IPv4 address is
 //! allowed only if both are. The caller passes in the list of this machine's addresses.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -15,7 +16,7 @@ use wasm_cpi_checks::Check;
 /// The addresses that one grant or login may reach, as the operator wrote them in `addresses`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Addresses {
-    /// Every globally routable address; this is the default.
+    /// Every public address, which means a globally routable one; this is the default.
     #[default]
     Public,
     /// Only addresses in these networks, which may be private ones.
@@ -35,7 +36,6 @@ impl Addresses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressDenial {
     /// No policy can grant the address.
-    #[error("{ip} is {what}, which no policy can grant")]
     Never {
         /// The address.
         ip: IpAddr,
@@ -43,19 +43,14 @@ pub enum AddressDenial {
         what: &'static str,
     },
     /// The address is one of this machine, and the config does not allow such addresses.
-    #[error("{0} belongs to this machine; only `allow_local: true` in the config allows that")]
     LocalClosed(IpAddr),
     /// The address is one of this machine, and the grant does not list it in a CIDR.
-    #[error("{0} belongs to this machine; list it in the grant's `addresses`, as a CIDR")]
     LocalNotListed(IpAddr),
     /// The grant is for public addresses, and this one is not.
-    #[error("{0} is not globally routable; a grant reaches it only if its `addresses` list a CIDR with it")]
     NotPublic(IpAddr),
     /// The grant lists CIDRs, and the address is in none of them.
-    #[error("{0} is in none of the CIDRs in the grant's `addresses`")]
     NotListed(IpAddr),
     /// The address leads to an IPv4 address that the grant may not reach.
-    #[error("{ip} carries the IPv4 address {inner}, which the grant does not reach")]
     Embedded {
         /// The IPv6 address.
         ip: IpAddr,
@@ -64,7 +59,49 @@ pub enum AddressDenial {
     },
 }
 
+/// Shows the cause and, if there is one, the remedy.
+impl fmt::Display for AddressDenial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.remedy() {
+            Some(remedy) => write!(f, "{}; {remedy}", self.cause()),
+            None => f.write_str(&self.cause()),
+        }
+    }
+}
+
 impl AddressDenial {
+    /// Returns why the address may not be reached.
+    pub fn cause(&self) -> String {
+        match self {
+            AddressDenial::Never { ip, what } => format!("{ip} is {what}, which no policy can grant"),
+            AddressDenial::LocalClosed(ip) => {
+                format!("{ip} belongs to this machine; only `allow_local: true` in the config allows that")
+            }
+            AddressDenial::LocalNotListed(ip) => {
+                format!("{ip} belongs to this machine, and is in none of the networks in `addresses`")
+            }
+            AddressDenial::NotPublic(ip) => format!("{ip} is not a public address"),
+            AddressDenial::NotListed(ip) => format!("{ip} is in none of the networks in `addresses`"),
+            AddressDenial::Embedded { ip, inner } => {
+                format!("{ip} carries the IPv4 address {inner}, which may not be reached")
+            }
+        }
+    }
+
+    /// Returns what the operator can do, if `addresses` can allow the address.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            AddressDenial::LocalNotListed(ip) | AddressDenial::NotPublic(ip) | AddressDenial::NotListed(ip) => {
+                let all = if ip.is_ipv4() { 32 } else { 128 };
+                Some(format!(
+                    "list \"{ip}/{all}\", or the network of the cloud, in `addresses` of the grant or login, or, if a \
+                     preset has it, in `addresses` of the entry in `presets`"
+                ))
+            }
+            AddressDenial::Never { .. } | AddressDenial::LocalClosed(_) | AddressDenial::Embedded { .. } => None,
+        }
+    }
+
     /// Returns the check that refuses the address.
     pub fn check(&self) -> Check {
         match self {

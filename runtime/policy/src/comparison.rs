@@ -35,7 +35,7 @@ pub struct Comparison {
 impl Comparison {
     /// Returns the needs that nothing in the policy grants, except optional ones.
     pub fn ungranted(&self) -> impl Iterator<Item = &ComparedNeed> {
-        self.http.iter().filter(|need| !need.optional && need.granted_by.is_empty() && !need.missing.is_empty())
+        self.http.iter().filter(|need| !need.optional && need.granted_by.is_empty() && !need.is_complete())
     }
 
     /// Returns true if the guest cannot work with the policy: a need is granted by nothing, the
@@ -58,6 +58,8 @@ pub struct ComparedNeed {
     pub granted_by: Vec<String>,
     /// What no grant allows, one phrase each, such as `POST /v1/servers`.
     pub missing: Vec<String>,
+    /// The property that holds the origin of the need, if it is not set or does not hold an origin.
+    pub unset_property: Option<String>,
     /// True if the guest works without what the need asks for.
     pub optional: bool,
     /// The grant to add to the policy's `http`, as one line of JSON.
@@ -69,6 +71,13 @@ pub struct ComparedNeed {
     pub show_lines: Vec<String>,
 }
 
+impl ComparedNeed {
+    /// Returns true if nothing of the need is missing.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.unset_property.is_none()
+    }
+}
+
 impl Policy {
     /// Compares the policy with `needs`, which must be those that it was resolved with.
     pub fn compare_needs(&self, needs: &Needs) -> Comparison {
@@ -76,11 +85,7 @@ impl Policy {
             needs.expose.iter().filter(|name| !self.expose.shows(name, &Value::Null, Some(needs))).cloned().collect();
         let expose_line = (!hidden.is_empty()).then(|| self.expose_line(&hidden, Some(needs)));
         let http = self.declared.iter().flatten().map(|declared| self.compare_need(declared)).collect();
-        let origins = needs.http.iter().filter_map(|need| match &need.to {
-            Restriction::Only(OriginSpec::Property(name) | OriginSpec::Label { property: name, .. }) => Some(name),
-            _ => None,
-        });
-        let origins: Vec<&String> = origins.collect();
+        let origins: Vec<&String> = needs.http.iter().filter_map(|need| property_of(&need.to)).collect();
         let holds_origin = |hidden: &&String| {
             let below = format!("{hidden}.");
             origins.iter().any(|name| *name == *hidden || name.starts_with(&below))
@@ -126,6 +131,7 @@ impl Policy {
             why: need.why.clone(),
             granted_by: Vec::new(),
             missing: Vec::new(),
+            unset_property: None,
             optional: need.optional,
             grant_line: None,
             slot_lines: Vec::new(),
@@ -153,7 +159,7 @@ impl Policy {
         match &declared.origin {
             // It asks for nothing in particular, so nothing in particular is missing.
             NeedOrigin::Any => return compared,
-            NeedOrigin::Unset => compared.missing.push(format!("`{to}` is not an origin yet: the property is not set")),
+            NeedOrigin::Unset => compared.unset_property = property_of(&need.to).cloned(),
             NeedOrigin::Known(_) => {}
         }
         if let Restriction::Only(Some(operations)) = &need.operations {
@@ -244,6 +250,14 @@ impl Policy {
             });
         }
         (methods, paths)
+    }
+}
+
+/// Returns the property that an origin takes its host from.
+fn property_of(to: &Restriction<OriginSpec>) -> Option<&String> {
+    match to {
+        Restriction::Only(OriginSpec::Property(name) | OriginSpec::Label { property: name, .. }) => Some(name),
+        _ => None,
     }
 }
 

@@ -151,7 +151,7 @@ pub use slots::{AGENT, Capture, Slot};
 pub use template::{SecretRef, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
 
-use crate::addresses::{AddressDenial, Addresses, is_loopback_net};
+use crate::addresses::{Addresses, is_loopback_net};
 use crate::destination::{Host, Scheme};
 use needs::{ResolvedNeed, declared_slots};
 use problem::Problems;
@@ -304,16 +304,8 @@ fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: 
 fn warn_about_address(origin: &Origin, addresses: &Addresses, allow_local: bool, at: &str, warnings: &Problems) {
     let HostPattern::Exact(Host::Ip(ip)) = &origin.host else { return };
     if let Err(denial) = addresses::judge(*ip, addresses, allow_local, &[]) {
-        let remedy = match denial {
-            AddressDenial::NotPublic(ip) | AddressDenial::NotListed(ip) | AddressDenial::LocalNotListed(ip) => {
-                let all = if ip.is_ipv4() { 32 } else { 128 };
-                format!(
-                    "list \"{ip}/{all}\", or the network of the cloud, in `addresses`, which a preset takes from its entry in `presets`"
-                )
-            }
-            _ => "use another address".to_owned(),
-        };
-        let what = format!("cannot be reached: {denial}");
+        let remedy = denial.remedy().unwrap_or_else(|| "use another address".to_owned());
+        let what = format!("cannot be reached: {}", denial.cause());
         warnings.push(PolicyProblem { check: Some(denial.check()), ..PolicyProblem::new(at, what, remedy) });
     }
 }

@@ -78,7 +78,7 @@ impl PathError {
     pub fn remedy(&self) -> String {
         match self {
             PathError::Relative => "write it like `/v1/**`".into(),
-            PathError::Query => "write the path alone; queries are not restricted".into(),
+            PathError::Query => "write the path alone; query parameters go into `query` of the grant".into(),
             PathError::Url(_) => "write plain segments, like `/v1/*/servers`".into(),
             PathError::NotCanonical { canonical } => format!("write it as `{canonical}`"),
             PathError::Wildcard => "use `*` as a whole segment, and `/**` only at the end".into(),

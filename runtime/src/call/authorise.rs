@@ -60,7 +60,6 @@ fn leak_latch(config: &Config, request: &Request, record: &Record) -> Result<Opt
             return Ok(None);
         }
     };
-    Check::LeakLatched
-        .reject(latch.recorded(), |leak| Failure::new(Who::Policy, leak_refusal(leak, &config.source)))?;
+    Check::LeakLatched.reject(latch.recorded(), |leak| Failure::new(Who::Policy, leak_refusal(leak, config)))?;
     Ok(Some(Arc::new(latch)))
 }

@@ -22,6 +22,7 @@ use crate::rpc::arguments::Call;
 use crate::rpc::request::Request;
 use crate::sandbox::ending::{CleanupOver, Ending};
 use crate::sandbox::{trap, watchdog};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use wasm_cpi_policy::Policy;
@@ -67,6 +68,8 @@ pub struct FinishedRun {
     pub cause: Cause,
     pub limits: Limits,
     pub source: ConfigSource,
+    /// The directory of prepared guests, which also holds the recorded leaks.
+    pub cache: PathBuf,
     pub request: Request,
     pub call: Call,
     pub policy: Arc<Policy>,
@@ -111,8 +114,9 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     };
     // The process ends after this call, so dropping it would only delay the response.
     std::mem::forget(component);
-    let Config { limits, source, .. } = config;
-    let run = FinishedRun { cause, limits, source, request, call, policy, gate, agent, latch, ending, store, guest };
+    let Config { limits, source, cache, .. } = config;
+    let run =
+        FinishedRun { cause, limits, source, cache, request, call, policy, gate, agent, latch, ending, store, guest };
     Ok(Executed { answer, used, run })
 }
 

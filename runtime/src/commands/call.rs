@@ -24,7 +24,7 @@ use wasm_cpi_checks::with_code;
 
 #[derive(Args)]
 pub struct CallOptions {
-    /// Method of the contract, for example has_vm
+    /// CPI method, for example has_vm
     method: String,
     /// Arguments of the method. Each is parsed as JSON; text that is not JSON is a string
     #[arg(value_name = "ARG", allow_negative_numbers = true)]
@@ -75,12 +75,12 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     Ok(Report { text, good })
 }
 
-/// Rejects a method that is not part of the contract.
+/// Rejects a method that is not a CPI method.
 fn check_method(method: &str) -> Result<(), Failure> {
     match MethodName::parse(method) {
         MethodName::Known(_) => Ok(()),
         _ => Err(Failure::request(format!(
-            "the contract has no method {method:?}; `wasm-cpi inspect` lists the methods of a guest"
+            "there is no CPI method {method:?}; `wasm-cpi inspect` lists the methods of a guest"
         ))),
     }
 }

@@ -64,7 +64,7 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
             report.check_signature(&config);
             let needs = report.check_guest(&config);
             report.check_policy(&config, context, needs.as_ref());
-            report.check_cache(&config);
+            report.check_cache(&config.cache, &config.guest.sha256);
             report.report_leaks(&config);
             report.report_tokens(&config);
             report.report_hardening(config.hardening);
@@ -102,7 +102,7 @@ impl CheckReport {
         }
         match LeakLatch::open(&config.cache, &config.latch_key()) {
             Ok(latch) => {
-                let refusal = latch.recorded().map(|leak| call::leak_refusal(leak, &config.source));
+                let refusal = latch.recorded().map(|leak| call::leak_refusal(leak, config));
                 self.problems.extend(refusal.map(|text| with_code(&text, Some(Check::LeakLatched))));
             }
             Err(error) => self.problems.push(error.to_string()),
@@ -233,15 +233,22 @@ impl CheckReport {
     fn compare_needs(&mut self, path: &Path, comparison: &Comparison) {
         let path = path.display();
         let ungranted: Vec<&str> = comparison.ungranted().map(|need| need.id.as_str()).collect();
-        for need in comparison.http.iter().filter(|need| !need.missing.is_empty() && !need.optional) {
+        for need in comparison.http.iter().filter(|need| !need.is_complete() && !need.optional) {
             let lines = need.grant_line.iter().map(|line| format!("add to `http`: {line}"));
             let slots = need.slot_lines.iter().map(|line| format!("add to the `slots` of a grant: {line}"));
             let show = need.show_lines.iter().map(|line| format!("write in {line}"));
             let remedy: Vec<String> = lines.chain(slots).chain(show).collect();
             let (missing, remedy) = (need.missing.join(", "), remedy.join("; "));
+            let (unset, set) = match &need.unset_property {
+                Some(name) => (
+                    format!(", and the property `{name}`, which holds its URL, is not set or not valid"),
+                    format!("set the property `{name}`, and "),
+                ),
+                None => (String::new(), String::new()),
+            };
             if ungranted.contains(&need.id.as_str()) {
-                let what = format!("no grant covers the guest's need `{}` ({missing})", need.id);
-                self.problems.push(format!("{path}: {what}; {remedy}"));
+                let what = format!("no grant covers the guest's need `{}` ({missing}){unset}", need.id);
+                self.problems.push(format!("{path}: {what}; {set}{remedy}"));
             } else {
                 let what = format!("the guest's need `{}` lacks {missing}", need.id);
                 self.warnings.push(format!("{path}: {what}; if the guest should have it, {remedy}"));
@@ -307,17 +314,22 @@ impl CheckReport {
         }
     }
 
-    fn check_cache(&mut self, config: &Config) {
-        match Cache::open(&config.cache) {
-            Ok(cache) => match cache.lookup(&config.guest.sha256) {
-                Ok(_) => self.good.push(format!("{}: the guest is prepared", config.cache.display())),
+    fn check_cache(&mut self, path: &Path, guest_sha256: &str) {
+        match Cache::open(path) {
+            Ok(cache) => match cache.lookup(guest_sha256) {
+                Ok(_) => self.good.push(format!("{}: the guest is prepared", path.display())),
                 Err(_) => self.warnings.push(
                     "the guest is not prepared, so the first call compiles it; run `wasm-cpi prepare` to avoid that"
                         .into(),
                 ),
             },
+            Err(error) if error.is_absent() => self.warnings.push(format!(
+                "the cache {} does not exist yet: the first call creates it, if its user may, and compiles the guest; run \
+                 `wasm-cpi prepare` to avoid that",
+                path.display()
+            )),
             Err(error) => {
-                let what = format!("{error}; every call compiles the guest, unless a call can create the directory");
+                let what = format!("{error}; every call compiles the guest");
                 self.warnings.push(with_code(&what, error.check()));
             }
         }
@@ -341,5 +353,50 @@ impl CheckReport {
             plural(warnings)
         );
         Report { text, good: self.problems.is_empty() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasm_cpi_policy::ComparedNeed;
+
+    #[test]
+    fn a_need_whose_url_is_not_set_is_reported_with_the_property_to_set() {
+        let need = ComparedNeed {
+            id: "compute".into(),
+            to: "${endpoints.compute}".into(),
+            why: String::new(),
+            granted_by: vec![],
+            missing: vec!["GET /servers".into()],
+            unset_property: Some("endpoints.compute".into()),
+            optional: false,
+            grant_line: Some("{}".into()),
+            slot_lines: vec![],
+            show_lines: vec![],
+        };
+        let comparison = Comparison {
+            http: vec![need],
+            hidden: vec![],
+            hidden_origins: vec![],
+            expose_line: None,
+            missing_logins: vec![],
+            undeclared_logins: vec![],
+        };
+        let mut report = CheckReport::default();
+        report.compare_needs(Path::new("policy.json"), &comparison);
+        let expected = "policy.json: no grant covers the guest's need `compute` (GET /servers), and the property \
+                        `endpoints.compute`, which holds its URL, is not set or not valid; set the property \
+                        `endpoints.compute`, and add to `http`: {}";
+        assert_eq!(report.problems, [expected]);
+    }
+
+    #[test]
+    fn a_cache_that_does_not_exist_yet_is_a_warning_with_the_command_that_creates_it() {
+        let mut report = CheckReport::default();
+        report.check_cache(Path::new("/nonexistent/cache"), "00");
+        let [warning] = report.warnings.as_slice() else { panic!("{:?}", report.warnings) };
+        assert!(warning.starts_with("the cache /nonexistent/cache does not exist yet: "), "{warning}");
+        assert!(warning.ends_with("run `wasm-cpi prepare` to avoid that"), "{warning}");
     }
 }

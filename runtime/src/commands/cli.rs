@@ -53,8 +53,8 @@ enum Command {
     /// to add for the rest; it exits 4 if no grant covers a need. If that config has
     /// `guest.signature`, a guest without the required signatures is rejected.
     ///
-    /// With a second file, it prints what that newer version wants in addition, and
-    /// what it no longer wants. Exits 3 if it wants more, 0 if not, and 1 after errors.
+    /// With a second file, it prints what the newer version needs in addition, and
+    /// what it no longer needs. Exits 3 if it needs more, 0 if not, and 1 after errors.
     Inspect(inspect::InspectOptions),
 
     /// Call a method by hand and show what the guest does
@@ -76,7 +76,7 @@ enum Command {
 
     /// Allow calls of a guest again after a leak
     ///
-    /// If an answer or a result held a credential, further calls of the guest are
+    /// If a response or a result held a credential, further calls of the guest are
     /// refused. Look at its requests in the audit log first.
     #[command(after_help = "Example: wasm-cpi forget-leaks --config config/cpi.json")]
     ForgetLeaks(forget_leaks::ForgetOptions),
@@ -88,7 +88,7 @@ enum Command {
     #[command(after_help = "Example: wasm-cpi forget-tokens --config config/cpi.json")]
     ForgetTokens(forget_tokens::ForgetTokensOptions),
 
-    /// Serve the BOSH registry's HTTP API, for stemcells before API version 2
+    /// Serve the BOSH registry's HTTP API, for stemcells and callers of API version 1
     Registry(RegistryOptions),
 
     /// List the checks and limits that mutation tests can turn off in this build

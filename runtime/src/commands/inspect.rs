@@ -26,7 +26,7 @@ pub struct InspectOptions {
     /// File of the guest
     #[arg(value_name = "GUEST.wasm")]
     guest: PathBuf,
-    /// File of a newer version; prints what it wants in addition, and what it no longer wants
+    /// File of a newer version; prints what it needs in addition, and what it no longer needs
     #[arg(value_name = "NEW.wasm")]
     newer: Option<PathBuf>,
     /// Config file of a job; compares the needs with its policy
@@ -46,7 +46,7 @@ pub struct InspectOptions {
     json: bool,
 }
 
-/// The exit code if a newer version wants more, which is neither success nor an error.
+/// The exit code if a newer version needs more, which is neither success nor an error.
 const WANTS_MORE: u8 = 3;
 /// The exit code if the policy does not grant what the guest needs.
 const NOT_GRANTED: u8 = 4;
@@ -153,6 +153,7 @@ impl Inspection {
                 .iter()
                 .map(|need| {
                     json!({"id": need.id, "to": need.to, "why": need.why, "granted_by": need.granted_by, "missing": need.missing,
+                           "unset_property": need.unset_property,
                            "optional": need.optional, "grant_line": need.grant_line, "slot_lines": need.slot_lines,
                            "show_lines": need.show_lines})
                 })
@@ -237,9 +238,16 @@ fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
 
 fn comparison_text(out: &mut String, comparison: &Comparison) {
     for need in &comparison.http {
-        let granted = if need.granted_by.is_empty() { "nothing".to_owned() } else { list(&need.granted_by) };
         let optional = if need.optional { ", optional" } else { "" };
-        let _ = writeln!(out, "granted   {} ({}{optional}): by {granted}", need.id, need.to);
+        let (word, by) = match need.granted_by.as_slice() {
+            [] => ("missing", "no grant".to_owned()),
+            grants => ("granted", format!("by {}", list(grants))),
+        };
+        let _ = writeln!(out, "{word}   {} ({}{optional}): {by}", need.id, need.to);
+        if let Some(property) = &need.unset_property {
+            let what = format!("the property `{property}`, which holds its URL, is not set or not valid");
+            let _ = writeln!(out, "missing   {}: {what}", need.id);
+        }
         for missing in &need.missing {
             let _ = writeln!(out, "missing   {}: {missing}", need.id);
         }
@@ -275,4 +283,43 @@ fn comparison_text(out: &mut String, comparison: &Comparison) {
 
 fn list(items: &[String]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasm_cpi_policy::ComparedNeed;
+
+    #[test]
+    fn a_need_without_a_grant_is_a_line_that_begins_with_missing() {
+        let need = |id: &str, granted_by: &[&str], unset: Option<&str>| ComparedNeed {
+            id: id.into(),
+            to: format!("${{{id}}}"),
+            why: String::new(),
+            granted_by: granted_by.iter().map(ToString::to_string).collect(),
+            missing: vec![],
+            unset_property: unset.map(str::to_owned),
+            optional: false,
+            grant_line: None,
+            slot_lines: vec![],
+            show_lines: vec![],
+        };
+        let comparison = Comparison {
+            http: vec![need("a", &["mine", "yours"], None), need("b", &[], None), need("c", &[], Some("url"))],
+            hidden: vec![],
+            hidden_origins: vec![],
+            expose_line: None,
+            missing_logins: vec![],
+            undeclared_logins: vec![],
+        };
+        let mut text = String::new();
+        comparison_text(&mut text, &comparison);
+        let lines = [
+            "granted   a (${a}): by mine, yours",
+            "missing   b (${b}): no grant",
+            "missing   c (${c}): no grant",
+            "missing   c: the property `url`, which holds its URL, is not set or not valid",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+    }
 }

@@ -72,6 +72,6 @@ impl Described {
             return Some("`describe` returns stemcell formats that are not at most 100 short texts of printable ASCII; return such texts".into());
         }
         let unknown = self.methods.iter().find(|method| !matches!(MethodName::parse(method), MethodName::Known(_)))?;
-        Some(format!("`describe` lists the method {unknown:?}, which the contract does not have; leave it out"))
+        Some(format!("`describe` lists the method {unknown:?}, which is not a CPI method; leave it out"))
     }
 }

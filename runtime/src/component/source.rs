@@ -30,15 +30,20 @@ pub struct GuestFile {
 
 /// Reads a guest's file, without comparing its digest with a pin.
 pub fn read(path: &Path, limits: &Limits) -> Result<GuestFile, Failure> {
+    read_or_advise(path, limits, "check the path")
+}
+
+/// Reads a guest's file. `remedy` is the advice if there is no such file.
+fn read_or_advise(path: &Path, limits: &Limits, remedy: &str) -> Result<GuestFile, Failure> {
     let failed = |what: String| Failure::config(format!("guest {}: {what}", path.display()));
     let mut file = File::options()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
-        .map_err(|error| failed(format!("cannot be read ({error}); check `guest.path`")))?;
+        .map_err(|error| failed(format!("cannot be read ({error}); {remedy}")))?;
     let metadata = file.metadata().map_err(|error| failed(format!("cannot be read ({error}); check its disk")))?;
     if !metadata.is_file() {
-        return Err(failed("is not a regular file; check `guest.path`".into()));
+        return Err(failed(format!("is not a regular file; {remedy}")));
     }
     let max = limits.wasm_mib << 20;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(max)).unwrap_or(0) + 1);
@@ -53,7 +58,8 @@ pub fn read(path: &Path, limits: &Limits) -> Result<GuestFile, Failure> {
 
 /// Reads the configured guest. Rejects a file that does not match its pin.
 pub fn read_pinned(guest: &PinnedGuest, limits: &Limits) -> Result<GuestFile, Failure> {
-    let file = read(&guest.path, limits)?;
+    let remedy = "check `guest.path`, or `guest.package` and `guest.file`";
+    let file = read_or_advise(&guest.path, limits, remedy)?;
     Check::Pin.ensure(file.sha256 == guest.sha256, || {
         Failure::config(format!(
             "guest {}: its sha256 is {}, but `guest.sha256` pins {}; if you trust the new file, change the pin",

@@ -47,7 +47,7 @@ impl Installation {
 
 /// Returns true for a file of a job that the CLI installed, below `~/.bosh/installations`. The CLI
 /// deletes the job when its command ends, and writes it again for the next one.
-pub(super) fn is_installed_by_cli(file: &Path) -> bool {
+pub fn is_installed_by_cli(file: &Path) -> bool {
     let parts: Vec<Component<'_>> = file.components().collect();
     let is_installations =
         |pair: &[Component<'_>]| pair[0].as_os_str() == ".bosh" && pair[1].as_os_str() == "installations";
@@ -61,8 +61,13 @@ pub fn files_owned_by_caller(config: &Path) -> Vec<PathBuf> {
     job.into_iter().flatten().chain([config.to_owned()]).collect()
 }
 
+/// Returns the complete path without `..`, as an operator would write it.
+pub fn written_path(path: &Path) -> PathBuf {
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| as_written(&path))
+}
+
 /// Returns the path without `..`, and without following links.
-pub(super) fn as_written(path: &Path) -> PathBuf {
+fn as_written(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, component| {
         match component {
             Component::ParentDir => {

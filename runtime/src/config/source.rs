@@ -1,6 +1,6 @@
 //! The config that a command reads, as the command line names it.
 
-use super::installation::as_written;
+use super::installation;
 use std::path::{Path, PathBuf};
 
 /// The file of a config, and the module of it to read.
@@ -25,6 +25,6 @@ impl ConfigSource {
 
     /// Returns the complete path of the config without `..`, as an operator would write it.
     pub fn written_path(&self) -> PathBuf {
-        std::path::absolute(&self.path).map_or_else(|_| self.path.clone(), |path| as_written(&path))
+        installation::written_path(&self.path)
     }
 }

@@ -219,7 +219,11 @@ fn bytes(text: &str) -> SendBody {
 /// been sent.
 fn for_guest(login: &Login, error: HttpError) -> HttpError {
     let message = Check::LoginPlace.choose(without_place(&login.name, error.kind, error.who), error.explained());
-    let detail = format!("login `{}`, {} {}: {}", login.name, login.method, login.destination, error.explained());
+    let detail = match error.kind {
+        // This text names the login and its destination itself.
+        HttpErrorKind::Denied(DenialReason::Address) => error.explained(),
+        _ => format!("login `{}`, {} {}: {}", login.name, login.method, login.destination, error.explained()),
+    };
     HttpError { message, detail, sent: false, login: Some(login.name.as_str().into()), ..error }
 }
 
@@ -227,8 +231,8 @@ fn without_place(login: &str, kind: HttpErrorKind, who: Who) -> String {
     match kind {
         HttpErrorKind::Denied(DenialReason::Address) => {
             format!(
-                "policy: login `{login}` does not reach the address of its server; the log names that address, and the \
-                 login's `addresses` lists the allowed ones"
+                "policy: login `{login}` may not reach the address of its server; the log, and the end of the call's \
+                 error, name that address and what to do"
             )
         }
         HttpErrorKind::Limit(limit) => {

@@ -156,8 +156,12 @@ fn addresses_outside_of_the_grant_are_denied() {
     let server = Server::answering(Answer::ok(""));
     let url = server.url("/");
     let cases = [
-        (json!("public"), true, "list it in the grant's `addresses`, as a CIDR"),
-        (json!(["127.0.0.2/32", "10.0.0.0/8"]), true, "list it in the grant's `addresses`"),
+        (json!("public"), true, "and is in none of the networks in `addresses`; list \"127.0.0.1/32\""),
+        (
+            json!(["127.0.0.2/32", "10.0.0.0/8"]),
+            true,
+            "or the network of the cloud, in `addresses` of the grant or login",
+        ),
         (json!(["127.0.0.0/8"]), false, "only `allow_local: true` in the config allows that"),
         (json!(["0.0.0.0/0"]), false, "belongs to this machine"),
     ];

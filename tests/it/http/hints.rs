@@ -107,7 +107,11 @@ fn the_request_arrives_once_the_text_of_its_denial_is_in_the_policy_file() {
         paste(&job, &text);
         if number % 2 == 0 {
             // The grant allows the name. The next denial says that the operator has to list its addresses.
-            denied(&outcome(&job, request.clone()), "address", &["list it in the grant's `addresses`, as a CIDR"]);
+            denied(
+                &outcome(&job, request.clone()),
+                "address",
+                &["or the network of the cloud, in `addresses` of the grant or login"],
+            );
             assert_eq!(server.connections(), number);
             let file = std::fs::read_to_string(job.policy_file()).unwrap();
             let addresses = format!("{},\"addresses\":[\"127.0.0.1/32\"]}}", text.strip_suffix('}').unwrap());

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use tests::dist;
 use tests::release::{job_source, read_properties, render, yaml};
 use tests::response::CANARY;
 
@@ -23,7 +24,7 @@ fn policy(properties: &Value) -> Value {
 }
 
 #[test]
-fn a_minimal_manifest_needs_only_a_module() {
+fn a_minimal_manifest_needs_only_a_guest() {
     let minimal = json!({"guest": {"file": "openstack.wasm"}});
     assert_eq!(
         config(&minimal),
@@ -173,7 +174,7 @@ fn the_error_for_an_invalid_manifest_names_the_property_without_its_value() {
     let module = |module: Value| json!({"modules": {"acme": module}});
     let bundled = json!({"package": "wasm-cpi-guests", "file": "a.wasm"});
     for (wrong, expected) in [
-        (json!({}), "property 'guest.file' must be a path in its package, or 'modules' must have a module"),
+        (json!({}), "property 'guest.file' must be a path in its package, or 'modules' must have an entry"),
         (json!({"guest": secret}), "Property 'guest.package' expects a hash, but received 'String'"),
         (json!({"guest": {"file": ["x"]}}), "property 'guest.file' must be a path in its package"),
         (json!({"guest": {"file": "../x.wasm"}}), "property 'guest.file' must be a path in its package"),
@@ -304,4 +305,19 @@ fn every_property_is_used_and_described_with_its_type() {
             manifests.iter().flat_map(|manifest| read_properties(&source, manifest).unwrap()).collect();
         assert_eq!(used, described, "{job}: the templates must use exactly the properties of the spec");
     }
+}
+
+/// A job with properties of its own gets none of the instance group, so the ops file has to set all of them.
+#[test]
+fn the_ops_file_sets_all_agent_settings_for_the_job_of_the_director() {
+    let ops = yaml(&dist::root().join("release/ops/openstack.yml"));
+    let values = ops.as_array().unwrap().iter().map(|op| &op["value"]);
+    let mut jobs = values.filter(|value| value["name"] == "wasm_cpi" && value["properties"].is_object());
+    let mut properties = jobs.next().unwrap()["properties"].clone();
+    // The variables stay as they are, except one whose form is checked.
+    properties["guest"]["sha256"] = json!("0".repeat(64));
+    let agent = &config(&properties)["agent"];
+    assert!(agent["ntp"].as_array().is_some_and(|servers| !servers.is_empty()), "{agent}");
+    assert_eq!(agent["mbus"], "nats://((internal_ip)):4222");
+    assert_eq!(agent["blobstore"]["options"]["endpoint"], "https://((internal_ip)):25250");
 }

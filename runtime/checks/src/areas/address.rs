@@ -14,13 +14,13 @@ pub(crate) const AddressOwn: Entry = refusal(
 );
 pub(crate) const AddressPublic: Entry = refusal(
     "address-public",
-    "The address is not globally routable, and the grant lists no networks.",
-    "The operator lists the network of the address in `addresses` of the grant.",
+    "The address is not a public one, and the grant or login lists no networks.",
+    "The operator lists the network of the address in `addresses` of the grant or login, or of the entry in `presets`.",
 );
 pub(crate) const AddressCidr: Entry = refusal(
     "address-cidr",
-    "The address is in none of the networks that the grant lists.",
-    "The operator adds the network of the address to `addresses` of the grant.",
+    "The address is in none of the networks that the grant or login lists.",
+    "The operator adds the network of the address to `addresses` of the grant or login, or of the entry in `presets`.",
 );
 pub(crate) const AddressMapped: Entry =
     safeguard("address-mapped", "An IPv4 address that is written as IPv6 is judged as IPv4.");

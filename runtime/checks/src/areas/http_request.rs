@@ -46,7 +46,7 @@ pub(crate) const HeaderCredentials: Entry = refusal(
 );
 pub(crate) const HeaderEncodingRange: Entry = refusal(
     "header-encoding-range",
-    "The request asks for an encoded or partial response, where the grant sends secrets, and such a response cannot be searched.",
+    "The request asks for an encoded or partial response, and such a response cannot be searched for secrets.",
     "The guest's author leaves out Accept-Encoding, Range and similar headers.",
 );
 pub(crate) const HeaderCharset: Entry = refusal(

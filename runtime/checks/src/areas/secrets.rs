@@ -5,7 +5,7 @@ use crate::explanation::{Entry, refusal, safeguard};
 pub(crate) const Tripwire: Entry = refusal(
     "tripwire",
     "The response holds a credential of this call, so the guest must not see it, and the call was ended.",
-    "The operator removes the place with `drop` of the grant, or captures it with `captures`.",
+    "The operator hides the place with `drop` or `captures` of the grant, and then runs `wasm-cpi forget-leaks --config CPI.json`.",
 );
 pub(crate) const TripwireCredentials: Entry =
     safeguard("tripwire-credentials", "Only credentials are searched for in responses, not every property.");
@@ -19,14 +19,14 @@ pub(crate) const TripwireShown: Entry = refusal(
 pub(crate) const ResultWithheld: Entry = refusal(
     "result-withheld",
     "The guest's result holds a credential, which would be stored and logged by the Director.",
-    "The operator removes the place from responses with `drop`, or captures it with `captures` of the grant.",
+    "The operator hides the place with `drop` or `captures` of the grant, and then runs `wasm-cpi forget-leaks --config CPI.json`.",
 );
 pub(crate) const EndingWords: Entry =
     safeguard("ending-words", "A guest gets the same words at every early ending, whatever the reason is.");
 pub(crate) const LeakLatched: Entry = refusal(
     "leak-latched",
     "A response or a result of an earlier call of this guest held a credential, so its calls are refused.",
-    "The operator looks at the guest's requests in the audit log, and then runs `wasm-cpi forget-leaks`.",
+    "The operator looks at the guest's requests in the audit log, and then runs the command in the message, `wasm-cpi forget-leaks`.",
 );
 pub(crate) const LatchTrust: Entry = refusal(
     "latch-trust",

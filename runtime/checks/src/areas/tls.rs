@@ -4,8 +4,8 @@ use crate::explanation::{Entry, refusal, safeguard};
 
 pub(crate) const TlsIssuer: Entry = refusal(
     "tls-issuer",
-    "No authority that the grant trusts has issued the server's certificate.",
-    "The operator sets `tls.ca` of the grant to the CA of the server, or corrects the server's certificate.",
+    "No authority that the grant or login trusts has issued the server's certificate.",
+    "The operator sets `tls.ca` of the grant, login or entry in `presets` to the server's CA, or corrects the server's certificate.",
 );
 pub(crate) const TlsName: Entry = refusal(
     "tls-name",

@@ -197,3 +197,18 @@ proptest! {
         prop_assert!(verdict.is_err() || never(address).is_none());
     }
 }
+
+#[test]
+fn a_denial_that_addresses_can_change_says_where_to_list_the_address() {
+    for (addresses, cause) in [
+        (Addresses::Public, "10.0.0.5 is not a public address"),
+        (cidrs(&["10.1.0.0/16"]), "10.0.0.5 is in none of the networks in `addresses`"),
+    ] {
+        let denial = judge(ip("10.0.0.5"), &addresses, false, &[]).unwrap_err();
+        let remedy = "list \"10.0.0.5/32\", or the network of the cloud, in `addresses` of the grant or login, or, if a preset \
+                      has it, in `addresses` of the entry in `presets`";
+        assert_eq!(denial.to_string(), format!("{cause}; {remedy}"));
+    }
+    let metadata = judge(ip("169.254.169.254"), &Addresses::Public, false, &[]).unwrap_err();
+    assert_eq!(metadata.to_string(), "169.254.169.254 is a link-local address, which no policy can grant");
+}

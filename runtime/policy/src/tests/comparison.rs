@@ -137,7 +137,7 @@ fn needs_are_compared_with_grants() {
     );
     assert_eq!(compute.slot_lines, [r#"{"method":"POST","path":"/v1/x","place":"body","takes":["agent"]}"#]);
     let images = &found.http[1];
-    assert!(images.missing[0].contains("the property is not set"), "{images:?}");
+    assert_eq!(images.unset_property.as_deref(), Some("image_url"), "{images:?}");
     assert_eq!(
         images.grant_line.as_deref(),
         Some(r#"{"id":"images","to":"${image_url}","methods":["GET"],"paths":["/**"]}"#)

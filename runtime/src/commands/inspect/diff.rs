@@ -1,7 +1,7 @@
-//! Compares two versions of a guest: what the newer one wants in addition, and what it no
-//! longer wants.
+//! Compares two versions of a guest: what the newer one needs in addition, and what it no
+//! longer needs.
 //!
-//! An operator reads this before changing a pin. A version that wants more is not an error, and
+//! An operator reads this before changing a pin. A version that needs more is not an error, and
 //! has its own exit code.
 
 use super::{Guest, plain_json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use wasm_cpi_policy::added_needs;
 
-/// Something that only one of the versions wants, as JSON and as text.
+/// Something that only one of the versions needs, as JSON and as text.
 struct Change {
     json: Value,
     text: String,
@@ -30,7 +30,7 @@ pub(super) fn report(old: &Guest, new: &Guest, as_json: bool) -> Report {
     Report { text, good: more.is_empty() }
 }
 
-/// Returns what `one` wants and `other` does not.
+/// Returns what `one` needs and `other` does not.
 fn changes(one: &Guest, other: &Guest) -> Vec<Change> {
     let mut found = Vec::new();
     for import in one.imports.iter().filter(|import| other.imports.iter().all(|known| name(known) != name(import))) {
@@ -77,9 +77,9 @@ fn to_text(old: &Guest, new: &Guest, more: &[Change], less: &[Change]) -> String
     }
     let verdict = match more.len() {
         _ if old.sha256 == new.sha256 => "the files are the same".to_owned(),
-        0 => "the new version wants nothing more than the old one".to_owned(),
+        0 => "the new version needs nothing more than the old one".to_owned(),
         _ => {
-            "the new version wants more than the old one; review the lines `more` before you change the pin".to_owned()
+            "the new version needs more than the old one; review the lines `more` before you change the pin".to_owned()
         }
     };
     let _ = writeln!(text, "{verdict}");

@@ -150,7 +150,7 @@ fn the_address_rules_apply_to_the_resolved_address() {
         ("a literal", Fixture { allow_local: false, ..Fixture::new(to("127.0.0.1")) }, "127.0.0.1", "allow_local"),
         ("a name", Fixture { allow_local: false, ..Fixture::new(to("api.test")) }, "api.test", "allow_local"),
         ("localhost", Fixture { allow_local: false, ..Fixture::new(to("localhost")) }, "localhost", "allow_local"),
-        ("public", Fixture::new(public(to("api.test"))), "api.test", "list it in the grant's `addresses`"),
+        ("public", Fixture::new(public(to("api.test"))), "api.test", "none of the networks in `addresses`"),
         (
             "metadata",
             Fixture { hosts: "169.254.169.254 api.test".into(), ..Fixture::new(to("api.test")) },
@@ -161,7 +161,7 @@ fn the_address_rules_apply_to_the_resolved_address() {
             "private",
             Fixture { hosts: "10.0.0.1 api.test".into(), ..Fixture::new(to("api.test")) },
             "api.test",
-            "none of the CIDRs",
+            "none of the networks in `addresses`",
         ),
         (
             "the registry",

@@ -214,7 +214,8 @@ fn a_login_connects_only_to_its_own_addresses() {
     let running = Fixture { properties, ..Fixture::with(policy) }.start();
     let error = running.get(api.url("/x")).unwrap_err();
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Address), false));
-    assert!(error.message.contains("login `main` does not reach"), "{error}");
+    assert!(error.message.contains("login `main` may not reach the address of its server"), "{error}");
+    assert!(error.detail.starts_with("policy: login `main` does not reach http://"), "{}", error.detail);
     assert_eq!((identity.connections(), api.connections()), (0, 0));
 }
 

@@ -96,7 +96,10 @@ pub(super) fn cases() -> Vec<Case> {
                 [job.path("directory"), pipe, job.path("link"), "/dev/zero".into(), "/dev/stdin".into(), "/".into()];
             for path in places {
                 let job = Job::new().configure(|config| config["guest"]["path"] = json!(path));
-                assert_refused(&job, &["is not a regular file; check `guest.path`"]);
+                assert_refused(
+                    &job,
+                    &["is not a regular file; check `guest.path`, or `guest.package` and `guest.file`"],
+                );
             }
         }),
         Case::offline(CLASS, "a component of another world", &[], || {
