@@ -14,7 +14,7 @@ use crate::net::headers;
 use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::Shown;
 use crate::net::transport::{PreparedRequest, Route, Transport};
-use crate::vault::{Kind, Vault};
+use crate::vault::{SecretKind, Vault};
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -235,7 +235,7 @@ impl Session {
             Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
         };
-        vault.register_as(Kind::Foreign, &format!("token of login {name}"), token.clone());
+        vault.register_as(SecretKind::FromServer, &format!("token of login {name}"), token.clone());
         let text = |place: &wasm_cpi_policy::place::Place| place.read(&message).ok().flatten();
         let lifetime: Option<Duration> = match &login.expires {
             None => None,
