@@ -14,7 +14,8 @@ mod size;
 
 pub use additions::{Additions, DiskHint, Encoding, NetworkAddition};
 pub use config::{AgentConfig, endpoints_of_env};
-pub use session::{AgentError, AgentErrorKind, AgentSession};
+pub use secrets::VISIBLE_ENV;
+pub use session::{AgentError, AgentErrorKind, AgentParts, AgentSession};
 
 use crate::failure::Failure;
 use serde_json::{Map, Value};

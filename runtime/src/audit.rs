@@ -14,16 +14,17 @@ mod writer;
 mod tests;
 
 use crate::component::cache::CacheEvent;
-use crate::component::description::Description;
+use crate::component::description::GuestDescription;
 use crate::config::AuditConfig;
 use crate::failure::{Failure, Problem, Who};
 use crate::host::{Counts, HostCall, HostCallOutcome};
+use crate::limits::NamedLimit;
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
 use crate::net::gate::{HttpEvent, NetUsage};
 use crate::rpc::request::Request;
 use crate::rpc::response::WireError;
-use crate::sandbox::meter::{LimitReached, Usage};
+use crate::sandbox::meter::Usage;
 use std::sync::Arc;
 use std::time::Duration;
 use wasm_cpi_checks::{Check, with_code};
@@ -46,7 +47,7 @@ pub struct Audit(Option<Writer>);
 pub struct Used {
     /// The time since the call's clock started, for `wasm-cpi call`.
     pub wall: Duration,
-    pub wall_limit: LimitReached,
+    pub wall_limit: NamedLimit,
     pub usage: Usage,
     pub network: NetUsage,
     pub counts: Counts,
@@ -121,15 +122,16 @@ impl Audit {
         }
     }
 
-    /// Sets the limit `http_requests`: as many lines about requests are allowed in addition.
-    pub fn expect_requests(&self, http_requests: u64) {
+    /// Sets `http_requests` of the config, so that each request can have a line beside the fixed number
+    /// of lines.
+    pub fn set_http_request_limit(&self, http_requests: u64) {
         if let Some(writer) = &self.0 {
-            writer.expect_requests(http_requests);
+            writer.set_http_request_limit(http_requests);
         }
     }
 
     /// Sets the name and version of the guest, which are in every line from now on.
-    pub fn set_guest(&self, description: &Description) {
+    pub fn set_guest(&self, description: &GuestDescription) {
         if let Some(writer) = &self.0 {
             writer.set_guest(&description.name, &description.version);
         }
@@ -260,7 +262,7 @@ impl Audit {
         }
         line.number("wall_ms", ms(writer.elapsed()));
         if let Some(Used { usage, network, counts, hardening, .. }) = used {
-            line.number("cpu_ms", ms(usage.cpu)).number("memory_bytes", usage.peak_memory);
+            line.number("cpu_ms", ms(usage.cpu)).number("memory_bytes", usage.peak_memory_bytes);
             line.number("requests", network.requests);
             line.number("sent_bytes", network.bytes_sent).number("received_bytes", network.bytes_received);
             line.number("host_calls", usage.host_calls);

@@ -1,4 +1,4 @@
-//! One module per subcommand, the command line (`cli`), and what several subcommands share
+//! One module per subcommand (the hidden `compile-guest` is `component::compile`), the command line (`cli`), and what several subcommands share
 //! (`calling_user`, `context_file`). Only `run` is part of the hot program.
 
 #[cfg(feature = "compiler")]
@@ -23,4 +23,6 @@ pub mod inspect;
 pub mod new;
 #[cfg(feature = "compiler")]
 pub mod prepare;
+#[cfg(feature = "compiler")]
+pub mod registry;
 pub mod run;

@@ -26,9 +26,9 @@ use crate::component::preparation::Preparation;
 use crate::component::signature::RequiredSignatures;
 use crate::component::source::PinnedGuest;
 use crate::failure::{Failure, Problem};
-use crate::hardening::Hardening;
-use crate::leak_latch::{LatchKey, Leaks};
+use crate::leak_latch::{LatchKey, OnLeak};
 use crate::limits::Limits;
+use crate::lock_down::LockDownLevel;
 use crate::log::{Format, Level};
 use crate::net::http_trace::HttpTrace;
 use crate::net::proxy::ProxyConfig;
@@ -49,9 +49,11 @@ pub struct Config {
     pub agent: AgentConfig,
     pub registry: Option<RegistryConfig>,
     pub proxy: Option<ProxyConfig>,
-    pub policy: PathBuf,
-    /// The text of the policy, if it is part of this file.
-    pub inline_policy: Option<String>,
+    /// The file that holds the policy: `policy.json`, or this config itself if the policy is part of it.
+    /// Files that the policy names are in its directory.
+    pub policy_path: PathBuf,
+    /// The text of the policy, if it is part of this config.
+    pub policy_text: Option<String>,
     pub packages: Packages,
     pub limits: Limits,
     /// Absent if there is no audit log.
@@ -60,9 +62,9 @@ pub struct Config {
     pub cache: PathBuf,
     pub image_dirs: Vec<PathBuf>,
     pub allow_local: bool,
-    pub hardening: Hardening,
+    pub hardening: LockDownLevel,
     /// What follows when a response or a result holds a credential.
-    pub leaks: Leaks,
+    pub on_leak: OnLeak,
     /// True if tokens of logins are kept for later calls.
     pub keep_tokens: bool,
     /// The file, and the module of it, that this config is for.
@@ -119,21 +121,14 @@ impl Config {
     }
 
     pub fn load(source: &ConfigSource) -> Result<Config, Failure> {
-        Config::from_file(ConfigFile::read(source)?)
+        Config::of(ConfigFile::read(source)?)
     }
 
-    /// Checks all of the file.
-    pub fn from_file(file: ConfigFile) -> Result<Config, Failure> {
+    /// Parses and checks the whole file. Returns the config of one guest, or one failure with all
+    /// problems.
+    pub fn of(file: ConfigFile) -> Result<Config, Failure> {
         let path = file.source.path.clone();
-        let mut config = Config::parse(file).map_err(|problems| combine_problems(&path, &problems))?;
-        if config.guest.sha256.is_empty() {
-            config.guest.sha256 = guest::pin_beside(&config.guest.path)?;
-            config.file_warnings.push(format!(
-                "guest {} is pinned by its own package; set `guest.sha256`, so that a new version runs only after you changed it",
-                config.guest.path.display()
-            ));
-        }
-        Ok(config)
+        Config::parse(file).map_err(|problems| Failure::of_problems(&path.display(), &problems))
     }
 
     /// Returns what is allowed but not recommended, for `check`. Calls do not compute it.
@@ -146,10 +141,10 @@ impl Config {
                 .push("`allow_local` lets grants reach this machine; use it only for tests and local clouds".into());
         }
         warnings.extend(self.http_trace.map(HttpTrace::warning));
-        if self.leaks == Leaks::End {
+        if self.on_leak == OnLeak::End {
             warnings.push("`leaks` is `end`: a guest can go on searching for a credential with the next call".into());
         }
-        if self.hardening == Hardening::Off {
+        if self.hardening == LockDownLevel::Off {
             warnings.push("`hardening` is `off`: only the engine separates a guest from this machine".into());
         }
         warnings
@@ -162,12 +157,13 @@ impl Config {
         let named = modules.into_iter().flat_map(Map::keys);
         let named = named.map(|name| ConfigSource { module: Some(name.clone()), ..source.clone() });
         let own = (modules.is_none_or(Map::is_empty) || file.fields.contains_key("guest")).then(|| source.clone());
-        own.into_iter().chain(named).map(|source| Config::from_file(ConfigFile { source, ..file.clone() })).collect()
+        own.into_iter().chain(named).map(|source| Config::of(ConfigFile { source, ..file.clone() })).collect()
     }
 
-    /// Parses all sections. Returns all problems, each as one sentence.
+    /// Parses all sections, and reads the guest's pin from its package if the config has none. Returns all
+    /// problems, each as one sentence.
     pub fn parse(file: ConfigFile) -> Result<Config, Vec<Problem>> {
-        let ConfigFile { source, fields, warnings: file_warnings } = file;
+        let ConfigFile { source, fields, warnings: mut file_warnings } = file;
         let path = source.path.as_path();
         let fields =
             module::select_module(fields, source.module.as_deref()).map_err(|text| vec![Problem::new(text)])?;
@@ -185,7 +181,7 @@ impl Config {
         let agent: AgentConfig = sections.optional("agent").unwrap_or_default();
         let mut registry: Option<RegistryConfig> = sections.optional("registry");
         let proxy: Option<ProxyConfig> = sections.optional("proxy");
-        let (policy, inline_policy) = sections.take_policy(path);
+        let (policy_path, policy_text) = sections.take_policy(path);
         let limits: Limits = sections.optional("limits").unwrap_or_default();
         // The section is only checked here; `EarlySettings` uses its values.
         let _: Option<LogSection> = sections.optional("log");
@@ -196,8 +192,8 @@ impl Config {
             cache.unwrap_or_else(|| Installation::of(path).map_or("cache".into(), |installation| installation.cache()));
         let image_dirs: Vec<PathBuf> = sections.optional("image_dirs").unwrap_or_default();
         let allow_local: bool = sections.optional("allow_local").unwrap_or(false);
-        let hardening: Hardening = sections.optional("hardening").unwrap_or_default();
-        let leaks: Leaks = sections.optional("leaks").unwrap_or_default();
+        let hardening: LockDownLevel = sections.optional("hardening").unwrap_or_default();
+        let on_leak: OnLeak = sections.optional("leaks").unwrap_or_default();
         let keep_tokens: bool = sections.optional("keep_tokens").unwrap_or(true);
         let debug: Option<DebugSection> = sections.optional("debug");
         sections.report_unknown_keys();
@@ -218,43 +214,40 @@ impl Config {
             registry.resolve_paths(base);
         }
         match file_and_pin {
-            Some((file, sha256)) if sections.problems.is_empty() => Ok(Config {
-                guest: PinnedGuest { path: file, sha256, signature },
-                properties,
-                agent,
-                registry,
-                proxy,
-                policy: base.join(policy),
-                inline_policy,
-                packages,
-                limits: limits.lifted(),
-                audit: audit.map(|audit| audit.relative_to(base)),
-                http_trace,
-                cache: base.join(cache),
-                image_dirs: image_dirs.iter().map(|dir| base.join(dir)).collect(),
-                allow_local,
-                hardening,
-                leaks,
-                keep_tokens,
-                source,
-                api_version,
-                file_warnings,
-            }),
+            Some((file, pin)) if sections.problems.is_empty() => {
+                let sha256 = match pin {
+                    Some(pin) => pin,
+                    None => {
+                        file_warnings.push(guest::pinned_by_package(&file));
+                        guest::pin_beside(&file).map_err(|problem| vec![problem])?
+                    }
+                };
+                Ok(Config {
+                    guest: PinnedGuest { path: file, sha256, signature },
+                    properties,
+                    agent,
+                    registry,
+                    proxy,
+                    policy_path: base.join(policy_path),
+                    policy_text,
+                    packages,
+                    limits: limits.lifted(),
+                    audit: audit.map(|audit| audit.relative_to(base)),
+                    http_trace,
+                    cache: base.join(cache),
+                    image_dirs: image_dirs.iter().map(|dir| base.join(dir)).collect(),
+                    allow_local,
+                    hardening,
+                    on_leak,
+                    keep_tokens,
+                    source,
+                    api_version,
+                    file_warnings,
+                })
+            }
             _ => Err(sections.problems),
         }
     }
-}
-
-/// Returns one failure for several problems, with the first in its message and all in its details.
-pub fn combine_problems(path: &Path, problems: &[Problem]) -> Failure {
-    let (first, check) = problems.first().map_or(("", None), |problem| (problem.text.as_str(), problem.check));
-    let rest = match problems.len() {
-        0 | 1 => String::new(),
-        n => format!(" (and {} more; `wasm-cpi check` lists them)", n - 1),
-    };
-    let failure = Failure::config(format!("{}: {first}{rest}", path.display()));
-    let reports: Vec<String> = problems.iter().map(Problem::report).collect();
-    Failure { check, ..failure.with_detail(reports.join("\n")) }
 }
 
 #[cfg(test)]

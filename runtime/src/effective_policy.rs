@@ -7,19 +7,18 @@ mod credentials;
 mod presets;
 
 pub use credentials::{check_sendable, credentials};
-pub use presets::{Presets, presets_of_guest};
+pub use presets::{PolicyReader, presets_of_guest};
 
-use crate::component::description::Description;
+use crate::component::description::GuestDescription;
 use crate::config::{self, Config};
 use crate::failure::{Failure, Problem};
-use crate::hardening::Network;
+use crate::lock_down::Network;
 use crate::net::proxy::ProxyConfig;
 use crate::registry::RegistryConfig;
-use std::path::Path;
-use wasm_cpi_policy::{Endpoint, Needs, Policy, Properties};
+use wasm_cpi_policy::{Endpoint, Needs, Policy, PolicyProblem, Properties};
 
 /// Returns the needs that the guest declares, which were read when it was prepared.
-pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
+pub fn needs(description: &GuestDescription) -> Result<Option<Needs>, Failure> {
     let parse = |text: &String| {
         Needs::parse(text.as_bytes()).map_err(|problems| {
             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -36,20 +35,31 @@ pub fn needs(description: &Description) -> Result<Option<Needs>, Failure> {
 
 /// Returns the operator's policy with properties filled in and the guest's needs applied.
 pub fn policy(config: &Config, properties: &Properties, needs: Option<&Needs>) -> Result<Policy, Failure> {
-    let path = &config.policy;
-    let text = match &config.inline_policy {
-        Some(text) => text.clone(),
-        None => config::operator_file::read(path)?.0,
-    };
-    let file =
-        Presets::beside(path, &config.packages).parse(&text).map_err(|problems| combine_problems(path, &problems))?;
-    Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local)
-        .map_err(|problems| combine_problems(path, &problems))
+    let (text, _) = read_policy(config)?;
+    resolve(config, &text, properties, needs).map_err(|problems| {
+        let problems: Vec<Problem> = problems.iter().map(Problem::from).collect();
+        Failure::of_problems(&config.policy_path.display(), &problems)
+    })
 }
 
-fn combine_problems(path: &Path, problems: &[wasm_cpi_policy::PolicyProblem]) -> Failure {
-    let problems: Vec<Problem> = problems.iter().map(Problem::from).collect();
-    config::combine_problems(path, &problems)
+/// Returns the text of the operator's policy, and warnings about its file.
+pub fn read_policy(config: &Config) -> Result<(String, Vec<String>), Failure> {
+    match &config.policy_text {
+        Some(text) => Ok((text.clone(), Vec::new())),
+        None => config::operator_file::read(&config.policy_path),
+    }
+}
+
+/// Parses the text of the operator's policy with its presets, fills in the properties, and applies the
+/// guest's needs. Returns all problems.
+pub fn resolve(
+    config: &Config,
+    text: &str,
+    properties: &Properties,
+    needs: Option<&Needs>,
+) -> Result<Policy, Vec<PolicyProblem>> {
+    let file = PolicyReader::new(&config.policy_path, &config.packages).parse_policy(text)?;
+    Policy::resolve(&file, properties, needs, &forbidden(config), config.allow_local)
 }
 
 /// Returns the endpoints of BOSH itself and of proxies, which no grant can allow.

@@ -27,6 +27,10 @@ pub enum Who {
     Runtime,
 }
 
+impl Who {
+    pub const ALL: [Who; 7] = [Who::Request, Who::Config, Who::Policy, Who::Limit, Who::Guest, Who::Iaas, Who::Runtime];
+}
+
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -51,7 +55,7 @@ pub struct Failure {
     /// More lines for the log.
     pub detail: String,
     /// The check that refused, if the failure is a refusal. `Display` does not show it, because
-    /// some messages reach a guest; `report` does.
+    /// some messages reach a guest; `text_with_code` does.
     pub check: Option<Check>,
 }
 
@@ -67,7 +71,7 @@ impl Failure {
     }
 
     /// Returns the message for an operator, which ends with the code of the check that refused.
-    pub fn report(&self) -> String {
+    pub fn text_with_code(&self) -> String {
         with_code(&self.to_string(), self.check)
     }
 
@@ -87,6 +91,19 @@ impl Failure {
                 "{what} reached `{name}` ({value}); if that is legitimate, raise `limits.{name}` in the CPI's config"
             ),
         )
+    }
+
+    /// Returns one failure for several problems of a file, with the first in its message and all in its
+    /// details.
+    pub fn of_problems(file: &dyn fmt::Display, problems: &[Problem]) -> Self {
+        let (first, check) = problems.first().map_or(("", None), |problem| (problem.text.as_str(), problem.check));
+        let rest = match problems.len() {
+            0 | 1 => String::new(),
+            n => format!(" (and {} more; `wasm-cpi check` lists them)", n - 1),
+        };
+        let failure = Failure::config(format!("{file}: {first}{rest}"));
+        let details: Vec<String> = problems.iter().map(Problem::text_with_code).collect();
+        Failure { check, ..failure.with_detail(details.join("\n")) }
     }
 
     pub fn guest(message: impl Into<String>) -> Self {
@@ -134,7 +151,7 @@ impl Problem {
     }
 
     /// Returns the sentence, followed by the code of the check that refused.
-    pub fn report(&self) -> String {
+    pub fn text_with_code(&self) -> String {
         with_code(&self.text, self.check)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! This module exists only with the feature `fuzzing`. The fuzzer calls the code that ships.
 
-pub use crate::component::surface::{Surface, inspect};
+pub use crate::component::declarations::{Declarations, inspect};
 pub use crate::config::{Config, ConfigFile};
 pub use crate::failure::Who;
 pub use crate::image::{Image, Member};
@@ -17,10 +17,10 @@ pub use crate::net::slots::{Outgoing, fill};
 pub use crate::registry::{RegistryClient, RegistryConfig};
 pub use crate::rpc::API_VERSION;
 pub use crate::rpc::arguments::Call;
+pub use crate::rpc::conversion::{metadata_for_guest, networks_for_caller, networks_for_guest, visible_env};
 pub use crate::rpc::method::MethodName;
 pub use crate::rpc::request::Request;
 pub use crate::rpc::response::{WireError, write};
-pub use crate::rpc::shape::{metadata_for_guest, networks_for_caller, networks_for_guest, visible_env};
 pub use crate::vault::Vault;
 
 use crate::net::resolver::{addresses, files};

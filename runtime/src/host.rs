@@ -18,7 +18,7 @@ mod registry;
 mod state;
 pub mod wasi;
 
-pub use host_call::{Counts, HostCall, HostCallObserver, HostCallOutcome};
+pub use host_call::{Counts, HostCall, HostCallObserver, HostCallOutcome, LastFailure};
 pub use state::State;
 
 use crate::agent::AgentSession;
@@ -42,6 +42,7 @@ pub struct Capabilities {
     /// The stemcell image, in `create_stemcell` only.
     pub image: Option<Arc<Image>>,
     pub log: Arc<GuestLog>,
+    pub last_failure: LastFailure,
     /// Called for every host call that is reported, for the audit log and `wasm-cpi call`.
     pub observer: Option<HostCallObserver>,
 }
@@ -59,6 +60,7 @@ impl Capabilities {
             registry,
             image: None,
             log: Arc::clone(&self.log),
+            last_failure: LastFailure::default(),
             observer: self.observer.clone(),
         }
     }
@@ -71,13 +73,6 @@ pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Resu
     #[cfg(feature = "mutation-testing")]
     mutants::any_import(linker, component)?;
     Ok(())
-}
-
-impl State {
-    /// Returns the text that host functions fail with if the call is ending.
-    fn cancelled(&self) -> Option<String> {
-        self.ending.message_for_guest()
-    }
 }
 
 impl crate::bindings::bosh::cpi::types::Host for State {}

@@ -6,7 +6,7 @@
 //! file is opened before the lock-down, empty until something leaks, and checked like the other files
 //! there: no link is followed, and only this user or root may be able to write it.
 
-use crate::trust::{Untrusted, check_owner_and_mode};
+use crate::trust::{FileError, Untrusted, check_owner_and_mode};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ const PREFIX: &str = "leaks-";
 /// What follows when a response or a result holds a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Leaks {
+pub enum OnLeak {
     /// The call ends, and further calls of the guest are refused.
     #[default]
     Latch,
@@ -89,7 +89,7 @@ pub enum LatchError {
     #[error("{} {source}", path.display())]
     Directory { path: PathBuf, source: Untrusted },
     #[error("{} {source}", path.display())]
-    Untrusted { path: PathBuf, source: Untrusted },
+    Untrusted { path: PathBuf, source: FileError },
 }
 
 impl LatchError {
@@ -140,9 +140,10 @@ impl LeakLatch {
             rustix::fs::fchown(&file, Some(user), Some(group)).map_err(failed)?;
         }
         let trusted = if metadata.is_file() {
-            Check::LatchTrust.perform(|| check_owner_and_mode(metadata.uid(), metadata.mode())).transpose()
+            let trusted = Check::LatchTrust.perform(|| check_owner_and_mode(metadata.uid(), metadata.mode()));
+            trusted.transpose().map_err(FileError::from)
         } else {
-            Err(Untrusted::NotAFile)
+            Err(FileError::NotAFile)
         };
         trusted.map_err(|source| LatchError::Untrusted { path: path.clone(), source })?;
         let mut text = String::new();

@@ -23,11 +23,11 @@ mod effective_policy;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod hardening;
 mod host;
 mod image;
 mod leak_latch;
 mod limits;
+mod lock_down;
 mod log;
 mod net;
 mod registry;

@@ -14,6 +14,13 @@ pub struct Limit {
     pub meaning: &'static str,
 }
 
+/// The name and the configured value of a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedLimit {
+    pub name: &'static str,
+    pub value: u64,
+}
+
 macro_rules! limits {
     ($($(#[doc = $meaning:literal])+ $name:ident: $default:expr, $max:expr;)*) => {
         #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]

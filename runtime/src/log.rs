@@ -4,7 +4,6 @@
 //! Text of guests and servers may be hostile: secrets are redacted, control and bidi
 //! characters are escaped, and its amount is bounded.
 
-use crate::failure::Cause;
 use crate::limits::Limits;
 use crate::vault::{LOOKAHEAD, Vault};
 use serde::Deserialize;
@@ -48,8 +47,8 @@ const RESPONSE_LOG_MAX: usize = 16 * 1024;
 /// secrets are shorter. Searching all of it would take too much time.
 const SLACK: usize = 64 * 1024;
 
-/// The reason for a cut, shown after a line that was cut.
-const LINE_BYTES: &str = "; limits.line_bytes";
+/// The reason for the cut of a guest's line, shown after it. All other maxima are fixed.
+const CUT_BY_LINE_BYTES: &str = "; limits.line_bytes";
 
 /// The longest line about an HTTP request: method, URL and outcome.
 const EVENT_MAX: usize = 4096;
@@ -74,14 +73,15 @@ impl Log {
 
     /// Writes a line of the runtime.
     pub fn write(&self, level: Level, message: &str) {
-        self.line(level, "wasm-cpi", message, 16 * 1024);
+        self.line(level, "wasm-cpi", message, 16 * 1024, "");
     }
 
-    fn line(&self, level: Level, source: &str, message: &str, max: usize) {
-        if level < self.level.min(Level::Warn) {
+    /// Writes a line. `why_cut` follows it if it is longer than `max`.
+    fn line(&self, level: Level, source: &str, message: &str, max: usize, why_cut: &str) {
+        if !self.keeps(level) {
             return;
         }
-        let message = self.clean_line(message, max);
+        let message = self.cut(message, max, why_cut);
         if level >= Level::Warn {
             // A flood of warnings must leave room for the final error.
             let max = if level == Level::Error { RESPONSE_LOG_MAX } else { RESPONSE_LOG_MAX / 2 };
@@ -90,6 +90,12 @@ impl Log {
         if level >= self.level {
             self.emit(level.name(), source, &message);
         }
+    }
+
+    /// Returns true if a line of this level is written, or kept for the response: warnings are kept even
+    /// if the level hides them on stderr.
+    fn keeps(&self, level: Level) -> bool {
+        level >= self.level.min(Level::Warn)
     }
 
     /// Writes a line of the HTTP trace at any log level. The caller has redacted and escaped it.
@@ -109,13 +115,7 @@ impl Log {
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 
-    /// Returns one line without secrets. Searching for secrets takes time, so only the start of
-    /// a large text is searched.
-    fn clean_line(&self, message: &str, max: usize) -> String {
-        self.cut(message, max, LINE_BYTES)
-    }
-
-    /// Returns a part of a line without secrets. Its length is fixed, not a limit of the operator.
+    /// Returns a text as one line, or as a part of one, without secrets.
     pub fn clean_field(&self, text: &str, max: usize) -> String {
         self.cut(text, max, "")
     }
@@ -128,7 +128,7 @@ impl Log {
     }
 
     fn cut(&self, text: &str, max: usize, why_cut: &str) -> String {
-        self.cut_redacted(self.redacted_head(text, max, Check::RedactLog), max, why_cut)
+        self.cut_redacted(self.redacted(text, max, Check::RedactLog), max, why_cut)
     }
 
     fn cut_redacted(&self, (redacted, left_out): (String, usize), max: usize, why_cut: &str) -> String {
@@ -139,17 +139,17 @@ impl Log {
     /// Returns a guest's text for a response: one line without secrets, so that no part of it
     /// looks like a line of the runtime.
     pub fn clean_guest_text(&self, text: &str, max: usize) -> String {
-        let text = self.redacted_head(text, max, Check::RedactAnswer).0;
+        let text = self.redacted(text, max, Check::RedactResponse).0;
         Check::GuestLines.perform(|| escape(&text, max)).unwrap_or_else(|| escape_text(&text, max))
     }
 
     /// Returns a text of the runtime, of several lines, without secrets.
     pub fn clean_text(&self, text: &str, max: usize) -> String {
-        escape_text(&self.redacted_head(text, max, Check::RedactAnswer).0, max)
+        escape_text(&self.redacted(text, max, Check::RedactResponse).0, max)
     }
 
-    /// Returns at least `max` redacted bytes of the text, if it has them, and how many bytes are left out.
-    fn redacted_head(&self, text: &str, max: usize, check: Check) -> (String, usize) {
+    /// Does what `redacted_start` does, with all secrets of the vault.
+    fn redacted(&self, text: &str, max: usize, check: Check) -> (String, usize) {
         redacted_start(text, max, check, &|most| self.vault.redact_start(text, most))
     }
 
@@ -160,11 +160,11 @@ impl Log {
 
     fn add_within(&self, text: &str, max: usize) {
         // Redacted before it is divided into lines, because a secret may have several.
-        let most = Check::StorySize.choose(max.saturating_add(SLACK), usize::MAX);
+        let most = Check::ResponseLogSize.choose(max.saturating_add(SLACK), usize::MAX);
         let (text, _) = self.vault.redact_start(text, most);
         let mut lines = self.response_log.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for line in text.lines() {
-            if Check::StorySize.accepts(lines.len() + line.len() < max) {
+            if Check::ResponseLogSize.accepts(lines.len() + line.len() < max) {
                 let _ = writeln!(lines, "{}", escape(line, 4096));
             }
         }
@@ -183,8 +183,6 @@ pub struct GuestLog {
     budget: Mutex<Budget>,
     /// The guest's last line of level error, unredacted. It explains a trap.
     last_error: Mutex<Option<String>>,
-    /// Why the last host call failed, if only people may know.
-    last_cause: Mutex<Cause>,
 }
 
 struct Budget {
@@ -202,18 +200,7 @@ impl GuestLog {
             line_bytes: usize::try_from(limits.line_bytes).unwrap_or(usize::MAX),
             budget: Mutex::new(Budget { lines: limits.log_lines, bytes: limits.log_kib * 1024, dropped: 0, limit: "" }),
             last_error: Mutex::default(),
-            last_cause: Mutex::default(),
         }
-    }
-
-    /// Sets why the last host call failed, for people.
-    pub fn set_cause(&self, cause: Cause) {
-        *self.last_cause.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = cause;
-    }
-
-    /// Returns why the last host call failed, for people.
-    pub fn last_cause(&self) -> Cause {
-        self.last_cause.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     pub fn write(&self, level: Level, message: &str) {
@@ -221,7 +208,7 @@ impl GuestLog {
             *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message.to_owned());
         }
         if self.spend(message) {
-            self.log.line(level, &self.guest, message, self.line_bytes);
+            self.log.line(level, &self.guest, message, self.line_bytes, CUT_BY_LINE_BYTES);
         }
     }
 
@@ -232,8 +219,8 @@ impl GuestLog {
 
     /// Writes a line of the runtime about the guest, which counts as a line of the guest.
     pub fn write_runtime_line(&self, level: Level, message: &str) {
-        if level >= self.log.level.min(Level::Warn) && self.spend(message) {
-            self.log.line(level, "wasm-cpi", message, EVENT_MAX);
+        if self.log.keeps(level) && self.spend(message) {
+            self.log.line(level, "wasm-cpi", message, EVENT_MAX, "");
         }
     }
 
@@ -254,7 +241,7 @@ impl GuestLog {
     /// Returns the guest's last error without secrets. Only this one is redacted, because a guest can write very many.
     pub fn last_error(&self) -> Option<String> {
         let last = self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        last.as_deref().map(|message| self.log.clean_line(message, LAST_ERROR_MAX))
+        last.as_deref().map(|message| self.log.clean_field(message, LAST_ERROR_MAX))
     }
 
     /// Reports how many lines were dropped.
@@ -265,12 +252,13 @@ impl GuestLog {
                 "{} log lines of {} were dropped, because `limits.{}` is reached",
                 budget.dropped, self.guest, budget.limit
             );
-            self.log.line(Level::Warn, "wasm-cpi", &text, 4096);
+            self.log.line(Level::Warn, "wasm-cpi", &text, 4096, "");
         }
     }
 }
 
 /// Returns at least `max` redacted bytes of the text, if it has them, and how many bytes are left out.
+/// Searching for secrets takes time, so only the start of a large text is searched.
 fn redacted_start(text: &str, max: usize, check: Check, redact: &dyn Fn(usize) -> (String, usize)) -> (String, usize) {
     let most = max.saturating_add(SLACK);
     check.perform(|| redact(most)).unwrap_or_else(|| {
@@ -282,7 +270,7 @@ fn redacted_start(text: &str, max: usize, check: Check, redact: &dyn Fn(usize) -
 /// Returns one printable line: control, bidi and other invisible characters are escaped, and a
 /// long line is cut at a character boundary and ends with the number of bytes that are missing.
 pub fn escape(text: &str, max: usize) -> String {
-    printable(text, max, LINE_BYTES, |_| false)
+    printable(text, max, "", |_| false)
 }
 
 /// Returns a printable text like `escape`, but keeps line ends.
@@ -323,7 +311,21 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut_and_reports_the_missing_bytes() {
-        assert_eq!(escape("ääääää", 6), "äää… (6 more bytes; limits.line_bytes)");
+        assert_eq!(escape("ääääää", 6), "äää… (6 more bytes)");
+    }
+
+    #[test]
+    fn only_a_line_of_the_guest_is_cut_by_the_limit_of_the_operator() {
+        let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::new(Vault::new())));
+        let guest = GuestLog::new(Arc::clone(&log), "probe", &Limits { line_bytes: 2000, ..Limits::default() });
+        guest.write(Level::Error, &"x".repeat(3000));
+        assert!(log.response_log().contains("… (1000 more bytes; limits.line_bytes)"));
+        // The other maxima are fixed, so raising the limit would change nothing.
+        assert!(guest.last_error().unwrap().ends_with("… (2000 more bytes)"));
+        guest.write_runtime_line(Level::Warn, &"y".repeat(5000));
+        let lines = log.response_log();
+        let line = lines.lines().find(|line| line.starts_with("wasm-cpi")).unwrap();
+        assert!(line.ends_with("more bytes)") && !line.contains("line_bytes"), "{line}");
     }
 
     #[test]
@@ -334,7 +336,7 @@ mod tests {
         let log = Log::new(Level::Error, Format::Text, None, vault);
         for before in [0, 1000, SLACK, SLACK + 990] {
             let text = format!("{}{secret}", "x".repeat(before));
-            for shown in [log.clean_field(&text, 1000), log.clean_text(&text, 1000), log.clean_line(&text, 1000)] {
+            for shown in [log.clean_field(&text, 1000), log.clean_text(&text, 1000)] {
                 assert!(!shown.contains("00001"), "{before}: {shown}");
             }
         }

@@ -13,7 +13,7 @@ pub(crate) mod settings;
 pub use client::{RegistryClient, check_id};
 pub use config::RegistryConfig;
 pub use guest::{GuestRegistry, GuestRegistryError, GuestRegistryErrorKind};
-pub use session::{RegistrySession, SessionError};
+pub use session::{Access, RegistrySession, SessionError};
 
 #[cfg(test)]
 pub(crate) mod fake;

@@ -7,10 +7,10 @@
 
 pub mod answer;
 pub mod arguments;
+pub mod conversion;
 pub mod method;
 pub mod request;
 pub mod response;
-pub mod shape;
 
 /// The newest CPI API version that the runtime supports.
 pub const API_VERSION: u32 = 3;

@@ -12,7 +12,8 @@ use wasm_cpi_checks::Check;
 /// Unblocks all signals, closes inherited descriptors, makes new files private to this user and
 /// prevents core dumps. Must be called before the first file is opened.
 ///
-/// Traps, deadlines and callers rely on signals, so a mask that was inherited must not stay.
+/// Traps and deadlines use signals, and callers end a call with one, so a mask that was inherited must
+/// not stay.
 pub fn secure_process() {
     let _ = SigSet::empty().thread_set_mask();
     Check::LockDownDescriptors.perform(close_inherited);

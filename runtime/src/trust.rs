@@ -8,30 +8,36 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use wasm_cpi_checks::Check;
 
-/// The reason why a file cannot be read, or is not trusted. The message follows the name of the file.
+/// Why a file is not trusted. The message follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
     #[error("belongs to user {owner}, neither to this user ({me}) nor to root; run `chown` on it")]
     Owner { owner: u32, me: u32 },
     #[error("is writable by group or others (mode {:o}); run `chmod go-w` on it", .0 & 0o777)]
     Writable(u32),
+}
+
+/// Why a file of the operator cannot be used. The message follows the name of the file.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
     #[error("is not a regular file; use the path of a regular file")]
     NotAFile,
     #[error("cannot be read ({0}); check the path and that this user may read it")]
     NotOpened(#[source] io::Error),
     #[error("cannot be read ({0})")]
     Unreadable(#[source] io::Error),
+    #[error("is not UTF-8 text; save it as UTF-8")]
+    NotText,
     #[error("is larger than {}; make it smaller", size(*.0))]
     TooLarge(u64),
 }
 
-impl Untrusted {
+impl FileError {
     /// Returns the check that refuses a file of the operator, if it is a named one.
     pub fn check(&self) -> Option<Check> {
-        match self {
-            Untrusted::Owner { .. } | Untrusted::Writable(_) => Some(Check::TrustedFile),
-            _ => None,
-        }
+        matches!(self, FileError::Untrusted(_)).then_some(Check::TrustedFile)
     }
 }
 
@@ -48,9 +54,9 @@ pub fn check_owner_and_mode(owner: u32, mode: u32) -> Result<(), Untrusted> {
 }
 
 /// Checks an open file of the operator, and returns its mode.
-pub fn check_file(metadata: &Metadata) -> Result<u32, Untrusted> {
+pub fn check_file(metadata: &Metadata) -> Result<u32, FileError> {
     if !metadata.is_file() {
-        return Err(Untrusted::NotAFile);
+        return Err(FileError::NotAFile);
     }
     Check::TrustedFile.perform(|| check_owner_and_mode(metadata.uid(), metadata.mode())).transpose()?;
     Ok(metadata.mode())
@@ -63,23 +69,40 @@ pub fn read_capacity(metadata: &Metadata, max_bytes: u64) -> usize {
 }
 
 /// Returns the text of a file of the operator, and the file's mode.
-pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), Untrusted> {
+pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), FileError> {
     // Opening must not wait for the other end of a pipe.
     let opened = File::options()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
-        .map_err(Untrusted::NotOpened)?;
-    let metadata = opened.metadata().map_err(Untrusted::Unreadable)?;
+        .map_err(FileError::NotOpened)?;
+    let metadata = opened.metadata().map_err(FileError::Unreadable)?;
     let mode = check_file(&metadata)?;
-    let mut text = String::with_capacity(read_capacity(&metadata, max_bytes));
-    opened.take(max_bytes + 1).read_to_string(&mut text).map_err(Untrusted::Unreadable)?;
-    if text.len() as u64 > max_bytes {
-        return Err(Untrusted::TooLarge(max_bytes));
+    let mut bytes = Vec::with_capacity(read_capacity(&metadata, max_bytes));
+    opened.take(max_bytes + 1).read_to_end(&mut bytes).map_err(FileError::Unreadable)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(FileError::TooLarge(max_bytes));
     }
+    let text = String::from_utf8(bytes).map_err(|_| FileError::NotText)?;
     Ok((text, mode))
 }
 
 fn size(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_text_or_too_large_is_not_an_untrusted_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, b"\xff\xfe").unwrap();
+        let error = read(&path, 100).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.check()), ("is not UTF-8 text; save it as UTF-8", None));
+        assert!(matches!(read(&path, 1), Err(FileError::TooLarge(1))));
+        assert!(matches!(read(dir.path(), 100), Err(FileError::NotAFile)));
+    }
 }

@@ -23,8 +23,8 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use needles::{CASE, HALF, PLAIN, SPLIT};
-pub use scanner::{IsOver, SearchStopped};
+pub use needles::Form;
+pub use scanner::{CheckEnd, SearchStopped};
 use scanner::{Patience, Scanner, Searched};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
@@ -46,12 +46,12 @@ pub const LOOKAHEAD: usize = 1024;
 #[derive(Default)]
 pub struct Vault {
     inner: Mutex<Inner>,
-    is_over: OnceLock<IsOver>,
+    check_end: OnceLock<CheckEnd>,
 }
 
 /// What a secret is, which decides where it is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SecretKind {
     /// A value of the operator that need not be a credential, such as the name of a region.
     /// It is redacted, but an answer may hold it.
     Value,
@@ -60,7 +60,7 @@ pub enum Kind {
     /// A credential that a server chose: a token, a captured value, settings of the registry. It
     /// is treated like the others, except that it hides nothing in the targets of audit lines:
     /// a server could otherwise choose what they show.
-    Foreign,
+    FromServer,
 }
 
 /// Texts up to this length share one index.
@@ -93,7 +93,7 @@ struct Inner {
 struct Known {
     name: String,
     secret: Secret,
-    kind: Kind,
+    kind: SecretKind,
 }
 
 /// Searches for many secrets at once.
@@ -118,18 +118,18 @@ impl Vault {
     }
 
     /// Stops searches that take long once the call is over. Only the first function is kept.
-    pub fn stop_searches_when(&self, is_over: IsOver) {
-        let _ = self.is_over.set(is_over);
+    pub fn stop_searches_when(&self, check_end: CheckEnd) {
+        let _ = self.check_end.set(check_end);
     }
 
     /// Registers a credential and returns a new seal for it.
     pub fn seal(&self, name: &str, secret: Secret, layer: Layer) -> String {
-        self.seal_as(Kind::Credential, name, secret, layer)
+        self.seal_as(SecretKind::Credential, name, secret, layer)
     }
 
     /// Registers a secret and returns a new seal for it, even if the same value has one: equal
     /// seals would tell the guest that two secrets are equal.
-    pub fn seal_as(&self, kind: Kind, name: &str, secret: Secret, layer: Layer) -> String {
+    pub fn seal_as(&self, kind: SecretKind, name: &str, secret: Secret, layer: Layer) -> String {
         let mut inner = self.lock();
         #[cfg(feature = "mutation-testing")]
         if let Some(seal) = mutants::seal_of_equal_value(&inner, &secret) {
@@ -144,7 +144,7 @@ impl Vault {
 
     /// Does the same as `seal_as` for a value that a guest may read more than once. The same place
     /// always has the same seal, which represents the value that was read last.
-    pub fn seal_at(&self, place: &str, kind: Kind, name: &str, secret: Secret, layer: Layer) -> String {
+    pub fn seal_at(&self, place: &str, kind: SecretKind, name: &str, secret: Secret, layer: Layer) -> String {
         let mut inner = self.lock();
         let Some(seal) = inner.places.get(place).cloned() else {
             drop(inner);
@@ -164,32 +164,26 @@ impl Vault {
     /// `None` if the call has captured as many values as it may.
     pub fn seal_captured(&self, name: &str, secret: Secret, layer: Layer) -> Option<String> {
         let mut inner = self.lock();
-        #[cfg(feature = "mutation-testing")]
-        let known = mutants::is_known(&inner, &secret);
-        #[cfg(not(feature = "mutation-testing"))]
-        let known = false;
-        if !known {
-            inner.captured += 1;
-        }
+        inner.captured += cost_of_capture(&inner, &secret);
         let room = Check::CaptureTotal.accepts(inner.captured <= MAX_CAPTURES);
         drop(inner);
-        room.then(|| self.seal_as(Kind::Foreign, name, secret, layer))
+        room.then(|| self.seal_as(SecretKind::FromServer, name, secret, layer))
     }
 
     /// Returns true if this name is that of a value of the operator, and not that of a credential.
     pub fn is_value(&self, name: &str) -> bool {
         let inner = self.lock();
         let mut named = inner.known.iter().filter(|known| known.name == name).peekable();
-        named.peek().is_some() && named.all(|known| known.kind == Kind::Value)
+        named.peek().is_some() && named.all(|known| known.kind == SecretKind::Value)
     }
 
     /// Registers a credential without a seal, for redaction and the tripwire.
     pub fn register(&self, name: &str, secret: Secret) {
-        self.register_as(Kind::Credential, name, secret);
+        self.register_as(SecretKind::Credential, name, secret);
     }
 
     /// Registers a secret without a seal.
-    pub fn register_as(&self, kind: Kind, name: &str, secret: Secret) {
+    pub fn register_as(&self, kind: SecretKind, name: &str, secret: Secret) {
         self.lock().register(name, secret, kind);
     }
 
@@ -204,7 +198,7 @@ impl Vault {
         let index = self.seal_index();
         let mut found: Vec<(usize, usize)> = Vec::new();
         let _: Searched<()> = index.scanner.scan(bytes, &self.patience(), &mut |needle, span| {
-            if needle.form == PLAIN && !found.iter().any(|(_, owner)| *owner == needle.owner) {
+            if needle.form == Form::Plain && !found.iter().any(|(_, owner)| *owner == needle.owner) {
                 found.push((span.start, needle.owner));
             }
             ControlFlow::Continue(())
@@ -216,7 +210,7 @@ impl Vault {
     /// Returns the name of a seal that occurs in a changed form, and how it was changed. This
     /// helps authors of guests and protects nothing: a changed seal that is not found is sent as
     /// it is, and has no value.
-    pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, &'static str)> {
+    pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, Form)> {
         let (index, patience) = (self.seal_index(), self.patience());
         let mut verbatim: HashMap<usize, usize> = HashMap::new();
         let found = views::visit_all(bytes, views::Track::No, &mut |view, encoding| {
@@ -224,14 +218,14 @@ impl Vault {
             index.scanner.scan(&view.bytes, &patience, &mut |needle, span| {
                 let (seal, name) = &index.sealed[needle.owner];
                 match needle.form {
-                    PLAIN => *plain.entry(needle.owner).or_default() += 1,
-                    SPLIT if is_within(seal, &view.bytes, &span) => {}
-                    CASE if view.bytes[span.clone()] == *seal.as_bytes() => {}
+                    Form::Plain => *plain.entry(needle.owner).or_default() += 1,
+                    Form::Half if is_within(seal, &view.bytes, &span) => {}
+                    Form::OtherCase if view.bytes[span.clone()] == *seal.as_bytes() => {}
                     form => return ControlFlow::Break((name.clone(), form)),
                 }
                 ControlFlow::Continue(())
             })?;
-            if encoding == PLAIN {
+            if encoding == Form::Plain {
                 verbatim = plain;
                 return ControlFlow::Continue(());
             }
@@ -251,7 +245,7 @@ impl Vault {
         let (index, patience) = (self.credential_index(bytes.len()), self.patience());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
             index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
-                CASE | HALF => ControlFlow::Continue(()),
+                Form::OtherCase | Form::Half => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
             })
         });
@@ -280,10 +274,10 @@ impl Vault {
 
     /// Does the same as `redact_start` for the target of an audit line.
     pub fn redact_target_start(&self, text: &str, most: usize) -> (String, usize) {
-        self.redact_kinds(text, most, &|kind| Check::AuditTarget.accepts(kind != Kind::Foreign))
+        self.redact_kinds(text, most, &|kind| Check::AuditTarget.accepts(kind != SecretKind::FromServer))
     }
 
-    fn redact_kinds(&self, text: &str, most: usize, redacts: &dyn Fn(Kind) -> bool) -> (String, usize) {
+    fn redact_kinds(&self, text: &str, most: usize, redacts: &dyn Fn(SecretKind) -> bool) -> (String, usize) {
         let (secrets, seals) = (self.secret_index(text.len()), self.seal_index());
         let mut marks: Vec<(Range<usize>, Option<usize>)> = Vec::new();
         let most = text.floor_char_boundary(most);
@@ -344,7 +338,7 @@ impl Vault {
         let mut inner = self.lock();
         let Inner { known, credentials, .. } = &mut *inner;
         let long = |one: &&Known| one.secret.reveal().trim().len() >= MIN_TRIPWIRE;
-        let credential = |one: &&Known| Check::TripwireCredentials.accepts(one.kind != Kind::Value);
+        let credential = |one: &&Known| Check::TripwireCredentials.accepts(one.kind != SecretKind::Value);
         SecretIndex::reuse(credentials, known.iter().filter(long).filter(credential), length)
     }
 
@@ -362,7 +356,7 @@ impl Vault {
     }
 
     fn patience(&self) -> Patience<'_> {
-        Patience::new(self.is_over.get())
+        Patience::new(self.check_end.get())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -379,13 +373,13 @@ impl fmt::Debug for Vault {
 }
 
 impl Inner {
-    fn register(&mut self, name: &str, secret: Secret, kind: Kind) {
+    fn register(&mut self, name: &str, secret: Secret, kind: SecretKind) {
         let password = secret.password_in_url();
         self.known.push(Known { name: name.to_owned(), secret, kind });
         (self.credentials, self.secrets) = (None, None);
         if let Some(password) = password {
             // The password of a URL is a credential, whatever the URL is called.
-            let kind = if kind == Kind::Value { Kind::Credential } else { kind };
+            let kind = if kind == SecretKind::Value { SecretKind::Credential } else { kind };
             self.register(&format!("{name}.password"), password, kind);
         }
     }
@@ -422,6 +416,15 @@ impl SealIndex {
         SealIndex { scanner: Scanner::new(needles.collect()), sealed }
     }
 }
+
+/// Returns what a captured value counts: the same, whatever it is.
+#[cfg(not(feature = "mutation-testing"))]
+fn cost_of_capture(_: &Inner, _: &Secret) -> usize {
+    1
+}
+
+#[cfg(feature = "mutation-testing")]
+use mutants::cost_of_capture;
 
 /// Returns true if the half of a seal at `span` is part of the complete seal.
 fn is_within(seal: &str, bytes: &[u8], span: &Range<usize>) -> bool {

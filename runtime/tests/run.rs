@@ -48,7 +48,7 @@ fn failures_before_a_guest_is_needed_are_reported_in_the_response() {
         (&good, String::new(), CPI_ERROR, "request: stdin is empty"),
         (&good, "{\"method\":".to_owned(), CPI_ERROR, "request: the request is not one JSON document"),
         (&good, request("ping"), NOT_IMPLEMENTED, "Method is not known, got: ping"),
-        (&good, request("configure_networks"), NOT_SUPPORTED, "configure_networks is deprecated"),
+        (&good, request("configure_networks"), NOT_SUPPORTED, "request: `configure_networks` is deprecated"),
         (&good, request("has_vm"), CPI_ERROR, "request: "),
         (&good, request("info"), CPI_ERROR, "config: guest "),
         // A wrong config is reported after a wrong request and an unknown method.

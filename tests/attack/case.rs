@@ -14,7 +14,8 @@ pub(crate) struct Case {
     pub(crate) class: &'static str,
     /// Names the attack, or states the expected behaviour.
     pub(crate) name: String,
-    /// The named checks of the runtime. With any one of them turned off, the case fails.
+    /// The mutants of the runtime that the case notices: each is the program with the named check turned
+    /// off, or with a limit lifted (`limit-NAME`).
     pub(crate) mutants: Vec<String>,
     /// True if the attempt is refused, so that one of the codes of these checks must be shown.
     pub(crate) refused: bool,

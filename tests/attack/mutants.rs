@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::shards::Shard;
 use crate::twins;
 use crate::world::World;
+use serde_json::json;
 use std::process::{Command, ExitCode};
 use tests::{call, dist};
 
@@ -24,7 +25,6 @@ pub(crate) fn run(
     checks.retain(|(name, _)| wanted(name));
     let checks = shard.select(checks);
     let mut missed = Vec::new();
-    println!("| check | what it refuses | the case that fails without it |\n|---|---|---|");
     for (check, what) in &checks {
         let notices = |case: &Case| {
             let with = case.run(world);
@@ -41,12 +41,9 @@ pub(crate) fn run(
         // Twin runs must notice by themselves, too, whichever case is the first to notice.
         let mut twins = cases.iter().filter(|case| case.class == twins::CLASS && case.mutants.contains(check));
         let caught = caught.filter(|first| twins.all(|case| case.id() == first.id() || notices(case)));
-        match caught {
-            Some(case) => println!("| {check} | {what} | {} |", case.id()),
-            None => {
-                println!("| {check} | {what} | **none** |");
-                missed.push(check.as_str());
-            }
+        println!("{}", json!({"check": check, "what": what, "case": caught.map(Case::id)}));
+        if caught.is_none() {
+            missed.push(check.as_str());
         }
     }
     eprintln!("\n{} checks, {} that no case notices", checks.len(), missed.len());

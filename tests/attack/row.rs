@@ -3,11 +3,18 @@
 //! | key | meaning |
 //! |---|---|
 //! | `case` | the name of the case |
-//! | `mutants` | the named checks without which the case fails |
-//! | `get` | one GET of this URL; or `script`: operations of the probe; or `call`: `[method, arguments…]`; or `stdin`: the text of the request |
+//! | `mutants` | the mutants that the case notices: names of checks, or `limit-NAME` |
+//! | `get` | one GET of this URL; a row has one of `get`, `script`, `call` and `stdin` |
+//! | `script` | operations of the probe |
+//! | `call` | `[method, arguments…]` |
+//! | `stdin` | the text of the request |
 //! | `each` | values for `{}` in any of the other keys, or in their JSON as text; each value is one call |
-//! | `grant` | is merged into the default grant; or `grants`: replaces all grants; or `policy`: is merged into the whole policy |
-//! | `config`, `context`, `env` | is merged into the job's config; the context of the request; environment variables of the process |
+//! | `grant` | is merged into the default grant |
+//! | `grants` | replaces all grants |
+//! | `policy` | is merged into the whole policy |
+//! | `config` | is merged into the job's config |
+//! | `context` | the context of the request |
+//! | `env` | environment variables of the process |
 //! | `names` | what DNS answers: `{"name": ["5.6.7.10"]}`, or `[[…], […]]` for successive lookups, or a keyword of `row::names` |
 //! | `serve` | what servers answer: see `world::spec` |
 //! | `expect` | the outcome of the last operation, or a list with the last ones: `200`, `denied scheme`, `limit url_bytes`, `ok`; `a/b` where both are right; for a call `ok`, or the error's type and who failed, `CpiError config` |
@@ -16,7 +23,8 @@
 //! | `check` | true: `wasm-cpi check` fails with the same texts |
 //! | `contacts` | all addresses that were contacted, `dns`, `api:443`, `10.0.0.5:443`, with a `?` at the end if it is optional; default: `dns` and `api:443` if the last outcome is a status, else none |
 //! | `arrived` | all requests that reached a server, `GET api.iaas.test/v1/x`; default: at most one for each contact other than `dns` |
-//! | `carries`, `lacks` | texts that some request contains; texts that neither the message nor any request contains |
+//! | `carries` | texts that some request contains |
+//! | `lacks` | texts that neither the message nor any request contains |
 //! | `audited` | texts that the audit log contains |
 //! | `connections` | how many connections servers accepted |
 //! | `lookups` | how often a name was looked up: `{"api.iaas.test": 1}` |
@@ -89,16 +97,19 @@ fn case(class: &'static str, row: Value) -> Result<Case, String> {
     let mutants = texts(&row["mutants"]);
     let refused = texts(&row["expect"]).iter().any(|outcome| outcome.split('/').all(is_refusal));
     let row = expand_repeats(&row);
-    let attempt = move |world: &World| match row["each"].as_array() {
-        None => attempt(world, &row),
-        Some(values) => values.iter().try_for_each(|value| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let shown: String = value.chars().take(100).collect();
-            let row = parse_json_values(fill_placeholders(&row, &value));
-            attempt(world, &row).map_err(|why| format!("with {shown}: {why}"))
-        }),
-    };
+    let attempt = move |world: &World| for_each_value(&row, |row| attempt(world, row));
     Ok(Case { class, name, mutants, refused, contacts: None, attempt: Box::new(attempt) })
+}
+
+/// Tries a row, or the row with each value of its `each`.
+pub(crate) fn for_each_value(row: &Value, attempt: impl Fn(&Value) -> Result<(), String>) -> Result<(), String> {
+    let Some(values) = row["each"].as_array() else { return attempt(row) };
+    values.iter().try_for_each(|value| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let shown: String = value.chars().take(100).collect();
+        let row = parse_json_values(fill_placeholders(row, &value));
+        attempt(&row).map_err(|why| format!("with {shown}: {why}"))
+    })
 }
 
 /// Returns true for an outcome that has the code of a check: a refused request, response or file.

@@ -1,6 +1,8 @@
 //! Runs the corpus in up to four shards at once, two for each core, as cases mostly
-//! wait. Each shard has its own namespaces. Their tables are merged.
+//! wait. Each shard has its own namespaces, and prints its results as lines of JSON.
 
+use crate::table;
+use serde_json::Value;
 use std::io::Read;
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -32,7 +34,7 @@ impl Shard {
     }
 }
 
-/// Runs all shards at once and prints their tables as one.
+/// Runs all shards at once and prints their results as one table.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let count = 2 * std::thread::available_parallelism().map_or(1, usize::from).min(2);
     let this = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
@@ -48,12 +50,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         joined.collect::<Result<Vec<(String, bool)>, String>>()
     })?;
     let passed = outputs.iter().all(|(_, passed)| *passed);
-    let mut table = Table::default();
-    outputs.iter().flat_map(|(text, _)| text.lines()).for_each(|line| table.add(line));
-    if table.is_empty() && passed {
+    let lines = outputs.iter().flat_map(|(text, _)| text.lines());
+    let parse = |line: &str| serde_json::from_str(line).map_err(|error| format!("a shard printed `{line}`: {error}"));
+    let lines = lines.map(parse).collect::<Result<Vec<Value>, String>>()?;
+    if lines.is_empty() && passed {
         return Err("no case and no check has the given text in its name".to_owned());
     }
-    print!("{}", table.text());
+    print!("{}", table::markdown(&lines));
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -65,46 +68,4 @@ fn output(child: &mut Child) -> Result<(String, bool), String> {
     }
     let status = child.wait().map_err(|error| error.to_string())?;
     Ok((text, status.success()))
-}
-
-/// The merged table: rows with the same name become one row with the sums of their numbers.
-#[derive(Default)]
-struct Table {
-    head: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn add(&mut self, line: &str) {
-        if self.head.len() < 2 {
-            self.head.push(line.to_owned());
-            return;
-        }
-        let cells: Vec<String> = line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
-        if self.head.contains(&line.to_owned()) {
-            return;
-        }
-        let Some(known) = self.rows.iter_mut().find(|row| row[0] == cells[0]) else {
-            return self.rows.push(cells);
-        };
-        for (sum, more) in known.iter_mut().zip(&cells).skip(1) {
-            let number = |cell: &str| cell.trim_matches('*').parse::<usize>().ok();
-            if let (Some(one), Some(other)) = (number(sum), number(more)) {
-                let bold = if sum.starts_with('*') { "**" } else { "" };
-                *sum = format!("{bold}{}{bold}", one + other);
-            }
-        }
-    }
-
-    /// Returns true if the table holds only the line of totals.
-    fn is_empty(&self) -> bool {
-        self.rows.iter().all(|row| row[0].starts_with('*'))
-    }
-
-    /// Returns the table as text, with the line of totals at the end.
-    fn text(&self) -> String {
-        let (all, rows): (Vec<_>, Vec<_>) = self.rows.iter().partition(|row| row[0].starts_with('*'));
-        let rows = rows.into_iter().chain(all).map(|row| format!("| {} |", row.join(" | ")));
-        self.head.iter().cloned().chain(rows).map(|line| line + "\n").collect()
-    }
 }

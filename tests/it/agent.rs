@@ -122,7 +122,7 @@ fn the_versions_of_director_cpi_and_stemcell_decide_where_settings_are_stored() 
 
 #[test]
 fn the_rendered_job_stores_settings_in_the_same_places() {
-    check_table(Job::released);
+    check_table(Job::installed_from_release);
 }
 
 fn check_table(install: fn(Job) -> Job) {
@@ -133,11 +133,13 @@ fn check_table(install: fn(Job) -> Job) {
         let info = fixture.job.call("info", json!([])).run();
         let used = director.min(u32::try_from(info.result()["api_version"].as_u64().unwrap()).unwrap());
         let call = |method: &str, arguments: Value| {
-            fixture.job.call(method, arguments).api_version(used).stemcell(stemcell).run()
+            fixture.job.call(method, arguments).api_version(used).stemcell_api_version(stemcell).run()
         };
 
-        let created =
-            create_vm(&fixture.job, &fixture.script(create_operations())).api_version(used).stemcell(stemcell).run();
+        let created = create_vm(&fixture.job, &fixture.script(create_operations()))
+            .api_version(used)
+            .stemcell_api_version(stemcell)
+            .run();
         match used {
             1 => assert_eq!(*created.result(), "vm-1", "{row}"),
             _ => assert_eq!(
@@ -190,7 +192,7 @@ fn a_stemcell_without_a_version_uses_the_registry_and_version_2_and_later_do_not
     let run = |api: u32, stemcell: Option<u32>| {
         create_vm(&fixture.job, &fixture.script(create_operations()))
             .api_version(api)
-            .stemcell(stemcell)
+            .stemcell_api_version(stemcell)
             .run()
             .result();
         let stored = fixture.registry.get("vm-1").is_some();
@@ -206,7 +208,7 @@ fn a_stemcell_without_a_version_uses_the_registry_and_version_2_and_later_do_not
 fn user_data_names_the_agent_endpoint_of_the_registry_if_one_is_configured() {
     let mut fixture = fixture();
     fixture.job = fixture.job.configure(|config| config["registry"]["agent_endpoint"] = json!("http://10.0.0.6:25777"));
-    create_vm(&fixture.job, &fixture.script(create_operations())).stemcell(1).run().result();
+    create_vm(&fixture.job, &fixture.script(create_operations())).stemcell_api_version(1).run().result();
     assert_eq!(fixture.user_data()["registry"], json!({"endpoint": "http://10.0.0.6:25777"}));
 }
 
@@ -307,7 +309,7 @@ fn settings_that_are_too_large_for_the_platform_are_refused_before_the_guest_run
     let sent = fixture.cloud.requests().pop().unwrap().json()["user_data"].as_str().unwrap().len() as u64;
     assert!(sent <= fits, "{sent} bytes were sent, and {fits} were expected at most");
     // User-data that refers to the registry is smaller.
-    create_vm(&limited(fits - 1), &script).stemcell(1).run().result();
+    create_vm(&limited(fits - 1), &script).stemcell_api_version(1).run().result();
 }
 
 /// Whatever a secret's length is, the server receives user-data of the same length.
@@ -351,14 +353,14 @@ fn a_create_vm_that_fails_leaves_nothing_in_the_registry() {
     ];
     for (name, end, expected) in ends {
         let script = fixture.script(vec![bootstrap(), created("vm-1"), created("name-1"), end]);
-        let response = create_vm(&fixture.job, &script).stemcell(1).run();
+        let response = create_vm(&fixture.job, &script).stemcell_api_version(1).run();
         assert!(response.message().contains(expected), "{name}: {}", response.json);
         assert_eq!((fixture.registry.get("vm-1"), fixture.registry.get("name-1")), (None, None), "{name}");
     }
     // Another registry key, and two keys for one VM, are allowed.
     let script =
         fixture.script(vec![bootstrap(), created("vm-1"), created("name-1"), json!({"op": "result", "json": "vm-1"})]);
-    create_vm(&fixture.job, &script).stemcell(1).run().result();
+    create_vm(&fixture.job, &script).stemcell_api_version(1).run().result();
     assert_eq!(
         (fixture.registry.get("vm-1"), fixture.registry.get("name-1")),
         (Some(all_settings()), Some(all_settings()))
@@ -372,7 +374,7 @@ fn create_vm_writes_only_new_registry_keys_and_only_after_bootstrap() {
     let error_of = |script: Vec<Value>, index: usize| {
         let mut script = script;
         script.push(json!({"op": "error", "kind": "cloud", "message": format!("{{{{{index}.error.kind}}}}: {{{{{index}.error.message}}}}")}));
-        create_vm(&fixture.job, &json!(script)).stemcell(1).run().message().to_owned()
+        create_vm(&fixture.job, &json!(script)).stemcell_api_version(1).run().message().to_owned()
     };
     let created = |key: &str| json!({"op": "agent.created", "vm": "vm-1", "key": key});
     let taken = error_of(vec![bootstrap(), created("taken")], 1);
@@ -401,7 +403,7 @@ fn create_vm_writes_only_new_registry_keys_and_only_after_bootstrap() {
         json!({"op": "agent.attached", "key": "vm-1", "disk": "disk-1", "hint": {"path": "/dev/vdc"}}),
         json!({"op": "result", "json": "vm-1"}),
     ]);
-    create_vm(&fixture.job, &script).stemcell(1).run().result();
+    create_vm(&fixture.job, &script).stemcell_api_version(1).run().result();
     assert_eq!(
         fixture.registry.get("vm-1").unwrap()["disks"],
         json!({"system": "/dev/vda", "persistent": {"disk-1": {"path": "/dev/vdc"}}})
@@ -412,7 +414,7 @@ fn create_vm_writes_only_new_registry_keys_and_only_after_bootstrap() {
 fn create_vm_with_a_registry_fails_if_the_guest_never_writes_settings() {
     let fixture = fixture();
     let script = fixture.script(vec![bootstrap(), json!({"op": "result", "json": "vm-1"})]);
-    let response = create_vm(&fixture.job, &script).stemcell(1).run();
+    let response = create_vm(&fixture.job, &script).stemcell_api_version(1).run();
     response.fails(
         CLOUD_ERROR,
         &[
@@ -425,7 +427,7 @@ fn create_vm_with_a_registry_fails_if_the_guest_never_writes_settings() {
     let mut missing = fixture;
     missing.job = missing.job.configure(|config| config["registry"] = Value::Null);
     let script = missing.script(create_operations());
-    create_vm(&missing.job, &script).stemcell(1).run().fails(CPI_ERROR, &["`registry` is missing"]);
+    create_vm(&missing.job, &script).stemcell_api_version(1).run().fails(CPI_ERROR, &["`registry` is missing"]);
     create_vm(&missing.job, &script).run().result();
     assert_eq!(missing.cloud.requests().len(), 3);
 }
@@ -444,7 +446,7 @@ fn a_create_vm_that_reaches_its_deadline_leaves_nothing_in_the_registry() {
             end,
             json!({"op": "error", "kind": "cloud"}),
         ]);
-        let response = create_vm(&fixture.job, &script).stemcell(1).run();
+        let response = create_vm(&fixture.job, &script).stemcell_api_version(1).run();
         response.reaches("wall_seconds");
         assert_eq!(fixture.registry.get(&key), None, "{}", response.json);
     }
@@ -458,7 +460,10 @@ fn a_create_vm_that_ends_after_a_leak_leaves_nothing_in_the_registry() {
     fixture.job = fixture.job.policy(policy).properties(json!({"password": "a secret of the job"}));
     let leak = json!({"op": "http", "url": echo.url("/")});
     let script = json!([bootstrap(), {"op": "agent.created", "vm": "vm-1", "key": "vm-1"}, leak, {"op": "result", "json": "vm-1"}]);
-    create_vm(&fixture.job, &script).stemcell(1).run().fails(CLOUD_ERROR, &["held the credential `password`"]);
+    create_vm(&fixture.job, &script)
+        .stemcell_api_version(1)
+        .run()
+        .fails(CLOUD_ERROR, &["held the credential `password`"]);
     assert_eq!(fixture.registry.get("vm-1"), None);
 }
 

@@ -192,7 +192,7 @@ fn agent_and_registry_use_is_audited_and_sealed_values_are_named() {
         {"op": "image.size"},
         {"op": "result", "json": "vm-1"},
     ]);
-    let response = create_vm(&job, &script).stemcell(1).run();
+    let response = create_vm(&job, &script).stemcell_api_version(1).run();
     assert_eq!(response.result()[0], "vm-1");
     assert_eq!(about(&job, "http")[0]["seals"], json!(["agent"]));
     let audited_fields: Vec<Value> = ["agent", "registry", "image"]

@@ -278,7 +278,7 @@ fn methods_that_need_a_registry_fail_if_none_is_configured() {
         ("detach_disk", json!(["vm-1", "disk-1"])),
     ] {
         for (api_version, stemcell) in [(1, Some(2)), (2, Some(1)), (2, None), (3, Some(1))] {
-            let call = job.call(method, arguments.clone()).api_version(api_version).stemcell(stemcell);
+            let call = job.call(method, arguments.clone()).api_version(api_version).stemcell_api_version(stemcell);
             let expected = format!("config: `{method}` needs a registry");
             call.run().fails(CPI_ERROR, &[&expected, "add \"registry\":", "or use a newer stemcell"]);
         }

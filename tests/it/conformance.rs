@@ -57,8 +57,8 @@ fn every_row_has_the_outcome_of_the_table_for_the_director() {
 
 #[test]
 fn every_row_has_the_same_outcome_with_the_rendered_job() {
-    check_rows("director", Job::released);
-    check_rows("cli", Job::released);
+    check_rows("director", Job::installed_from_release);
+    check_rows("cli", Job::installed_from_release);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tests::{CPI_ERROR, Job, dist, elf, hostile};
 
 #[test]
 fn the_first_call_prepares_the_guest_and_later_calls_need_no_compiler() {
-    let job = small().own_binaries(true);
+    let job = small().own_programs();
     let first = has_vm(&job);
     assert_eq!((first.result(), first.stderr.as_str()), (&json!(true), ""));
     assert_eq!(
@@ -80,7 +80,7 @@ fn compilations(job: &Job) -> usize {
 
 #[test]
 fn info_is_answered_from_the_manifest_alone() {
-    let job = prepared().own_binaries(false);
+    let job = prepared().own_hot_program();
     fs::remove_file(artifact(&job)).unwrap();
     let response = info(&job);
     assert_eq!(response.result()["stemcell_formats"], json!(["hostile-raw"]));
@@ -203,7 +203,7 @@ fn files_and_directories_of_other_users_are_not_trusted() {
     let job = prepared();
     give(&job.cache_dir(), NOBODY);
     assert_cache_ignored(&job, "belongs to user 65534");
-    let job = prepared().own_binaries(true);
+    let job = prepared().own_programs();
     set_mode(&job.path(""), 0o755);
     give(&job.path("config"), NOBODY);
     give(&job.cache_dir(), OTHER_USER);
@@ -313,7 +313,7 @@ fn calls_work_without_a_cache_if_this_user_may_not_write_its_directory() {
     if !is_root("another user") {
         return;
     }
-    let job = small().own_binaries(true);
+    let job = small().own_programs();
     make_dir(&job.cache_dir());
     set_mode(&job.path(""), 0o755);
     give(&job.path("config"), NOBODY);
@@ -350,7 +350,7 @@ fn another_user_can_run_a_guest_that_root_prepared() {
     if !is_root("another user") {
         return;
     }
-    let job = small().own_binaries(true);
+    let job = small().own_programs();
     set_mode(&job.path(""), 0o755);
     assert_eq!(has_vm(&job).stderr, "");
     fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
@@ -375,13 +375,13 @@ fn prepare_fills_the_cache_once() {
     let before = [artifact(&job), manifest(&job)].map(|path| stamp(&path));
     prepare(&[Path::new("--config"), &job.config_file()]);
     assert_eq!([artifact(&job), manifest(&job)].map(|path| stamp(&path)), before);
-    let job = job.own_binaries(false);
+    let job = job.own_hot_program();
     assert_eq!(has_vm(&job).stderr, "");
 }
 
 #[test]
 fn prepare_accepts_a_cache_and_a_guest_instead_of_a_config() {
-    let job = small().own_binaries(false);
+    let job = small().own_hot_program();
     make_dir(&job.cache_dir());
     prepare(&[Path::new("--cache"), &job.cache_dir(), &job.path("guest.wasm")]);
     assert_eq!(has_vm(&job).stderr, "");
@@ -392,7 +392,7 @@ fn prepare_runs_as_the_owner_of_the_cache() {
     if !is_root("another user") {
         return;
     }
-    let job = small().own_binaries(false);
+    let job = small().own_hot_program();
     make_dir(&job.cache_dir());
     set_mode(&job.path(""), 0o755);
     give(&job.cache_dir(), NOBODY);

@@ -141,7 +141,7 @@ fn the_end_of_the_compiling_child_is_reported_as_what_it_is() {
         ("echo nonsense-that-is-no-frame", CLOUD_ERROR, "sent a malformed answer; this is a bug in wasm-cpi"),
         (r#"printf 'E\052\000\000\000\000\000\000\000{"who":"Config","message":"m","detail":""}'"#, CPI_ERROR, "m"),
     ] {
-        let job = Job::new().guest_bytes(&hostile::guest("small")).own_binaries(false);
+        let job = Job::new().guest_bytes(&hostile::guest("small")).own_hot_program();
         let text = job.path("tool.sh");
         write(&text, format!("#!/bin/sh\n{script}\n").as_bytes());
         set_mode(&text, 0o755);

@@ -214,10 +214,10 @@ limit_tests! {
         let registry = Registry::start();
         let job = with(json!({"registry_kib": 1})).configure(|config| config["registry"] = registry.section());
         registry.put("vm-1", &json!({"agent_id": "a", "disks": {}, "padding": "x".repeat(3000)}));
-        let response = job.call("attach_disk", json!(["vm-1", "disk-1"])).stemcell(1).run();
+        let response = job.call("attach_disk", json!(["vm-1", "disk-1"])).stemcell_api_version(1).run();
         response.fails(tests::CLOUD_ERROR, &["the settings of `vm-1` reached `registry_kib` (1)", "raise `limits.registry_kib`"]);
         registry.put("vm-1", &json!({"agent_id": "a", "disks": {}}));
-        job.call("attach_disk", json!(["vm-1", "disk-1"])).stemcell(1).run().result();
+        job.call("attach_disk", json!(["vm-1", "disk-1"])).stemcell_api_version(1).run().result();
         assert!(registry.get("vm-1").unwrap()["disks"]["persistent"]["disk-1"].is_string());
     }
 

@@ -177,7 +177,7 @@ fn stemcells_and_networks_stay_and_are_audited() {
     let network = json!({"network": cloud.cid, "range": "10.0.0.0/24", "gateway": "10.0.0.1", "cloud_properties": {}});
     for (method, arguments, result, says) in [
         ("create_stemcell", json!([image]), json!(cloud.cid), "stemcells stay, because light ones are shared"),
-        ("create_network", json!([]), network, "only VMs, disks and snapshots are deleted in this case"),
+        ("create_network", json!([]), network, "networks are not deleted automatically"),
     ] {
         let script = json!([cloud.post(), {"op": "log", "message": "returning"}, {"op": "result", "json": result}]);
         let mut arguments = arguments;
@@ -329,7 +329,7 @@ fn settings_in_the_registry_are_deleted_with_the_vm() {
         {"op": "log", "message": "returning"}, {"op": "result", "json": cloud.cid},
     ]);
     let arguments = json!(["a", "stemcell-1", {"probe": script}, cloud::networks(), [], {}]);
-    let call = || cloud.job.call("create_vm", arguments.clone()).api_version(1).stemcell(1);
+    let call = || cloud.job.call("create_vm", arguments.clone()).api_version(1).stemcell_api_version(1);
     let abandoned = run(&call(), Stdout::Full, &Leaves::AtLine("returning"));
     undelivered(&cloud.job, &abandoned, "was deleted again");
     // `create_vm` does not touch settings that exist, so it succeeds only if they are gone.

@@ -1,6 +1,6 @@
 //! Black-box tests of the built binaries, one module per subject.
 
-mod aa_slowest_test;
+mod aa_lost_answers;
 mod advice;
 mod agent;
 mod archives;

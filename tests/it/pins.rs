@@ -52,7 +52,7 @@ const REFUSED: [&str; 2] = ["guest.wasm: its sha256 is ", "but `guest.sha256` pi
 
 /// A job whose guest is prepared, and whose compiler is removed.
 fn without_compiler() -> Job {
-    let job = job().own_binaries(true);
+    let job = job().own_programs();
     assert_eq!(has_vm(&job).stderr, "");
     fs::remove_file(job.path("bin/wasm-cpi")).unwrap();
     job

@@ -232,7 +232,7 @@ fn registry_kib_bounds_settings_in_both_directions() {
     let script = json!([{"op": "error", "kind": "cloud", "message": "the guest ran"}]);
     let env = json!({"bosh": {"certificates": "x".repeat(5000)}});
     let arguments = json!(["agent-1", "stemcell-1", {"probe": script}, tests::cloud::networks(), [], env]);
-    job.call("create_vm", arguments).stemcell(1).run().fails(CLOUD_ERROR, &["`registry_kib` (4)", remedy]);
+    job.call("create_vm", arguments).stemcell_api_version(1).run().fails(CLOUD_ERROR, &["`registry_kib` (4)", remedy]);
 }
 
 /// A guest that adds to settings until the limit is reached learns nothing about the rest of them.

@@ -147,7 +147,7 @@ pub fn uses(target: &str, count: usize) -> Value {
 
 /// Returns a call that writes `count` audit lines and the line of the call itself.
 pub fn call_with_uses<'a>(job: &'a Job, target: &str, count: usize) -> Call<'a> {
-    job.script(json!([uses(target, count)])).stemcell(2)
+    job.script(json!([uses(target, count)])).stemcell_api_version(2)
 }
 
 pub fn path(job: &Job) -> PathBuf {

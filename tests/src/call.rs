@@ -31,15 +31,39 @@ pub fn disable_check(check: Option<&str>) {
     *DISABLED_CHECK.lock().unwrap_or_else(PoisonError::into_inner) = check.map(str::to_owned);
 }
 
+/// What a request has for a key.
+#[derive(Clone, Copy)]
+enum Sent<T> {
+    /// What the client sends by default.
+    Default,
+    /// The key is absent.
+    Absent,
+    Value(T),
+}
+
+impl<T> Sent<T> {
+    fn of(value: Option<T>) -> Sent<T> {
+        value.map_or(Sent::Absent, Sent::Value)
+    }
+
+    /// Returns the value, if there is one. `default` is what the client sends.
+    fn or(self, default: Option<T>) -> Option<T> {
+        match self {
+            Sent::Default => default,
+            Sent::Absent => None,
+            Sent::Value(value) => Some(value),
+        }
+    }
+}
+
 #[must_use]
 pub struct Call<'a> {
     job: &'a Job,
     client: Client,
     method: String,
     arguments: Value,
-    /// Outer `None`: the client's default; inner `None`: the key is absent.
-    api_version: Option<Option<u32>>,
-    stemcell: Option<Option<u32>>,
+    api_version: Sent<u32>,
+    stemcell_api_version: Sent<u32>,
     context: Vec<(String, Value)>,
     stdin: Option<Vec<u8>>,
     user: Option<u32>,
@@ -57,8 +81,8 @@ impl<'a> Call<'a> {
             client: Client::Director,
             method: method.to_owned(),
             arguments,
-            api_version: None,
-            stemcell: None,
+            api_version: Sent::Default,
+            stemcell_api_version: Sent::Default,
             context: Vec::new(),
             stdin: None,
             user: None,
@@ -83,11 +107,11 @@ impl<'a> Call<'a> {
     }
 
     pub fn api_version(self, version: impl Into<Option<u32>>) -> Self {
-        Call { api_version: Some(version.into()), ..self }
+        Call { api_version: Sent::of(version.into()), ..self }
     }
 
-    pub fn stemcell(self, version: impl Into<Option<u32>>) -> Self {
-        Call { stemcell: Some(version.into()), ..self }
+    pub fn stemcell_api_version(self, version: impl Into<Option<u32>>) -> Self {
+        Call { stemcell_api_version: Sent::of(version.into()), ..self }
     }
 
     /// Adds a key to the request's `context`: a property of a cpi-config, or a
@@ -182,14 +206,14 @@ impl<'a> Call<'a> {
             }
             Client::Cli => (Some(if self.method == "info" { 1 } else { 2 }), Some(2)),
         };
-        if let Some(stemcell) = self.stemcell.unwrap_or(stemcell) {
+        if let Some(stemcell) = self.stemcell_api_version.or(stemcell) {
             context["vm"] = json!({"stemcell": {"api_version": stemcell}});
         }
         for (key, value) in &self.context {
             context[key] = value.clone();
         }
         let mut request = json!({"method": self.method, "arguments": self.arguments, "context": context});
-        if let Some(version) = self.api_version.unwrap_or(version) {
+        if let Some(version) = self.api_version.or(version) {
             request["api_version"] = json!(version);
         }
         match self.client {

@@ -98,7 +98,7 @@ impl Job {
     /// the job's files.
     #[must_use]
     #[track_caller]
-    pub fn released(mut self) -> Job {
+    pub fn installed_from_release(mut self) -> Job {
         let guest = json!({"package": "guest", "file": "guest.wasm", "sha256": self.config["guest"]["sha256"]});
         let properties = release::manifest(&self.config, &self.policy, &guest);
         let installation = Installation::new(self.dir.path());
@@ -110,9 +110,9 @@ impl Job {
         self
     }
 
-    /// Runs calls with another script of an installed job.
+    /// Runs calls with another program of an installed job, such as the script of another job.
     #[must_use]
-    pub fn script_at(mut self, path: &str) -> Job {
+    pub fn with_program(mut self, path: &str) -> Job {
         self.program = self.path(path);
         self
     }
@@ -147,15 +147,24 @@ impl Job {
         self.guest(&path)
     }
 
-    /// Runs calls with a copy of the programs in the job's directory. Without `tool`
+    /// Runs calls with a copy of both programs in the job's directory.
+    #[must_use]
+    pub fn own_programs(self) -> Job {
+        self.with_copies_of(&[dist::hot(), dist::tool()])
+    }
+
+    /// Runs calls with a copy of the hot program in the job's directory. Without the tool beside it,
     /// only prepared guests can run.
     #[must_use]
-    pub fn own_binaries(mut self, tool: bool) -> Job {
+    pub fn own_hot_program(self) -> Job {
+        self.with_copies_of(&[dist::hot()])
+    }
+
+    fn with_copies_of(mut self, programs: &[PathBuf]) -> Job {
         let bin = self.path("bin");
         make_dir(&bin);
-        let tools = tool.then(dist::tool);
-        for from in std::iter::once(dist::hot()).chain(tools) {
-            copy_program(&from, &bin.join(from.file_name().unwrap_or_default()));
+        for from in programs {
+            copy_program(from, &bin.join(from.file_name().unwrap_or_default()));
         }
         self.program = bin.join("wasm-cpi-run");
         self

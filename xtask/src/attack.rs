@@ -20,7 +20,7 @@ const TOOLS: [(&str, &str); 3] = [("ip", "iproute2"), ("unshare", "util-linux"),
 
 pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
     let mut steps = Steps::new();
-    build::everything(repo, &mut steps)?;
+    build::build_everything(repo, &mut steps)?;
     if attack.mutants {
         steps.need("build the programs for mutation tests", || build::mutants(repo))?;
         steps.check("mutation tests", || {

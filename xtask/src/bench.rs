@@ -25,7 +25,7 @@ pub(crate) fn run(repo: &Repo, kind: Bench) -> Result<()> {
     let out = repo.root.join("target/bench");
     let (peers, job_directory) = (out.join("peers"), out.join("job"));
     let mut steps = Steps::new();
-    build::everything(repo, &mut steps)?;
+    build::build_everything(repo, &mut steps)?;
     steps.need("install tools", || setup::tools(&TOOLS))?;
     steps.need("build the peers", || build_peers(repo, &peers))?;
     let job = Job { out: job_directory.clone(), no_build: true, ..Job::default() };

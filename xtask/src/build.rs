@@ -47,20 +47,20 @@ pub(crate) const MUTANTS: &str = "WASM_CPI_MUTANTS_DIST";
 
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mut steps = Steps::new();
-    everything(repo, &mut steps)?;
+    build_everything(repo, &mut steps)?;
     eprintln!("\nPrograms and guests are in {}", repo.dist().display());
     steps.finish()
 }
 
-/// Set-up and build, as the first steps of whatever needs the binaries.
-pub(crate) fn everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
-    programs_and(repo, steps, GUESTS, |_| ())
+/// Sets up, and builds both programs and all guests.
+pub(crate) fn build_everything(repo: &Repo, steps: &mut Steps) -> Result<()> {
+    build_all(repo, steps, GUESTS, |_| ())
 }
 
-/// Both programs and some of the guests. Link-time optimisation of the hot program takes minutes on
+/// Sets up, and builds both programs and the guests `wanted`. Link-time optimisation of the hot program takes minutes on
 /// one core, so the guests are built at the same time, followed by the steps of `meanwhile`. Those
 /// must not use the directory that the programs are built in, which cargo locks.
-pub(crate) fn programs_and(
+pub(crate) fn build_all(
     repo: &Repo,
     steps: &mut Steps,
     wanted: &[&str],

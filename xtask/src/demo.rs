@@ -35,7 +35,7 @@ const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mut steps = Steps::new();
-    build::programs_and(repo, &mut steps, &[GUEST], |_| ())?;
+    build::build_all(repo, &mut steps, &[GUEST], |_| ())?;
     let program = steps.need("build the simulator", || sim::build(repo))?;
     let demo = repo.root.join("target/demo");
     let cloud = steps.need("start a simulated OpenStack", || {

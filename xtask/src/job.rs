@@ -41,7 +41,7 @@ pub(crate) fn run(repo: &Repo, job: &Job) -> Result<()> {
     let inputs = JobInputs::new(repo, job)?;
     let mut steps = Steps::new();
     if !job.no_build {
-        build::everything(repo, &mut steps)?;
+        build::build_everything(repo, &mut steps)?;
     }
     steps.need("lay out the job", || lay_out(repo, job, &inputs))?;
     let out = job.out.display();

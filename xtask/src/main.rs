@@ -28,7 +28,7 @@ mod setup;
 mod skips;
 mod source;
 mod steps;
-mod suite;
+mod test;
 mod tidy;
 mod tree;
 
@@ -71,7 +71,7 @@ fn run(arguments: &[String]) -> Result<()> {
         Task::Job(job) => job::run(&repo, &job),
         Task::Messages => messages::run(&repo.root),
         Task::Release(release) => release::run(&repo, &release),
-        Task::Test(test) => suite::run(&repo, &test),
+        Task::Test(test) => test::run(&repo, &test),
         Task::Tidy => tidy::run(&repo.root),
     }
 }

@@ -17,8 +17,9 @@ use std::path::Path;
 /// The page, below the root of the repository.
 pub(crate) const PAGE: &str = "docs/messages.md";
 
-/// Files and directories in the order of a request through the code; the files of a directory are in the order of their names. A file belongs to the first entry that its path
-/// starts with, so `runtime/src/` stands for the modules that no other entry names.
+/// Files and directories in the order of a request through the code; the files of a directory are in
+/// the order of their names. A file belongs to the first entry that its path starts with, so
+/// `runtime/src/` stands for the modules that no other entry names.
 const REVIEW_ORDER: [&str; 31] = [
     "runtime/run/src/",
     "runtime/src/main.rs",
@@ -39,7 +40,7 @@ const REVIEW_ORDER: [&str; 31] = [
     "runtime/src/host",
     "runtime/src/net",
     "runtime/src/sandbox",
-    "runtime/src/hardening",
+    "runtime/src/lock_down",
     "runtime/src/audit",
     "runtime/src/log",
     "runtime/src/failure",

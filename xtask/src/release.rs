@@ -25,13 +25,13 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "wasm-cpi";
 
 /// The names of the packages and of the directories of their blobs.
-const PROGRAMS: &str = "wasm-cpi";
-const MODULES: &str = "wasm-cpi-guests";
+const PROGRAMS_PACKAGE: &str = "wasm-cpi";
+const GUESTS_PACKAGE: &str = "wasm-cpi-guests";
 
 pub(crate) fn run(repo: &Repo, release: &Release) -> Result<()> {
     let mut steps = Steps::new();
     if !release.no_build {
-        build::everything(repo, &mut steps)?;
+        build::build_everything(repo, &mut steps)?;
     }
     steps.need("install ruby", render::setup)?;
     let blobs = repo.release().join("blobs");
@@ -47,26 +47,26 @@ pub(crate) fn run(repo: &Repo, release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Writes programs, modules with their pins, presets, and the CLI's index of them.
+/// Writes the programs, the guests with their pins and presets, and the CLI's index of them.
 fn fill_blobs(repo: &Repo, blobs: &Path) -> Result<()> {
     if blobs.exists() {
         fs::remove_dir_all(blobs).with_context(|| format!("{} cannot be removed", blobs.display()))?;
     }
-    for package in [PROGRAMS, MODULES] {
+    for package in [PROGRAMS_PACKAGE, GUESTS_PACKAGE] {
         files::directory(&blobs.join(package), 0o755)?;
     }
     for program in [HOT, TOOL] {
-        files::copy(&repo.dist().join(program), &blobs.join(PROGRAMS).join(program), 0o755)?;
+        files::copy(&repo.dist().join(program), &blobs.join(PROGRAMS_PACKAGE).join(program), 0o755)?;
     }
-    files::copy(&repo.root.join("LICENSE"), &blobs.join(PROGRAMS).join("LICENSE"), 0o644)?;
+    files::copy(&repo.root.join("LICENSE"), &blobs.join(PROGRAMS_PACKAGE).join("LICENSE"), 0o644)?;
     for guest in GUESTS {
         let file = format!("{guest}.wasm");
-        let to = blobs.join(MODULES).join(&file);
+        let to = blobs.join(GUESTS_PACKAGE).join(&file);
         files::copy(&repo.dist().join(&file), &to, 0o644)?;
         let pin = format!("{}  {file}\n", files::sha256(&fs::read(&to)?));
         files::write(&to.with_extension("wasm.sha256"), &pin, 0o644)?;
         for (preset, name) in presets(&repo.guests().join(guest), guest)? {
-            files::copy(&preset, &blobs.join(MODULES).join(name), 0o644)?;
+            files::copy(&preset, &blobs.join(GUESTS_PACKAGE).join(name), 0o644)?;
         }
     }
     write_index(blobs, &repo.release().join("config/blobs.yml"))

@@ -4,7 +4,7 @@ mod attach;
 mod change;
 mod create;
 mod delete;
-mod remove;
+mod deletion;
 mod snapshot;
 mod wait;
 

@@ -16,7 +16,7 @@ mod vm;
 
 use wasm_cpi_sdk::{
     Cid, Cpi, CreatedNetwork, CreatedVm, Description, DiskHint, Error, Json, METHODS, Metadata, NetworkSpec, VmRequest,
-    VmSize, describe,
+    VmSize, description,
 };
 
 use session::Session;
@@ -32,7 +32,7 @@ struct OpenStack {
 
 impl Cpi for OpenStack {
     fn describe() -> Description {
-        describe("openstack", env!("CARGO_PKG_VERSION"), &STEMCELL_FORMATS, &METHODS)
+        description("openstack", env!("CARGO_PKG_VERSION"), &STEMCELL_FORMATS, &METHODS)
     }
 
     fn open() -> Result<Self, Error> {

@@ -23,8 +23,9 @@ const LOGIN_ATTEMPTS: u32 = 4;
 /// The number of checks when the call is ending and sleeps fail.
 const CHECKS_WITHOUT_SLEEP: u32 = 200;
 
+/// The services of the cloud that the CPI uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ServiceKind {
     Compute,
     Image,
     Network,
@@ -32,7 +33,7 @@ pub(crate) enum Kind {
     LoadBalancer,
 }
 
-impl Kind {
+impl ServiceKind {
     /// Returns the name of the service in the property `endpoints`.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -45,7 +46,7 @@ impl Kind {
     }
 
     /// Returns the types of the service in the catalog, the best first.
-    fn types(self) -> &'static [&'static str] {
+    fn catalog_types(self) -> &'static [&'static str] {
         match self {
             Self::Compute => &["compute"],
             Self::Image => &["image"],
@@ -95,7 +96,7 @@ impl Endpoint {
     }
 }
 
-fn log_in() -> Result<Login, http::Error> {
+fn log_in() -> Result<Login, http::RequestError> {
     let mut pause = Duration::from_secs(1);
     for _ in 1..LOGIN_ATTEMPTS {
         match http::session(LOGIN) {
@@ -112,8 +113,8 @@ fn log_in() -> Result<Login, http::Error> {
     http::session(LOGIN)
 }
 
-fn is_transient(error: &http::Error) -> bool {
-    use http::ErrorKind::{Connect, Dns, Protocol, Timeout, Truncated};
+fn is_transient(error: &http::RequestError) -> bool {
+    use http::TransportError::{Connect, Dns, Protocol, Timeout, Truncated};
     matches!(&error.cause, http::Cause::Transport { kind: Dns | Connect | Timeout | Protocol | Truncated, .. })
 }
 
@@ -129,25 +130,25 @@ impl Session {
     }
 
     pub(crate) fn compute(&self) -> Result<Compute, Error> {
-        self.service(Kind::Compute).map(Compute)
+        self.service(ServiceKind::Compute).map(Compute)
     }
 
     pub(crate) fn images(&self) -> Result<Images, Error> {
-        self.service(Kind::Image).map(Images)
+        self.service(ServiceKind::Image).map(Images)
     }
 
     pub(crate) fn networking(&self) -> Result<Networking, Error> {
-        self.service(Kind::Network).map(Networking)
+        self.service(ServiceKind::Network).map(Networking)
     }
 
     pub(crate) fn volumes(&self) -> Result<Volumes, Error> {
-        self.service(Kind::Volume).map(Volumes)
+        self.service(ServiceKind::Volume).map(Volumes)
     }
 
     /// Returns `None` if the operator has not configured the service.
     pub(crate) fn load_balancing(&self) -> Result<Option<LoadBalancing>, Error> {
-        let set = self.properties.endpoint(Kind::LoadBalancer.name());
-        set.map(|_| self.service(Kind::LoadBalancer).map(LoadBalancing)).transpose()
+        let set = self.properties.endpoint(ServiceKind::LoadBalancer.name());
+        set.map(|_| self.service(ServiceKind::LoadBalancer).map(LoadBalancing)).transpose()
     }
 
     /// Returns the project of the token.
@@ -209,7 +210,7 @@ impl Session {
         Ok(self.login.get_or_init(|| login))
     }
 
-    fn service(&self, kind: Kind) -> Result<Service, Error> {
+    fn service(&self, kind: ServiceKind) -> Result<Service, Error> {
         let interface = self.properties.interface()?;
         let catalog = &self.login()?.catalog;
         // Some catalogs have one entry per region.
@@ -217,7 +218,7 @@ impl Session {
             let entries = catalog.iter().filter(|entry| entry.kind == *wanted);
             entries.flat_map(|entry| &entry.endpoints).filter(|endpoint| endpoint.interface == interface).collect()
         };
-        let endpoints = kind.types().iter().map(of_type).find(|found| !found.is_empty()).unwrap_or_default();
+        let endpoints = kind.catalog_types().iter().map(of_type).find(|found| !found.is_empty()).unwrap_or_default();
         let mut regions: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.region()).collect();
         regions.sort_unstable();
         regions.dedup();

@@ -3,6 +3,7 @@
 mod choice;
 mod create;
 mod delete;
+mod deletion;
 mod floating_ip;
 mod leftovers;
 mod metadata;
@@ -11,7 +12,6 @@ mod pools;
 mod ports;
 mod properties;
 mod reboot;
-mod remove;
 mod server_group;
 mod size;
 

@@ -19,7 +19,7 @@ mod tests;
 use serde_json::{Value, json};
 use wasm_cpi_sdk::{
     Cid, Cpi, CreatedNetwork, CreatedVm, Description, DiskHint, Error, Json, METHODS, Metadata, NetworkSpec, VmRequest,
-    VmSize, describe,
+    VmSize, description,
 };
 
 use answer::Answer;
@@ -37,7 +37,7 @@ fn run_script(script: Option<Script>, args: impl FnOnce() -> Value) -> Result<Op
 
 impl Cpi for Probe {
     fn describe() -> Description {
-        describe("probe", env!("CARGO_PKG_VERSION"), &["probe-raw"], &METHODS)
+        description("probe", env!("CARGO_PKG_VERSION"), &["probe-raw"], &METHODS)
     }
 
     fn open() -> Result<Self, Error> {

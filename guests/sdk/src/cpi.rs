@@ -31,8 +31,8 @@ pub const METHODS: [&str; 21] = [
     "delete_network",
 ];
 
-/// Builds a [`Description`] from literals.
-pub fn describe(name: &str, version: &str, stemcell_formats: &[&str], methods: &[&str]) -> Description {
+/// Returns a [`Description`] from literals.
+pub fn description(name: &str, version: &str, stemcell_formats: &[&str], methods: &[&str]) -> Description {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     Description {
         name: name.to_owned(),
@@ -53,7 +53,7 @@ fn not_implemented<T>(method: &str) -> Result<T, Error> {
 /// use serde::Deserialize;
 /// use serde_json::json;
 /// use wasm_cpi_sdk::fake::{Answer, Fake};
-/// use wasm_cpi_sdk::{Cid, Cpi, Description, Error, config, describe, http};
+/// use wasm_cpi_sdk::{Cid, Cpi, Description, Error, config, description, http};
 ///
 /// #[derive(Deserialize)]
 /// struct Mycloud {
@@ -62,7 +62,7 @@ fn not_implemented<T>(method: &str) -> Result<T, Error> {
 ///
 /// impl Cpi for Mycloud {
 ///     fn describe() -> Description {
-///         describe("mycloud", "1.0.0", &["mycloud-raw"], &["has_vm"])
+///         description("mycloud", "1.0.0", &["mycloud-raw"], &["has_vm"])
 ///     }
 ///
 ///     fn open() -> Result<Self, Error> {
@@ -88,8 +88,9 @@ fn not_implemented<T>(method: &str) -> Result<T, Error> {
 #[expect(unused_variables, reason = "the defaults ignore their arguments, whose names are documentation")]
 pub trait Cpi: Sized {
     /// Returns the description of the guest. The runtime calls it once, when it
-    /// prepares the guest, and denies every import meanwhile. Methods that are
-    /// not listed never reach the guest.
+    /// prepares the guest. Meanwhile it denies `http`, `agent`, `registry` and
+    /// `image`, `log` writes nothing, and `config` returns empty values. Methods
+    /// that are not listed never reach the guest.
     fn describe() -> Description;
 
     /// Opens the CPI. It is called before each method, and is the place to read

@@ -36,60 +36,62 @@ impl Error {
         Self { kind, message: message.into() }
     }
 
-    /// This CPI does not have the method.
+    /// Returns the error of a method that this CPI does not have.
     pub fn not_implemented(method: &str) -> Self {
         Self::new(ErrorKind::NotImplemented, format!("this CPI does not implement {method}"))
     }
 
-    /// The CPI has the method, but it cannot do what these arguments ask for.
+    /// Returns the error of a method that cannot do what these arguments ask for.
     /// After `resize_disk` and `update_disk` the Director copies the disk
     /// instead.
     pub fn not_supported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotSupported, message)
     }
 
-    /// The VM does not exist.
+    /// Returns the error for a VM that does not exist.
     pub fn vm_not_found(vm: &str) -> Self {
         Self::new(ErrorKind::VmNotFound, format!("VM `{vm}` was not found in the cloud"))
     }
 
-    /// The VM could not be created. Add [`Error::ok_to_retry`] if the same
+    /// Returns the error for a VM that could not be created. Add [`Error::ok_to_retry`] if the same
     /// `create_vm` can succeed later.
     pub fn vm_creation_failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::VmCreationFailed(DO_NOT_RETRY), message)
     }
 
-    /// The disk does not exist.
+    /// Returns the error for a disk that does not exist.
     pub fn disk_not_found(disk: &str) -> Self {
         Self::new(ErrorKind::DiskNotFound(DO_NOT_RETRY), format!("disk `{disk}` was not found in the cloud"))
     }
 
-    /// The disk exists, but it is not attached to the VM.
+    /// Returns the error for a disk that exists, but is not attached to the VM.
     pub fn disk_not_attached(disk: &str, vm: &str) -> Self {
         Self::new(ErrorKind::DiskNotAttached(DO_NOT_RETRY), format!("disk `{disk}` is not attached to VM `{vm}`"))
     }
 
-    /// The cloud has no space left for the disk.
+    /// Returns the error for a disk for which the cloud has no space left.
     pub fn no_disk_space(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NoDiskSpace(DO_NOT_RETRY), message)
     }
 
-    /// The network does not exist.
+    /// Returns the error for a network that does not exist.
     pub fn network_not_found(network: &str) -> Self {
         Self::new(ErrorKind::NetworkNotFound, format!("network `{network}` was not found in the cloud"))
     }
 
-    /// The stemcell does not exist. Only `delete_stemcell` returns it.
+    /// Returns the error for a stemcell that does not exist. Only
+    /// `delete_stemcell` returns it.
     pub fn stemcell_not_found(stemcell: &str) -> Self {
         Self::new(ErrorKind::StemcellNotFound, format!("stemcell `{stemcell}` was not found in the cloud"))
     }
 
-    /// The cloud refused the request, or it failed.
+    /// Returns the error for a request that the cloud refused, or that failed.
     pub fn cloud(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Cloud, message)
     }
 
-    /// The call is wrong: for example, `cloud_properties` lack a key.
+    /// Returns the error for a wrong call: for example, `cloud_properties` lack a
+    /// key.
     pub fn cpi(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Cpi, message)
     }

@@ -132,7 +132,7 @@ mod tests {
 
     impl Cpi for Empty {
         fn describe() -> Description {
-            crate::describe("empty", "1", &[], &[])
+            crate::description("empty", "1", &[], &[])
         }
         fn open() -> Result<Self, Error> {
             Ok(Self)
@@ -143,7 +143,7 @@ mod tests {
 
     impl Cpi for Broken {
         fn describe() -> Description {
-            crate::describe("broken", "1", &["a-raw"], &["has_vm"])
+            crate::description("broken", "1", &["a-raw"], &["has_vm"])
         }
         fn open() -> Result<Self, Error> {
             Err(Error::cpi("properties.region: missing"))

@@ -97,7 +97,7 @@ struct State {
     logs: Vec<(log::Level, String)>,
     elapsed_ms: u64,
     sleeps: Vec<u64>,
-    end: Option<(u64, String)>,
+    end_ms: Option<u64>,
     random: u64,
 }
 
@@ -139,7 +139,7 @@ impl Fake {
             logs: vec![],
             elapsed_ms: 0,
             sleeps: vec![],
-            end: None,
+            end_ms: None,
             random: 0x9e37_79b9_7f4a_7c15,
         };
         Self { state: RefCell::new(state) }
@@ -233,10 +233,10 @@ impl Fake {
         })
     }
 
-    /// Ends the call when the sum of all sleeps reaches `ms`. `why` is the text of
-    /// the host, which the runtime does not vary.
-    pub fn end_after_ms(self, ms: u64, why: &str) -> Self {
-        self.with(|state| state.end = Some((ms, why.to_owned())))
+    /// Ends the call when the sum of all sleeps reaches `ms`, with the text of the
+    /// runtime.
+    pub fn end_after_ms(self, ms: u64) -> Self {
+        self.with(|state| state.end_ms = Some(ms))
     }
 
     /// Returns all requests in their order, also those without an answer.

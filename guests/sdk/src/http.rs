@@ -40,8 +40,8 @@ use serde::de::DeserializeOwned;
 
 use crate::{host, json};
 
-pub use crate::bindings::bosh::cpi::http::{Denial, ErrorKind, ImagePart};
-pub use error::{Cause, Error};
+pub use crate::bindings::bosh::cpi::http::{Denial, ErrorKind as TransportError, ImagePart};
+pub use error::{Cause, RequestError};
 pub use request::Request;
 pub use response::Response;
 pub use url::segment;
@@ -81,8 +81,9 @@ pub fn delete(url: impl Into<String>) -> Request {
 /// Logs in with the policy's login `name`, if necessary, and returns the part of
 /// its response that the operator shows to the guest: for example, the list of
 /// the cloud's endpoints.
-pub fn session<T: DeserializeOwned>(name: &str) -> Result<T, Error> {
+pub fn session<T: DeserializeOwned>(name: &str) -> Result<T, RequestError> {
     let what = format!("login `{name}`");
-    let text = host::current().http_session(name).map_err(|error| Error::transport(&what, error))?;
-    json::from_slice(text.as_bytes()).map_err(|problem| Error::decode(&what, problem.named("the shown response")))
+    let text = host::current().http_session(name).map_err(|error| RequestError::transport(&what, error))?;
+    json::from_slice(text.as_bytes())
+        .map_err(|problem| RequestError::decode(&what, problem.named("the shown response")))
 }

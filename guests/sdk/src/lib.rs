@@ -22,7 +22,7 @@ pub mod random;
 pub mod registry;
 mod types;
 
-pub use cpi::{Cpi, METHODS, describe};
+pub use cpi::{Cpi, METHODS, description};
 pub use error::{Error, ErrorKind, RetryAdvice};
 #[doc(hidden)]
 pub use export::{Adapter, check_guest};

@@ -127,10 +127,10 @@ mod tests {
 
     #[test]
     fn a_cancelled_sleep_becomes_an_error() {
-        let _host = Fake::new().end_after_ms(2000, "the call is ending").install();
+        let _host = Fake::new().end_after_ms(2000).install();
         let error = until("a server", || Ok(None::<()>)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Cloud);
-        assert_eq!(error.message, "waiting for a server: the call is ending");
+        assert!(error.message.starts_with("waiting for a server: the call is ending"), "{error}");
     }
 
     #[test]

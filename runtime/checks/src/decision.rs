@@ -35,6 +35,12 @@ impl Check {
         if self.accepts(holds) { Ok(()) } else { Err(self.refusal(error())) }
     }
 
+    /// Refuses, unless a mutant has turned the check off. The error then holds this check.
+    #[inline(always)]
+    pub fn refuse<E: RefusedBy>(self, error: impl FnOnce() -> E) -> Result<(), E> {
+        self.ensure(false, error)
+    }
+
     /// Refuses if something was found that must not be there. The error then holds this check.
     #[inline(always)]
     pub fn reject<T, E: RefusedBy>(self, found: Option<T>, error: impl FnOnce(T) -> E) -> Result<(), E> {

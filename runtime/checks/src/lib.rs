@@ -99,7 +99,7 @@ checks! {
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderOverride MethodParameter HeaderUnderscore
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody HeaderConditional
-        QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedAnswers
+        QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedResponses
     }
     "Connections" connections {
         KeptIdentity KeptTls KeptAddress KeptFraming KeptQuiet InterimResponses
@@ -107,7 +107,7 @@ checks! {
     "HTTP responses" http_response {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
-        AnswerRoom ShownPlaces DroppedPlaces DropUnreadable AnswerDigests SettingsMarker SettingsShape SettingsWithheld
+        ResponseRoom ShownPlaces DroppedPlaces DropUnreadable ResponseDigests SettingsMarker SettingsShape SettingsWithheld
     }
     "Captures" captures {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
@@ -124,7 +124,7 @@ checks! {
     "Secrets and logins" secrets {
         Tripwire TripwireCredentials TripwireTwice TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
         FormBase64 FormHex FormJson FormPercent FormXml FormLines FormWide SecretLines
-        RedactLog RedactAnswer RedactCut GuestText SealPrinted
+        RedactLog RedactResponse RedactCut GuestText SealPrinted
         LoginPlace LoginStatus LoginCount LoginFailures LoginRenewal LoginTokenSize LoginTokenForm TokenRecord TokenTrust
     }
     "Guests" component {
@@ -139,7 +139,7 @@ checks! {
     "Requests of the Director, and results" director {
         JsonDuplicateKey JsonDepth JsonMemory JsonTrailing ContextValues ApiVersion Arity
         CidForm HintForm NetworkTwice NetworkDecided VmUnreachable VmUnregistered ExitIsFailure
-        GuestErrorPrefix MessageSize StorySize UndoOwn
+        GuestErrorPrefix MessageSize ResponseLogSize UndoOwn
     }
     "Stemcell images" image {
         ImageDirs ImageLink ImageRegular ImageKernel ImageRange ImageReadSize ImageUnchanged ArchiveBounds

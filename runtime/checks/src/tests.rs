@@ -52,6 +52,7 @@ impl RefusedBy for Error {
 fn an_error_holds_the_check_that_refused() {
     let refused = Err(Error(Some(Check::GrantPort)));
     assert_eq!(Check::GrantPort.ensure(false, || Error(None)), refused);
+    assert_eq!(Check::GrantPort.refuse(|| Error(None)), refused);
     assert_eq!(Check::GrantPort.ensure(true, || Error(None)), Ok(()));
     assert_eq!(Check::GrantPort.reject(Some("found"), |_| Error(None)), refused);
     assert_eq!(Check::GrantPort.reject(None::<&str>, |_| Error(None)), Ok(()));

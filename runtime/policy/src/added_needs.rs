@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::fields::printable;
 use super::needs::{Need, Needs, Restriction};
+use super::object_reader::printable;
 use super::operations::Operations;
 use super::origin::OriginSpec;
 use super::place::Place;

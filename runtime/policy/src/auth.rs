@@ -4,7 +4,7 @@
 //! written into the policy itself is rejected: secrets have one place, the properties,
 //! and the redaction of logs knows everything that is there.
 
-use super::fields::Fields;
+use super::object_reader::ObjectReader;
 use super::problem::Problems;
 use super::properties::Properties;
 use super::request_head::{is_connection_header, normalize_header_name};
@@ -45,30 +45,30 @@ pub(super) enum AuthSpec {
 }
 
 impl AuthSpec {
-    pub(super) fn read(parent: &mut Fields<'_>) -> Option<AuthSpec> {
+    pub(super) fn read(parent: &mut ObjectReader<'_>) -> Option<AuthSpec> {
         let value = parent.value("auth")?;
-        let mut fields = Fields::open(value, parent.at("auth"), parent.problems())?;
+        let mut reader = ObjectReader::open(value, parent.at("auth"), parent.problems())?;
         let mut found = Vec::new();
-        if let Some(value) = fields.value("basic")
-            && let Some(mut basic) = Fields::open(value, fields.at("basic"), fields.problems())
+        if let Some(value) = reader.value("basic")
+            && let Some(mut basic) = ObjectReader::open(value, reader.at("basic"), reader.problems())
         {
             let user = template(&mut basic, "user", false);
             let password = template(&mut basic, "password", true);
             basic.close();
             found.push(user.zip(password).map(|(user, password)| AuthSpec::Basic { user, password }));
         }
-        if fields.value("bearer").is_some() {
-            found.push(template(&mut fields, "bearer", true).map(AuthSpec::Bearer));
+        if reader.value("bearer").is_some() {
+            found.push(template(&mut reader, "bearer", true).map(AuthSpec::Bearer));
         }
-        if let Some(value) = fields.value("header")
-            && let Some(mut header) = Fields::open(value, fields.at("header"), fields.problems())
+        if let Some(value) = reader.value("header")
+            && let Some(mut header) = ObjectReader::open(value, reader.at("header"), reader.problems())
         {
             let name = header_name(&mut header, "name");
             let value = template(&mut header, "value", true);
             header.close();
             found.push(name.zip(value).map(|(name, value)| AuthSpec::Header { name, value }));
         }
-        if let Some(name) = fields.text("login") {
+        if let Some(name) = reader.text("login") {
             found.push(Some(AuthSpec::Login(name.to_owned())));
         }
         if value.as_object().is_some_and(|map| map.len() != 1) {
@@ -78,7 +78,7 @@ impl AuthSpec {
                 "write one of basic, bearer, header, login",
             );
         }
-        fields.close();
+        reader.close();
         found.pop()?
     }
 
@@ -100,30 +100,30 @@ impl AuthSpec {
     }
 }
 
-fn template(fields: &mut Fields<'_>, key: &'static str, secret: bool) -> Option<Template> {
-    let text = fields.required_text(key, "${property}")?;
+fn template(reader: &mut ObjectReader<'_>, key: &'static str, secret: bool) -> Option<Template> {
+    let text = reader.required_text(key, "${property}")?;
     match Template::parse(text) {
         Ok(template) => {
             let remedy = "put the value into the CPI's properties and write `${property}` here";
-            let fine = fields.ensure(Check::LiteralCredential, !secret || template.has_property(), key, || {
+            let fine = reader.ensure(Check::LiteralCredential, !secret || template.has_property(), key, || {
                 ("is a credential written into the policy", remedy)
             });
             fine.then_some(template)
         }
         Err(what) => {
-            fields.problem(key, what.to_string(), "write it like `${property}`");
+            reader.problem(key, what.to_string(), "write it like `${property}`");
             None
         }
     }
 }
 
 /// Reads the name of a header that the host may set, and returns it in lower case.
-pub(super) fn header_name(fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
-    let name = fields.required_text(key, "X-Auth-Token")?;
+pub(super) fn header_name(reader: &mut ObjectReader<'_>, key: &'static str) -> Option<String> {
+    let name = reader.required_text(key, "X-Auth-Token")?;
     match check_header_name(name) {
         Ok(name) => Some(name),
         Err(error) => {
-            fields.refused(error.check(), key, error.to_string(), error.remedy());
+            reader.refused(error.check(), key, error.to_string(), error.remedy());
             None
         }
     }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, kind};
+use super::object_reader::{ObjectReader, kind};
 use super::problem::Problems;
 use super::properties::Properties;
 use super::template::{SecretRef, Template, may_go, scalar};
@@ -39,14 +39,14 @@ pub(super) enum JsonTemplate {
 }
 
 impl BodySpec {
-    pub(super) fn read(fields: &mut Fields<'_>) -> BodySpec {
-        let form = templates(fields, "form");
-        match (fields.value("body"), fields.value("form")) {
+    pub(super) fn read(reader: &mut ObjectReader<'_>) -> BodySpec {
+        let form = templates(reader, "form");
+        match (reader.value("body"), reader.value("form")) {
             (None, None) => BodySpec::None,
             (None, Some(_)) => BodySpec::Form(form),
-            (Some(body), None) => BodySpec::Json(JsonTemplate::read(body, &fields.at("body"), fields.problems())),
+            (Some(body), None) => BodySpec::Json(JsonTemplate::read(body, &reader.at("body"), reader.problems())),
             (Some(_), Some(_)) => {
-                fields.problem("form", "stands beside `body`", "keep one of them");
+                reader.problem("form", "stands beside `body`", "keep one of them");
                 BodySpec::None
             }
         }
@@ -159,13 +159,13 @@ impl JsonTemplate {
 }
 
 /// Returns the members of the object at `key`, whose values are templates.
-pub(super) fn templates(fields: &mut Fields<'_>, key: &'static str) -> Vec<(String, Template)> {
+pub(super) fn templates(reader: &mut ObjectReader<'_>, key: &'static str) -> Vec<(String, Template)> {
     let mut found = Vec::new();
-    for (at, name, value) in fields.members(key) {
+    for (at, name, value) in reader.members(key) {
         match value.as_str().map(Template::parse) {
             Some(Ok(template)) => found.push((name.clone(), template)),
-            Some(Err(what)) => fields.problems().add(at, what.to_string(), "write it like `${property}`"),
-            None => fields.problems().add(at, format!("is {}", kind(value)), "write a string"),
+            Some(Err(what)) => reader.problems().add(at, what.to_string(), "write it like `${property}`"),
+            None => reader.problems().add(at, format!("is {}", kind(value)), "write a string"),
         }
     }
     found

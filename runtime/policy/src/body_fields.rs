@@ -22,7 +22,7 @@ pub(super) use judge::FieldMismatch;
 
 use serde_json::Value;
 
-use super::fields::{Fields, kind, printable};
+use super::object_reader::{ObjectReader, printable};
 use super::path::{Base, PathPattern};
 use super::slots::{method, path};
 use field_place::{FieldKind, FieldPlace};
@@ -44,29 +44,29 @@ pub struct FieldRules {
 }
 
 impl FieldRules {
-    pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<FieldRules> {
+    pub(super) fn read_all(parent: &mut ObjectReader<'_>) -> Vec<FieldRules> {
         let list = parent.list("fields");
         list.into_iter().filter_map(|(at, value)| FieldRules::read(value, at, parent)).collect()
     }
 
-    fn read(value: &Value, at: String, parent: &Fields<'_>) -> Option<FieldRules> {
+    fn read(value: &Value, at: String, parent: &ObjectReader<'_>) -> Option<FieldRules> {
         let problems = parent.problems();
-        let mut fields = Fields::open(value, at, problems)?;
+        let mut reader = ObjectReader::open(value, at, problems)?;
         let method =
-            fields.required_text("method", "POST").and_then(|text| method(text, &fields.at("method"), problems));
+            reader.required_text("method", "POST").and_then(|text| method(text, &reader.at("method"), problems));
         let path =
-            fields.required_text("path", "/v1/servers").and_then(|text| path(text, &fields.at("path"), problems));
-        let operation = fields.text("operation").map(str::to_owned);
-        let deny_others = match fields.text("others") {
+            reader.required_text("path", "/v1/servers").and_then(|text| path(text, &reader.at("path"), problems));
+        let operation = reader.text("operation").map(str::to_owned);
+        let deny_others = match reader.text("others") {
             None | Some("allow") => false,
             Some("deny") => true,
             Some(_) => {
-                fields.problem("others", "is an unknown keyword", "write \"allow\" or \"deny\"");
+                reader.problem("others", "is an unknown keyword", "write \"allow\" or \"deny\"");
                 true
             }
         };
         let mut rules = Vec::new();
-        for (at, text, value) in fields.members("places") {
+        for (at, text, value) in reader.members("places") {
             let place = FieldPlace::parse(text);
             let rule = Rule::read(value, &printable(&at), problems);
             match (place, rule) {
@@ -82,16 +82,16 @@ impl FieldRules {
         rules.sort_by_cached_key(|(place, _)| place.to_string());
         let kinds = |kind: FieldKind| rules.iter().any(|(place, _)| place.kind == kind);
         if kinds(FieldKind::Json) && kinds(FieldKind::Form) {
-            fields.problem("places", "judges both JSON and a form, and a body is only one of them", "keep one of them");
+            reader.problem("places", "judges both JSON and a form, and a body is only one of them", "keep one of them");
         }
-        if fields.value("places").is_none_or(is_empty) && !deny_others {
-            fields.problem(
+        if reader.value("places").is_none_or(is_empty) && !deny_others {
+            reader.problem(
                 "places",
                 "is empty, so that the entry has no effect",
                 "list a place, or set \"others\": \"deny\"",
             );
         }
-        fields.close();
+        reader.close();
         Some(FieldRules { method: method?, path: path?, operation, deny_others, rules })
     }
 
@@ -139,5 +139,5 @@ impl FieldRules {
 }
 
 fn is_empty(value: &Value) -> bool {
-    value.as_object().is_some_and(serde_json::Map::is_empty) || matches!(kind(value), "null")
+    value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)
 }

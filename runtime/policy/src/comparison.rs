@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::Policy;
 use super::expose::Expose;
 use super::grant::Grant;
+use super::hint::{complete, free_id, slot_json};
 use super::needs::{NeedOrigin, Needs, ResolvedNeed, Restriction, declared_slots};
 use super::operations::Operations;
 use super::origin::OriginSpec;
-use super::paste_ready::{complete, free_id, slot_json};
 use super::path::PathPattern;
 use super::place::Place;
 use super::slots::Slot;
@@ -162,15 +162,14 @@ impl Policy {
             NeedOrigin::Unset => compared.unset_property = property_of(&need.to).cloned(),
             NeedOrigin::Known(_) => {}
         }
+        let missing = missing_pairs(declared, &grants);
         if let Restriction::Only(Some(operations)) = &need.operations {
-            let what = |sentence: String| format!("{sentence} ({})", operations.allow.join(", "));
-            let from = compared.missing.len();
-            let pairs = self.missing_pairs(declared, &grants, &mut compared.missing);
-            compared.missing[from..].iter_mut().for_each(|sentence| *sentence = what(std::mem::take(sentence)));
-            self.suggest(declared, pairs, Some(operations), &mut compared);
+            let allow = operations.allow.join(", ");
+            compared.missing.extend(missing.phrases.iter().map(|phrase| format!("{phrase} ({allow})")));
+            self.suggest(declared, missing, Some(operations), &mut compared);
         } else {
-            let pairs = self.missing_pairs(declared, &grants, &mut compared.missing);
-            self.suggest(declared, pairs, None, &mut compared);
+            compared.missing.extend(missing.phrases.iter().cloned());
+            self.suggest(declared, missing, None, &mut compared);
         }
         let suggested = compared.grant_line.as_deref().and_then(|line| serde_json::from_str::<Value>(line).ok());
         for slot in missing_slots(declared, &grants) {
@@ -193,10 +192,11 @@ impl Policy {
     fn suggest(
         &self,
         declared: &ResolvedNeed,
-        (methods, paths): (Vec<String>, Vec<String>),
+        missing: Missing,
         operations: Option<&Operations>,
         compared: &mut ComparedNeed,
     ) {
+        let Missing { methods, paths, .. } = missing;
         if methods.is_empty() {
             return;
         }
@@ -211,46 +211,49 @@ impl Policy {
             |grant: &Grant| matches!(&declared.origin, NeedOrigin::Known(origin) if grant.origin.host == origin.host);
         compared.grant_line = Some(complete(grant, declared, &self.http, &same_origin, &same_host).to_string());
     }
+}
 
-    /// Returns the methods and paths that no grant covers, and adds a phrase for each pair.
-    fn missing_pairs(
-        &self,
-        declared: &ResolvedNeed,
-        grants: &[&Grant],
-        sentences: &mut Vec<String>,
-    ) -> (Vec<String>, Vec<String>) {
-        let (mut methods, mut paths): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-        let wanted = match &declared.need.methods {
-            Restriction::Only(list) => list.clone(),
-            // Any method will do; reading is where to start.
-            Restriction::Any if grants.is_empty() => vec!["GET".to_owned()],
-            Restriction::Any => Vec::new(),
+/// The methods and paths of a need that no grant covers.
+struct Missing {
+    methods: Vec<String>,
+    paths: Vec<String>,
+    /// One phrase for each pair, such as `POST /v1/servers`.
+    phrases: Vec<String>,
+}
+
+/// Returns the methods and paths that no grant covers.
+fn missing_pairs(declared: &ResolvedNeed, grants: &[&Grant]) -> Missing {
+    let (mut methods, mut paths, mut phrases) = (Vec::new(), Vec::new(), Vec::new());
+    let wanted = match &declared.need.methods {
+        Restriction::Only(list) => list.clone(),
+        // Any method will do; reading is where to start.
+        Restriction::Any if grants.is_empty() => vec!["GET".to_owned()],
+        Restriction::Any => Vec::new(),
+    };
+    for method in wanted {
+        let covered = |path: &PathPattern| {
+            grants.iter().any(|grant| {
+                grant.methods.contains(&method)
+                    && grant.paths.iter().any(|granted| granted.covers(path))
+                    && covers_operations(grant.operations.as_ref(), &declared.need.operations)
+            })
         };
-        for method in wanted {
-            let covered = |path: &PathPattern| {
-                grants.iter().any(|grant| {
-                    grant.methods.contains(&method)
-                        && grant.paths.iter().any(|granted| granted.covers(path))
-                        && covers_operations(grant.operations.as_ref(), &declared.need.operations)
-                })
-            };
-            for (path, _) in declared.paths().filter(|(_, path)| !covered(path)) {
-                sentences.push(format!("{method} {path}"));
-                methods.push(method.clone());
-                paths.push(path.to_string());
-            }
+        for (path, _) in declared.paths().filter(|(_, path)| !covered(path)) {
+            phrases.push(format!("{method} {path}"));
+            methods.push(method.clone());
+            paths.push(path.to_string());
         }
-        for list in [&mut methods, &mut paths] {
-            let mut seen = Vec::new();
-            list.retain(|item| {
-                !seen.contains(item) && {
-                    seen.push(item.clone());
-                    true
-                }
-            });
-        }
-        (methods, paths)
     }
+    for list in [&mut methods, &mut paths] {
+        let mut seen: Vec<String> = Vec::new();
+        list.retain(|item| {
+            !seen.contains(item) && {
+                seen.push(item.clone());
+                true
+            }
+        });
+    }
+    Missing { methods, paths, phrases }
 }
 
 /// Returns the property that an origin takes its host from.

@@ -63,7 +63,7 @@ impl fmt::Display for Host {
 
 /// The reason why a URL is rejected. The messages quote nothing of the URL except its scheme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
+pub enum InvalidUrl {
     /// The URL is longer than the caller allows.
     #[error("the URL has {length} bytes, more than the {limit} of `url_bytes`")]
     TooLong {
@@ -86,25 +86,25 @@ pub enum Invalid {
     },
 }
 
-impl Invalid {
-    const fn form(what: &'static str) -> Invalid {
-        Invalid::Form { what, check: None }
+impl InvalidUrl {
+    const fn form(what: &'static str) -> InvalidUrl {
+        InvalidUrl::Form { what, check: None }
     }
 
     /// Returns the check that refuses the URL, if it is a named one.
     pub fn check(&self) -> Option<Check> {
         match self {
-            Invalid::TooLong { .. } => None,
-            Invalid::Scheme(_) => Some(Check::UrlScheme),
-            Invalid::Form { check, .. } => *check,
+            InvalidUrl::TooLong { .. } => None,
+            InvalidUrl::Scheme(_) => Some(Check::UrlScheme),
+            InvalidUrl::Form { check, .. } => *check,
         }
     }
 }
 
-impl RefusedBy for Invalid {
-    fn refused_by(self, check: Check) -> Invalid {
+impl RefusedBy for InvalidUrl {
+    fn refused_by(self, check: Check) -> InvalidUrl {
         match self {
-            Invalid::Form { what, check: known } => Invalid::Form { what, check: known.or(Some(check)) },
+            InvalidUrl::Form { what, check: known } => InvalidUrl::Form { what, check: known.or(Some(check)) },
             other => other,
         }
     }
@@ -136,16 +136,16 @@ impl Destination {
     /// assert_eq!((destination.path(), destination.query()), ("/v1/b", Some("x=1")));
     /// assert!(Destination::parse("https://user@api.iaas.test/", 2048).is_err());
     /// ```
-    pub fn parse(text: &str, max_bytes: u64) -> Result<Destination, Invalid> {
+    pub fn parse(text: &str, max_bytes: u64) -> Result<Destination, InvalidUrl> {
         if text.len() as u64 > max_bytes {
-            return Err(Invalid::TooLong { length: text.len(), limit: max_bytes });
+            return Err(InvalidUrl::TooLong { length: text.len(), limit: max_bytes });
         }
         // The WHATWG parser strips tabs and line ends and reads `\` as `/`.
         let plain = !text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\');
         Check::UrlCharacters
-            .ensure(plain, || Invalid::form("holds a space, control character or backslash; percent-encode it"))?;
+            .ensure(plain, || InvalidUrl::form("holds a space, control character or backslash; percent-encode it"))?;
         let scheme = check_shape(text)?;
-        let mut url = Url::parse(text).map_err(|_| Invalid::form("has no valid host name or address"))?;
+        let mut url = Url::parse(text).map_err(|_| InvalidUrl::form("has no valid host name or address"))?;
         let host = match url.host() {
             Some(url::Host::Domain(name)) => {
                 check_name(name)?;
@@ -153,20 +153,20 @@ impl Destination {
             }
             Some(url::Host::Ipv4(ip)) => Host::Ip(ip.into()),
             Some(url::Host::Ipv6(ip)) => Host::Ip(IpAddr::V6(ip).to_canonical()),
-            None => return Err(Invalid::form("has no host")),
+            None => return Err(InvalidUrl::form("has no host")),
         };
         let path = canonical_path(url.path())?;
         // `%C0%AE` is not UTF-8, and lenient decoders read it as a dot.
-        Check::PathText.ensure(is_text(&path), || Invalid::form("has escapes in its path that are not UTF-8"))?;
+        Check::PathText.ensure(is_text(&path), || InvalidUrl::form("has escapes in its path that are not UTF-8"))?;
         url.set_path(&path);
         url.set_fragment(None);
         if let Host::Ip(ip) = host
             && url.set_ip_host(ip).is_err()
         {
-            return Err(Invalid::form("has no valid address"));
+            return Err(InvalidUrl::form("has no valid address"));
         }
         if url.path() != path {
-            return Err(Invalid::form("has a path without one canonical form"));
+            return Err(InvalidUrl::form("has a path without one canonical form"));
         }
         let port = url.port().unwrap_or(scheme.default_port());
         Ok(Destination { scheme, host, port, url })
@@ -183,12 +183,12 @@ impl Destination {
     /// assert!(Destination::from_guest("https://b\u{fc}cher.test/", 2048).is_err());
     /// assert!(Destination::from_guest("https://xn--bcher-kva.test/\u{fc}", 2048).is_ok());
     /// ```
-    pub fn from_guest(text: &str, max_bytes: u64) -> Result<Destination, Invalid> {
+    pub fn from_guest(text: &str, max_bytes: u64) -> Result<Destination, InvalidUrl> {
         let destination = Destination::parse(text, max_bytes)?;
         let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         Check::UrlHostAscii.ensure(authority.is_ascii(), || {
-            Invalid::form("has a host with characters outside of ASCII; write an international name as `xn--…`")
+            InvalidUrl::form("has a host with characters outside of ASCII; write an international name as `xn--…`")
         })?;
         Ok(destination)
     }
@@ -260,9 +260,9 @@ impl fmt::Debug for Destination {
 }
 
 /// Returns the scheme. Rejects every URL that the WHATWG parser would silently repair.
-fn check_shape(text: &str) -> Result<Scheme, Invalid> {
-    const NO_AUTHORITY: Invalid =
-        Invalid::Form { what: "is not of the form `https://host[:port]/path`", check: Some(Check::UrlSlashes) };
+fn check_shape(text: &str) -> Result<Scheme, InvalidUrl> {
+    const NO_AUTHORITY: InvalidUrl =
+        InvalidUrl::Form { what: "is not of the form `https://host[:port]/path`", check: Some(Check::UrlSlashes) };
 
     let (scheme, rest) = text.split_once(':').ok_or(NO_AUTHORITY)?;
     let well_formed = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -276,16 +276,16 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
         "https" => Some(Scheme::Https),
         _ => None,
     };
-    Check::UrlScheme.ensure(known.is_some(), || Invalid::Scheme(scheme.chars().take(32).collect()))?;
+    Check::UrlScheme.ensure(known.is_some(), || InvalidUrl::Scheme(scheme.chars().take(32).collect()))?;
     let after_slashes = rest.strip_prefix("//");
     Check::UrlSlashes.ensure(after_slashes.is_some(), || NO_AUTHORITY)?;
     let rest = after_slashes.unwrap_or(rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     Check::UrlUserinfo.ensure(!authority.contains('@'), || {
-        Invalid::form("holds a user name or password; the policy's `auth` sends credentials")
+        InvalidUrl::form("holds a user name or password; the policy's `auth` sends credentials")
     })?;
     Check::UrlPercentHost.ensure(!authority.contains('%'), || {
-        Invalid::form("has a percent-encoded host or a zone id; write the plain host")
+        InvalidUrl::form("has a percent-encoded host or a zone id; write the plain host")
     })?;
     let (host, port) = match authority.strip_prefix('[') {
         Some(v6) => {
@@ -305,7 +305,7 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
     if let Some(port) = port {
         let digits = !port.starts_with('0') && port.chars().all(|c| c.is_ascii_digit());
         Check::UrlPort.ensure(digits && port.parse::<u16>().is_ok(), || {
-            Invalid::form("has a port that is not a number from 1 to 65535")
+            InvalidUrl::form("has a port that is not a number from 1 to 65535")
         })?;
     }
     Ok(known.unwrap_or(Scheme::Https))
@@ -313,16 +313,17 @@ fn check_shape(text: &str) -> Result<Scheme, Invalid> {
 
 /// Rejects names whose length or characters DNS does not allow. Names with empty labels pass:
 /// no grant matches them, and the denial is the better message for the guest.
-fn check_name(name: &str) -> Result<(), Invalid> {
+fn check_name(name: &str) -> Result<(), InvalidUrl> {
     Check::UrlNameLength.ensure(name.strip_suffix('.').unwrap_or(name).len() <= 253, || {
-        Invalid::form("has a host name of more than 253 characters")
+        InvalidUrl::form("has a host name of more than 253 characters")
     })?;
     for label in name.split('.') {
-        Check::UrlNameLength
-            .ensure(label.len() <= 63, || Invalid::form("has a host name with a label of more than 63 characters"))?;
+        Check::UrlNameLength.ensure(label.len() <= 63, || {
+            InvalidUrl::form("has a host name with a label of more than 63 characters")
+        })?;
         let plain = label.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
         Check::UrlNameCharacters.ensure(plain && !label.starts_with('-') && !label.ends_with('-'), || {
-            Invalid::form("has a host name with characters that DNS names do not have")
+            InvalidUrl::form("has a host name with characters that DNS names do not have")
         })?;
     }
     Ok(())
@@ -330,7 +331,7 @@ fn check_name(name: &str) -> Result<(), Invalid> {
 
 /// Returns the canonical form of a path whose dot segments are resolved. Rejects encoded
 /// separators, escapes of escapes and `..;`, because servers disagree about their meaning.
-fn canonical_path(path: &str) -> Result<String, Invalid> {
+fn canonical_path(path: &str) -> Result<String, InvalidUrl> {
     let bytes = path.as_bytes();
     let mut canonical = String::with_capacity(path.len());
     let mut at = 0;
@@ -342,7 +343,7 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
         }
         let decoded = escape(bytes, at + 1);
         Check::PathBrokenEscape
-            .ensure(decoded.is_some(), || Invalid::form("has a broken percent-escape in its path"))?;
+            .ensure(decoded.is_some(), || InvalidUrl::form("has a broken percent-escape in its path"))?;
         let Some(decoded) = decoded else {
             canonical.push('%');
             at += 1;
@@ -350,10 +351,10 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
         };
         at += 3;
         Check::PathEncodedSlash.ensure(!matches!(decoded, b'/' | b'\\'), || {
-            Invalid::form("has an encoded slash or backslash in its path")
+            InvalidUrl::form("has an encoded slash or backslash in its path")
         })?;
         Check::PathEncodedControl
-            .ensure(!decoded.is_ascii_control(), || Invalid::form("has an encoded control character in its path"))?;
+            .ensure(!decoded.is_ascii_control(), || InvalidUrl::form("has an encoded control character in its path"))?;
         let unreserved = decoded.is_ascii_alphanumeric() || b"-._~".contains(&decoded);
         if Check::PathUnreserved.choose(unreserved, false) {
             canonical.push(char::from(decoded));
@@ -366,7 +367,7 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
     // Looked for in the result: letters that were escaped may be part of it.
     let doubly = |(at, _)| matches!(escape(canonical.as_bytes(), at + 3), Some(b'.' | b'/' | b'\\' | b'%' | b';'));
     Check::PathDoubleEncoding.ensure(!canonical.match_indices("%25").any(doubly), || {
-        Invalid::form("has a doubly encoded separator in its path")
+        InvalidUrl::form("has a doubly encoded separator in its path")
     })?;
     let dots = |segment: &str| {
         let name = segment.split(';').next().unwrap_or_default();
@@ -375,7 +376,7 @@ fn canonical_path(path: &str) -> Result<String, Invalid> {
         matches!(bare, "." | "..") || (bare.is_empty() && !segment.is_empty())
     };
     Check::PathDotParameters.ensure(!canonical.split('/').any(dots), || {
-        Invalid::form("has a segment of dots, or of nothing, with parameters in its path")
+        InvalidUrl::form("has a segment of dots, or of nothing, with parameters in its path")
     })?;
     Ok(canonical)
 }

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, kind};
 use super::needs::Needs;
+use super::object_reader::{ObjectReader, kind};
 use super::template::is_property_path;
 use wasm_cpi_checks::Check;
 
@@ -27,17 +27,17 @@ impl Default for Expose {
 }
 
 impl Expose {
-    pub(super) fn read(fields: &mut Fields<'_>) -> Expose {
-        match fields.value("expose") {
+    pub(super) fn read(reader: &mut ObjectReader<'_>) -> Expose {
+        match reader.value("expose") {
             Some(Value::String(word)) if word == "declared" => Expose::Declared,
             None => Expose::default(),
             Some(Value::Array(_)) => {
                 let mut listed = Vec::new();
-                for (at, path) in fields.texts("expose") {
+                for (at, path) in reader.texts("expose") {
                     if is_property_path(path) {
                         listed.push(path.to_owned());
                     } else {
-                        fields.problems().add(
+                        reader.problems().add(
                             at,
                             "is not a valid name of a property",
                             "write it like `region` or `network.zone`",
@@ -48,7 +48,7 @@ impl Expose {
             }
             Some(other) => {
                 let what = format!("is {}", kind(other));
-                fields.problem("expose", what, "list the properties the guest may see, or write \"declared\"");
+                reader.problem("expose", what, "list the properties the guest may see, or write \"declared\"");
                 Expose::default()
             }
         }

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::Value;
 
 use super::expose::Expose;
-use super::fields::Fields;
 use super::grant::GrantSpec;
 use super::login::LoginSpec;
+use super::object_reader::ObjectReader;
 use super::preset::{self, Preset, ReadFile};
 use super::problem::{PolicyProblem, Problems};
 use super::registry::RegistryRights;
@@ -53,7 +53,7 @@ impl PolicyFile {
     pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<PolicyFile, Vec<PolicyProblem>> {
         let problems = Problems::default();
         let file = PolicyFile::read(text, read, &problems).unwrap_or_default();
-        problems.or(file)
+        problems.into_result(file)
     }
 
     fn read(text: &str, read: ReadFile<'_>, problems: &Problems) -> Option<PolicyFile> {
@@ -65,30 +65,30 @@ impl PolicyFile {
                 return None;
             }
         };
-        let mut fields = Fields::open(&value, "", problems)?;
-        check_version(&mut fields)?;
-        let trust_undeclared = fields.flag("trust_undeclared");
-        let presets = preset::read_all(&mut fields, read, MAX_DEPTH, problems);
-        let mut expose = Expose::read(&mut fields);
-        let mut registry = RegistryRights::read(&mut fields);
-        let mut logins = fields.members("logins");
-        let mut http = fields.list("http");
-        fields.accept_schema();
-        fields.close();
+        let mut reader = ObjectReader::open(&value, "", problems)?;
+        check_version(&mut reader)?;
+        let trust_undeclared = reader.flag("trust_undeclared");
+        let presets = preset::read_all(&mut reader, read, MAX_DEPTH, problems);
+        let mut expose = Expose::read(&mut reader);
+        let mut registry = RegistryRights::read(&mut reader);
+        let mut logins = reader.members("logins");
+        let mut http = reader.list("http");
+        reader.accept_schema();
+        reader.close();
         for Preset { at, value } in &presets {
-            let mut fields = Fields::open(value, at.clone(), problems)?;
-            check_version(&mut fields)?;
-            expose.extend(Expose::read(&mut fields));
-            registry.extend(RegistryRights::read(&mut fields));
-            for (at, name, login) in fields.members("logins") {
+            let mut reader = ObjectReader::open(value, at.clone(), problems)?;
+            check_version(&mut reader)?;
+            expose.extend(Expose::read(&mut reader));
+            registry.extend(RegistryRights::read(&mut reader));
+            for (at, name, login) in reader.members("logins") {
                 if logins.iter().any(|(_, known, _)| *known == name) {
                     problems.add(&at, "has the name of another login", "rename your own");
                 }
                 logins.push((at, name, login));
             }
-            http.extend(fields.list("http"));
-            fields.accept_schema();
-            fields.close();
+            http.extend(reader.list("http"));
+            reader.accept_schema();
+            reader.close();
         }
         check_names(&logins, &http, problems);
         let read = |(at, name, value): &(String, &String, &Value)| {
@@ -103,12 +103,12 @@ impl PolicyFile {
 }
 
 /// Returns `None` if the version is one that this runtime does not know.
-fn check_version(fields: &mut Fields<'_>) -> Option<()> {
-    let Some(version) = fields.value("version") else {
-        fields.problem("version", "is missing", "add \"version\": 1");
+fn check_version(reader: &mut ObjectReader<'_>) -> Option<()> {
+    let Some(version) = reader.value("version") else {
+        reader.problem("version", "is missing", "add \"version\": 1");
         return Some(());
     };
-    let known = fields.ensure(Check::UnknownVersion, *version == 1, "version", || {
+    let known = reader.ensure(Check::UnknownVersion, *version == 1, "version", || {
         ("is unknown to this runtime", "write \"version\": 1, or install the runtime that knows it")
     });
     known.then_some(())

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::auth::{Auth, AuthSpec};
 use super::body_fields::FieldRules;
-use super::fields::{Fields, IDENT, is_ident};
+use super::hint::SharedSettings;
 use super::login::Login;
+use super::object_reader::{IDENT, ObjectReader, is_ident};
 use super::operations::Operations;
 use super::origin::Origin;
-use super::paste_ready::SharedSettings;
 use super::path::PathPattern;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
@@ -91,27 +91,26 @@ pub(super) struct GrantSpec {
 
 impl GrantSpec {
     pub(super) fn read(value: &Value, at: String, problems: &Problems) -> Option<GrantSpec> {
-        let mut fields = Fields::open(value, at.clone(), problems)?;
-        let id = fields.required_text("id", "compute");
+        let mut reader = ObjectReader::open(value, at.clone(), problems)?;
+        let id = reader.required_text("id", "compute");
         if id.is_some_and(|id| !is_ident(id)) {
-            fields.problem("id", "is not a valid name for a grant", IDENT);
+            reader.problem("id", "is not a valid name for a grant", IDENT);
         }
-        let target = TargetSpec::read(&mut fields);
-        let methods = fields.required_texts("methods", "GET");
+        let target = TargetSpec::read(&mut reader);
+        let methods = reader.required_texts("methods", "GET");
         let methods = methods.iter().filter_map(|(at, text)| method(text, at, problems)).collect();
-        let paths = fields.required_texts("paths", "/v1/**");
+        let paths = reader.required_texts("paths", "/v1/**");
         let paths: Vec<PathPattern> = paths.iter().filter_map(|(at, text)| path(text, at, problems)).collect();
-        let operations = Operations::read(&mut fields);
-        let field_rules = FieldRules::read_all(&mut fields);
-        let auth = AuthSpec::read(&mut fields);
-        let slots = Slot::read_all(&mut fields, true);
-        let captures = Capture::read_all(&mut fields);
-        let drop = responses::read_places(&mut fields, "drop");
-        let query = responses::read_query(&mut fields);
-        fields.close();
+        let operations = Operations::read(&mut reader);
+        let fields = FieldRules::read_all(&mut reader);
+        let auth = AuthSpec::read(&mut reader);
+        let slots = Slot::of_grant(&mut reader);
+        let captures = Capture::read_all(&mut reader);
+        let drop = responses::read_places(&mut reader, "drop");
+        let query = responses::read_query(&mut reader);
+        reader.close();
         let (id, target) = (id?.to_owned(), target?);
         let shared = Arc::new(SharedSettings::of(value, &target.to, &paths));
-        let fields = field_rules;
         let grant = GrantSpec {
             at,
             id,

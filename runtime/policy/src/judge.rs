@@ -15,8 +15,8 @@ use super::auth::Auth;
 use super::body_fields::FieldMismatch;
 use super::forbidden::Endpoint;
 use super::grant::Grant;
+use super::hint::{Declaring, Hint};
 use super::operations::{OperationMismatch, quoted};
-use super::paste_ready::{Declaring, Hint, Requested};
 use super::protections::{AppliedRules, applies};
 use super::request_head::METHODS;
 use super::responses::unlisted_parameter;
@@ -136,14 +136,14 @@ impl Policy {
             let why = "the guest declares no needs; use a guest that does, or set \"trust_undeclared\": true";
             return deny(Check::NeedsAbsent, DenialReason::Undeclared, why.into(), None);
         }
-        if let Some(path) = self.resembled(destination, method).filter(|_| Check::PathAlike.refuses(true)) {
+        if let Some(path) = Check::PathAlike.perform(|| self.resembled(destination, method)).flatten() {
             let why = format!(
                 "a server could take its path for `{path}`, for which the policy has captures or `fields`; the guest must \
                  write that path exactly so"
             );
             return deny(Check::PathAlike, DenialReason::Path, why, None);
         }
-        let request = Requested { destination, method, message };
+        let request = Request { destination, method, message };
         let rules = self.field_rules(destination, method, message);
         let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
         let cleaned = self.cleaning(destination).applies;
@@ -155,7 +155,7 @@ impl Policy {
             (Check::GrantSpecific.choose(true, declared.is_ok()), grant.specificity(destination))
         };
         // Of equals the first: `max_by_key` would take the last.
-        let declared = allowing.map(|grant| (grant, self.is_declared(grant, &request, needs.as_deref())));
+        let declared = allowing.map(|grant| (grant, self.check_declared(grant, &request, needs.as_deref())));
         match declared.rev().max_by_key(ranked) {
             Some((grant, Ok(()))) => return Verdict::Allowed(Arc::clone(grant)),
             Some((grant, Err(undeclared))) => {
@@ -188,11 +188,11 @@ impl Policy {
         deny(check, reason, why, hint.map(|hint| hint.to_string()))
     }
 
-    /// Returns which part of a request that `grant` allows the guest does not declare.
-    fn is_declared(
+    /// Rejects a request that `grant` allows and the guest does not declare, with the part that is missing.
+    fn check_declared(
         &self,
         grant: &Grant,
-        request: &Requested<'_>,
+        request: &Request<'_>,
         needs: Option<&[Declaring<'_>]>,
     ) -> Result<(), Undeclared> {
         let Some(needs) = needs else { return Ok(()) };
@@ -217,6 +217,13 @@ impl Policy {
     }
 }
 
+/// A request that is judged.
+pub(super) struct Request<'a> {
+    pub(super) destination: &'a Destination,
+    pub(super) method: &'a str,
+    pub(super) message: &'a Message<'a>,
+}
+
 /// The part of a granted request that the guest does not declare.
 struct Undeclared {
     check: Check,
@@ -229,7 +236,7 @@ pub(super) struct Failed {
     pub(super) stage: DenialReason,
     /// The check that refused at this stage.
     check: Option<Check>,
-    /// What is wrong with the operation or a field, if the grant got as far as that.
+    /// What is wrong with the query, the operation or a field, if the grant got as far as that.
     pub(super) mismatch: Option<Mismatch>,
 }
 
@@ -258,8 +265,8 @@ impl RefusedBy for Failed {
 impl Grant {
     /// `cleaned` is true if responses of the origin are cleaned, so that no parameter is allowed that
     /// the grant does not list. `rules` are the `fields` of the origin that are for the request.
-    fn allows(&self, request: &Requested<'_>, cleaned: bool, rules: &AppliedRules<'_>) -> Result<(), Failed> {
-        let Requested { destination, method, message } = *request;
+    fn allows(&self, request: &Request<'_>, cleaned: bool, rules: &AppliedRules<'_>) -> Result<(), Failed> {
+        let Request { destination, method, message } = *request;
         let at = |stage| move || Failed { stage, check: None, mismatch: None };
         Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
         Check::GrantHost.ensure(self.origin.host.matches(destination.host()), at(DenialReason::Host))?;

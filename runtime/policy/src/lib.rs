@@ -67,12 +67,12 @@
 //!
 //! | modules | content |
 //! |---|---|
-//! | `file`, `preset`, `fields`, `problem` | how a policy file is parsed, and how its problems are reported |
+//! | `file`, `preset`, `object_reader`, `problem` | how a policy file is parsed, and how its problems are reported |
 //! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `responses` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
 //! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
-//! | `judge`, `protections`, `paste_ready` | the verdict on a request, what all grants of an origin protect, and the grant that a denial offers |
-//! | `comparison`, `added_needs` | comparisons for the operator: needs with grants, and needs of two versions |
+//! | `judge`, `protections`, `hint` | the verdict on a request, what all grants of an origin protect, and the grant that a denial offers |
+//! | `comparison`, `added_needs`, `unused_certificates` | comparisons for the operator: needs with grants, needs of two versions, and certificates that no grant uses |
 //! | [`destination`], [`addresses`] | the canonical form of a URL, and the classes of IP addresses |
 //! | [`place`], [`strict_json`] | reading and writing single values of HTTP messages, and strict JSON |
 //! | [`secret`], [`invisible`] | values that must not be logged, and characters that must not be shown |
@@ -90,17 +90,17 @@ mod body_fields;
 mod comparison;
 pub mod destination;
 mod expose;
-mod fields;
 mod file;
 mod forbidden;
 mod grant;
+mod hint;
 pub mod invisible;
 mod judge;
 mod login;
 mod needs;
+mod object_reader;
 mod operations;
 mod origin;
-mod paste_ready;
 mod path;
 pub mod place;
 mod preset;
@@ -134,12 +134,12 @@ pub use expose::{Expose, is_credential, is_credential_name};
 pub use file::PolicyFile;
 pub use forbidden::Endpoint;
 pub use grant::Grant;
+pub use hint::MissingSlot;
 pub use judge::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 pub use login::{Expires, Login, SendToken};
 pub use needs::{Need, Needs, Restriction};
 pub use operations::{OperationPlace, Operations};
 pub use origin::{HostPattern, Origin, OriginError, OriginSpec};
-pub use paste_ready::MissingSlot;
 pub use path::{PathError, PathPattern};
 pub use preset::ReadFile;
 pub use problem::PolicyProblem;
@@ -179,6 +179,7 @@ pub struct Policy {
     declared_logins: Restriction<Vec<String>>,
     forbidden: Vec<Endpoint>,
     warnings: Vec<PolicyProblem>,
+    unreachable: Vec<PolicyProblem>,
 }
 
 impl Policy {
@@ -205,12 +206,12 @@ impl Policy {
         let captures: Vec<&str> =
             file.http.iter().flat_map(|grant| &grant.captures).map(|one| one.name.as_str()).collect();
         let (mut http, mut written) = (Vec::new(), Vec::new());
-        let warnings = Problems::default();
+        let (warnings, unreachable) = (Problems::default(), Problems::default());
         for spec in &file.http {
             let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
             check_forbidden(&grant.origin, forbidden, spec.at(), &problems);
             warn(&grant, spec, allow_local, &warnings);
-            warn_about_address(&grant.origin, &grant.addresses, allow_local, spec.at(), &warnings);
+            check_reachable(&grant.origin, &grant.addresses, allow_local, spec.at(), &unreachable);
             if let Some(needs) = &declared {
                 Check::NeedsSlots.perform(|| grant.slots = declared_slots(&grant.slots, &grant.origin, needs));
             }
@@ -222,7 +223,7 @@ impl Policy {
         for (name, login) in &logins {
             let Some(spec) = file.logins.get(name) else { continue };
             check_forbidden(&login.origin, forbidden, spec.at(), &problems);
-            warn_about_address(&login.origin, &login.addresses, allow_local, spec.at(), &warnings);
+            check_reachable(&login.origin, &login.addresses, allow_local, spec.at(), &unreachable);
             if login.origin.scheme == Scheme::Http && spec.plain_http() {
                 warnings.add(spec.at(), "logs in over `http://`, in the clear", "use `https://`");
             }
@@ -233,7 +234,7 @@ impl Policy {
         }
         let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry);
         let image = needs.map_or(file.trust_undeclared, |needs| needs.image);
-        problems.or(Policy {
+        problems.into_result(Policy {
             http,
             logins,
             expose: file.expose.clone(),
@@ -244,13 +245,19 @@ impl Policy {
             declared_logins: needs.map_or(Restriction::Any, |needs| needs.logins.clone()),
             forbidden: forbidden.to_vec(),
             warnings: warnings.into_vec(),
+            unreachable: unreachable.into_vec(),
         })
     }
 
-    /// Returns what is allowed and still worth a warning, such as secrets sent over http. A warning
-    /// with a check is about requests that this check will refuse.
+    /// Returns what is allowed and still worth a warning, such as secrets sent over http.
     pub fn warnings(&self) -> &[PolicyProblem] {
         &self.warnings
+    }
+
+    /// Returns the grants and logins whose own `addresses` exclude the address of their server, each
+    /// with the check that refuses all of their requests.
+    pub fn unreachable(&self) -> &[PolicyProblem] {
+        &self.unreachable
     }
 
     /// Returns true if the guest declares that it uses the login of this name. A guest without
@@ -300,13 +307,13 @@ fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: 
     });
 }
 
-/// Warns about an origin that is an address outside of its own `addresses`.
-fn warn_about_address(origin: &Origin, addresses: &Addresses, allow_local: bool, at: &str, warnings: &Problems) {
+/// Reports an origin that is an address outside of its own `addresses`.
+fn check_reachable(origin: &Origin, addresses: &Addresses, allow_local: bool, at: &str, unreachable: &Problems) {
     let HostPattern::Exact(Host::Ip(ip)) = &origin.host else { return };
     if let Err(denial) = addresses::judge(*ip, addresses, allow_local, &[]) {
         let remedy = denial.remedy().unwrap_or_else(|| "use another address".to_owned());
         let what = format!("cannot be reached: {}", denial.cause());
-        warnings.push(PolicyProblem { check: Some(denial.check()), ..PolicyProblem::new(at, what, remedy) });
+        unreachable.push(PolicyProblem { check: Some(denial.check()), ..PolicyProblem::new(at, what, remedy) });
     }
 }
 

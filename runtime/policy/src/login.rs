@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::auth::{check_header_name, header_name};
 use super::body::{BodySpec, LoginBody, resolve_all, templates};
-use super::fields::{Fields, IDENT, is_ident};
+use super::object_reader::{IDENT, ObjectReader, is_ident};
 use super::origin::Origin;
 use super::path::PathPattern;
 use super::problem::{PolicyProblem, Problems};
@@ -99,22 +99,22 @@ const MAX_BYTES: u64 = 8192;
 
 impl LoginSpec {
     pub(super) fn read(name: &str, value: &Value, at: String, problems: &Problems) -> Option<LoginSpec> {
-        let mut fields = Fields::open(value, at.clone(), problems)?;
+        let mut reader = ObjectReader::open(value, at.clone(), problems)?;
         if !is_ident(name) {
             problems.add(&at, "is not a valid name for a login", IDENT);
         }
-        let target = TargetSpec::read(&mut fields);
+        let target = TargetSpec::read(&mut reader);
         let method =
-            fields.text("method").map_or(Some("POST".to_owned()), |text| method(text, &fields.at("method"), problems));
-        let path = fixed_path(&mut fields);
-        let headers = headers(&mut fields);
-        let body = BodySpec::read(&mut fields);
-        let token = place(&mut fields, "token");
-        let expires = expires(&mut fields);
-        let send = send(&mut fields);
-        let show = show(&mut fields, token.as_ref());
-        let alternatives = fields.text("alternatives").map(str::to_owned);
-        fields.close();
+            reader.text("method").map_or(Some("POST".to_owned()), |text| method(text, &reader.at("method"), problems));
+        let path = fixed_path(&mut reader);
+        let headers = headers(&mut reader);
+        let body = BodySpec::read(&mut reader);
+        let token = place(&mut reader, "token");
+        let expires = expires(&mut reader);
+        let send = send(&mut reader);
+        let show = show(&mut reader, token.as_ref());
+        let alternatives = reader.text("alternatives").map(str::to_owned);
+        reader.close();
         let target = target?;
         target.check(Some(SECRETS), &at, problems);
         Some(LoginSpec {
@@ -207,84 +207,84 @@ impl LoginSpec {
     }
 }
 
-fn fixed_path(fields: &mut Fields<'_>) -> Option<String> {
-    let text = fields.required_text("path", "/v1/sessions")?;
+fn fixed_path(reader: &mut ObjectReader<'_>) -> Option<String> {
+    let text = reader.required_text("path", "/v1/sessions")?;
     match PathPattern::parse(text) {
         Ok(_) if text.contains('*') => {
-            fields.problem("path", "has a `*`", "write the one path that the login is sent to");
+            reader.problem("path", "has a `*`", "write the one path that the login is sent to");
             None
         }
         Ok(_) => Some(text.to_owned()),
         Err(error) => {
-            fields.refused(error.check(), "path", error.to_string(), error.remedy());
+            reader.refused(error.check(), "path", error.to_string(), error.remedy());
             None
         }
     }
 }
 
-fn headers(fields: &mut Fields<'_>) -> Vec<(String, Template)> {
-    let at = fields.at("headers");
+fn headers(reader: &mut ObjectReader<'_>) -> Vec<(String, Template)> {
+    let at = reader.at("headers");
     let mut headers: Vec<(String, Template)> = Vec::new();
-    for (name, template) in templates(fields, "headers") {
+    for (name, template) in templates(reader, "headers") {
         match check_header_name(&name) {
             Ok(name) if headers.iter().any(|(known, _)| *known == name) => {
-                fields.problems().add(format!("{at}.{name}"), "stands there twice, as case does not count", "keep one");
+                reader.problems().add(format!("{at}.{name}"), "stands there twice, as case does not count", "keep one");
             }
             Ok(name) => headers.push((name, template)),
             Err(error) => {
                 let problem = PolicyProblem::new(format!("{at}.{name}"), error.to_string(), error.remedy());
-                fields.problems().push(PolicyProblem { check: error.check(), ..problem });
+                reader.problems().push(PolicyProblem { check: error.check(), ..problem });
             }
         }
     }
     headers
 }
 
-fn expires(parent: &mut Fields<'_>) -> Option<Expires> {
+fn expires(parent: &mut ObjectReader<'_>) -> Option<Expires> {
     let value = parent.value("expires")?;
-    let mut fields = Fields::open(value, parent.at("expires"), parent.problems())?;
-    let at = fields.value("at").is_some().then(|| place(&mut fields, "at")).flatten();
-    let seconds = fields.value("in_seconds").is_some().then(|| place(&mut fields, "in_seconds")).flatten();
+    let mut reader = ObjectReader::open(value, parent.at("expires"), parent.problems())?;
+    let at = reader.value("at").is_some().then(|| place(&mut reader, "at")).flatten();
+    let seconds = reader.value("in_seconds").is_some().then(|| place(&mut reader, "in_seconds")).flatten();
     if value.as_object().is_some_and(|map| map.len() != 1) {
         parent.problem("expires", "does not have exactly one key", "write either `at` or `in_seconds`");
     }
-    fields.close();
+    reader.close();
     at.map(Expires::At).or(seconds.map(Expires::InSeconds))
 }
 
-fn send(parent: &mut Fields<'_>) -> Option<SendToken> {
+fn send(parent: &mut ObjectReader<'_>) -> Option<SendToken> {
     let Some(value) = parent.value("send") else {
         parent.problem("send", "is missing", "say which header sends the token, like {\"header\": \"X-Auth-Token\"}");
         return None;
     };
-    let mut fields = Fields::open(value, parent.at("send"), parent.problems())?;
-    let header = header_name(&mut fields, "header");
-    let prefix = fields.text("prefix").unwrap_or_default();
+    let mut reader = ObjectReader::open(value, parent.at("send"), parent.problems())?;
+    let header = header_name(&mut reader, "header");
+    let prefix = reader.text("prefix").unwrap_or_default();
     if !prefix.bytes().all(|b| (b' '..=b'~').contains(&b)) {
-        fields.problem("prefix", "holds characters that headers do not have", "write it like `Bearer `");
+        reader.problem("prefix", "holds characters that headers do not have", "write it like `Bearer `");
     }
-    fields.close();
+    reader.close();
     Some(SendToken { header: header?, prefix: prefix.to_owned() })
 }
 
-fn show(fields: &mut Fields<'_>, token: Option<&Place>) -> Vec<(String, Place)> {
+fn show(reader: &mut ObjectReader<'_>, token: Option<&Place>) -> Vec<(String, Place)> {
     let mut show = Vec::new();
-    for (at, name, value) in fields.members("show") {
+    for (at, name, value) in reader.members("show") {
         match value.as_str().map(str::parse::<Place>) {
             Some(Ok(place)) => {
                 let fine = !token.is_some_and(|token| reveals(&place, token));
                 let remedy = "name a part of the response without it";
                 let problem = || PolicyProblem::new(at, "would show the token to the guest", remedy);
-                if fields.problems().ensure(Check::ShownToken, fine, problem) {
+                if reader.problems().ensure(Check::ShownToken, fine, problem) {
                     show.push((name.clone(), place));
                 }
             }
             Some(Err(error)) => {
                 let problem =
                     PolicyProblem::new(at, format!("is not a place: {error}"), "write it like `json:/catalog`");
-                fields.problems().push(PolicyProblem { check: error.check(), ..problem });
+                reader.problems().push(PolicyProblem { check: error.check(), ..problem });
             }
-            None => fields.problems().add(at, "is not a string", "write a place like `json:/catalog`"),
+            None => reader.problems().add(at, "is not a string", "write a place like `json:/catalog`"),
         }
     }
     show

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, IDENT, is_ident, printable};
+use super::object_reader::{IDENT, ObjectReader, is_ident, printable};
 use super::operations::Operations;
 use super::origin::{Origin, OriginSpec, ResolvedOrigin};
 use super::path::{Base, PathPattern};
@@ -88,7 +88,7 @@ impl Needs {
     pub fn parse(section: &[u8]) -> Result<Needs, Vec<PolicyProblem>> {
         let problems = Problems::default();
         let needs = Needs::read(section, &problems).unwrap_or_default();
-        problems.or(needs)
+        problems.into_result(needs)
     }
 
     fn read(section: &[u8], problems: &Problems) -> Option<Needs> {
@@ -110,72 +110,72 @@ impl Needs {
                 return None;
             }
         };
-        let mut fields = Fields::open(&value, "", problems)?;
-        let is_one = fields.value("version") == Some(&Value::from(1));
-        let known = fields.ensure(Check::UnknownVersion, is_one, "version", || {
+        let mut reader = ObjectReader::open(&value, "", problems)?;
+        let is_one = reader.value("version") == Some(&Value::from(1));
+        let known = reader.ensure(Check::UnknownVersion, is_one, "version", || {
             ("is not 1", "use a runtime that knows this version, or a guest with version 1")
         });
         if !known {
             return None;
         }
-        let http = fields.list("http").into_iter().filter_map(|(at, value)| Need::read(value, at, problems)).collect();
-        let registry = fields.flag("registry");
-        let image = fields.flag("image");
+        let http = reader.list("http").into_iter().filter_map(|(at, value)| Need::read(value, at, problems)).collect();
+        let registry = reader.flag("registry");
+        let image = reader.flag("image");
         let mut expose = Vec::new();
-        for (at, name) in fields.texts("expose") {
+        for (at, name) in reader.texts("expose") {
             if is_property_path(name) {
                 expose.push(name.to_owned());
             } else {
                 problems.add(at, "is not a valid name of a property", "write it like `region` or `network.zone`");
             }
         }
-        let logins = logins(&mut fields);
-        fields.accept_schema();
-        fields.close();
+        let logins = logins(&mut reader);
+        reader.accept_schema();
+        reader.close();
         Some(Needs { http, registry, expose, image, logins })
     }
 }
 
 impl Need {
     fn read(value: &Value, at: String, problems: &Problems) -> Option<Need> {
-        let mut fields = Fields::open(value, at, problems)?;
-        let id = fields.required_text("id", "compute");
+        let mut reader = ObjectReader::open(value, at, problems)?;
+        let id = reader.required_text("id", "compute");
         if id.is_some_and(|id| !is_ident(id)) {
-            fields.problem("id", "is not a valid name for a need", IDENT);
+            reader.problem("id", "is not a valid name for a need", IDENT);
         }
-        let to = fields.required_text("to", "${api_url}").and_then(|text| match OriginSpec::parse(text) {
+        let to = reader.required_text("to", "${api_url}").and_then(|text| match OriginSpec::parse(text) {
             _ if text == EVERYTHING => Some(Restriction::Any),
             Ok(spec) => Some(Restriction::Only(spec)),
             Err(error) => {
-                fields.refused(error.check(), "to", error.to_string(), error.remedy());
+                reader.refused(error.check(), "to", error.to_string(), error.remedy());
                 None
             }
         });
-        let methods = if wants_everything(fields.value("methods")) {
+        let methods = if wants_everything(reader.value("methods")) {
             Restriction::Any
         } else {
-            let listed = fields.required_texts("methods", "GET");
+            let listed = reader.required_texts("methods", "GET");
             Restriction::Only(listed.iter().filter_map(|(at, text)| method(text, at, problems)).collect())
         };
-        let paths = if wants_everything(fields.value("paths")) {
+        let paths = if wants_everything(reader.value("paths")) {
             vec![PathPattern::any()]
         } else {
-            let listed = fields.required_texts("paths", "/v1/**");
+            let listed = reader.required_texts("paths", "/v1/**");
             listed.iter().filter_map(|(at, text)| path(text, at, problems)).collect()
         };
-        let slots = if wants_everything(fields.value("slots")) {
+        let slots = if wants_everything(reader.value("slots")) {
             Restriction::Any
         } else {
-            Restriction::Only(Slot::read_all(&mut fields, false))
+            Restriction::Only(Slot::of_need(&mut reader))
         };
-        let operations = if wants_everything(fields.value("operations")) {
+        let operations = if wants_everything(reader.value("operations")) {
             Restriction::Any
         } else {
-            Restriction::Only(Operations::read(&mut fields))
+            Restriction::Only(Operations::read(&mut reader))
         };
-        let optional = fields.flag("optional");
-        let why = fields.text("why").map(printable).unwrap_or_default();
-        fields.close();
+        let optional = reader.flag("optional");
+        let why = reader.text("why").map(printable).unwrap_or_default();
+        reader.close();
         Some(Need { id: id?.to_owned(), to: to?, methods, paths, slots, operations, optional, why })
     }
 
@@ -187,16 +187,16 @@ impl Need {
     }
 }
 
-fn logins(fields: &mut Fields<'_>) -> Restriction<Vec<String>> {
-    if wants_everything(fields.value("logins")) {
+fn logins(reader: &mut ObjectReader<'_>) -> Restriction<Vec<String>> {
+    if wants_everything(reader.value("logins")) {
         return Restriction::Any;
     }
     let mut names = Vec::new();
-    for (at, name) in fields.texts("logins") {
+    for (at, name) in reader.texts("logins") {
         if is_ident(name) {
             names.push(name.to_owned());
         } else {
-            fields.problems().add(at, "is not a valid name of a login", IDENT);
+            reader.problems().add(at, "is not a valid name of a login", IDENT);
         }
     }
     Restriction::Only(names)

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::fields::{Fields, printable};
+use super::object_reader::{ObjectReader, printable};
 use crate::destination::Destination;
 use crate::place::{self, Message, Place, PlaceError, soap_children};
 use wasm_cpi_checks::{Check, RefusedBy};
@@ -81,20 +81,20 @@ impl OperationMismatch {
 }
 
 impl Operations {
-    pub(super) fn read(parent: &mut Fields<'_>) -> Option<Operations> {
+    pub(super) fn read(parent: &mut ObjectReader<'_>) -> Option<Operations> {
         let value = parent.value("operations")?;
-        let mut fields = Fields::open(value, parent.at("operations"), parent.problems())?;
-        let place = place(&mut fields);
+        let mut reader = ObjectReader::open(value, parent.at("operations"), parent.problems())?;
+        let place = place(&mut reader);
         let mut allow = Vec::new();
-        for (at, name) in fields.required_texts("allow", "CreateServer") {
+        for (at, name) in reader.required_texts("allow", "CreateServer") {
             if name.is_empty() || name.chars().count() > 128 || printable(name) != name {
                 let remedy = "write 1 to 128 characters, without control and invisible ones";
-                fields.problems().add(at, "is not a valid name of an operation", remedy);
+                reader.problems().add(at, "is not a valid name of an operation", remedy);
             } else {
                 allow.push(name.to_owned());
             }
         }
-        fields.close();
+        reader.close();
         Some(Operations { place: place?, allow })
     }
 
@@ -178,8 +178,8 @@ pub(super) fn is_plain(operation: &str) -> bool {
     (1..=64).contains(&operation.len()) && operation.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b))
 }
 
-fn place(fields: &mut Fields<'_>) -> Option<OperationPlace> {
-    match fields.required_text("in", "form:Action")? {
+fn place(reader: &mut ObjectReader<'_>) -> Option<OperationPlace> {
+    match reader.required_text("in", "form:Action")? {
         "json" => Some(OperationPlace::JsonKey),
         "soap" => Some(OperationPlace::Soap),
         text => match text.parse::<Place>() {
@@ -188,7 +188,7 @@ fn place(fields: &mut Fields<'_>) -> Option<OperationPlace> {
                 let remedy = "write `json` for the only key of a JSON body, `soap` for the child of a SOAP body, or a \
                               place like `form:F`";
                 let what = format!("is not a place: {}", printable(&error.to_string()));
-                fields.refused(error.check(), "in", what, remedy);
+                reader.refused(error.check(), "in", what, remedy);
                 None
             }
         },

@@ -13,7 +13,7 @@ use super::problem::{PolicyProblem, Problems};
 use super::properties::{Properties, leaf_text};
 use super::template::{Template, TemplateError, scalar};
 use crate::addresses::never;
-use crate::destination::{Destination, Host, Invalid, Scheme};
+use crate::destination::{Destination, Host, InvalidUrl, Scheme};
 use crate::secret::Layer;
 use wasm_cpi_checks::Check;
 
@@ -54,10 +54,10 @@ pub enum OriginError {
     EveryHost,
     /// The text is not the beginning of a URL.
     #[error("is not an origin: {0}")]
-    Url(#[source] Invalid),
+    Url(#[source] InvalidUrl),
     /// The value of a property is not a URL.
     #[error("{0}")]
-    PropertyUrl(#[source] Invalid),
+    PropertyUrl(#[source] InvalidUrl),
     /// The value of a property has another scheme, which is not quoted: it may be a secret.
     #[error("its scheme is neither http nor https")]
     PropertyScheme,
@@ -339,9 +339,9 @@ impl OriginSpec {
 
 /// Returns the error for a property whose value is not a URL. The error does not hold any part of
 /// the value, since the value may be a secret.
-fn without_value(invalid: Invalid) -> OriginError {
+fn without_value(invalid: InvalidUrl) -> OriginError {
     match invalid {
-        Invalid::Scheme(_) => OriginError::PropertyScheme,
+        InvalidUrl::Scheme(_) => OriginError::PropertyScheme,
         other => OriginError::PropertyUrl(other),
     }
 }

@@ -8,7 +8,7 @@ mod resemblance;
 
 use std::fmt;
 
-use crate::destination::{Destination, Invalid};
+use crate::destination::{Destination, InvalidUrl};
 use wasm_cpi_checks::Check;
 
 /// A pattern of paths, such as `/v2.1/*/servers/**`. `Display` writes it as it was parsed.
@@ -61,7 +61,7 @@ pub enum PathError {
     Query,
     /// No URL has such a path.
     #[error("is not a valid path: {0}")]
-    Url(#[from] Invalid),
+    Url(#[from] InvalidUrl),
     /// The path has another canonical form.
     #[error("is not in canonical form")]
     NotCanonical {

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::Fields;
+use super::object_reader::ObjectReader;
 use super::problem::Problems;
 use crate::strict_json;
 
@@ -28,22 +28,22 @@ pub(super) struct Preset {
 
 /// Returns the presets that the policy names. A preset that cannot be used is a problem.
 pub(super) fn read_all(
-    fields: &mut Fields<'_>,
+    reader: &mut ObjectReader<'_>,
     read: ReadFile<'_>,
     max_depth: usize,
     problems: &Problems,
 ) -> Vec<Preset> {
-    let list = fields.list("presets");
+    let list = reader.list("presets");
     list.into_iter().filter_map(|(at, value)| one(value, at, read, max_depth, problems)).collect()
 }
 
 fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems: &Problems) -> Option<Preset> {
-    let mut fields = Fields::open(value, at.clone(), problems)?;
-    let package = fields.text("package");
-    let file = fields.required_text("file", "cloud.json");
+    let mut reader = ObjectReader::open(value, at.clone(), problems)?;
+    let package = reader.text("package");
+    let file = reader.required_text("file", "cloud.json");
     let over: Vec<(&str, Value)> =
-        LAID_OVER.iter().filter_map(|key| Some((*key, fields.value(key)?.clone()))).collect();
-    fields.close();
+        LAID_OVER.iter().filter_map(|key| Some((*key, reader.value(key)?.clone()))).collect();
+    reader.close();
     let unusable = |what: String| {
         problems.add(format!("{at}.file"), what, "name the policy that came with the guest, as it came");
         None

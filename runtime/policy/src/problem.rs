@@ -31,7 +31,7 @@ impl PolicyProblem {
     }
 
     /// Returns the text of the problem, followed by the code of the check that refuses the file.
-    pub fn report(&self) -> String {
+    pub fn text_with_code(&self) -> String {
         with_code(&self.to_string(), self.check)
     }
 }
@@ -93,7 +93,7 @@ impl Problems {
     }
 
     /// Returns `value`, or the problems if there are any.
-    pub(super) fn or<T>(self, value: T) -> Result<T, Vec<PolicyProblem>> {
+    pub(super) fn into_result<T>(self, value: T) -> Result<T, Vec<PolicyProblem>> {
         let problems = self.0.into_inner();
         if problems.is_empty() { Ok(value) } else { Err(problems) }
     }

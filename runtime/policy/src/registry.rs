@@ -2,7 +2,7 @@
 //! that match the operator's `registry.keys`. A guest that does not declare that it uses the
 //! registry may access none.
 
-use super::fields::Fields;
+use super::object_reader::ObjectReader;
 use wasm_cpi_checks::Check;
 
 /// The registry settings that a guest may access. The default allows none.
@@ -42,21 +42,23 @@ impl RegistryDenial {
 const MAX_ID: usize = 255;
 
 impl RegistryRights {
-    pub(super) fn read(parent: &mut Fields<'_>) -> RegistryRights {
+    pub(super) fn read(parent: &mut ObjectReader<'_>) -> RegistryRights {
         let mut rights = RegistryRights::default();
         let Some(value) = parent.value("registry") else { return rights };
-        let Some(mut fields) = Fields::open(value, parent.at("registry"), parent.problems()) else { return rights };
-        for (at, pattern) in fields.texts("keys") {
+        let Some(mut reader) = ObjectReader::open(value, parent.at("registry"), parent.problems()) else {
+            return rights;
+        };
+        for (at, pattern) in reader.texts("keys") {
             let plain =
                 !pattern.is_empty() && pattern.len() <= MAX_ID && pattern.chars().all(|c| c == '*' || is_id_char(c));
             if plain {
                 rights.keys.push(pattern.to_owned());
             } else {
                 let remedy = "use letters, digits, `.`, `_`, `:`, `-`, and `*` for any of them";
-                fields.problems().add(at, "is not a pattern of instance IDs", remedy);
+                reader.problems().add(at, "is not a pattern of instance IDs", remedy);
             }
         }
-        fields.close();
+        reader.close();
         rights
     }
 

@@ -8,8 +8,8 @@
 use serde_json::Value;
 
 use super::Policy;
-use super::fields::{Fields, kind, printable};
 use super::grant::Grant;
+use super::object_reader::{ObjectReader, kind, printable};
 use super::origin::Origin;
 use super::problem::Problems;
 use super::slots::{AGENT, Capture};
@@ -95,12 +95,12 @@ pub(super) fn unlisted_parameter(query: Option<&str>, listed: &[String]) -> Opti
 }
 
 /// Reads the places of a response at `key`, which may have `*` in their JSON pointers.
-pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Place> {
+pub(super) fn read_places(reader: &mut ObjectReader<'_>, key: &'static str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    for (at, text) in fields.texts(key) {
+    for (at, text) in reader.texts(key) {
         match text.parse::<Place>() {
             Ok(Place::Xml(element)) if element.starts_with('/') => {
-                fields.problems().add(
+                reader.problems().add(
                     at,
                     "is an element's path, and elements of responses are found by their names",
                     PLACES,
@@ -110,12 +110,12 @@ pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Pla
                 places.push(place);
             }
             Ok(Place::Json(_) | Place::Xml(_) | Place::Header(_)) => {
-                fields.problems().add(at, "names a place again", "remove it");
+                reader.problems().add(at, "names a place again", "remove it");
             }
-            Ok(_) => fields.problems().add(at, "is not a place that is cut out of a response", PLACES),
+            Ok(_) => reader.problems().add(at, "is not a place that is cut out of a response", PLACES),
             Err(error) => {
                 let what = format!("is not a place: {}", printable(&error.to_string()));
-                fields
+                reader
                     .problems()
                     .push(super::PolicyProblem { check: error.check(), ..super::PolicyProblem::new(at, what, PLACES) });
             }
@@ -127,15 +127,15 @@ pub(super) fn read_places(fields: &mut Fields<'_>, key: &'static str) -> Vec<Pla
 const PLACES: &str = "write `json:/a/*/b`, `xml:E` or `header:X`";
 
 /// Reads the names of query parameters; `None` if the grant does not list any.
-pub(super) fn read_query(fields: &mut Fields<'_>) -> Option<Vec<String>> {
-    fields.value("query")?;
+pub(super) fn read_query(reader: &mut ObjectReader<'_>) -> Option<Vec<String>> {
+    reader.value("query")?;
     let mut names: Vec<String> = Vec::new();
-    for (at, name) in fields.texts("query") {
+    for (at, name) in reader.texts("query") {
         let hidden = |c: char| c.is_control() || c.is_whitespace() || is_invisible(c);
         if name.is_empty() || name.contains(hidden) {
-            fields.problems().add(at, "is not the name of a parameter", "write its name alone, like \"name\"");
+            reader.problems().add(at, "is not the name of a parameter", "write its name alone, like \"name\"");
         } else if names.iter().any(|known| known == name) {
-            fields.problems().add(at, format!("names `{name}` again"), "remove it");
+            reader.problems().add(at, format!("names `{name}` again"), "remove it");
         } else {
             names.push(name.to_owned());
         }
@@ -144,18 +144,18 @@ pub(super) fn read_query(fields: &mut Fields<'_>) -> Option<Vec<String>> {
 }
 
 /// Reads the largest size of agent settings that a slot accepts.
-pub(super) fn read_max_bytes(fields: &mut Fields<'_>, takes: &[String]) -> Option<u64> {
-    let value = fields.value("max_bytes")?;
+pub(super) fn read_max_bytes(reader: &mut ObjectReader<'_>, takes: &[String]) -> Option<u64> {
+    let value = reader.value("max_bytes")?;
     let bytes = value.as_u64().filter(|bytes| (1..=u64::from(u32::MAX)).contains(bytes));
     match (bytes, value) {
         (None, Value::Number(_)) => {
-            fields.problem("max_bytes", "is not a positive number of bytes", "write it like 65535")
+            reader.problem("max_bytes", "is not a positive number of bytes", "write it like 65535")
         }
         (None, other) => {
-            fields.problem("max_bytes", format!("is {}", kind(other)), "write a number of bytes, like 65535")
+            reader.problem("max_bytes", format!("is {}", kind(other)), "write a number of bytes, like 65535")
         }
         (Some(_), _) if !takes.iter().any(|name| name == AGENT) => {
-            fields.problem("max_bytes", "is for agent settings, which the slot does not take", "remove it");
+            reader.problem("max_bytes", "is for agent settings, which the slot does not take", "remove it");
         }
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! What a grant says about single values of its messages: the slots in which seals are replaced
 //! by secrets, and the captures that turn values of responses into seals.
 
-use super::fields::{Fields, IDENT, is_ident, printable};
+use super::object_reader::{IDENT, ObjectReader, is_ident, printable};
 use super::path::{Base, PathError, PathPattern};
 use super::problem::{PolicyProblem, Problems};
 use super::request_head::METHODS;
@@ -53,16 +53,16 @@ struct Spot {
 }
 
 impl Spot {
-    fn read(fields: &mut Fields<'_>) -> Option<Spot> {
-        let method = fields
+    fn read(reader: &mut ObjectReader<'_>) -> Option<Spot> {
+        let method = reader
             .required_text("method", "POST")
-            .and_then(|text| method(text, &fields.at("method"), fields.problems()));
-        let path = fields
+            .and_then(|text| method(text, &reader.at("method"), reader.problems()));
+        let path = reader
             .required_text("path", "/v1/servers")
-            .and_then(|text| path(text, &fields.at("path"), fields.problems()));
-        let place = place(fields, "place");
+            .and_then(|text| path(text, &reader.at("path"), reader.problems()));
+        let place = place(reader, "place");
         if let Some(Place::Json(tokens)) = &place {
-            fields.ensure(Check::PointerWildcard, !tokens.iter().any(|token| token == responses::ANY), "place", || {
+            reader.ensure(Check::PointerWildcard, !tokens.iter().any(|token| token == responses::ANY), "place", || {
                 let what = "has a `*`, which stands for all elements in `show`, `drop` and `fields` only";
                 (what, "write one entry for each place, or use `drop`")
             });
@@ -84,35 +84,47 @@ impl Slot {
         same(self) == same(other)
     }
 
-    /// Reads the slots of a need, or those of a grant, which also say how large settings may be.
-    pub(super) fn read_all(parent: &mut Fields<'_>, of_grant: bool) -> Vec<Slot> {
+    /// Reads the slots of a grant, which also say how large settings may be.
+    pub(super) fn of_grant(parent: &mut ObjectReader<'_>) -> Vec<Slot> {
+        Slot::read_all(parent, &responses::read_max_bytes)
+    }
+
+    /// Reads the slots of a need.
+    pub(super) fn of_need(parent: &mut ObjectReader<'_>) -> Vec<Slot> {
+        Slot::read_all(parent, &|_, _| None)
+    }
+
+    fn read_all(
+        parent: &mut ObjectReader<'_>,
+        read_max_bytes: &dyn Fn(&mut ObjectReader<'_>, &[String]) -> Option<u64>,
+    ) -> Vec<Slot> {
         let list = parent.list("slots");
         let read = |(at, value)| {
-            let mut fields = Fields::open(value, at, parent.problems())?;
-            let spot = Spot::read(&mut fields);
+            let mut reader = ObjectReader::open(value, at, parent.problems())?;
+            let spot = Spot::read(&mut reader);
             match &spot {
                 Some(Spot { place: Place::Cookie(_), .. }) => {
                     let remedy = "use a header, field or the body";
-                    fields.problem("place", "is a cookie, which requests do not carry", remedy);
+                    reader.problem("place", "is a cookie, which requests do not carry", remedy);
                 }
                 Some(Spot { place: Place::Xml(element), .. }) => {
-                    fields.ensure(Check::SlotElement, element.starts_with('/'), "place", || {
+                    reader.ensure(Check::SlotElement, element.starts_with('/'), "place", || {
                         let what = "names an element at any depth, so a guest could choose where the secret is written";
                         (what, format!("write the path from the root, like `xml:/Envelope/Body/Create/{element}`"))
                     });
                 }
                 _ => {}
             }
-            let takes = takes(&mut fields);
-            let show = responses::read_places(&mut fields, "show");
-            let max_bytes = if of_grant { responses::read_max_bytes(&mut fields, &takes) } else { None };
+            let takes = takes(&mut reader);
+            let show = responses::read_places(&mut reader, "show");
+            let max_bytes = read_max_bytes(&mut reader, &takes);
             if let Some(spot) = &spot {
                 let echoed = show.iter().any(|shown| responses::shows(shown, &spot.place));
-                fields.ensure(Check::ShownSlot, !echoed, "show", || {
+                reader.ensure(Check::ShownSlot, !echoed, "show", || {
                     ("shows the slot itself, so a server that echoes it would reveal the secret", "list other places")
                 });
             }
-            fields.close();
+            reader.close();
             spot.map(|Spot { method, path, place }| Slot { method, path, place, takes, show, max_bytes })
         };
         list.into_iter().filter_map(read).collect()
@@ -135,25 +147,25 @@ impl Capture {
         Capture { path: self.path.below(base), ..self.clone() }
     }
 
-    pub(super) fn read_all(parent: &mut Fields<'_>) -> Vec<Capture> {
+    pub(super) fn read_all(parent: &mut ObjectReader<'_>) -> Vec<Capture> {
         let list = parent.list("captures");
         let read = |(at, value)| {
-            let mut fields = Fields::open(value, at, parent.problems())?;
-            let spot = Spot::read(&mut fields);
+            let mut reader = ObjectReader::open(value, at, parent.problems())?;
+            let spot = Spot::read(&mut reader);
             if let Some(Spot { place: Place::Form(_) | Place::Part(_), .. }) = spot {
-                fields.problem(
+                reader.problem(
                     "place",
                     "is a form field, which responses do not have",
                     "use header:, cookie:, json: or xml:",
                 );
             }
-            let name = fields.required_text("as", "token");
+            let name = reader.required_text("as", "token");
             let is_name = |name: &str| is_ident(name) && Check::CaptureName.accepts(name != AGENT);
             if name.is_some_and(|name| !is_name(name)) {
                 let remedy = format!("{IDENT}, and not `{AGENT}`");
-                fields.refused(Some(Check::CaptureName), "as", "is not a valid name of a capture", remedy);
+                reader.refused(Some(Check::CaptureName), "as", "is not a valid name of a capture", remedy);
             }
-            fields.close();
+            reader.close();
             let Spot { method, path, place } = spot?;
             Some(Capture { method, path, place, name: name?.to_owned() })
         };
@@ -161,20 +173,20 @@ impl Capture {
     }
 }
 
-fn takes(fields: &mut Fields<'_>) -> Vec<String> {
-    if fields.value("takes").is_none() {
+fn takes(reader: &mut ObjectReader<'_>) -> Vec<String> {
+    if reader.value("takes").is_none() {
         return vec![AGENT.to_owned()];
     }
     let mut takes: Vec<String> = Vec::new();
-    for (at, name) in fields.required_texts("takes", AGENT) {
+    for (at, name) in reader.required_texts("takes", AGENT) {
         if !is_property_path(name) {
-            fields.problems().add(
+            reader.problems().add(
                 at,
                 "is not the name of a property or capture",
                 "write `agent` or the name alone, without `${}`",
             );
         } else if takes.iter().any(|taken| taken == name) {
-            fields.problems().add(at, format!("names `{name}` again"), "remove it");
+            reader.problems().add(at, format!("names `{name}` again"), "remove it");
         } else {
             takes.push(name.to_owned());
         }
@@ -182,13 +194,13 @@ fn takes(fields: &mut Fields<'_>) -> Vec<String> {
     takes
 }
 
-pub(super) fn place(fields: &mut Fields<'_>, key: &'static str) -> Option<Place> {
-    let text = fields.required_text(key, "json:/server/user_data")?;
+pub(super) fn place(reader: &mut ObjectReader<'_>, key: &'static str) -> Option<Place> {
+    let text = reader.required_text(key, "json:/server/user_data")?;
     match text.parse::<Place>() {
         Ok(place) => Some(place),
         Err(error) => {
             let remedy = "write `header:X`, `json:/a/b`, `form:F`, `xml:/R/E`, `part:N`, `cookie:C` or `body`";
-            fields.refused(error.check(), key, format!("is not a place: {}", printable(&error.to_string())), remedy);
+            reader.refused(error.check(), key, format!("is not a place: {}", printable(&error.to_string())), remedy);
             None
         }
     }

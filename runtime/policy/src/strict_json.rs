@@ -124,6 +124,13 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     }
 }
 
+/// Returns the value as a whole number that is not negative. Accepts `2.0`, which some clients send.
+#[must_use]
+pub fn whole_number(value: &Value) -> Option<u64> {
+    let is_whole = |number: &f64| number.fract() == 0.0 && (0.0..9e15).contains(number);
+    value.as_u64().or_else(|| value.as_f64().filter(is_whole).map(|number| number as u64))
+}
+
 /// Returns how deep arrays and objects are nested in a value: 0 for a string, 1 for `[]`.
 pub fn depth(value: &Value) -> usize {
     match value {

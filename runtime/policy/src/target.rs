@@ -7,7 +7,7 @@
 use ipnet::IpNet;
 use serde_json::Value;
 
-use super::fields::{Fields, kind};
+use super::object_reader::{ObjectReader, kind};
 use super::origin::{Origin, OriginError, OriginSpec, ResolvedOrigin};
 use super::path::Base;
 use super::problem::{PolicyProblem, Problems};
@@ -38,14 +38,14 @@ pub(super) struct ResolvedTarget {
 }
 
 impl TargetSpec {
-    pub(super) fn read(fields: &mut Fields<'_>) -> Option<TargetSpec> {
-        let to = fields.required_text("to", "https://api.example.com").and_then(|text| {
-            let refused = |error: OriginError| fields.refused(error.check(), "to", error.to_string(), error.remedy());
+    pub(super) fn read(reader: &mut ObjectReader<'_>) -> Option<TargetSpec> {
+        let to = reader.required_text("to", "https://api.example.com").and_then(|text| {
+            let refused = |error: OriginError| reader.refused(error.check(), "to", error.to_string(), error.remedy());
             OriginSpec::parse(text).map_err(refused).ok()
         });
-        let addresses = addresses(fields);
-        let tls = TlsSpec::read(fields);
-        let plain_http = fields.flag("plain_http");
+        let addresses = addresses(reader);
+        let tls = TlsSpec::read(reader);
+        let plain_http = reader.flag("plain_http");
         Some(TargetSpec { to: to?, addresses, tls, plain_http })
     }
 
@@ -95,22 +95,22 @@ impl TargetSpec {
     }
 }
 
-fn addresses(fields: &mut Fields<'_>) -> Addresses {
+fn addresses(reader: &mut ObjectReader<'_>) -> Addresses {
     const REMEDY: &str = "write \"public\", or a list of CIDRs like [\"10.0.0.0/8\"]";
-    match fields.value("addresses") {
+    match reader.value("addresses") {
         None => Addresses::Public,
         Some(Value::String(word)) if word == "public" => Addresses::Public,
         Some(Value::Array(_)) => {
-            let cidrs = fields.required_texts("addresses", "10.0.0.0/8");
-            let nets = cidrs.iter().filter_map(|(at, text)| cidr(text, at, fields.problems())).collect();
+            let cidrs = reader.required_texts("addresses", "10.0.0.0/8");
+            let nets = cidrs.iter().filter_map(|(at, text)| cidr(text, at, reader.problems())).collect();
             Addresses::Cidrs(nets)
         }
         Some(Value::String(_)) => {
-            fields.problem("addresses", "is an unknown keyword", REMEDY);
+            reader.problem("addresses", "is an unknown keyword", REMEDY);
             Addresses::Public
         }
         Some(other) => {
-            fields.problem("addresses", format!("is {}", kind(other)), REMEDY);
+            reader.problem("addresses", format!("is {}", kind(other)), REMEDY);
             Addresses::Public
         }
     }

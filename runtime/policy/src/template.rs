@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::fields::kind;
+use super::object_reader::kind;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::{Properties, leaf_text};
 use crate::secret::{Layer, Secret};

@@ -4,7 +4,7 @@
 //! A property holds PEM text and never a file name, so that a cpi-config cannot make this
 //! program read a file.
 
-use super::fields::Fields;
+use super::object_reader::ObjectReader;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::template::Template;
@@ -77,26 +77,26 @@ enum Part {
 }
 
 impl TlsSpec {
-    pub(super) fn read(parent: &mut Fields<'_>) -> TlsSpec {
+    pub(super) fn read(parent: &mut ObjectReader<'_>) -> TlsSpec {
         let Some(value) = parent.value("tls") else { return TlsSpec::default() };
-        let Some(mut fields) = Fields::open(value, parent.at("tls"), parent.problems()) else {
+        let Some(mut reader) = ObjectReader::open(value, parent.at("tls"), parent.problems()) else {
             return TlsSpec::default();
         };
-        let ca = fields.value("ca").and_then(|_| part(&mut fields, "ca"));
-        let client = fields.value("client").and_then(|value| {
-            let mut client = Fields::open(value, fields.at("client"), fields.problems())?;
+        let ca = reader.value("ca").and_then(|_| part(&mut reader, "ca"));
+        let client = reader.value("client").and_then(|value| {
+            let mut client = ObjectReader::open(value, reader.at("client"), reader.problems())?;
             let parts = (part(&mut client, "cert"), part(&mut client, "key"));
             client.close();
             Some((parts.0?, parts.1?))
         });
         let mut pin_sha256 = Vec::new();
-        for (at, text) in fields.texts("pin_sha256") {
+        for (at, text) in reader.texts("pin_sha256") {
             match pin(text) {
                 Some(pin) => pin_sha256.push(pin),
-                None => fields.problems().add(at, "is not a SHA-256 digest", "write 64 hexadecimal digits"),
+                None => reader.problems().add(at, "is not a SHA-256 digest", "write 64 hexadecimal digits"),
             }
         }
-        fields.close();
+        reader.close();
         TlsSpec { ca, client, pin_sha256 }
     }
 
@@ -160,13 +160,13 @@ impl Part {
     }
 }
 
-fn part(fields: &mut Fields<'_>, key: &'static str) -> Option<Part> {
-    let text = fields.required_text(key, "${property} or file.pem")?;
+fn part(reader: &mut ObjectReader<'_>, key: &'static str) -> Option<Part> {
+    let text = reader.required_text(key, "${property} or file.pem")?;
     match Template::parse(text) {
         Ok(template) if template.whole_property().is_some() => Some(Part::Property(template)),
         Ok(template) if !template.has_property() && !text.is_empty() => Some(Part::Written(Pem::written(text))),
         _ => {
-            fields.problem(key, "is neither one `${property}` nor a file nor PEM text", "write one of them");
+            reader.problem(key, "is neither one `${property}` nor a file nor PEM text", "write one of them");
             None
         }
     }

@@ -12,8 +12,8 @@ use wasm_cpi_policy::secret::Secret;
 /// The length from which a string in `env` counts as a secret. Shorter ones are usually plain words.
 const ENV_MIN: usize = 12;
 
-/// The parts of `env` that the Director logs and guests can read.
-const VISIBLE: [&str; 3] = ["env.bosh.group", "env.bosh.groups", "env.bosh.tags"];
+/// The keys of `env.bosh` that the Director logs and guests can read.
+pub const VISIBLE_ENV: [&str; 3] = ["group", "groups", "tags"];
 
 /// Options that name a location, not a credential.
 const LOCATIONS: [&str; 12] = [
@@ -49,7 +49,7 @@ pub(super) fn find(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, 
 }
 
 fn collect(value: &Value, path: &str, min: usize, secrets: &mut Vec<(String, Secret)>) {
-    if VISIBLE.contains(&path) {
+    if path.strip_prefix("env.bosh.").is_some_and(|key| VISIBLE_ENV.contains(&key)) {
         return;
     }
     match value {

@@ -1,8 +1,8 @@
 //! The import `agent` of one call, for both modes.
 //!
 //! In registry-less mode only `bootstrap` has an effect. With a registry, `created` writes the
-//! settings under the key that the Agent will use, and `finish` deletes them again unless their VM
-//! is the call's result.
+//! settings under the key that the Agent will use, and `settle_registry` deletes them again
+//! unless their VM is the call's result.
 
 use super::additions::{Additions, DiskHint};
 use super::config::AgentConfig;
@@ -21,7 +21,7 @@ use wasm_cpi_policy::secret::{Layer, Secret};
 /// The least time for deleting the settings that a failed call wrote.
 const UNDO_TIME: Duration = Duration::from_secs(10);
 
-/// A VM needs one bootstrap; a guest may try again with another name.
+/// The most bootstraps of a call. A VM needs one; a guest may try again with another name.
 const MAX_BOOTSTRAPS: usize = 8;
 
 /// The reason why agent settings are not built or stored.
@@ -73,6 +73,17 @@ impl From<SessionError> for AgentError {
     }
 }
 
+/// What the agent settings of a call are made of.
+pub struct AgentParts {
+    pub mode: Mode,
+    pub config: AgentConfig,
+    /// The VM; only `create_vm` has it.
+    pub spec: Option<VmSpec>,
+    pub registry_config: Option<RegistryConfig>,
+    pub registry: Arc<RegistrySession>,
+    pub vault: Arc<Vault>,
+}
+
 /// The agent settings of one call.
 pub struct AgentSession {
     mode: Mode,
@@ -87,14 +98,8 @@ pub struct AgentSession {
 }
 
 impl AgentSession {
-    pub fn new(
-        mode: Mode,
-        config: AgentConfig,
-        spec: Option<VmSpec>,
-        registry_config: Option<RegistryConfig>,
-        registry: Arc<RegistrySession>,
-        vault: Arc<Vault>,
-    ) -> Self {
+    pub fn new(parts: AgentParts) -> Self {
+        let AgentParts { mode, config, spec, registry_config, registry, vault } = parts;
         // They are registered in every call, because a cloud may show what another call sent.
         for (name, secret) in secrets::find(&config, spec.as_ref()) {
             vault.register(&name, secret);
@@ -233,9 +238,10 @@ impl AgentSession {
         }
     }
 
-    /// Ends the call. `returned` is the VM that `create_vm` returned, or `None` if it failed. Deletes
-    /// settings of other VMs, and returns a sentence for each that could not be deleted.
-    pub async fn finish(&self, returned: Option<&str>, deadline: Instant) -> Result<Vec<String>, Failure> {
+    /// Deletes the registry settings that this `create_vm` wrote for other VMs than `returned`, which is
+    /// `None` if it failed. Rejects a returned VM without settings in the registry. Returns a sentence
+    /// for each setting that could not be deleted.
+    pub async fn settle_registry(&self, returned: Option<&str>, deadline: Instant) -> Result<Vec<String>, Failure> {
         if self.spec.is_none() {
             return Ok(Vec::new());
         }

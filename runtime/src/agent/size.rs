@@ -77,15 +77,15 @@ pub(super) fn check_user_data(data: &Map<String, Value>, max_bytes: Option<u64>)
 /// with the reserve for them. If the length depended on the additions, a guest could add letter by letter
 /// until a server finds the user-data too long, and so measure the rest.
 pub(super) fn padded_length(base: &str, encodings: &[Encoding]) -> usize {
-    (sent_length(base, encodings) + RESERVE).next_multiple_of(STEP)
+    (length_before_base64(base, encodings) + RESERVE).next_multiple_of(STEP)
 }
 
 /// Pads the text of a JSON object with blanks before its last brace to a length of `padded_length`.
 /// Blanks behind the brace could be cut off on the way.
 pub(super) fn pad(mut text: String, length: usize, encodings: &[Encoding]) -> String {
-    let sent = sent_length(&text, encodings);
+    let unpadded = length_before_base64(&text, encodings);
     if text.pop().is_some() {
-        let blanks = length.max(sent).next_multiple_of(STEP) - sent;
+        let blanks = length.max(unpadded).next_multiple_of(STEP) - unpadded;
         text.push_str(&" ".repeat(blanks));
         text.push('}');
     }
@@ -93,7 +93,7 @@ pub(super) fn pad(mut text: String, length: usize, encodings: &[Encoding]) -> St
 }
 
 /// Returns the length of a text before base64, which is what a server measures.
-fn sent_length(text: &str, encodings: &[Encoding]) -> usize {
+fn length_before_base64(text: &str, encodings: &[Encoding]) -> usize {
     match encodings.contains(&Encoding::JsonString) {
         true => Value::String(text.to_owned()).to_string().len(),
         false => text.len(),
@@ -169,7 +169,7 @@ mod tests {
             let length = padded_length(&base, encodings);
             for name in ["", "x", "\"\"", &"x".repeat(1024), &"\"".repeat(1000)] {
                 let text = json!({"password": "\"quoted\"", "name": name}).to_string();
-                assert_eq!(sent_length(&pad(text, length, encodings), encodings), length, "{name}");
+                assert_eq!(length_before_base64(&pad(text, length, encodings), encodings), length, "{name}");
             }
         }
     }

@@ -35,9 +35,8 @@ pub(super) enum AuditFileError {
     NotAFile(PathBuf),
     #[error("{} {source}", path.display())]
     Untrusted { path: PathBuf, source: Untrusted },
-    /// The file cannot be renamed.
-    #[error(transparent)]
-    Rename(#[from] Errno),
+    #[error("it cannot be {step} ({source}); check the permissions of its directory")]
+    Rotate { step: &'static str, source: Errno },
 }
 
 impl AuditFileError {
@@ -183,8 +182,9 @@ fn rotate(path: &Path, max: u64) -> Result<Option<OwnedFd>, AuditFileError> {
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Ok(None),
-        Err(error) => return Err(error.into()),
+        Err(source) => return Err(AuditFileError::Rotate { step: "locked", source }),
     }
+    let unrenamed = |source| AuditFileError::Rotate { step: "renamed", source };
     // Another process may have rotated the file before this one got the lock.
     let (file, stat) = open_or_create(path)?;
     if size(&stat) < max {
@@ -193,10 +193,10 @@ fn rotate(path: &Path, max: u64) -> Result<Option<OwnedFd>, AuditFileError> {
     for older in (1..GENERATIONS).rev() {
         match rustix::fs::rename(sibling(path, &older.to_string()), sibling(path, &(older + 1).to_string())) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
+            Err(source) => return Err(unrenamed(source)),
         }
     }
-    rustix::fs::rename(path, sibling(path, "1"))?;
+    rustix::fs::rename(path, sibling(path, "1")).map_err(unrenamed)?;
     open_or_create(path).map(|(file, _)| Some(file))
 }
 

@@ -1,7 +1,7 @@
 use super::line::LINE_MAX;
 use super::*;
-use crate::hardening::landlock::Landlock;
-use crate::hardening::{LockDownReport, Network};
+use crate::lock_down::landlock::Landlock;
+use crate::lock_down::{LockDownReport, Network};
 use crate::log::Format;
 use crate::vault::Vault;
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ fn secrets_are_redacted_and_seals_are_shown_by_name() {
 fn a_line_with_many_ports_still_reports_what_is_not_restricted() {
     let long = "\"".repeat(200);
     let fixture = start(&request(&long, &long, &long));
-    fixture.audit.set_guest(&Description {
+    fixture.audit.set_guest(&GuestDescription {
         name: long.clone(),
         version: long,
         stemcell_formats: Vec::new(),
@@ -179,7 +179,7 @@ fn a_line_with_many_ports_still_reports_what_is_not_restricted() {
     };
     let used = Used {
         wall: Duration::ZERO,
-        wall_limit: LimitReached { name: "wall_seconds", value: 3600 },
+        wall_limit: NamedLimit { name: "wall_seconds", value: 3600 },
         usage: Usage::default(),
         network: NetUsage { requests: u64::MAX, bytes_sent: u64::MAX, bytes_received: u64::MAX },
         counts: Counts { config: u64::MAX, log: u64::MAX, clock: u64::MAX, random: u64::MAX },
@@ -214,7 +214,7 @@ proptest! {
         let [method, id, uuid, name, version, target, grant, login, secret, seal, id_of, rest] = texts.as_slice()
             else { unreachable!() };
         let fixture = start(&request(method, id, uuid));
-        let description = Description {
+        let description = GuestDescription {
             name: name.clone(), version: version.clone(), stemcell_formats: Vec::new(), methods: Vec::new(),
             needs: None, has_names: true,
         };
@@ -229,7 +229,7 @@ proptest! {
         let check = Some(Check::RegistryIds);
         let elapsed = Duration::ZERO;
         fixture.audit.host(&HostCall { name: "registry.get", target: id_of, outcome, check, elapsed, bytes: 0 });
-        fixture.audit.cache(&CacheEvent::Rejected { what: rest.clone(), check: None });
+        fixture.audit.cache(&CacheEvent::Doubted { what: rest.clone(), check: None });
         fixture.audit.conclude(Ok(()), None);
         let lines = fixture.lines();
         prop_assert_eq!(lines.len(), 4);

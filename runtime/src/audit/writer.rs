@@ -70,7 +70,7 @@ impl Writer {
         self.state().fields.sha256 = Some(sha256.to_owned());
     }
 
-    pub(super) fn expect_requests(&self, http_requests: u64) {
+    pub(super) fn set_http_request_limit(&self, http_requests: u64) {
         self.state().http_requests = http_requests;
     }
 

@@ -1,6 +1,6 @@
 //! Fourth step: builds the guest's capabilities, each restricted to what the call may do.
 
-use crate::agent::{AgentSession, VmSpec};
+use crate::agent::{AgentParts, AgentSession, VmSpec};
 use crate::bindings::bosh::cpi::config::CallInfo;
 use crate::call::authorise::Authorised;
 use crate::call::load::LoadedGuest;
@@ -8,20 +8,20 @@ use crate::call::{CallError, Observer, Record, observe, undo};
 use crate::config::Config;
 use crate::effective_policy;
 use crate::failure::Failure;
-use crate::host::{Capabilities, State};
+use crate::host::{Capabilities, LastFailure, State};
 use crate::image::Image;
 use crate::leak_latch::{LatchKey, LeakLatch};
 use crate::log::{GuestLog, Level};
 use crate::net::gate::Gate;
 use crate::net::http_trace::Tracer;
 use crate::net::proxy::ProxyConfig;
-use crate::registry::{GuestRegistry, RegistryClient, RegistrySession};
+use crate::registry::{Access, GuestRegistry, RegistryClient, RegistrySession};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
-use crate::sandbox::ending::Ending;
+use crate::sandbox::call_clock::CallClock;
 use crate::sandbox::watchdog;
 use crate::token_store::{TokenStore, TokenStoreError};
-use crate::vault::{Kind, Vault};
+use crate::vault::{SecretKind, Vault};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,29 +44,32 @@ pub struct Assembled {
 /// Builds the capabilities of a call.
 pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observer>) -> Result<Assembled, CallError> {
     let Authorised { loaded, needs, properties, policy, mode, latch } = authorised;
-    let LoadedGuest { config, request, call, description, ending, .. } = &loaded;
+    let LoadedGuest { config, request, call, description, clock, .. } = &loaded;
     let Record { vault, log, audit } = record;
     let limits = &config.limits;
-    stop_searches_at_the_end(vault, ending);
+    stop_searches_at_the_end(vault, clock);
     config.proxy.iter().flat_map(ProxyConfig::secrets).for_each(|secret| vault.register("proxy", secret));
     let image = image(call, config, &policy)?;
     let client = config.registry.as_ref().map(|registry| RegistryClient::new(registry, limits)).transpose()?;
-    let creates = call.method() == Method::CreateVm;
-    let registry = Arc::new(RegistrySession::new(client, policy.registry.clone(), call.ids(), creates));
-    let agent = Arc::new(AgentSession::new(
+    let access = match call.method() {
+        Method::CreateVm => Access::CreateVm,
+        _ => Access::Ids(call.registry_ids()),
+    };
+    let registry = Arc::new(RegistrySession::new(client, policy.registry.clone(), access));
+    let agent = Arc::new(AgentSession::new(AgentParts {
         mode,
-        config.agent.clone(),
-        vm_spec(call),
-        config.registry.clone(),
-        Arc::clone(&registry),
-        Arc::clone(vault),
-    ));
+        config: config.agent.clone(),
+        spec: vm_spec(call),
+        registry_config: config.registry.clone(),
+        registry: Arc::clone(&registry),
+        vault: Arc::clone(vault),
+    }));
     agent.check_size(policy.agent_max_bytes())?;
     let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &description.name, limits));
     let http = observe::http(audit, &guest_log, observer.clone());
     let trace = config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault)));
     let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(http));
-    let files = config.policy.parent().unwrap_or(Path::new("."));
+    let files = config.policy_path.parent().unwrap_or(Path::new("."));
     let gate = gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone());
     let mut gate = gate.with_latch(latch.clone());
     if config.keep_tokens && !policy.logins.is_empty() {
@@ -74,8 +77,10 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         keep_tokens(&mut gate, config).unwrap_or_else(|error| log.write(Level::Debug, &error.to_string()));
     }
     let gate = Arc::new(if undo::is_undoable(call) { gate.with_creations() } else { gate });
-    let visible = seal_properties(&policy, &properties, needs.as_ref(), vault)?;
-    let host = Capabilities {
+    let (visible, sealed) = seal_properties(&policy, &properties, needs.as_ref(), vault);
+    register_credentials(&policy, &sealed, vault);
+    effective_policy::check_sendable(&policy, &sealed)?;
+    let capabilities = Capabilities {
         properties: visible.to_string(),
         call: CallInfo {
             method: call.method().name().to_owned(),
@@ -89,9 +94,10 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         registry: Arc::new(GuestRegistry::new(registry, Arc::clone(vault))),
         image,
         log: guest_log,
+        last_failure: LastFailure::default(),
         observer: observe::host_calls(audit, observer),
     };
-    let state = State::new(limits, Arc::clone(ending), host);
+    let state = State::new(limits, Arc::clone(clock), capabilities);
     Ok(Assembled { loaded, policy, gate, agent, latch, state })
 }
 
@@ -104,47 +110,58 @@ fn keep_tokens(gate: &mut Gate, config: &Config) -> Result<(), TokenStoreError> 
 }
 
 /// Stops searches for secrets when the guest has to be stopped: this thread would otherwise search on.
-fn stop_searches_at_the_end(vault: &Vault, ending: &Arc<Ending>) {
-    let ending = Arc::clone(ending);
+/// No watchdog runs on this thread while it searches, so the search itself asks for the end when it is
+/// due.
+fn stop_searches_at_the_end(vault: &Vault, clock: &Arc<CallClock>) {
+    let clock = Arc::clone(clock);
     vault.stop_searches_when(Box::new(move || {
-        watchdog::request_end_if_due(&ending);
-        Instant::now() >= ending.hard_deadline()
+        watchdog::request_end_if_due(&clock);
+        Instant::now() >= clock.hard_deadline()
     }));
 }
 
-/// Shorter properties are in many texts by chance.
+/// The fewest bytes of a property that count as a part of a credential. Shorter ones are in many texts
+/// by chance.
 const MIN_PART: usize = 6;
 
-/// Returns the properties as the guest sees them, with seals instead of those that are not exposed.
-/// Rejects a secret that cannot be written where the policy sends it.
+/// The properties that the guest gets as seals, with the names of the seals.
+type SealedProperties = Vec<(String, Secret)>;
+
+/// Returns the properties as the guest sees them, with seals instead of those that are not exposed, and
+/// those that were sealed.
 fn seal_properties(
     policy: &Policy,
     properties: &Properties,
     needs: Option<&Needs>,
     vault: &Vault,
-) -> Result<Value, Failure> {
+) -> (Value, SealedProperties) {
     let mut sealed = Vec::new();
     let visible = properties.visible(&policy.expose, needs, |name, value, layer| {
-        let kind = if is_credential(name, value) { Kind::Credential } else { Kind::Value };
+        let kind = if is_credential(name, value) { SecretKind::Credential } else { SecretKind::Value };
         let (name, secret) = (seal_name(name), Secret::new(value));
         sealed.push((name.clone(), secret.clone()));
         vault.seal_as(kind, &name, secret, layer)
     });
+    (visible, sealed)
+}
+
+/// Registers the credentials that grants and logins send, so that they are searched for.
+fn register_credentials(policy: &Policy, sealed: &SealedProperties, vault: &Vault) {
     for (name, text) in effective_policy::credentials(policy) {
-        // A credential of exposed properties alone is not secret.
         let is_part = |secret: &str| secret.len() >= MIN_PART && text.reveal().contains(secret);
         let parts: Vec<_> = sealed.iter().filter(|(_, secret)| is_part(secret.reveal())).collect();
+        // If all properties in the text are exposed, it is not a secret, so it is not registered.
         if parts.is_empty() {
             continue;
         }
-        // In `Key ${region}:${password}`, the password is the credential.
+        // If one part is a credential by its name, its seal has registered it already, and the other
+        // parts, such as `region` in `Key ${region}:${password}`, must not be searched for. If none is,
+        // every part may be the credential, so all are registered.
         if !parts.iter().any(|(name, secret)| is_credential(name, secret.reveal())) {
             parts.iter().for_each(|(name, secret)| vault.register(name, secret.clone()));
         }
         vault.register(&name, text);
     }
-    effective_policy::check_sendable(policy, &sealed)?;
-    Ok(visible)
 }
 
 /// Returns the name of a property's seal. The property `agent` becomes `properties.agent`, so

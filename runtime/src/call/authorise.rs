@@ -7,7 +7,7 @@ use crate::call::{CallError, Record};
 use crate::config::Config;
 use crate::effective_policy;
 use crate::failure::{Failure, Who};
-use crate::leak_latch::{LeakLatch, Leaks};
+use crate::leak_latch::{LeakLatch, OnLeak};
 use crate::log::Level;
 use crate::rpc::arguments::Call;
 use crate::rpc::request::Request;
@@ -46,7 +46,7 @@ pub fn authorise(loaded: LoadedGuest, record: &Record) -> Result<Authorised, Cal
 
 /// Opens the file that remembers leaks. Rejects the call if an earlier one of this guest leaked.
 fn leak_latch(config: &Config, request: &Request, record: &Record) -> Result<Option<Arc<LeakLatch>>, Failure> {
-    if config.leaks == Leaks::End {
+    if config.on_leak == OnLeak::End {
         return Ok(None);
     }
     let latch = match LeakLatch::open(&config.cache, &config.latch_key()) {

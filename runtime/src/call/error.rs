@@ -13,7 +13,7 @@ pub enum CallError {
     Failure(#[from] Failure),
     /// An error of the protocol, such as one that the guest returned, and who has to act.
     #[error("{}", .error.message)]
-    Wire { who: Who, error: WireError },
+    Protocol { who: Who, error: WireError },
 }
 
 impl CallError {
@@ -21,7 +21,7 @@ impl CallError {
     pub fn who(&self) -> Who {
         match self {
             CallError::Failure(failure) => failure.who,
-            CallError::Wire { who, .. } => *who,
+            CallError::Protocol { who, .. } => *who,
         }
     }
 
@@ -29,7 +29,7 @@ impl CallError {
     pub fn check(&self) -> Option<Check> {
         match self {
             CallError::Failure(failure) => failure.check,
-            CallError::Wire { .. } => None,
+            CallError::Protocol { .. } => None,
         }
     }
 
@@ -37,7 +37,7 @@ impl CallError {
     pub fn to_wire(&self) -> WireError {
         match self {
             CallError::Failure(failure) => WireError::from(failure),
-            CallError::Wire { error, .. } => error.clone(),
+            CallError::Protocol { error, .. } => error.clone(),
         }
     }
 
@@ -45,7 +45,7 @@ impl CallError {
     pub fn audited(&self) -> CallFailure {
         match self {
             CallError::Failure(failure) => failure.into(),
-            CallError::Wire { who, error } => CallFailure { error: error.kind.name(), who: *who, check: None },
+            CallError::Protocol { who, error } => CallFailure { error: error.kind.name(), who: *who, check: None },
         }
     }
 }

@@ -11,16 +11,16 @@ use crate::call::load::LoadedGuest;
 use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::{Cause, Failure, Who};
-use crate::hardening::{self, CallResources, Hardening, Network};
 use crate::host::{self, State};
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
+use crate::lock_down::{self, CallResources, LockDownLevel, Network};
 use crate::net::gate::Gate;
 use crate::net::resolver::Resolver;
 use crate::rpc::answer::Answer;
 use crate::rpc::arguments::Call;
 use crate::rpc::request::Request;
-use crate::sandbox::ending::{CleanupOver, Ending};
+use crate::sandbox::call_clock::{CallClock, CleanupOver};
 use crate::sandbox::{trap, watchdog};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ pub enum NoAnswer {
     Guest(types::Error),
     /// The guest could not finish, or its answer does not follow the contract.
     Failed(Failure),
-    /// The guest was stopped when its time for cleaning up was over. Holds the failure of the
-    /// reason for the early end.
+    /// The guest was stopped when its time for cleaning up was over. Holds the failure that words why
+    /// the call had to end: a deadline, a signal, a lost caller or a leak.
     Stopped(Failure),
 }
 
@@ -64,8 +64,8 @@ impl From<InvokeError> for NoAnswer {
 
 /// The call of a guest that has ended, with what is needed to judge its answer.
 pub struct FinishedRun {
-    /// The cause of the last failed host call that the guest did not get.
-    pub cause: Cause,
+    /// Why the last host call failed, as far as only people may know it; empty if it succeeded.
+    pub last_host_call_cause: Cause,
     pub limits: Limits,
     pub source: ConfigSource,
     /// The directory of prepared guests, which also holds the recorded leaks.
@@ -76,7 +76,7 @@ pub struct FinishedRun {
     pub gate: Arc<Gate>,
     pub agent: Arc<AgentSession>,
     pub latch: Option<Arc<LeakLatch>>,
-    pub ending: Arc<Ending>,
+    pub clock: Arc<CallClock>,
     /// The instance that ran, with its capabilities.
     pub store: Store<State>,
     pub guest: LinkedGuest,
@@ -92,7 +92,7 @@ pub struct LinkedGuest {
 /// Locks the process down and runs the guest's method in a fresh store. Blocks this thread.
 pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let Assembled { loaded, policy, gate, agent, latch, state } = assembled;
-    let LoadedGuest { config, request, call, engine, component, ending, .. } = loaded;
+    let LoadedGuest { config, request, call, engine, component, clock, .. } = loaded;
     let cannot_start = |error: std::io::Error| Failure::runtime(format!("the call cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     watchdog::start(&engine).map_err(cannot_start)?;
@@ -100,13 +100,14 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let pre = link(&engine, &component)?;
     let guest = LinkedGuest { engine, pre, runtime };
     let mut store = state.into_store(&guest.engine, &config.limits);
-    let answer = run(&guest, &mut store, &call, &ending, &config.limits);
+    let answer = run(&guest, &mut store, &call, &clock, &config.limits);
     let state = store.data();
-    let cause = state.host.as_ref().map(|host| host.log.last_cause()).unwrap_or_default();
+    let last_failure = state.capabilities.as_ref().map(|capabilities| capabilities.last_failure.get());
+    let last_host_call_cause = last_failure.unwrap_or_default();
     let (usage, counts) = (state.meter.usage(), state.counts);
     let used = Used {
-        wall: ending.elapsed(),
-        wall_limit: ending.wall_limit().clone(),
+        wall: clock.elapsed(),
+        wall_limit: clock.wall_limit().clone(),
         usage,
         network: gate.usage(),
         counts,
@@ -115,8 +116,21 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     // The process ends after this call, so dropping it would only delay the response.
     std::mem::forget(component);
     let Config { limits, source, cache, .. } = config;
-    let run =
-        FinishedRun { cause, limits, source, cache, request, call, policy, gate, agent, latch, ending, store, guest };
+    let run = FinishedRun {
+        last_host_call_cause,
+        limits,
+        source,
+        cache,
+        request,
+        call,
+        policy,
+        gate,
+        agent,
+        latch,
+        clock,
+        store,
+        guest,
+    };
     Ok(Executed { answer, used, run })
 }
 
@@ -125,7 +139,7 @@ pub(super) fn run(
     guest: &LinkedGuest,
     store: &mut Store<State>,
     call: &Call,
-    ending: &Ending,
+    clock: &CallClock,
     limits: &Limits,
 ) -> Result<Answer, NoAnswer> {
     let invoked = async {
@@ -135,8 +149,8 @@ pub(super) fn run(
     let ended = guest.runtime.block_on(async {
         tokio::select! {
             ended = invoked => ended,
-            () = ending.cleanup_over() => Err(CleanupOver.into()),
-            never = watchdog::check_periodically(ending) => match never {},
+            () = clock.cleanup_over() => Err(CleanupOver.into()),
+            never = watchdog::check_periodically(clock) => match never {},
         }
     });
     let answer = match ended {
@@ -145,7 +159,7 @@ pub(super) fn run(
         Err(error) if host::mutants::exit_is_success(&error) => Ok(Answer::Nothing),
         Err(error) => {
             let stopped = error.is::<CleanupOver>();
-            let failure = trap::explain(error, ending.reason(), call.method().name(), limits);
+            let failure = trap::explain(error, clock.end_reason(), call.method().name(), limits);
             Err(match stopped {
                 true => NoAnswer::Stopped(failure),
                 false => NoAnswer::Failed(with_last_error(failure, store.data())),
@@ -170,18 +184,20 @@ fn link(engine: &Engine, component: &Component) -> Result<CpiPre<State>, Failure
 fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Failure> {
     let network = effective_policy::network(config, policy);
     let files = match &network {
-        Network::Ports(_) if config.hardening != Hardening::Off => Resolver::open_system_files() + gate.open_files(),
+        Network::Ports(_) if config.hardening != LockDownLevel::Off => {
+            Resolver::open_system_files() + gate.open_files()
+        }
         _ => 0,
     };
     let resources = CallResources { network, files, writes_tokens: gate.keeps_tokens(), limits: &config.limits };
-    let report = hardening::lock_down(config.hardening, resources)?;
-    Ok(report.map_or_else(|| Hardening::Off.to_string(), |report| report.to_string()))
+    let report = lock_down::apply(config.hardening, resources)?;
+    Ok(report.map_or_else(|| LockDownLevel::Off.to_string(), |report| report.to_string()))
 }
 
 /// Adds the guest's last logged error to the failure, because a panic is only a trap to the
 /// engine and its message is in the guest's log.
 fn with_last_error(failure: Failure, state: &State) -> Failure {
-    match state.host.as_ref().and_then(|host| host.log.last_error()) {
+    match state.capabilities.as_ref().and_then(|capabilities| capabilities.log.last_error()) {
         Some(said) if failure.who == Who::Guest => {
             Failure { message: format!("{}; its last error was: {said}", failure.message), ..failure }
         }

@@ -7,16 +7,16 @@ use crate::call::leak::with_leak;
 use crate::call::{CallError, Record};
 use crate::failure::{Failure, Who};
 use crate::log::Level;
-use crate::rpc::response::WireError;
-use crate::rpc::shape;
-use crate::sandbox::ending::EndReason;
+use crate::rpc::response::{self, WireError};
+use crate::sandbox::call_clock::EndReason;
 use serde_json::Value;
 
-/// Returns why the call failed: the guest's own error, or the reason for its early end and the
-/// requests that may have changed something.
-pub(super) fn error_for_caller(error: NoAnswer, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
-    let failure = match (error, run.ending.reason()) {
-        (NoAnswer::Guest(error), None) => return guest_error(error, run, record),
+/// Returns the error of a call without an answer: the guest's own error, or the reason for its early end
+/// and the requests that may have changed something. Returns `Ok(null)` for the one error of a guest
+/// that means success to the Director: a missing stemcell in `delete_stemcell`.
+pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
+    let failure = match (error, run.clock.end_reason()) {
+        (NoAnswer::Guest(error), None) => return error_of_guest(error, run, record),
         (NoAnswer::Guest(error), Some(why)) => {
             let failure = with_leak(why.failure(), &why, run);
             Failure {
@@ -86,29 +86,31 @@ fn with_hint(error: WireError, hint: Option<String>) -> WireError {
 
 /// Returns the guest's own error as an error of the protocol, or success for the one error that
 /// means success to the Director.
-fn guest_error(error: types::Error, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
+fn error_of_guest(error: types::Error, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
     let from_director = run.request.request_id.is_some();
     let error = types::Error { message: with_hidden_errors(error.message, run), ..error };
-    let Some(error) = shape::guest_error(error, run.call.method(), from_director) else {
+    let Some(error) = response::wire_error_of_guest(error, run.call.method(), from_director) else {
         return Ok(Value::Null);
     };
     record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
-    Err(CallError::Wire { who: Who::Guest, error: with_hint(with_cause(error, run), run.gate.hint()) })
+    Err(CallError::Protocol { who: Who::Guest, error: with_hint(with_cause(error, run), run.gate.hint()) })
 }
 
 /// Adds the cause of the last failed request to the guest's error. The guest could not do it: it gets
 /// only the kind of a failure, because the cause may depend on a secret.
 fn with_cause(error: WireError, run: &FinishedRun) -> WireError {
-    // A login is made for a request or for `http.session`, which is also a host call.
-    let (of_request, of_host_call) = (run.gate.last_failure(), &run.cause);
+    let (of_request, of_host_call) = (run.gate.last_failure(), &run.last_host_call_cause);
+    // The gate records a failed login, and so does the host call `http.session` that made it: it is
+    // shown once.
     let same_login = of_request.login.is_some() && of_request.login == of_host_call.login;
-    let cause = match (of_request.text, &of_host_call.text) {
-        (of_request, of_host_call) if same_login || of_host_call.is_empty() => of_request,
-        (of_request, of_host_call) if of_request.is_empty() => of_host_call.clone(),
-        (of_request, of_host_call) => format!("{of_request}; {of_host_call}"),
-    };
-    if cause.is_empty() {
+    let mut causes = vec![of_request.text.as_str()];
+    if !same_login {
+        causes.push(&of_host_call.text);
+    }
+    causes.retain(|cause| !cause.is_empty());
+    if causes.is_empty() {
         return error;
     }
-    WireError { message: format!("{}; the last request that failed: {cause}", error.message), ..error }
+    let message = format!("{}; the last request that failed: {}", error.message, causes.join("; "));
+    WireError { message, ..error }
 }

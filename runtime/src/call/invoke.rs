@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::host::State;
 use crate::rpc::answer::Answer;
 use crate::rpc::arguments::{Call, Object};
-use crate::rpc::shape;
+use crate::rpc::conversion;
 use wasmtime::Store;
 
 /// The result of an export that returned.
@@ -30,7 +30,7 @@ pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -
             "`info` was passed to the guest; this is a bug in wasm-cpi, please report it",
         ))),
         Call::CreateStemcell { cloud_properties, tags, .. } => {
-            let tags = shape::metadata_for_guest(tags);
+            let tags = conversion::metadata_for_guest(tags);
             id(stemcells.call_create_stemcell(store, &text(cloud_properties), &tags).await?)
         }
         Call::DeleteStemcell { stemcell } => nothing(stemcells.call_delete_stemcell(store, stemcell).await?),
@@ -39,9 +39,9 @@ pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -
                 agent_id: agent_id.clone(),
                 stemcell: stemcell.clone(),
                 cloud_properties: text(cloud_properties),
-                networks: shape::networks_for_guest(networks),
+                networks: conversion::networks_for_guest(networks),
                 disks: disks.clone(),
-                env: shape::visible_env(env).to_string(),
+                env: conversion::visible_env(env).to_string(),
             };
             answered(vms.call_create_vm(store, &request).await?, Answer::created_vm)
         }
@@ -49,33 +49,33 @@ pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -
         Call::HasVm { vm } => flag(vms.call_has_vm(store, vm).await?),
         Call::RebootVm { vm } => nothing(vms.call_reboot_vm(store, vm).await?),
         Call::SetVmMetadata { vm, metadata } => {
-            nothing(vms.call_set_vm_metadata(store, vm, &shape::metadata_for_guest(metadata)).await?)
+            nothing(vms.call_set_vm_metadata(store, vm, &conversion::metadata_for_guest(metadata)).await?)
         }
-        Call::CalculateVmCloudProperties { ram, cpu, ephemeral_disk_size } => {
-            let size = VmSize { ram_mib: *ram, cpu: *cpu, ephemeral_disk_mb: *ephemeral_disk_size };
+        Call::CalculateVmCloudProperties { ram_mib, cpu, ephemeral_disk_mb } => {
+            let size = VmSize { ram_mib: *ram_mib, cpu: *cpu, ephemeral_disk_mb: *ephemeral_disk_mb };
             answered(vms.call_calculate_vm_cloud_properties(store, size).await?, |text| Answer::cloud_properties(&text))
         }
-        Call::CreateDisk { size, cloud_properties, vm } => {
-            id(disks.call_create_disk(store, *size, &text(cloud_properties), vm.as_ref()).await?)
+        Call::CreateDisk { size_mib, cloud_properties, vm } => {
+            id(disks.call_create_disk(store, *size_mib, &text(cloud_properties), vm.as_ref()).await?)
         }
         Call::DeleteDisk { disk } => nothing(disks.call_delete_disk(store, disk).await?),
         Call::HasDisk { disk } => flag(disks.call_has_disk(store, disk).await?),
         Call::AttachDisk { vm, disk } => answered(disks.call_attach_disk(store, vm, disk).await?, Answer::disk_hint),
         Call::DetachDisk { vm, disk } => nothing(disks.call_detach_disk(store, vm, disk).await?),
         Call::SetDiskMetadata { disk, metadata } => {
-            nothing(disks.call_set_disk_metadata(store, disk, &shape::metadata_for_guest(metadata)).await?)
+            nothing(disks.call_set_disk_metadata(store, disk, &conversion::metadata_for_guest(metadata)).await?)
         }
         Call::GetDisks { vm } => answered(disks.call_get_disks(store, vm).await?, Answer::cids),
-        Call::ResizeDisk { disk, size } => nothing(disks.call_resize_disk(store, disk, *size).await?),
-        Call::UpdateDisk { disk, size, cloud_properties } => {
-            let updated = disks.call_update_disk(store, disk, *size, &text(cloud_properties)).await?;
+        Call::ResizeDisk { disk, size_mib } => nothing(disks.call_resize_disk(store, disk, *size_mib).await?),
+        Call::UpdateDisk { disk, size_mib, cloud_properties } => {
+            let updated = disks.call_update_disk(store, disk, *size_mib, &text(cloud_properties)).await?;
             answered(updated, |cid| cid.map_or(Ok(Answer::Nothing), Answer::cid))
         }
         Call::SnapshotDisk { disk, metadata } => {
-            id(snapshots.call_snapshot_disk(store, disk, &shape::metadata_for_guest(metadata)).await?)
+            id(snapshots.call_snapshot_disk(store, disk, &conversion::metadata_for_guest(metadata)).await?)
         }
         Call::DeleteSnapshot { snapshot } => nothing(snapshots.call_delete_snapshot(store, snapshot).await?),
-        Call::CreateNetwork { spec } => match shape::network_spec(spec) {
+        Call::CreateNetwork { spec } => match conversion::network_spec(spec) {
             Ok(spec) => answered(networks.call_create_network(store, &spec).await?, Answer::created_network),
             Err(failure) => Err(InvokeError::Invalid(failure)),
         },

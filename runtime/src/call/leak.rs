@@ -5,7 +5,7 @@ use crate::call::execute::FinishedRun;
 use crate::config::{self, Config, ConfigSource};
 use crate::failure::Failure;
 use crate::leak_latch::RecordedLeak;
-use crate::sandbox::ending::EndReason;
+use crate::sandbox::call_clock::EndReason;
 use std::path::Path;
 
 /// Says why calls of a guest are refused, and how they are allowed again.
@@ -37,8 +37,7 @@ pub(super) fn after_leak(run: &FinishedRun) -> String {
 
 /// Adds to the failure of a call that ends because of a leak what follows for later calls.
 pub(super) fn with_leak(failure: Failure, why: &EndReason, run: &FinishedRun) -> Failure {
-    let leaked = matches!(why, EndReason::Abort(_)) && run.gate.leak().is_some();
-    if !leaked || run.latch.is_none() {
+    if !matches!(why, EndReason::Leak(_)) || run.latch.is_none() {
         return failure;
     }
     Failure { message: format!("{}{}", failure.message, after_leak(run)), ..failure }

@@ -2,7 +2,7 @@
 
 use crate::call::{CallError, Record};
 use crate::component::cache::CacheEvent;
-use crate::component::description::Description;
+use crate::component::description::GuestDescription;
 use crate::component::preparation;
 use crate::config::{Config, ConfigFile};
 use crate::failure::{Failure, Who};
@@ -10,7 +10,7 @@ use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, MethodName};
 use crate::rpc::request::Request;
 use crate::rpc::response::{ErrorType, WireError};
-use crate::sandbox::ending::Ending;
+use crate::sandbox::call_clock::CallClock;
 use crate::sandbox::engine;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,26 +30,25 @@ pub struct LoadedGuest {
     pub config: Config,
     pub request: Request,
     pub call: Call,
-    pub description: Description,
+    pub description: GuestDescription,
     pub engine: Engine,
     pub component: Component,
     /// The clock of the call. It starts after the request was read and the guest was found or
     /// compiled.
-    pub ending: Arc<Ending>,
+    pub clock: Arc<CallClock>,
 }
 
 /// Loads the config and the guest that a request is for. A config that could not be read is
 /// reported here, after an unknown method. A guest that is not prepared yet is compiled now.
 pub fn load(file: Result<ConfigFile, Failure>, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
     let method = method(&request.method)?;
-    let config = Config::from_file(file?)?;
+    let config = Config::of(file?)?;
     record.audit.set_pin(&config.guest.sha256);
-    record.audit.expect_requests(config.limits.http_requests);
+    record.audit.set_http_request_limit(config.limits.http_requests);
     let arguments = std::mem::take(&mut request.arguments);
     let call = Call::parse(method, arguments, request.api_version)?;
     let report = |event: &CacheEvent| record.cache_event(event);
-    let (prepared, stored) = preparation::prepare(config.preparation(), &report)?;
-    stored.report(&report);
+    let prepared = preparation::prepare(config.preparation(), &report)?;
     let description = prepared.description.clone();
     record.audit.set_guest(&description);
     if method == Method::Info {
@@ -59,29 +58,30 @@ pub fn load(file: Result<ConfigFile, Failure>, mut request: Request, record: &Re
     if !description.methods.iter().any(|name| name == method.name()) {
         let (guest, version) = (&description.name, &description.version);
         let message = format!(
-            "guest: {guest} {version} does not implement {}; use a guest that does, or remove what needs it from the deployment",
+            "{guest} {version} does not implement {}; use a guest that does, or remove what needs it from the deployment",
             method.name()
         );
-        return Err(protocol_error(Who::Guest, WireError::new(ErrorType::NotImplemented, message)));
+        return Err(protocol_error(Who::Guest, ErrorType::NotImplemented, &message));
     }
-    let ending = Arc::new(Ending::new(&config.limits, method));
+    let clock = Arc::new(CallClock::new(&config.limits, method));
     let engine = engine::build(&config.limits)
         .map_err(|error| Failure::runtime(format!("the engine cannot start: {error:#}")))?;
-    let component = prepared.component(&engine, &report)?;
-    Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component, ending })))
+    let component = prepared.load(&engine, &report)?;
+    Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component, clock })))
 }
 
 fn method(name: &str) -> Result<Method, CallError> {
     match MethodName::parse(name) {
         MethodName::Known(method) => Ok(method),
         MethodName::ConfigureNetworks => {
-            let message = "configure_networks is deprecated; the Director recreates the VM instead";
-            Err(protocol_error(Who::Request, WireError::new(ErrorType::NotSupported, message)))
+            let message = "`configure_networks` is deprecated, and the Director does not call it; remove the call";
+            Err(protocol_error(Who::Request, ErrorType::NotSupported, message))
         }
-        MethodName::Unknown => Err(protocol_error(Who::Request, WireError::unknown_method(name))),
+        MethodName::Unknown => Err(CallError::Protocol { who: Who::Request, error: WireError::unknown_method(name) }),
     }
 }
 
-fn protocol_error(who: Who, error: WireError) -> CallError {
-    CallError::Wire { who, error }
+/// Returns an error of the protocol whose message begins with who failed.
+fn protocol_error(who: Who, kind: ErrorType, message: &str) -> CallError {
+    CallError::Protocol { who, error: WireError::new(kind, format!("{who}: {message}")) }
 }

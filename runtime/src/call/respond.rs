@@ -1,7 +1,7 @@
 //! Last step: builds the response and delivers it: the JSON document on stdout, the call's line in
 //! the audit log, and the reason for a failure on stderr.
 //!
-//! The commit point of a call is here: once `write` has accepted the last byte of the document,
+//! The commit point of a call is here: once stdout has accepted the last byte of the document,
 //! nothing is undone any more. If the caller is gone before that, what the call created is deleted.
 
 use crate::audit::{Undelivered, Used};
@@ -41,12 +41,12 @@ struct Conclusion {
 pub fn respond(outcome: Result<Settled, CallError>, record: Record) -> Response {
     let Settled { result, used, created } = outcome.unwrap_or_else(Settled::failed);
     if let Err(CallError::Failure(failure)) = &result {
-        record.log.write(Level::Error, &failure.report());
+        record.log.write(Level::Error, &failure.text_with_code());
         record.log.add_to_response_log(&failure.detail);
     }
     let (document, outcome) = match result {
-        Ok(result) => (response::write(Ok(result), ""), Ok(())),
-        Err(error) => (response::write(Err(clean(&error, &record)), &record.log.response_log()), Err(error)),
+        Ok(result) => (response::document(Ok(result), ""), Ok(())),
+        Err(error) => (response::document(Err(clean(&error, &record)), &record.log.response_log()), Err(error)),
     };
     Response { document, conclusion: Some(Conclusion { record, outcome, used, created }) }
 }
@@ -66,12 +66,12 @@ fn clean(error: &CallError, record: &Record) -> WireError {
 impl Response {
     /// Returns the response to a call that a panic ended before there was a record of it.
     pub fn for_panic() -> Response {
-        Response { document: response::write(Err(WireError::from(&Failure::bug())), ""), conclusion: None }
+        Response { document: response::document(Err(WireError::from(&Failure::bug())), ""), conclusion: None }
     }
 
     /// Writes the document to stdout and concludes the call. Returns true if all of it was written.
     pub fn deliver(self) -> bool {
-        let written = write(self.document.as_bytes());
+        let written = write_to_stdout(self.document.as_bytes());
         let delivered = written.is_ok();
         // Whatever happens from here on, there is no second document.
         let _ = catch_unwind(AssertUnwindSafe(|| self.conclude(written)));
@@ -117,7 +117,7 @@ fn undelivered(error: &io::Error, cid: Option<&str>, undone: Option<&UndoOutcome
 }
 
 /// Writes all bytes to stdout, without a buffer, so that success means that the kernel has them.
-fn write(mut bytes: &[u8]) -> io::Result<()> {
+fn write_to_stdout(mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

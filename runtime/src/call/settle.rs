@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::log::{Level, escape};
 use crate::rpc::answer::{Answer, with_cid};
 use crate::rpc::method::Method;
-use crate::sandbox::ending::EndReason;
+use crate::sandbox::call_clock::EndReason;
 use serde_json::Value;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::AGENT;
@@ -48,9 +48,9 @@ pub fn settle(executed: Executed, record: &Record) -> Settled {
     };
     let (result, created) = match accepted {
         Ok(Accepted { created, result }) => (Ok(result), created),
-        Err(error) => (explanation::error_for_caller(error, &run, record), None),
+        Err(error) => (explanation::outcome_without_answer(error, &run, record), None),
     };
-    let used = Used { wall: run.ending.elapsed(), ..used };
+    let used = Used { wall: run.clock.elapsed(), ..used };
     let created = match created {
         Some(cid) => Some(Created::new(cid, run)),
         None => {
@@ -78,8 +78,8 @@ fn accept(answer: Answer, run: &FinishedRun, record: &Record) -> Result<Accepted
         None => failure,
     })?;
     check_for_secrets(&result, run, record)?;
-    match run.ending.reason() {
-        Some(why @ EndReason::Abort(_)) => Err(with_leak(why.failure(), &why, run)),
+    match run.clock.end_reason() {
+        Some(why @ EndReason::Leak(_)) => Err(with_leak(why.failure(), &why, run)),
         // An answer in the cleanup time counts: what it names exists, so the caller must know it.
         _ => Ok(Accepted { created, result }),
     }
@@ -128,8 +128,8 @@ fn finish_create_vm(
         Ok(accepted)
     });
     let returned = accepted.as_ref().ok().and_then(|accepted| accepted.created.as_deref());
-    let deadline = run.ending.hard_deadline();
-    let left = run.guest.runtime.block_on(run.agent.finish(returned, deadline))?;
+    let deadline = run.clock.hard_deadline();
+    let left = run.guest.runtime.block_on(run.agent.settle_registry(returned, deadline))?;
     left.iter().for_each(|what| record.log.write(Level::Warn, what));
     accepted
 }

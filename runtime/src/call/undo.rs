@@ -3,7 +3,8 @@
 //! Such a caller does not know the resource and would never delete it: the next `create-env` would
 //! fail because the address is taken. So the guest's own delete method runs in a fresh instance,
 //! within `cleanup_seconds`. Only what the requests of this call created is deleted: a guest may
-//! also return what it found. Stemcells stay, because light ones are shared.
+//! also return what it found. Stemcells stay, because light ones are shared, and so do networks and
+//! the disks of `update_disk`.
 
 use crate::agent::AgentSession;
 use crate::bindings::bosh::cpi::types::ErrorKind;
@@ -11,7 +12,7 @@ use crate::call::execute::{self, FinishedRun, LinkedGuest, NoAnswer};
 use crate::host::{Capabilities, State};
 use crate::limits::Limits;
 use crate::rpc::arguments::Call;
-use crate::sandbox::ending::Ending;
+use crate::sandbox::call_clock::CallClock;
 use std::sync::Arc;
 use wasm_cpi_checks::Check;
 
@@ -90,8 +91,8 @@ fn prepare(cid: &str, run: &FinishedRun) -> Result<(Call, Capabilities), &'stati
     if !Check::UndoOwn.accepts(run.gate.has_created(cid)) {
         return Err("no response in this call shows that the call created it");
     }
-    let capabilities = run.store.data().host.as_ref().ok_or("the call had no capabilities")?;
-    let capabilities = capabilities.for_undo(call.method().name(), call.ids());
+    let capabilities = run.store.data().capabilities.as_ref().ok_or("the call had no capabilities")?;
+    let capabilities = capabilities.for_undo(call.method().name(), call.registry_ids());
     Ok((call, capabilities))
 }
 
@@ -103,7 +104,9 @@ fn deletion(call: &Call, cid: &str) -> Result<Call, &'static str> {
         Call::CreateDisk { .. } => Ok(Call::DeleteDisk { disk: cid }),
         Call::SnapshotDisk { .. } => Ok(Call::DeleteSnapshot { snapshot: cid }),
         Call::CreateStemcell { .. } => Err("stemcells stay, because light ones are shared"),
-        _ => Err("only VMs, disks and snapshots are deleted in this case"),
+        Call::CreateNetwork { .. } => Err("networks are not deleted automatically; delete it if nothing uses it"),
+        Call::UpdateDisk { .. } => Err("`update_disk` returns a disk that holds data"),
+        _ => Err("the method creates nothing"),
     }
 }
 
@@ -115,10 +118,10 @@ pub fn is_undoable(call: &Call) -> bool {
 impl Undo {
     fn run(self) -> Result<(), String> {
         let Undo { call, capabilities, agent, guest, limits } = self;
-        let ending = Arc::new(Ending::of_undo(&limits));
-        let state = State::new(&limits, Arc::clone(&ending), capabilities);
+        let clock = Arc::new(CallClock::of_undo(&limits));
+        let state = State::new(&limits, Arc::clone(&clock), capabilities);
         let mut store = state.into_store(&guest.engine, &limits);
-        let answer = execute::run(&guest, &mut store, &call, &ending, &limits);
+        let answer = execute::run(&guest, &mut store, &call, &clock, &limits);
         // The process ends after this, so dropping it would only take time.
         std::mem::forget(store);
         match answer {
@@ -129,12 +132,41 @@ impl Undo {
             Err(NoAnswer::Guest(error)) => return Err(format!("guest: {}", error.message)),
             Err(NoAnswer::Failed(failure) | NoAnswer::Stopped(failure)) => return Err(failure.to_string()),
         }
-        let left = guest.runtime.block_on(agent.finish(None, ending.hard_deadline()));
+        let left = guest.runtime.block_on(agent.settle_registry(None, clock.hard_deadline()));
         std::mem::forget(guest);
         match left {
             Ok(left) if left.is_empty() => Ok(()),
             Ok(left) => Err(left.join("; ")),
             Err(failure) => Err(failure.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::method::{Method, MethodName};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn each_method_that_returns_a_new_id_says_what_becomes_of_it() {
+        let why = |method: &str, arguments: Value| {
+            let MethodName::Known(method) = MethodName::parse(method) else { panic!("{method}") };
+            assert_ne!(method, Method::Info);
+            let call = Call::parse(method, arguments.as_array().unwrap().clone(), 2).unwrap();
+            deletion(&call, "id").map(|call| call.method().name()).unwrap_or_else(|why| why)
+        };
+        for (method, arguments, expected) in [
+            ("create_vm", json!(["a", "s", {}, {}, [], {}]), "delete_vm"),
+            ("create_disk", json!([1, {}, null]), "delete_disk"),
+            ("snapshot_disk", json!(["d", {}]), "delete_snapshot"),
+            ("create_stemcell", json!(["image", {}]), "stemcells stay"),
+            ("create_network", json!([{"type": "manual"}]), "networks are not deleted automatically"),
+            ("update_disk", json!(["d", 1, {}]), "`update_disk` returns a disk that holds data"),
+            ("attach_disk", json!(["v", "d"]), "the method creates nothing"),
+        ] {
+            let found = why(method, arguments);
+            assert!(found.starts_with(expected), "{method}: {found}");
         }
     }
 }

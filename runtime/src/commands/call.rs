@@ -48,7 +48,7 @@ const SHOWN_MAX: usize = 64 * 1024;
 pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     startup::secure_process();
     let file = ConfigFile::read(&options.config)?;
-    let config = Config::from_file(file.clone())?;
+    let config = Config::of(file.clone())?;
     let request = request(options, config.api_version)?;
     let record = Record::open(&EarlySettings::of(Some(&file)), Some(&request));
     let events = Arc::new(Mutex::new(Vec::new()));
@@ -111,7 +111,7 @@ fn outcome(result: Result<Value, CallError>, log: &Log) -> String {
         Ok(result) => {
             let _ = writeln!(text, "result   {}", log.clean_text(&format!("{result:#}"), SHOWN_MAX));
         }
-        Err(CallError::Wire { error, .. }) => {
+        Err(CallError::Protocol { error, .. }) => {
             let retry = if error.ok_to_retry { ", may be retried" } else { "" };
             let _ = writeln!(
                 text,
@@ -151,7 +151,7 @@ fn usage(used: &Used, limits: &Limits) -> String {
     for (what, used, name, limit) in [
         ("wall", ms(used.wall), used.wall_limit.name, format!("{} s", used.wall_limit.value)),
         ("cpu", ms(usage.cpu), "cpu_seconds", format!("{} s", limits.cpu_seconds)),
-        ("memory", mib(usage.peak_memory), "memory_mib", format!("{} MiB", limits.memory_mib)),
+        ("memory", mib(usage.peak_memory_bytes), "memory_mib", format!("{} MiB", limits.memory_mib)),
         ("host calls", usage.host_calls.to_string(), "host_calls", limits.host_calls.to_string()),
         ("requests", network.requests.to_string(), "http_requests", limits.http_requests.to_string()),
     ] {

@@ -7,12 +7,12 @@ use crate::commands::cli::Report;
 use crate::commands::context_file;
 use crate::component::cache::Cache;
 use crate::component::source::PinnedGuest;
-use crate::component::{source, surface};
+use crate::component::{declarations, source};
 use crate::config::{Config, ConfigFile, ConfigSource, Packages, operator_file};
-use crate::effective_policy::{self, Presets};
+use crate::effective_policy::{self, PolicyReader};
 use crate::failure::{Failure, Problem};
-use crate::hardening::{self, Hardening};
-use crate::leak_latch::{LeakLatch, Leaks};
+use crate::leak_latch::{LeakLatch, OnLeak};
+use crate::lock_down::{self, LockDownLevel};
 use crate::net::tls;
 use crate::startup;
 use crate::token_store;
@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{Comparison, Needs, Pem, Policy, Properties};
+use wasm_cpi_policy::{Comparison, Needs, Pem, Policy, PolicyProblem, Properties};
 
 /// The lines of the report, by kind.
 #[derive(Default)]
@@ -69,11 +69,11 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
             report.report_tokens(&config);
             report.report_hardening(config.hardening);
             let problem = config.audit.as_ref().and_then(Audit::find_problem);
-            report.warnings.extend(problem.map(|problem| problem.report()));
+            report.warnings.extend(problem.map(|problem| problem.text_with_code()));
             if let Some(ca) = config.registry.as_ref().and_then(|registry| registry.ca())
                 && let Err(what) = tls::pem_or_file(ca)
             {
-                report.problems.push(format!("`registry.ca`: {}", what.report()));
+                report.problems.push(format!("`registry.ca`: {}", what.text_with_code()));
             }
         }
     }
@@ -84,10 +84,10 @@ pub fn check(options: &CheckOptions) -> Result<Report, Failure> {
 fn load(source: &ConfigSource) -> Result<Config, Vec<String>> {
     let one = |failure: Failure| vec![with_code(&failure.message, failure.check)];
     let file = ConfigFile::read(source).map_err(one)?;
-    match Config::parse(file.clone()) {
-        Err(problems) if problems.len() > 1 => Err(problems.iter().map(Problem::report).collect()),
-        _ => Config::from_file(file).map_err(one),
-    }
+    Config::parse(file).map_err(|problems| match problems.len() {
+        1 => one(Failure::of_problems(&source.path.display(), &problems)),
+        _ => problems.iter().map(Problem::text_with_code).collect(),
+    })
 }
 
 impl CheckReport {
@@ -97,7 +97,7 @@ impl CheckReport {
 
     /// Reports a leak because of which calls are refused.
     fn report_leaks(&mut self, config: &Config) {
-        if config.leaks == Leaks::End || !LeakLatch::exists(&config.cache, &config.latch_key()) {
+        if config.on_leak == OnLeak::End || !LeakLatch::exists(&config.cache, &config.latch_key()) {
             return;
         }
         match LeakLatch::open(&config.cache, &config.latch_key()) {
@@ -146,18 +146,19 @@ impl CheckReport {
             }
         };
         let file = config.guest.path.display();
-        let surface = match surface::inspect(&source.bytes) {
-            Ok(surface) => surface,
+        let declarations = match declarations::inspect(&source.bytes) {
+            Ok(declarations) => declarations,
             Err(problems) => {
-                self.problems.extend(problems.iter().map(|problem| format!("guest {file}: {}", problem.report())));
+                self.problems
+                    .extend(problems.iter().map(|problem| format!("guest {file}: {}", problem.text_with_code())));
                 return None;
             }
         };
         self.good.push(format!("guest {file}: matches its pin, and imports only what the runtime offers"));
-        if !surface.has_names {
+        if !declarations.has_names {
             self.warnings.push(format!("guest {file} has no name section, so its backtraces do not name functions; build it without stripping names"));
         }
-        let Some(text) = surface.needs else {
+        let Some(text) = declarations.needs else {
             self.warnings.push(format!(
                 "guest {file} declares no needs, so it gets nothing unless the policy sets `trust_undeclared`"
             ));
@@ -166,7 +167,7 @@ impl CheckReport {
         match Needs::parse(text.as_bytes()) {
             Ok(needs) => Some(needs),
             Err(problems) => {
-                let needs = problems.iter().map(|problem| format!("guest {file}: needs: {}", problem.report()));
+                let needs = problems.iter().map(|problem| format!("guest {file}: needs: {}", problem.text_with_code()));
                 self.problems.extend(needs);
                 None
             }
@@ -174,12 +175,8 @@ impl CheckReport {
     }
 
     fn check_policy(&mut self, config: &Config, context: Map<String, Value>, needs: Option<&Needs>) {
-        let path = config.policy.display();
-        let text = match config
-            .inline_policy
-            .clone()
-            .map_or_else(|| operator_file::read(&config.policy), |text| Ok((text, vec![])))
-        {
+        let path = config.policy_path.display();
+        let text = match effective_policy::read_policy(config) {
             Ok((text, warnings)) => {
                 self.warnings.extend(warnings);
                 text
@@ -187,13 +184,9 @@ impl CheckReport {
             Err(failure) => return self.add_failure(&failure),
         };
         let properties = Properties::merge(config.properties.clone(), context);
-        let presets = Presets::beside(&config.policy, &config.packages);
-        let resolved = presets.parse(&text).and_then(|file| {
-            Policy::resolve(&file, &properties, needs, &effective_policy::forbidden(config), config.allow_local)
-        });
-        match resolved {
+        match effective_policy::resolve(config, &text, &properties, needs) {
             Ok(policy) => {
-                self.check_certificates(&config.policy, &policy);
+                self.check_certificates(&config.policy_path, &policy);
                 self.check_sendable(&policy, &properties, needs);
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
                 if let Some(needs) = needs {
@@ -201,17 +194,15 @@ impl CheckReport {
                     if comparison.ungranted().next().is_some() {
                         self.warnings.extend(effective_policy::presets_of_guest(&config.guest.path));
                     }
-                    self.compare_needs(&config.policy, &comparison);
+                    self.compare_needs(&config.policy_path, &comparison);
                 }
                 let unused = policy.unused_certificates(&properties);
-                for found in policy.warnings().iter().chain(&unused) {
-                    // A named check refuses every request of such a grant.
-                    let lines = if found.check.is_some() { &mut self.problems } else { &mut self.warnings };
-                    lines.push(format!("{path}: {}", found.report()));
-                }
+                let line = |found: &PolicyProblem| format!("{path}: {}", found.text_with_code());
+                self.warnings.extend(policy.warnings().iter().chain(&unused).map(line));
+                self.problems.extend(policy.unreachable().iter().map(line));
             }
             Err(problems) => {
-                self.problems.extend(problems.iter().map(|problem| format!("{path}: {}", problem.report())));
+                self.problems.extend(problems.iter().map(|problem| format!("{path}: {}", problem.text_with_code())));
             }
         }
     }
@@ -273,9 +264,9 @@ impl CheckReport {
     /// Checks the policy on its own, if the config cannot be read.
     fn check_policy_alone(&mut self, path: &Path, packages: &Packages) {
         let Ok((text, _)) = operator_file::read(path) else { return };
-        let presets = Presets::beside(path, packages);
-        if let Err(problems) = presets.parse(&text) {
-            self.problems.extend(problems.iter().map(|problem| format!("{}: {}", path.display(), problem.report())));
+        if let Err(problems) = PolicyReader::new(path, packages).parse_policy(&text) {
+            self.problems
+                .extend(problems.iter().map(|problem| format!("{}: {}", path.display(), problem.text_with_code())));
         }
     }
 
@@ -291,15 +282,15 @@ impl CheckReport {
                 if let Pem::File(name) = file
                     && let Err(what) = read(&path.with_file_name(name))
                 {
-                    self.problems.push(format!("{}: {whose}: {}", path.display(), what.report()));
+                    self.problems.push(format!("{}: {whose}: {}", path.display(), what.text_with_code()));
                 }
             }
         }
     }
 
     /// Reports which parts of the lock-down this machine supports.
-    fn report_hardening(&mut self, level: Hardening) {
-        let report = hardening::probe();
+    fn report_hardening(&mut self, level: LockDownLevel) {
+        let report = lock_down::probe();
         let missing = report.missing();
         let verdict = if missing.is_empty() { "would succeed" } else { "would fail" };
         self.good.push(format!(
@@ -308,9 +299,9 @@ impl CheckReport {
         ));
         let missing = missing.into_iter().map(|what| format!("hardening: this machine lacks {what}"));
         match level {
-            Hardening::Required => self.problems.extend(missing),
-            Hardening::BestEffort => self.warnings.extend(missing),
-            Hardening::Off => {}
+            LockDownLevel::Required => self.problems.extend(missing),
+            LockDownLevel::BestEffort => self.warnings.extend(missing),
+            LockDownLevel::Off => {}
         }
     }
 

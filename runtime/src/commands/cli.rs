@@ -1,17 +1,13 @@
 //! The command line of the tool.
 
-use crate::commands::{call, check, explain, forget_leaks, forget_tokens, inspect, new, prepare, run};
+use crate::commands::{call, check, explain, forget_leaks, forget_tokens, inspect, new, prepare, registry, run};
 use crate::component::{child, compile};
 use crate::config::ConfigSource;
 use crate::failure::Failure;
-use crate::hardening::Hardening;
-use crate::limits::Limits;
+use crate::lock_down::LockDownLevel;
 use crate::log::escape_text;
-use crate::registry_server::{self, TlsFiles};
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::io::Write;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Runs a BOSH CPI as a sandboxed WebAssembly component.
@@ -89,7 +85,7 @@ enum Command {
     ForgetTokens(forget_tokens::ForgetTokensOptions),
 
     /// Serve the BOSH registry's HTTP API, for stemcells and callers of API version 1
-    Registry(RegistryOptions),
+    Registry(registry::RegistryOptions),
 
     /// List the checks and limits that mutation tests can turn off in this build
     #[cfg(feature = "mutation-testing")]
@@ -97,32 +93,7 @@ enum Command {
     Mutants,
 
     #[command(name = child::SUBCOMMAND, hide = true)]
-    CompileGuest { limits: String, hardening: Hardening },
-}
-
-#[derive(Args)]
-struct RegistryOptions {
-    /// Address to listen on; with port 0 a free port is used and printed
-    #[arg(long, default_value = "127.0.0.1:25777")]
-    listen: SocketAddr,
-    /// Database file; it is created with mode 0600 if it does not exist
-    #[arg(long)]
-    database: PathBuf,
-    /// User of the HTTP basic authentication
-    #[arg(long)]
-    user: String,
-    /// File that holds the password
-    #[arg(long)]
-    password_file: PathBuf,
-    /// Largest settings of one VM to accept, in KiB; at least twice `limits.registry_kib` of the CPI's config
-    #[arg(long, default_value_t = 2 * Limits::default().registry_kib)]
-    max_kib: u64,
-    /// File with a certificate chain (PEM), to serve TLS
-    #[arg(long, requires = "key")]
-    cert: Option<PathBuf>,
-    /// File with the private key of the certificate (PEM)
-    #[arg(long, requires = "cert")]
-    key: Option<PathBuf>,
+    CompileGuest { limits: String, hardening: LockDownLevel },
 }
 
 /// The output of a command.
@@ -162,22 +133,9 @@ pub fn main() -> ExitCode {
         Command::Explain(options) => explain::explain(&options),
         Command::ForgetLeaks(options) => forget_leaks::forget_leaks(&options),
         Command::ForgetTokens(options) => forget_tokens::forget_tokens(&options),
-        Command::Registry(options) => registry(options),
+        Command::Registry(options) => registry::registry(options),
     };
     conclude(report, FAILURE)
-}
-
-fn registry(options: RegistryOptions) -> Result<Report, Failure> {
-    let tls = options.cert.zip(options.key).map(|(certificate, key)| TlsFiles { certificate, key });
-    registry_server::serve(registry_server::ServerOptions {
-        listen: options.listen,
-        store: options.database,
-        user: options.user,
-        password_file: options.password_file,
-        tls,
-        max_kib: options.max_kib,
-    })?;
-    Ok(Report::good(""))
 }
 
 /// Returns one line for each check and limit that mutation tests can turn off.
@@ -204,7 +162,7 @@ fn conclude(report: Result<Report, Failure>, bad: u8) -> ExitCode {
         }
         Err(failure) => {
             let detail = if failure.detail.is_empty() { String::new() } else { format!("{}\n", failure.detail) };
-            let text = escape_text(&format!("{}\n{detail}", failure.report()), usize::MAX);
+            let text = escape_text(&format!("{}\n{detail}", failure.text_with_code()), usize::MAX);
             let _ = std::io::stderr().write_all(text.as_bytes());
             ExitCode::from(FAILURE)
         }

@@ -5,21 +5,21 @@ mod diff;
 use crate::commands::cli::Report;
 use crate::commands::context_file;
 use crate::component::child::compile_in_child;
-use crate::component::description::Description;
+use crate::component::declarations;
+use crate::component::description::GuestDescription;
 use crate::component::source::{GuestFile, read};
-use crate::component::surface;
 use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::Failure;
-use crate::hardening::Hardening;
 use crate::limits::Limits;
+use crate::lock_down::LockDownLevel;
 use crate::startup;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use wasm_cpi_policy::invisible::is_invisible;
-use wasm_cpi_policy::{Comparison, Needs, Properties, Restriction};
+use wasm_cpi_policy::{Comparison, Needs, PolicyProblem, Properties, Restriction};
 
 #[derive(Args)]
 pub struct InspectOptions {
@@ -64,7 +64,7 @@ struct Guest {
     bytes: usize,
     sha256: String,
     imports: Vec<String>,
-    description: Description,
+    description: GuestDescription,
     needs: Option<Needs>,
 }
 
@@ -82,14 +82,14 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
     startup::secure_process();
     if let Some(newer) = &options.newer {
         let limits = Limits::default();
-        let look = |path| Guest::look(read(path, &limits)?, path, &limits, Hardening::default());
+        let look = |path| Guest::look(read(path, &limits)?, path, &limits, LockDownLevel::default());
         return Ok(diff::report(&look(&options.guest)?, &look(newer)?, options.json));
     }
     let (packages, module) = (options.packages.clone(), options.module.clone());
     let config =
         options.config.clone().map(|path| Config::load(&ConfigSource { path, packages, module })).transpose()?;
     let limits = config.as_ref().map_or_else(Limits::default, |config| config.limits.clone());
-    let hardening = config.as_ref().map_or_else(Hardening::default, |config| config.hardening);
+    let hardening = config.as_ref().map_or_else(LockDownLevel::default, |config| config.hardening);
     let file = read(&options.guest, &limits)?;
     let signature = match config.as_ref().and_then(|config| config.guest.signature.as_ref()) {
         Some(signature) => Some(signature.describe(&signature.verify(&options.guest, &file.sha256)?)),
@@ -101,7 +101,8 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
         let properties = Properties::merge(config.properties.clone(), context_file::read(options.context.as_deref())?);
         let policy = effective_policy::policy(config, &properties, Some(needs))?;
         comparison = Some(policy.compare_needs(needs));
-        warnings = policy.warnings().iter().map(|found| found.report()).collect();
+        let found = policy.warnings().iter().chain(policy.unreachable());
+        warnings = found.map(PolicyProblem::text_with_code).collect();
         if comparison.as_ref().is_some_and(|comparison| comparison.ungranted().next().is_some()) {
             warnings.extend(effective_policy::presets_of_guest(&options.guest));
         }
@@ -114,15 +115,15 @@ pub fn inspect(options: &InspectOptions) -> Result<Report, Failure> {
 
 impl Guest {
     /// Compiles a guest and runs its `describe`, in a child process.
-    fn look(guest: GuestFile, path: &Path, limits: &Limits, hardening: Hardening) -> Result<Guest, Failure> {
+    fn look(guest: GuestFile, path: &Path, limits: &Limits, hardening: LockDownLevel) -> Result<Guest, Failure> {
         let file = path.display().to_string();
         let blame = |failure: Failure| Failure { message: format!("guest {file}: {}", failure.message), ..failure };
-        let surface = surface::inspect(&guest.bytes)
-            .map_err(|problems| surface::to_failure(&format!("guest {file}:"), &problems).with_detail(""))?;
+        let declarations = declarations::inspect(&guest.bytes)
+            .map_err(|problems| declarations::to_failure(&format!("guest {file}:"), &problems).with_detail(""))?;
         let bytes = guest.bytes.len();
         let description = compile_in_child(guest.bytes, limits, hardening).map_err(blame)?.description;
         let needs = effective_policy::needs(&description).map_err(blame)?;
-        Ok(Guest { bytes, sha256: guest.sha256, imports: surface.imports, description, needs, file })
+        Ok(Guest { bytes, sha256: guest.sha256, imports: declarations.imports, description, needs, file })
     }
 }
 
@@ -207,7 +208,7 @@ impl Inspection {
     }
 }
 
-fn needs_text(out: &mut String, needs: &Needs, description: &Description) {
+fn needs_text(out: &mut String, needs: &Needs, description: &GuestDescription) {
     let logins = match &needs.logins {
         Restriction::Any => "every login of the policy".to_owned(),
         Restriction::Only(names) if names.is_empty() => String::new(),

@@ -6,8 +6,8 @@ use crate::component::preparation::{self, Preparation, Stored};
 use crate::component::source::{self, PinnedGuest};
 use crate::config::{Config, ConfigSource};
 use crate::failure::Failure;
-use crate::hardening::Hardening;
 use crate::limits::Limits;
+use crate::lock_down::LockDownLevel;
 use crate::log::Level;
 use crate::startup;
 use clap::Args;
@@ -41,7 +41,7 @@ pub fn prepare(options: &PrepareOptions) -> Result<Report, Failure> {
         let sha256 = source::read(guest, &limits)?.sha256;
         let guest = PinnedGuest { path: guest.clone(), sha256, signature: None };
         good &= prepare_one(
-            Preparation { guest: &guest, cache, limits: &limits, hardening: Hardening::default() },
+            Preparation { guest: &guest, cache, limits: &limits, hardening: LockDownLevel::default() },
             &mut text,
         )?;
     }
@@ -57,7 +57,7 @@ pub fn prepare(options: &PrepareOptions) -> Result<Report, Failure> {
 
 fn prepare_one(preparation: Preparation<'_>, text: &mut String) -> Result<bool, Failure> {
     let warnings = std::cell::RefCell::new(Vec::new());
-    let (prepared, stored) = preparation::prepare(preparation, &|event| {
+    let prepared = preparation::prepare(preparation, &|event| {
         if event.level() >= Level::Warn {
             warnings.borrow_mut().push(with_code(&event.to_string(), event.check()));
         }
@@ -66,13 +66,12 @@ fn prepare_one(preparation: Preparation<'_>, text: &mut String) -> Result<bool, 
         let _ = writeln!(text, "warning: {warning}");
     }
     let description = &prepared.description;
-    let (how, good) = match stored {
+    // A warning says why it could not be stored.
+    let (how, good) = match prepared.stored {
         Stored::Already => ("already prepared".to_owned(), true),
         Stored::Now => (format!("prepared in {}", preparation.cache.display()), true),
-        Stored::Unstamped(why) => {
-            (format!("prepared, but the new stamp of its file cannot be stored, so every call hashes it: {why}"), false)
-        }
-        Stored::Not(why) => (format!("compiled, but cannot be stored: {why}"), false),
+        Stored::Unstamped => ("prepared, but the new time stamp of its file is not stored".to_owned(), false),
+        Stored::Not => ("compiled, but not stored".to_owned(), false),
     };
     let _ =
         writeln!(text, "{} {} ({}): {how}", description.name, description.version, preparation.guest.path.display());

@@ -11,9 +11,9 @@ mod error;
 mod event;
 
 pub use error::CacheError;
-pub use event::CacheEvent;
+pub use event::{CacheEvent, StampedFile};
 
-use crate::component::description::Description;
+use crate::component::description::GuestDescription;
 use crate::component::digest::{hex, is_hex_digest};
 use crate::component::stamp::Stamp;
 use crate::trust::{check_owner_and_mode, read_capacity};
@@ -42,8 +42,9 @@ struct Manifest {
     wasm_sha256: String,
     artifact: String,
     artifact_stamp: Stamp,
-    stamp: Stamp,
-    description: Description,
+    #[serde(rename = "stamp")]
+    guest_stamp: Stamp,
+    description: GuestDescription,
 }
 
 /// An open cache directory that is trusted.
@@ -54,8 +55,8 @@ pub struct Cache {
 
 /// A prepared guest. Its artifact is not checked yet, because `info` does not need it.
 pub struct CacheEntry {
-    pub description: Description,
-    stamp: Stamp,
+    pub description: GuestDescription,
+    guest_stamp: Stamp,
     artifact: String,
     artifact_stamp: Stamp,
     /// The time when the manifest was written, by the clock of its file system.
@@ -70,7 +71,7 @@ impl CacheEntry {
 
     /// Returns true if the guest's file is still the one that was hashed.
     pub fn matches_file(&self, guest: &Path) -> bool {
-        Stamp::of(guest).is_some_and(|now| now.is_unchanged_since(&self.stamp, self.written_ns))
+        Stamp::of(guest).is_some_and(|now| now.is_unchanged_since(&self.guest_stamp, self.written_ns))
     }
 }
 
@@ -148,8 +149,8 @@ impl Cache {
         if artifact_hash(&manifest.artifact).is_none() {
             return Err(rejected("does not name an artifact").refused_by(Check::CacheManifest).into());
         }
-        let Manifest { artifact, artifact_stamp, stamp, description, .. } = manifest;
-        Ok(CacheEntry { description, stamp, artifact, artifact_stamp, written_ns })
+        let Manifest { artifact, artifact_stamp, guest_stamp, description, .. } = manifest;
+        Ok(CacheEntry { description, guest_stamp, artifact, artifact_stamp, written_ns })
     }
 
     /// Returns the open artifact after its owner, mode and content were checked, and its new
@@ -159,15 +160,16 @@ impl Cache {
         let failed = |source| CacheError::Read { name: name.clone(), source };
         let mut file = self.open_trusted(name)?;
         // The stamp is taken before the content is read, so that a later write changes it.
-        let stamp = Stamp::from(&file.metadata().map_err(failed)?);
-        if Check::CacheArtifactStamp.accepts(stamp.is_unchanged_since(&entry.artifact_stamp, entry.written_ns)) {
+        let artifact_stamp = Stamp::from(&file.metadata().map_err(failed)?);
+        if Check::CacheArtifactStamp.accepts(artifact_stamp.is_unchanged_since(&entry.artifact_stamp, entry.written_ns))
+        {
             return Ok((file, None));
         }
         let mut hasher = blake3::Hasher::new();
         io::copy(&mut file, &mut hasher).map_err(failed)?;
         let intact = Some(hasher.finalize().to_hex().as_str()) == artifact_hash(name);
         Check::CacheDigest.ensure(intact, || CacheError::content(name, "is damaged"))?;
-        Ok((file, Some(stamp)))
+        Ok((file, Some(artifact_stamp)))
     }
 
     /// Stores a guest atomically. If two processes store the same guest, the last one wins, and
@@ -175,8 +177,8 @@ impl Cache {
     pub fn store(
         &self,
         wasm_sha256: &str,
-        stamp: &Stamp,
-        description: &Description,
+        guest_stamp: &Stamp,
+        description: &GuestDescription,
         artifact: &[u8],
     ) -> Result<(), CacheError> {
         let name = format!("{}.cwasm", blake3::hash(artifact).to_hex());
@@ -186,7 +188,7 @@ impl Cache {
             wasm_sha256: wasm_sha256.to_owned(),
             artifact: name,
             artifact_stamp,
-            stamp: stamp.clone(),
+            guest_stamp: guest_stamp.clone(),
             description: description.clone(),
         };
         self.write_manifest(&manifest).map(drop)
@@ -194,14 +196,19 @@ impl Cache {
 
     /// Stores the new stamp of a guest's file whose content is unchanged. The artifact is checked
     /// first, because the new manifest confirms both.
-    pub fn restamp(&self, wasm_sha256: &str, stamp: &Stamp, entry: &mut CacheEntry) -> Result<(), CacheError> {
+    pub fn restamp_guest(
+        &self,
+        wasm_sha256: &str,
+        guest_stamp: &Stamp,
+        entry: &mut CacheEntry,
+    ) -> Result<(), CacheError> {
         match self.artifact(entry) {
             Ok((_, Some(touched))) => entry.artifact_stamp = touched,
             Ok((_, None)) => {}
             Err(Miss::Absent) => return Err(CacheError::NoArtifact),
             Err(Miss::Rejected(error)) => return Err(error),
         }
-        entry.stamp = stamp.clone();
+        entry.guest_stamp = guest_stamp.clone();
         self.rewrite(wasm_sha256, entry)
     }
 
@@ -212,13 +219,13 @@ impl Cache {
     }
 
     fn rewrite(&self, wasm_sha256: &str, entry: &mut CacheEntry) -> Result<(), CacheError> {
-        let CacheEntry { description, stamp, artifact, artifact_stamp, .. } = &*entry;
+        let CacheEntry { description, guest_stamp, artifact, artifact_stamp, .. } = &*entry;
         let manifest = Manifest {
             format: FORMAT,
             wasm_sha256: wasm_sha256.to_owned(),
             artifact: artifact.clone(),
             artifact_stamp: artifact_stamp.clone(),
-            stamp: stamp.clone(),
+            guest_stamp: guest_stamp.clone(),
             description: description.clone(),
         };
         entry.written_ns = self.write_manifest(&manifest)?;
@@ -227,7 +234,7 @@ impl Cache {
 
     /// Writes the manifest. Returns the time, which is later than the stamps in it.
     fn write_manifest(&self, manifest: &Manifest) -> Result<i128, CacheError> {
-        manifest.stamp.wait_past_clock_tick();
+        manifest.guest_stamp.wait_past_clock_tick();
         manifest.artifact_stamp.wait_past_clock_tick();
         let name = manifest_name(&manifest.wasm_sha256);
         let text = serde_json::to_vec(manifest).map_err(|error| self.unwritten(&name, error))?;

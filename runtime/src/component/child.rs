@@ -7,10 +7,10 @@
 //! runs.
 
 use crate::caller;
-use crate::component::description::{Described, Description};
+use crate::component::description::{Described, GuestDescription};
 use crate::failure::{Failure, Who};
-use crate::hardening::Hardening;
 use crate::limits::Limits;
+use crate::lock_down::LockDownLevel;
 use crate::signals;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,8 @@ use wasm_cpi_checks::Check;
 /// The hidden subcommand of the tool that compiles.
 pub const SUBCOMMAND: &str = "compile-guest";
 
-/// The kind of a frame, which is its first byte.
+/// The kind of a frame, which is its first byte: S for what the file itself declares, A for the
+/// artifact, D for what `describe` returned, and E for the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     Declared = b'S' as isize,
@@ -61,7 +62,7 @@ impl From<Failure> for ChildFailure {
 /// The result of a compilation.
 pub struct Compiled {
     pub artifact: Vec<u8>,
-    pub description: Description,
+    pub description: GuestDescription,
 }
 
 /// The largest artifact, as a multiple of the size of the wasm. Compiled code is a few times larger.
@@ -70,7 +71,7 @@ const ARTIFACT_MIN: u64 = 64 << 20;
 const DESCRIPTION_MAX: u64 = 1 << 20;
 
 /// Compiles a guest in a child process and runs its `describe` there.
-pub fn compile_in_child(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) -> Result<Compiled, Failure> {
+pub fn compile_in_child(wasm: Vec<u8>, limits: &Limits, hardening: LockDownLevel) -> Result<Compiled, Failure> {
     let tool = tool()?;
     let artifact_max = (wasm.len() as u64 * ARTIFACT_FACTOR).max(ARTIFACT_MIN);
     #[expect(clippy::disallowed_methods, reason = "the only child process; it inherits nothing except its pipes")]
@@ -89,7 +90,7 @@ pub fn compile_in_child(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) ->
     #[cfg(feature = "mutation-testing")]
     command.env(wasm_cpi_checks::VARIABLE, wasm_cpi_checks::mutant());
     #[cfg(feature = "mutation-testing")]
-    crate::hardening::hook::pass_to_child(&mut command);
+    crate::lock_down::hook::pass_to_child(&mut command);
     let mut child = command.spawn().map_err(|error| {
         Failure::config(format!(
             "{} cannot be started to compile the guest ({error}); check that this user may execute it",
@@ -120,7 +121,7 @@ pub fn compile_in_child(wasm: Vec<u8>, limits: &Limits, hardening: Hardening) ->
     let _ = writer.join();
     match (answer, stopped) {
         (Ok(compiled), _) => Ok(compiled),
-        (Err(AnswerError::Refused(failure)), _) => Err(failure),
+        (Err(AnswerError::Failed(failure)), _) => Err(failure),
         (Err(_), Some(Stopped::Late)) => Err(late(limits)),
         (Err(_), Some(Stopped::Signal(name))) => {
             Err(Failure::runtime(format!("{name} ended the call while the guest was compiled")))
@@ -170,7 +171,7 @@ fn explain_death(status: Option<ExitStatus>, limits: &Limits) -> Failure {
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error(transparent)]
-    Refused(Failure),
+    Failed(Failure),
     #[error("the compiling child ended without an answer")]
     Ended,
     #[error("{0}")]
@@ -224,7 +225,7 @@ fn tool() -> Result<std::path::PathBuf, Failure> {
 fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Compiled, AnswerError> {
     let mut expect = |expected: Frame, max: u64| match read_frame(stdout, max)? {
         (frame, bytes) if frame == expected => Ok(bytes),
-        (Frame::Error, refusal) => Err(AnswerError::Refused(parse_refusal(&refusal)?)),
+        (Frame::Error, failure) => Err(AnswerError::Failed(parse_failure(&failure)?)),
         _ => Err(AnswerError::Malformed("the compiling child sent frames in the wrong order".into())),
     };
     let declared = expect(Frame::Declared, DESCRIPTION_MAX)?;
@@ -236,10 +237,10 @@ fn read_answer(stdout: &mut ChildStdout, artifact_max: u64) -> Result<Compiled, 
     Ok(Compiled { artifact, description })
 }
 
-fn parse_refusal(frame: &[u8]) -> Result<Failure, serde_json::Error> {
-    let refusal: ChildFailure = serde_json::from_slice(frame)?;
-    let check = refusal.code.as_deref().and_then(Check::find);
-    Ok(Failure { check, ..Failure::new(refusal.who, refusal.message).with_detail(refusal.detail) })
+fn parse_failure(frame: &[u8]) -> Result<Failure, serde_json::Error> {
+    let failure: ChildFailure = serde_json::from_slice(frame)?;
+    let check = failure.code.as_deref().and_then(Check::find);
+    Ok(Failure { check, ..Failure::new(failure.who, failure.message).with_detail(failure.detail) })
 }
 
 fn read_frame(stdout: &mut ChildStdout, max: u64) -> Result<(Frame, Vec<u8>), AnswerError> {

@@ -2,21 +2,21 @@
 //!
 //! Before it reads a byte of the guest, it drops its privileges, lowers its limits of memory and
 //! time, and loses access to files and the network. It compiles and sends the artifact. Then it
-//! allows only a few system calls, and runs the guest's `describe`, where all imports of
-//! `bosh:cpi` are denied.
+//! allows only a few system calls, and runs the guest's `describe`, where `http`, `agent`,
+//! `registry` and `image` are denied.
 
 use crate::bindings::CpiPre;
 use crate::component::child::{ChildFailure, Frame, write_frame};
+use crate::component::declarations::{self, Declarations};
 use crate::component::description::{Declared, Described};
 use crate::component::panic_report;
-use crate::component::surface::{self, Surface};
 use crate::failure::{Failure, Problem, Who};
-use crate::hardening::{Hardening, LockDownError, LockDownReport, Network, landlock, process, seccomp};
 use crate::host;
 use crate::host::State;
 use crate::limits::Limits;
+use crate::lock_down::{LockDownError, LockDownLevel, LockDownReport, Network, landlock, process, seccomp};
 use crate::rpc::method::Method;
-use crate::sandbox::ending::Ending;
+use crate::sandbox::call_clock::CallClock;
 use crate::sandbox::{engine, trap, watchdog};
 use crate::startup;
 use rustix::io::Errno;
@@ -37,26 +37,37 @@ const DESCRIBE_SECONDS: u64 = 10;
 /// another `compile_mib` on a larger machine.
 const MAX_THREADS: usize = 8;
 
+/// Whether Landlock restricts the process.
+enum LandlockState {
+    /// The lock-down is turned off.
+    Off,
+    /// Landlock was applied, or the kernel cannot apply it.
+    Tried(Result<landlock::Landlock, LockDownError>),
+}
+
 /// Reads wasm from stdin and writes frames to stdout. `limits` are those of the operator, as JSON.
-pub fn compile_guest(limits: &str, hardening: Hardening) -> std::io::Result<()> {
+pub fn compile_guest(limits: &str, hardening: LockDownLevel) -> std::io::Result<()> {
     startup::secure_process();
     panic_report::install();
     let limits: Limits = serde_json::from_str(limits)?;
     let mut out = std::io::stdout().lock();
-    if let Err(error) = drop_privileges(limits.compile_mib, limits.compile_seconds) {
+    if let Err(error) = restrict_process(limits.compile_mib, limits.compile_seconds) {
         let remedy = "run the CPI as a user other than root, or let root change its user (setuid, setgroups)";
         let what = "the guest was not compiled, because the compiling process cannot drop its privileges";
-        let refusal = config_failure(format!("{what}: {error}; {remedy}"));
-        return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?);
+        let failure = config_failure(format!("{what}: {error}; {remedy}"));
+        return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&failure)?);
     }
     process::open_random_source();
     // The process is restricted before it compiles, because compiling starts threads. The compiler
     // reads no file.
-    let landlock = (hardening != Hardening::Off).then(|| landlock::restrict(&Network::None));
+    let landlock = match hardening {
+        LockDownLevel::Off => LandlockState::Off,
+        _ => LandlockState::Tried(landlock::restrict(&Network::None)),
+    };
     let answer = panic_report::catch(|| compile_and_describe(limits, hardening, landlock, &mut out));
     match answer {
         Ok(description) => write_frame(&mut out, Frame::Description, &serde_json::to_vec(&description)?),
-        Err(refusal) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&refusal)?),
+        Err(failure) => write_frame(&mut out, Frame::Error, &serde_json::to_vec(&failure)?),
     }?;
     out.flush()
 }
@@ -65,8 +76,8 @@ pub fn compile_guest(limits: &str, hardening: Hardening) -> std::io::Result<()> 
 /// limits. Only its time is fixed.
 fn compile_and_describe(
     limits: Limits,
-    hardening: Hardening,
-    landlock: Option<Result<landlock::Landlock, LockDownError>>,
+    hardening: LockDownLevel,
+    landlock: LandlockState,
     out: &mut impl Write,
 ) -> Result<Described, ChildFailure> {
     let seconds = Check::DescribeTime.choose(DESCRIBE_SECONDS, limits.compile_seconds);
@@ -77,18 +88,20 @@ fn compile_and_describe(
         _ => config_failure(format!("the guest cannot be read: {error}")),
     })?;
     start_threads(&limits)?;
-    let (engine, component, surface, artifact) = compile(&wasm, &limits)?;
-    let declared = Declared { needs: surface.needs, has_names: surface.has_names };
-    let declared = serde_json::to_vec(&declared).map_err(|error| config_failure(error.to_string()))?;
+    let (engine, component, declarations, artifact) = compile(&wasm, &limits)?;
+    let declared = Declared { needs: declarations.needs, has_names: declarations.has_names };
+    let declared = serde_json::to_vec(&declared).map_err(|error| own_failure("write its answer", error))?;
     for (frame, bytes) in [(Frame::Declared, &declared), (Frame::Artifact, &artifact)] {
-        write_frame(out, frame, bytes).map_err(|error| config_failure(error.to_string()))?;
+        write_frame(out, frame, bytes).map_err(|error| own_failure("write its answer", error))?;
     }
-    watchdog::start(&engine).map_err(|error| config_failure(error.to_string()))?;
+    watchdog::start(&engine).map_err(|error| own_failure("start its timer", error))?;
     lock_down(hardening, landlock)?;
     describe(&engine, &component, &limits)
 }
 
-fn drop_privileges(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
+/// Lowers the limits of file size, CPU time and memory, becomes `nobody` if this is root, and gives up
+/// all privileges.
+fn restrict_process(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     // wasmtime keeps the initial memory of a guest in an in-memory file, so files must not be forbidden.
     startup::lower_limit(Resource::Fsize, compile_mib << 20)?;
     // At the soft limit the kernel sends SIGXCPU, by which the parent recognises the limit.
@@ -107,20 +120,17 @@ fn drop_privileges(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()
 
 /// Locks the process down before `describe` runs. The compiled code is mapped already, so no new
 /// code, process, file or socket is needed.
-fn lock_down(
-    hardening: Hardening,
-    landlock: Option<Result<landlock::Landlock, LockDownError>>,
-) -> Result<(), ChildFailure> {
-    if let Some(landlock) = landlock {
+fn lock_down(hardening: LockDownLevel, landlock: LandlockState) -> Result<(), ChildFailure> {
+    if let LandlockState::Tried(landlock) = landlock {
         let seccomp = seccomp::install(&Network::None, seccomp::Writes::Nothing, seccomp::Threads::All);
         let report =
             LockDownReport { no_new_privs: Ok(()), capabilities: Ok(()), landlock, seccomp, network: Network::None };
-        if hardening == Hardening::Required {
+        if hardening == LockDownLevel::Required {
             report.ensure_complete().map_err(|failure| config_failure(failure.message))?;
         }
     }
     #[cfg(feature = "mutation-testing")]
-    crate::hardening::hook::run(crate::hardening::hook::Role::Child);
+    crate::lock_down::hook::run(crate::lock_down::hook::Role::Child);
     Ok(())
 }
 
@@ -128,7 +138,13 @@ fn config_failure(message: String) -> ChildFailure {
     ChildFailure::from(Failure::config(message))
 }
 
-/// Returns the refusal for an error of the engine, which is about the memory limit if the kernel had no more memory.
+/// Returns a failure of this process, for which no file of the operator is to blame.
+fn own_failure(what: &str, error: impl std::fmt::Display) -> ChildFailure {
+    Failure::runtime(format!("the process that compiles the guest cannot {what}: {error}")).into()
+}
+
+/// Returns the failure for an error of the engine: the memory limit if the kernel had no more memory,
+/// and `otherwise` for all others.
 fn classify(
     error: wasmtime::Error,
     limits: &Limits,
@@ -153,8 +169,9 @@ fn start_threads(limits: &Limits) -> Result<(), ChildFailure> {
     pool.build_global().map_err(|_| out_of_memory(limits))
 }
 
-fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, Vec<u8>), ChildFailure> {
-    let surface = surface::inspect(wasm).map_err(|problems| surface::to_failure("the guest", &problems))?;
+fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Declarations, Vec<u8>), ChildFailure> {
+    let declarations =
+        declarations::inspect(wasm).map_err(|problems| declarations::to_failure("the guest", &problems))?;
     let failed =
         |error| classify(error, limits, |error| config_failure(format!("the guest cannot be compiled: {error:#}")));
     let engine = engine::build(limits).map_err(failed)?;
@@ -162,7 +179,7 @@ fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Surface, 
     // SAFETY: this process compiled the artifact just now, and no guest code has run.
     #[allow(unsafe_code)]
     let component = unsafe { Component::deserialize(&engine, &artifact) }.map_err(failed)?;
-    Ok((engine, component, surface, artifact))
+    Ok((engine, component, declarations, artifact))
 }
 
 fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<Described, ChildFailure> {
@@ -172,25 +189,25 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
         ))
     };
     let failed = |error| classify(error, limits, unfit);
-    let ending = Arc::new(Ending::new(limits, Method::Info));
-    let mut store = State::bare(limits, Arc::clone(&ending)).into_store(engine, limits);
+    let clock = Arc::new(CallClock::new(limits, Method::Info));
+    let mut store = State::bare(limits, Arc::clone(&clock)).into_store(engine, limits);
     let mut linker = Linker::new(engine);
-    // The state has no capabilities, so the interfaces of `bosh:cpi` deny everything.
+    // The state has no capabilities: `http`, `agent`, `registry` and `image` deny everything.
     host::link(&mut linker, component).map_err(failed)?;
     let pre = CpiPre::new(linker.instantiate_pre(component).map_err(failed)?).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| config_failure(error.to_string()))?;
+        .map_err(|error| own_failure("start its async runtime", error))?;
     let described = runtime.block_on(async {
         tokio::select! {
             described = call_describe(&pre, &mut store) => described,
-            () = ending.cleanup_over() => Err(wasmtime::Error::msg(format!("it took longer than {} s", limits.wall_seconds))),
-            never = watchdog::check_periodically(&ending) => match never {},
+            () = clock.cleanup_over() => Err(wasmtime::Error::msg(format!("it took longer than {} s", limits.wall_seconds))),
+            never = watchdog::check_periodically(&clock) => match never {},
         }
     });
     let trapped = |error| {
-        let failure = trap::explain(error, ending.reason(), "describe", limits);
+        let failure = trap::explain(error, clock.end_reason(), "describe", limits);
         // The failure of a limit does not name the method.
         let message = match failure.who {
             Who::Guest => failure.message,
@@ -230,8 +247,8 @@ mod tests {
             (wasmtime::Error::from(Errno::PERM), false),
             (wasmtime::Error::msg(std::io::Error::from_raw_os_error(no_memory).to_string()), false),
         ] {
-            let refusal = classify(error, &Limits::default(), |error| config_failure(error.to_string()));
-            assert_eq!(refusal.who == Who::Limit, expected, "{refusal:?}");
+            let failure = classify(error, &Limits::default(), |error| config_failure(error.to_string()));
+            assert_eq!(failure.who == Who::Limit, expected, "{failure:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use wasm_cpi_checks::Check;
 
 /// A guest's name, version, methods and needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Description {
+pub struct GuestDescription {
     pub name: String,
     pub version: String,
     pub stemcell_formats: Vec<String>,
@@ -36,10 +36,10 @@ pub struct Described {
 }
 
 impl Described {
-    pub fn with(self, declared: Declared) -> Description {
+    pub fn with(self, declared: Declared) -> GuestDescription {
         let Described { name, version, stemcell_formats, methods } = self;
         let Declared { needs, has_names } = declared;
-        Description { name, version, stemcell_formats, methods, needs, has_names }
+        GuestDescription { name, version, stemcell_formats, methods, needs, has_names }
     }
 
     /// Rejects a description that is not plain text, because it becomes content of files, a prefix

@@ -1,13 +1,13 @@
 //! Prepares a guest: takes it from the cache, or compiles it now.
 
-use crate::component::cache::{Cache, CacheEntry, CacheError, CacheEvent, Miss};
+use crate::component::cache::{Cache, CacheEntry, CacheError, CacheEvent, Miss, StampedFile};
 use crate::component::child::{Compiled, compile_in_child};
 use crate::component::compile_lock::CompileLock;
-use crate::component::description::Description;
+use crate::component::description::GuestDescription;
 use crate::component::source::{self, PinnedGuest};
 use crate::failure::Failure;
-use crate::hardening::Hardening;
 use crate::limits::Limits;
+use crate::lock_down::LockDownLevel;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use wasm_cpi_checks::Check;
@@ -16,7 +16,8 @@ use wasmtime::component::Component;
 
 /// A guest that is ready to be loaded.
 pub struct Prepared<'a> {
-    pub description: Description,
+    pub description: GuestDescription,
+    pub stored: Stored,
     preparation: Preparation<'a>,
     code: Code,
 }
@@ -27,28 +28,14 @@ enum Code {
 }
 
 /// Says whether a prepared guest is stored for later calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     Already,
     Now,
     /// It cannot be stored, for example because the disk is full, so every call compiles it.
-    Not(String),
-    /// The new stamp of one of its files cannot be stored, so every call hashes that file.
-    Unstamped(String),
-}
-
-impl Stored {
-    fn unstamped(error: CacheError) -> Stored {
-        Stored::Unstamped(error.to_string())
-    }
-
-    /// Reports if it cannot be stored.
-    pub fn report(self, report: &dyn Fn(&CacheEvent)) {
-        match self {
-            Stored::Already | Stored::Now => {}
-            Stored::Not(why) => report(&CacheEvent::NotStored(why)),
-            Stored::Unstamped(why) => report(&CacheEvent::NotStamped(why)),
-        }
-    }
+    Not,
+    /// The new stamp of the guest's file cannot be stored, so every call hashes that file.
+    Unstamped,
 }
 
 /// Which guest to prepare, and where to store the result.
@@ -58,14 +45,12 @@ pub struct Preparation<'a> {
     pub cache: &'a Path,
     pub limits: &'a Limits,
     /// The lock-down of the compiling child.
-    pub hardening: Hardening,
+    pub hardening: LockDownLevel,
 }
 
-/// Returns the prepared guest, and whether it is stored. Compiles it now if it is not in the cache.
-pub fn prepare<'a>(
-    preparation: Preparation<'a>,
-    report: &dyn Fn(&CacheEvent),
-) -> Result<(Prepared<'a>, Stored), Failure> {
+/// Returns the prepared guest. Compiles it now if it is not in the cache. Reports what happens to the
+/// cache.
+pub fn prepare<'a>(preparation: Preparation<'a>, report: &dyn Fn(&CacheEvent)) -> Result<Prepared<'a>, Failure> {
     let guest = preparation.guest;
     // Signatures are verified first, because an unsigned guest must be neither compiled nor looked up.
     if let Some(signature) = &guest.signature {
@@ -80,20 +65,26 @@ pub fn prepare<'a>(
     };
     let Some(cache) = cache else {
         let (compiled, stored) = compile(preparation, None, report)?;
-        return Ok((Prepared::fresh(preparation, compiled), stored));
+        return Ok(Prepared::fresh(preparation, compiled, stored));
     };
     if let Some((entry, stored)) = find(preparation, &cache, report)? {
-        return Ok((Prepared::cached(preparation, cache, entry), stored));
+        return Ok(Prepared::cached(preparation, cache, entry, stored));
     }
     let lock = CompileLock::acquire(cache.directory(), &guest.sha256, preparation.limits.compile_seconds);
-    // The process that had the lock before has prepared the guest, unless it failed.
-    let found = if lock.is_some() { find(preparation, &cache, &|_| {})? } else { None };
+    // If another process had the lock before, it has prepared the guest meanwhile, unless it failed. Doubts
+    // about what is in the cache were reported above.
+    let report_again = |event: &CacheEvent| {
+        if matches!(event, CacheEvent::NotStamped { .. }) {
+            report(event);
+        }
+    };
+    let found = if lock.is_some() { find(preparation, &cache, &report_again)? } else { None };
     let Some((entry, stored)) = found else {
         let (compiled, stored) = compile(preparation, Some(&cache), report)?;
-        return Ok((Prepared::fresh(preparation, compiled), stored));
+        return Ok(Prepared::fresh(preparation, compiled, stored));
     };
     drop(lock);
-    Ok((Prepared::cached(preparation, cache, entry), stored))
+    Ok(Prepared::cached(preparation, cache, entry, stored))
 }
 
 /// Returns the entry in the cache, and whether its stamp is stored; `None` if the guest must be
@@ -109,8 +100,14 @@ fn find(
         // The stamp of the file has changed, so the file is hashed again. It need not be compiled.
         Ok(mut entry) => {
             let file = source::read_pinned(guest, preparation.limits)?;
-            let restamped = cache.restamp(&guest.sha256, &file.stamp, &mut entry);
-            Ok(Some((entry, restamped.map_or_else(Stored::unstamped, |()| Stored::Already))))
+            let stored = match cache.restamp_guest(&guest.sha256, &file.stamp, &mut entry) {
+                Ok(()) => Stored::Already,
+                Err(error) => {
+                    report(&not_stamped(StampedFile::Guest, &error));
+                    Stored::Unstamped
+                }
+            };
+            Ok(Some((entry, stored)))
         }
         Err(Miss::Absent) => Ok(None),
         Err(Miss::Rejected(error)) => {
@@ -132,27 +129,37 @@ fn compile(
         Failure { message: format!("{}: {}", preparation.guest.path.display(), failure.message), ..failure }
     })?;
     let stored = match cache {
-        None => Stored::Not(format!("{} cannot be used", preparation.cache.display())),
-        Some(cache) => match cache.store(&file.sha256, &file.stamp, &compiled.description, &compiled.artifact) {
-            Ok(()) => Stored::Now,
-            Err(error) => Stored::Not(error.to_string()),
-        },
+        None => Err(format!("{} cannot be used", preparation.cache.display())),
+        Some(cache) => cache
+            .store(&file.sha256, &file.stamp, &compiled.description, &compiled.artifact)
+            .map_err(|error| error.to_string()),
     };
-    Ok((compiled, stored))
+    match stored {
+        Ok(()) => Ok((compiled, Stored::Now)),
+        Err(why) => {
+            report(&CacheEvent::NotKept(why));
+            Ok((compiled, Stored::Not))
+        }
+    }
+}
+
+fn not_stamped(file: StampedFile, error: &CacheError) -> CacheEvent {
+    CacheEvent::NotStamped { file, why: error.to_string() }
 }
 
 impl<'a> Prepared<'a> {
-    fn fresh(preparation: Preparation<'a>, compiled: Compiled) -> Prepared<'a> {
-        Prepared { description: compiled.description, preparation, code: Code::Fresh(compiled.artifact) }
+    fn fresh(preparation: Preparation<'a>, compiled: Compiled, stored: Stored) -> Prepared<'a> {
+        Prepared { description: compiled.description, stored, preparation, code: Code::Fresh(compiled.artifact) }
     }
 
-    fn cached(preparation: Preparation<'a>, cache: Cache, entry: CacheEntry) -> Prepared<'a> {
+    fn cached(preparation: Preparation<'a>, cache: Cache, entry: CacheEntry, stored: Stored) -> Prepared<'a> {
         let description = entry.description.clone();
-        Prepared { description, preparation, code: Code::Cached(Box::new((cache, entry))) }
+        Prepared { description, stored, preparation, code: Code::Cached(Box::new((cache, entry))) }
     }
 
-    /// Maps the code. If the cached artifact cannot be loaded, the guest is compiled again.
-    pub fn component(mut self, engine: &Engine, report: &dyn Fn(&CacheEvent)) -> Result<Component, Failure> {
+    /// Maps the artifact of the cache, or loads the one that was just compiled. If the cached artifact
+    /// cannot be loaded, compiles the guest again and stores it.
+    pub fn load(mut self, engine: &Engine, report: &dyn Fn(&CacheEvent)) -> Result<Component, Failure> {
         let (cache, entry) = match &mut self.code {
             Code::Fresh(bytes) => return deserialize(engine, bytes),
             Code::Cached(cached) => (&cached.0, &mut cached.1),
@@ -171,8 +178,7 @@ impl<'a> Prepared<'a> {
         {
             return Ok(component);
         }
-        let (compiled, stored) = compile(self.preparation, Some(cache), report)?;
-        stored.report(report);
+        let (compiled, _) = compile(self.preparation, Some(cache), report)?;
         deserialize(engine, &compiled.artifact)
     }
 }
@@ -185,14 +191,15 @@ fn map(
     guest: &PinnedGuest,
     report: &dyn Fn(&CacheEvent),
 ) -> Result<Component, CacheEvent> {
-    let rejected = |what: String| CacheEvent::Rejected { what, check: None };
+    let rejected = |what: String| CacheEvent::Doubted { what, check: None };
     let (file, stamp) = cache.artifact(entry).map_err(|miss| match miss {
         Miss::Absent => rejected("the artifact of the prepared guest is missing from the cache".into()),
         Miss::Rejected(error) => CacheEvent::from(&error),
     })?;
-    if let Some(stamp) = stamp {
-        let restamped = cache.restamp_artifact(&guest.sha256, entry, stamp);
-        restamped.map_or_else(Stored::unstamped, |()| Stored::Already).report(report);
+    if let Some(stamp) = stamp
+        && let Err(error) = cache.restamp_artifact(&guest.sha256, entry, stamp)
+    {
+        report(&not_stamped(StampedFile::Artifact, &error));
     }
     // This path names the open descriptor, so that exactly the file that was checked is mapped.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -50,6 +50,8 @@ impl Stamp {
         }
     }
 
+    /// Returns when the content was last written (mtime), in nanoseconds since 1970, by the clock of the
+    /// file system.
     pub fn written_ns(&self) -> i128 {
         self.mtime_ns
     }

@@ -42,7 +42,7 @@ impl Default for EarlySettings {
 
 impl EarlySettings {
     /// Returns the settings of the file, which is absent if it cannot be read. A setting that is
-    /// missing or invalid gets its default here; `Config::from_file` reports the mistake.
+    /// missing or invalid gets its default here; `Config::of` reports the mistake.
     pub fn of(file: Option<&ConfigFile>) -> EarlySettings {
         let Some(ConfigFile { source, fields, .. }) = file else { return EarlySettings::default() };
         let module = source.module.as_deref();

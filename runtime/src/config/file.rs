@@ -1,6 +1,6 @@
 //! The config file: read and parsed once, before its content is checked.
 
-use super::{ConfigSource, combine_problems, operator_file};
+use super::{ConfigSource, operator_file};
 use crate::failure::{Failure, Problem};
 use serde_json::{Map, Value};
 use wasm_cpi_policy::strict_json;
@@ -20,7 +20,8 @@ pub struct ConfigFile {
 impl ConfigFile {
     pub fn read(source: &ConfigSource) -> Result<ConfigFile, Failure> {
         let (text, warnings) = operator_file::read(&source.path)?;
-        let file = ConfigFile::parse(source, &text).map_err(|problem| combine_problems(&source.path, &[problem]))?;
+        let file = ConfigFile::parse(source, &text)
+            .map_err(|problem| Failure::of_problems(&source.path.display(), &[problem]))?;
         Ok(ConfigFile { warnings, ..file })
     }
 

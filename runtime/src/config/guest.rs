@@ -5,7 +5,7 @@
 
 use super::Packages;
 use crate::component::digest::is_hex_digest;
-use crate::failure::{Failure, Problem};
+use crate::failure::Problem;
 use crate::trust;
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,8 +25,8 @@ pub(super) struct GuestSection {
 }
 
 impl GuestSection {
-    /// Returns the guest's file and its pin, which is empty if the package holds it.
-    pub(super) fn file(&self, base: &Path, packages: &Packages) -> Result<(PathBuf, String), Vec<Problem>> {
+    /// Returns the guest's file and its pin, which is absent if the package holds it.
+    pub(super) fn file(&self, base: &Path, packages: &Packages) -> Result<(PathBuf, Option<String>), Vec<Problem>> {
         let mut problems = Vec::new();
         let path = match (&self.path, &self.package, &self.file) {
             (Some(path), None, None) => base.join(path),
@@ -46,24 +46,31 @@ impl GuestSection {
                 "`guest.sha256` must be 64 lower-case hex digits; `wasm-cpi inspect GUEST.wasm` prints them",
             )),
         }
-        if problems.is_empty() { Ok((path, self.sha256.clone().unwrap_or_default())) } else { Err(problems) }
+        if problems.is_empty() { Ok((path, self.sha256.clone())) } else { Err(problems) }
     }
 }
 
 /// Reads the pin from the package: a line of `sha256sum`, or only the digest.
-pub(super) fn pin_beside(guest: &Path) -> Result<String, Failure> {
+pub(super) fn pin_beside(guest: &Path) -> Result<String, Problem> {
     let file = guest.with_added_extension(PIN_FILE);
-    let (text, _) = trust::read(&file, 4096).map_err(|error| {
-        let failure =
-            Failure::config(format!("`guest.sha256` is not set, and {} {error}; set `guest.sha256`", file.display()));
-        Failure { check: error.check(), ..failure }
+    let (text, _) = trust::read(&file, 4096).map_err(|error| Problem {
+        text: format!("`guest.sha256` is not set, and {} {error}; set `guest.sha256`", file.display()),
+        check: error.check(),
     })?;
     let digest = text.split_whitespace().next().unwrap_or_default();
     if !is_hex_digest(digest) {
-        return Err(Failure::config(format!(
+        return Err(Problem::new(format!(
             "{} does not hold a sha256 of 64 lower-case hex digits; install the package again, or set `guest.sha256`",
             file.display()
         )));
     }
     Ok(digest.to_owned())
+}
+
+/// Returns the warning about a guest whose pin is in its package.
+pub(super) fn pinned_by_package(guest: &Path) -> String {
+    format!(
+        "guest {} is pinned by its own package; set `guest.sha256`, so that a new version runs only after you changed it",
+        guest.display()
+    )
 }

@@ -16,11 +16,11 @@ pub(super) struct Installation {
 impl Installation {
     /// Returns the installation of a config at `ROOT/jobs/JOB/config/FILE`, or `None` for another path.
     pub(super) fn of(config: &Path) -> Option<Installation> {
-        let written = std::path::absolute(config).ok().and_then(|path| Installation::read(&as_written(&path)));
-        written.or_else(|| Installation::read(&config.canonicalize().ok()?))
+        let written = std::path::absolute(config).ok().and_then(|path| Installation::parse(&as_written(&path)));
+        written.or_else(|| Installation::parse(&config.canonicalize().ok()?))
     }
 
-    fn read(path: &Path) -> Option<Installation> {
+    fn parse(path: &Path) -> Option<Installation> {
         let directory = path.parent()?;
         let job = directory.parent()?;
         let jobs = job.parent()?;

@@ -2,7 +2,7 @@
 
 use super::installation;
 use crate::failure::Failure;
-use crate::trust::{self, Untrusted};
+use crate::trust::{self, FileError, Untrusted};
 use std::path::Path;
 
 /// The largest config, policy or preset.
@@ -11,9 +11,9 @@ const MAX_BYTES: u64 = 4 << 20;
 /// Reads a file of the operator: a config, a policy or a preset. Rejects a file that someone other
 /// than this user or root can write. Returns its text, and warnings about the file.
 pub fn read(path: &Path) -> Result<(String, Vec<String>), Failure> {
-    let failed = |error: Untrusted| {
+    let failed = |error: FileError| {
         let text = match &error {
-            Untrusted::Writable(mode) if installation::is_installed_by_cli(path) => format!(
+            FileError::Untrusted(Untrusted::Writable(mode)) if installation::is_installed_by_cli(path) => format!(
                 "is writable by group or others (mode {:o}), because the CLI wrote it with this user's umask; run \
                  `umask 022`, and then the same `bosh` command again, which writes the file again",
                 mode & 0o777

@@ -85,10 +85,11 @@ impl Sections {
     pub(super) fn report_unknown_keys(&mut self) {
         let known = self.known.join(", ");
         for key in std::mem::take(&mut self.fields).keys() {
-            self.ensure(Check::UnknownKey, false, || {
+            let refused = Check::UnknownKey.refuse(|| {
                 let remedy = format!("remove it or correct its spelling; known here: {known}");
                 Problem::new(format!("`{key}` is not a key of the configuration; {remedy}"))
             });
+            self.problems.extend(refused.err());
         }
     }
 }

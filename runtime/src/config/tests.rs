@@ -24,7 +24,7 @@ fn minimal() -> Value {
 fn paths_are_relative_to_the_file_and_defaults_are_filled_in() {
     let config = parse(&minimal()).ok().unwrap();
     assert_eq!(config.guest.path, Path::new("/job/config/../guest.wasm"));
-    assert_eq!(config.policy, Path::new("/job/config/policy.json"));
+    assert_eq!(config.policy_path, Path::new("/job/config/policy.json"));
     assert_eq!((config.api_version, config.allow_local, &config.limits), (3, false, &Limits::default()));
 }
 
@@ -65,14 +65,18 @@ fn a_module_inherits_all_keys_except_guest_properties_and_policy() {
         parse_text(&source, &text)
     };
     let own = load(None).ok().unwrap();
-    assert_eq!((own.policy.as_path(), own.inline_policy), (Path::new("/j/config/mine.json"), None));
+    assert_eq!((own.policy_path.as_path(), own.policy_text), (Path::new("/j/config/mine.json"), None));
     let a = load(Some("a")).ok().unwrap();
     assert_eq!((a.guest.sha256, a.properties.len(), a.limits.memory_mib), ("1".repeat(64), 0, 7));
-    assert_eq!((a.inline_policy.as_deref(), a.allow_local), (Some(r#"{"version":1}"#), true));
+    assert_eq!((a.policy_text.as_deref(), a.allow_local), (Some(r#"{"version":1}"#), true));
     let b = load(Some("b")).ok().unwrap();
     assert_eq!((b.properties["b"].clone(), b.limits), (json!(2), Limits::default()));
-    assert_eq!(b.inline_policy.as_deref(), Some(r#"{"version":1,"http":[]}"#));
-    assert_eq!(b.policy, Path::new("/j/config/cpi.json"), "files that the policy names are relative to the config");
+    assert_eq!(b.policy_text.as_deref(), Some(r#"{"version":1,"http":[]}"#));
+    assert_eq!(
+        b.policy_path,
+        Path::new("/j/config/cpi.json"),
+        "files that the policy names are relative to the config"
+    );
     for (module, said) in [("c", "`modules.c.modules`"), ("d", "`guest` is missing"), ("e", "has: a, b, c, d")] {
         let problems = texts(&load(Some(module)).err().unwrap());
         assert!(problems.contains(said), "{module}: {problems}");

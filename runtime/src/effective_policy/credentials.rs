@@ -61,30 +61,32 @@ pub fn check_sendable(policy: &Policy, sealed: &[(String, Secret)]) -> Result<()
     for grant in &policy.http {
         let at = format!("`auth` of the grant `{}`", grant.id);
         match &grant.auth {
-            Some(Auth::Bearer(value)) => check("authorization", value, &at)?,
-            Some(Auth::Header { name, value }) => check(name, value, &at)?,
+            Some(Auth::Bearer(value)) => check_header_value("authorization", value, &at)?,
+            Some(Auth::Header { name, value }) => check_header_value(name, value, &at)?,
             Some(Auth::Basic { .. } | Auth::Login(_)) | None => {}
         }
         for slot in &grant.slots {
             for (name, secret) in sealed.iter().filter(|(name, _)| slot.takes.contains(name)) {
                 let at = format!("the slot `{}` of the grant `{}`", slot.place, grant.id);
-                fits(name, slot.place.check_value(secret.reveal()), &at)?;
+                sendable(name, slot.place.check_value(secret.reveal()), &at)?;
             }
         }
     }
     for login in policy.logins.values() {
         let at = format!("`headers` of the login `{}`", login.name);
-        login.headers.iter().try_for_each(|(name, value)| check(name, value, &at))?;
+        login.headers.iter().try_for_each(|(name, value)| check_header_value(name, value, &at))?;
     }
     Ok(())
 }
 
-fn check(header: &str, value: &SecretRef, at: &str) -> Result<(), Failure> {
-    fits(&value.name, Place::Header(header.to_owned()).check_value(value.secret.reveal()), at)
+fn check_header_value(header: &str, value: &SecretRef, at: &str) -> Result<(), Failure> {
+    sendable(&value.name, Place::Header(header.to_owned()).check_value(value.secret.reveal()), at)
 }
 
-fn fits(name: &str, checked: Result<(), PlaceError>, at: &str) -> Result<(), Failure> {
-    Check::SecretSendable.reject(checked.err(), |error| {
+/// Turns the error of a place, which cannot hold the value of the property `name`, into a failure of the
+/// config.
+fn sendable(name: &str, result: Result<(), PlaceError>, at: &str) -> Result<(), Failure> {
+    Check::SecretSendable.reject(result.err(), |error| {
         let fault = error.fault;
         // A text of the policy without a property has no name.
         let what = if name.is_empty() { "the policy's text".to_owned() } else { format!("the property `{name}`") };

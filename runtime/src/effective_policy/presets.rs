@@ -5,19 +5,20 @@ use serde_json::Value;
 use std::path::Path;
 use wasm_cpi_policy::{PolicyFile, PolicyProblem};
 
-/// Finds the presets that a policy names.
-pub struct Presets<'a> {
+/// Reads a policy with the presets that it names.
+pub struct PolicyReader<'a> {
     policy: &'a Path,
     packages: &'a Packages,
 }
 
-impl<'a> Presets<'a> {
-    pub fn beside(policy: &'a Path, packages: &'a Packages) -> Self {
-        Presets { policy, packages }
+impl<'a> PolicyReader<'a> {
+    /// Returns the reader of the policy at this path. Presets without a package are beside it.
+    pub fn new(policy: &'a Path, packages: &'a Packages) -> Self {
+        PolicyReader { policy, packages }
     }
 
     /// Parses the text of a policy, with the presets that it names.
-    pub fn parse(&self, text: &str) -> Result<PolicyFile, Vec<PolicyProblem>> {
+    pub fn parse_policy(&self, text: &str) -> Result<PolicyFile, Vec<PolicyProblem>> {
         PolicyFile::parse_with(text, &|package, name| self.read(package, name))
     }
 

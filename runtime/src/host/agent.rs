@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 impl State {
     fn agent(&self) -> Result<Arc<AgentSession>, HostError<Error>> {
-        if let Some(why) = self.cancelled() {
+        if let Some(why) = self.clock.message_for_guest() {
             return Err(Error::Cancelled(why).into());
         }
-        let agent = self.host.as_ref().map(|host| Arc::clone(&host.agent));
+        let agent = self.capabilities.as_ref().map(|capabilities| Arc::clone(&capabilities.agent));
         agent.ok_or_else(|| Error::Refused("agent settings are not available in `describe`".into()).into())
     }
 }
@@ -37,28 +37,28 @@ impl Host for State {
 
     async fn created(&mut self, vm: String, registry_key: String) -> Result<(), Error> {
         let (call, agent) = (self.start_call("agent.created", &registry_key), self.agent());
-        let deadline = self.ending.deadline();
+        let deadline = self.clock.deadline();
         let done = async { Ok(agent?.created(&vm, &registry_key, deadline).await?) };
         call.finish(done.await, |()| 0)
     }
 
     async fn attached(&mut self, registry_key: String, disk: String, hint: DiskHint) -> Result<(), Error> {
         let (call, agent) = (self.start_call("agent.attached", &registry_key), self.agent());
-        let deadline = self.ending.deadline();
+        let deadline = self.clock.deadline();
         let done = async { Ok(agent?.attached(&registry_key, &disk, &hint.into(), deadline).await?) };
         call.finish(done.await, |()| 0)
     }
 
     async fn detached(&mut self, registry_key: String, disk: String) -> Result<(), Error> {
         let (call, agent) = (self.start_call("agent.detached", &registry_key), self.agent());
-        let deadline = self.ending.deadline();
+        let deadline = self.clock.deadline();
         let done = async { Ok(agent?.detached(&registry_key, &disk, deadline).await?) };
         call.finish(done.await, |()| 0)
     }
 
     async fn deleted(&mut self, registry_key: String) -> Result<(), Error> {
         let (call, agent) = (self.start_call("agent.deleted", &registry_key), self.agent());
-        let deadline = self.ending.deadline();
+        let deadline = self.clock.deadline();
         let done = async { Ok(agent?.deleted(&registry_key, deadline).await?) };
         call.finish(done.await, |()| 0)
     }

@@ -24,18 +24,21 @@ impl Host for State {
 
     async fn sleep(&mut self, ms: u64) -> Result<(), String> {
         self.counts.clock += 1;
-        let (ending, call) = (Arc::clone(&self.ending), self.start_call("clock.sleep", ""));
+        let (clock, call) = (Arc::clone(&self.clock), self.start_call("clock.sleep", ""));
         let slept = tokio::select! {
             biased;
-            () = ending.end_requested() => Err(self.cancelled().unwrap_or_default()),
+            () = clock.end_requested() => Err(self.clock.message_for_guest().unwrap_or_default()),
             () = tokio::time::sleep(Duration::from_millis(ms).min(SLEEP_MAX)) => Ok(()),
         };
-        call.succeed(0);
+        match slept {
+            Ok(()) => call.succeed(0),
+            Err(_) => call.cancel(),
+        }
         slept
     }
 
     fn ending(&mut self) -> Option<String> {
         self.counts.clock += 1;
-        self.cancelled()
+        self.clock.message_for_guest()
     }
 }

@@ -7,15 +7,16 @@ impl Host for State {
     fn properties(&mut self) -> String {
         self.counts.config += 1;
         let call = self.start_call("config.properties", "");
-        let properties = self.host.as_ref().map(|host| host.properties.clone()).unwrap_or_default();
+        let properties =
+            self.capabilities.as_ref().map(|capabilities| capabilities.properties.clone()).unwrap_or_default();
         call.succeed(properties.len());
         properties
     }
 
     fn call(&mut self) -> CallInfo {
         self.counts.config += 1;
-        match &self.host {
-            Some(host) => host.call.clone(),
+        match &self.capabilities {
+            Some(capabilities) => capabilities.call.clone(),
             None => CallInfo {
                 method: String::new(),
                 director_uuid: None,

@@ -1,8 +1,9 @@
 //! Reports host calls to the audit log and `wasm-cpi call`.
 //!
-//! A host call that was in progress when the guest was stopped is reported as well. The audit log
-//! has no line for log, clock, random and config; it counts them. `wasm-cpi call` shows those that
-//! are reported.
+//! Every host call is reported except reads of clocks and of `config.call`, which are only counted. One
+//! that was in progress when the guest was stopped is reported as well. The audit log has lines for
+//! `http.session`, `agent`, `registry` and `image`, and counts the others; `wasm-cpi call` shows all
+//! that are reported.
 
 use crate::bindings::bosh::cpi::{agent, image, registry};
 use crate::failure::Cause;
@@ -10,7 +11,7 @@ use crate::host::State;
 use crate::log::{GuestLog, Level};
 use crate::net::error::{HttpError, HttpErrorKind};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::DenialReason;
@@ -33,11 +34,12 @@ pub struct HostCall<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostCallOutcome {
     Succeeded,
-    /// The policy refused it.
+    /// The gate denied a request or a login. Interfaces without reasons for denials have `Refused`.
     Denied(DenialReason),
-    /// It was refused before anything was done. Holds the case of the guest's error.
+    /// It was refused before anything was done. Holds the name of the variant of the WIT error, for
+    /// example `invalid`.
     Refused(Cow<'static, str>),
-    /// It was tried and failed. Holds the case of the guest's error.
+    /// It was tried and failed. Holds the name of the variant of the WIT error.
     Failed(Cow<'static, str>),
 }
 
@@ -53,11 +55,25 @@ pub struct Counts {
     pub random: u64,
 }
 
+/// Why the last host call failed, as far as only people may know it; empty if it succeeded.
+#[derive(Clone, Default)]
+pub struct LastFailure(Arc<Mutex<Cause>>);
+
+impl LastFailure {
+    fn set(&self, cause: Cause) {
+        *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = cause;
+    }
+
+    pub fn get(&self) -> Cause {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
 /// A host call in progress. It is reported when it ends, or as cancelled when this is dropped.
 pub(super) struct PendingCall {
     observer: Option<HostCallObserver>,
-    /// Reports causes that the guest does not see.
-    log: Option<Arc<GuestLog>>,
+    /// Report and keep causes that the guest does not see; absent in `describe`.
+    people: Option<(Arc<GuestLog>, LastFailure)>,
     name: &'static str,
     target: String,
     since: Instant,
@@ -65,10 +81,13 @@ pub(super) struct PendingCall {
 
 impl State {
     pub(super) fn start_call(&self, name: &'static str, target: &str) -> PendingCall {
-        let observer = self.host.as_ref().and_then(|host| host.observer.clone());
+        let observer = self.capabilities.as_ref().and_then(|capabilities| capabilities.observer.clone());
         let target = if observer.is_some() { target.to_owned() } else { String::new() };
-        let log = self.host.as_ref().map(|host| Arc::clone(&host.log));
-        PendingCall { observer, log, name, target, since: Instant::now() }
+        let people = self
+            .capabilities
+            .as_ref()
+            .map(|capabilities| (Arc::clone(&capabilities.log), capabilities.last_failure.clone()));
+        PendingCall { observer, people, name, target, since: Instant::now() }
     }
 }
 
@@ -81,19 +100,19 @@ impl PendingCall {
     ) -> Result<T, E> {
         match answer {
             Ok(value) => {
-                if let Some(log) = &self.log {
-                    log.set_cause(Cause::default());
+                if let Some((_, last_failure)) = &self.people {
+                    last_failure.set(Cause::default());
                 }
                 self.succeed(bytes(&value));
                 Ok(value)
             }
             Err(HostError { error, check, cause }) => {
-                if let Some(log) = &self.log {
+                if let Some((log, last_failure)) = &self.people {
                     if !cause.text.is_empty() {
                         let text = format!("{}: {}", self.name, cause.text);
                         log.write_runtime_line(Level::Warn, &with_code(&text, check));
                     }
-                    log.set_cause(cause);
+                    last_failure.set(cause);
                 }
                 self.end(error.outcome(), check, 0);
                 Err(error)
@@ -104,6 +123,11 @@ impl PendingCall {
     /// Reports a call that cannot fail.
     pub(super) fn succeed(self, bytes: usize) {
         self.end(HostCallOutcome::Succeeded, None, bytes);
+    }
+
+    /// Reports a call that returned early, because the call of the guest is ending.
+    pub(super) fn cancel(self) {
+        self.end(HostCallOutcome::Failed(CANCELLED), None, 0);
     }
 
     fn end(mut self, outcome: HostCallOutcome, check: Option<Check>, bytes: usize) {
@@ -194,5 +218,25 @@ impl HostCallError for HttpError {
             }
             _ => HostCallOutcome::Failed(self.kind.to_string().into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_ended_early_is_reported_as_cancelled_and_not_as_a_success() {
+        let ends: [fn(PendingCall); 3] = [|call| call.succeed(0), PendingCall::cancel, drop];
+        let reported = ends.map(|end| {
+            let outcomes = Arc::new(Mutex::new(Vec::new()));
+            let kept = Arc::clone(&outcomes);
+            let observer: HostCallObserver = Arc::new(move |call| kept.lock().unwrap().push(call.outcome.clone()));
+            let (name, since) = ("clock.sleep", Instant::now());
+            end(PendingCall { observer: Some(observer), people: None, name, target: String::new(), since });
+            outcomes.lock().unwrap().clone()
+        });
+        let cancelled = vec![HostCallOutcome::Failed(CANCELLED)];
+        assert_eq!(reported, [vec![HostCallOutcome::Succeeded], cancelled.clone(), cancelled]);
     }
 }

@@ -6,13 +6,13 @@ use crate::host::host_call::HostError;
 use crate::image;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
-use crate::sandbox::ending::{ENDING, Ending};
+use crate::sandbox::call_clock::{CallClock, ENDING};
 use std::sync::Arc;
 use wasm_cpi_policy::DenialReason;
 
 impl State {
     fn gate(&self) -> Result<Arc<Gate>, Error> {
-        let gate = self.host.as_ref().map(|host| Arc::clone(&host.gate));
+        let gate = self.capabilities.as_ref().map(|capabilities| Arc::clone(&capabilities.gate));
         gate.ok_or_else(|| Error {
             kind: ErrorKind::Denied(Denial::Undeclared),
             message: "the network is not available in `describe`".into(),
@@ -22,9 +22,9 @@ impl State {
 }
 
 /// Ends the call if a response held a credential.
-async fn end_after_leak(gate: &Gate, ending: &Ending) {
+async fn end_after_leak(gate: &Gate, clock: &CallClock) {
     if let Some(leak) = gate.leak() {
-        ending.end_after_leak(&leak).await;
+        clock.end_after_leak(&leak).await;
     }
 }
 
@@ -44,14 +44,16 @@ impl Host for State {
             timeout_ms: request.timeout_ms,
         };
         let is_image = matches!(request.body, OutboundBody::Image(_));
-        let (ending, already_ending) = (Arc::clone(&self.ending), self.ending.reason().is_some());
+        let (clock, already_ending) = (Arc::clone(&self.clock), self.clock.end_reason().is_some());
+        let abandoned =
+            async { if is_image { clock.until_upload_must_end().await } else { clock.until_request_must_end().await } };
         let answer = tokio::select! {
-            answer = gate.send(request, self.ending.deadline()) => answer.map_err(Error::from),
-            () = ending.abandon_request(is_image), if !already_ending => {
-                Err(Error { kind: ErrorKind::Cancelled, message: self.cancelled().unwrap_or_default(), sent: true })
+            answer = gate.send(request, self.clock.deadline()) => answer.map_err(Error::from),
+            () = abandoned, if !already_ending => {
+                Err(Error { kind: ErrorKind::Cancelled, message: self.clock.message_for_guest().unwrap_or_default(), sent: true })
             }
         };
-        end_after_leak(&gate, &self.ending).await;
+        end_after_leak(&gate, &self.clock).await;
         let response = answer?;
         Ok(Response { status: response.status, headers: response.headers, body: response.body })
     }
@@ -59,10 +61,10 @@ impl Host for State {
     async fn session(&mut self, name: String) -> Result<String, Error> {
         let gate = self.gate()?;
         let call = self.start_call("http.session", &name);
-        let shown = gate.session(&name, self.ending.deadline()).await;
+        let shown = gate.session(&name, self.clock.deadline()).await;
         let shown = shown.map_err(|error| HostError { check: error.check, cause: error.cause(), error });
         let shown = call.finish(shown, String::len);
-        end_after_leak(&gate, &self.ending).await;
+        end_after_leak(&gate, &self.clock).await;
         Ok(shown?)
     }
 }

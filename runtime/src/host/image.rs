@@ -5,7 +5,7 @@ use crate::host::State;
 use crate::host::host_call::HostError;
 use crate::image::{Image, ImageError};
 use crate::rpc::method::Method;
-use crate::sandbox::ending::Ending;
+use crate::sandbox::call_clock::CallClock;
 use std::sync::Arc;
 use wasm_cpi_checks::Check;
 
@@ -15,26 +15,26 @@ const UNDECLARED: &str = "the guest's needs do not declare `image`; add `\"image
 impl State {
     /// Returns the image, or why the guest cannot read one.
     fn image(&self) -> Result<Arc<Image>, HostError<Error>> {
-        if let Some(why) = self.cancelled() {
+        if let Some(why) = self.clock.message_for_guest() {
             return Err(Error::Cancelled(why).into());
         }
-        let Some(host) = &self.host else { return Err(Error::Denied(ELSEWHERE.into()).into()) };
-        let absent = || match host.call.method == Method::CreateStemcell.name() {
+        let Some(capabilities) = &self.capabilities else { return Err(Error::Denied(ELSEWHERE.into()).into()) };
+        let absent = || match capabilities.call.method == Method::CreateStemcell.name() {
             true => HostError { check: Some(Check::NeedsImage), ..Error::Denied(UNDECLARED.into()).into() },
             false => Error::Denied(ELSEWHERE.into()).into(),
         };
-        host.image.clone().ok_or_else(absent)
+        capabilities.image.clone().ok_or_else(absent)
     }
 }
 
 /// Reads from the image until the call is ending, because reading gigabytes takes long.
 async fn reading<T>(
-    ending: Arc<Ending>,
+    clock: Arc<CallClock>,
     read: impl Future<Output = Result<T, ImageError>>,
 ) -> Result<T, HostError<Error>> {
     tokio::select! {
         read = read => Ok(read?),
-        () = ending.end_requested() => Err(Error::Cancelled(ending.message_for_guest().unwrap_or_default()).into()),
+        () = clock.end_requested() => Err(Error::Cancelled(clock.message_for_guest().unwrap_or_default()).into()),
     }
 }
 
@@ -54,9 +54,9 @@ impl Host for State {
     }
 
     async fn sha256(&mut self) -> Result<String, Error> {
-        let (call, ending) = (self.start_call("image.sha256", ""), Arc::clone(&self.ending));
+        let (call, clock) = (self.start_call("image.sha256", ""), Arc::clone(&self.clock));
         let image = self.image();
-        let digest = async { reading(ending, image?.sha256()).await };
+        let digest = async { reading(clock, image?.sha256()).await };
         call.finish(digest.await, |_| 0)
     }
 
@@ -66,17 +66,17 @@ impl Host for State {
     }
 
     async fn members(&mut self) -> Result<Vec<Member>, Error> {
-        let (call, ending) = (self.start_call("image.members", ""), Arc::clone(&self.ending));
+        let (call, clock) = (self.start_call("image.members", ""), Arc::clone(&self.clock));
         let image = self.image();
-        let members = async { reading(ending, image?.members()).await };
+        let members = async { reading(clock, image?.members()).await };
         let members = call.finish(members.await, |_| 0)?;
         Ok(members.into_iter().map(|member| Member { name: member.name, size: member.size }).collect())
     }
 
     async fn read_member(&mut self, name: String, length: u32) -> Result<Vec<u8>, Error> {
-        let (call, ending) = (self.start_call("image.read-member", &name), Arc::clone(&self.ending));
+        let (call, clock) = (self.start_call("image.read-member", &name), Arc::clone(&self.clock));
         let image = self.image();
-        let bytes = async { reading(ending, image?.read_member(&name, length)).await };
+        let bytes = async { reading(clock, image?.read_member(&name, length)).await };
         call.finish(bytes.await, Vec::len)
     }
 }

@@ -7,8 +7,8 @@ impl Host for State {
     fn log(&mut self, level: Level, message: String) {
         self.counts.log += 1;
         let call = self.start_call("log.log", "");
-        if let Some(host) = &self.host {
-            host.log.write(level.into(), &message);
+        if let Some(capabilities) = &self.capabilities {
+            capabilities.log.write(level.into(), &message);
         }
         call.succeed(message.len());
     }

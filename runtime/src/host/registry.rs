@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 impl State {
     fn registry(&self) -> Result<Arc<GuestRegistry>, HostError<Error>> {
-        if let Some(why) = self.cancelled() {
+        if let Some(why) = self.clock.message_for_guest() {
             return Err(Error::Cancelled(why).into());
         }
-        let registry = self.host.as_ref().map(|host| Arc::clone(&host.registry));
+        let registry = self.capabilities.as_ref().map(|capabilities| Arc::clone(&capabilities.registry));
         registry.ok_or_else(|| Error::Denied("the registry is not available in `describe`".into()).into())
     }
 }
@@ -32,21 +32,21 @@ impl From<GuestRegistryError> for HostError<Error> {
 impl Host for State {
     async fn get(&mut self, id: String) -> Result<String, Error> {
         let (call, registry) = (self.start_call("registry.get", &id), self.registry());
-        let deadline = self.ending.deadline();
+        let deadline = self.clock.deadline();
         let settings = async { Ok(registry?.get(&id, deadline).await?) };
         call.finish(settings.await, String::len)
     }
 
     async fn put(&mut self, id: String, settings: String) -> Result<(), Error> {
         let (call, registry) = (self.start_call("registry.put", &id), self.registry());
-        let deadline = self.ending.deadline();
+        let deadline = self.clock.deadline();
         let done = async { Ok(registry?.put(&id, &settings, deadline).await?) };
         call.finish(done.await, |()| settings.len())
     }
 
     async fn delete(&mut self, id: String) -> Result<(), Error> {
         let (call, registry) = (self.start_call("registry.delete", &id), self.registry());
-        let deadline = self.ending.deadline();
+        let deadline = self.clock.deadline();
         let done = async { Ok(registry?.delete(&id, deadline).await?) };
         call.finish(done.await, |()| 0)
     }

@@ -1,10 +1,10 @@
 //! The state of one guest: its capabilities, and what it uses.
 
 use crate::host::{Capabilities, Counts};
-use crate::limits::Limits;
+use crate::limits::{Limits, NamedLimit};
 use crate::log::Level;
-use crate::sandbox::ending::{CleanupOver, EndReason, Ending};
-use crate::sandbox::meter::{LimitReached, Meter};
+use crate::sandbox::call_clock::{CallClock, CleanupOver, EndReason};
+use crate::sandbox::meter::Meter;
 use crate::sandbox::stdio::LogStream;
 use crate::sandbox::watchdog;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub struct State {
     wasi: Option<WasiCtx>,
     table: ResourceTable,
     pub meter: Meter,
-    pub ending: Arc<Ending>,
+    pub clock: Arc<CallClock>,
     /// The guest's capabilities; `describe` runs without any.
-    pub host: Option<Capabilities>,
+    pub capabilities: Option<Capabilities>,
     pub counts: Counts,
     /// Standard output and error, which `describe` does not have.
     streams: Option<[LogStream; 2]>,
@@ -30,21 +30,29 @@ pub struct State {
 
 impl State {
     /// Returns a state without capabilities, for `describe`.
-    pub fn bare(limits: &Limits, ending: Arc<Ending>) -> State {
-        State::build(limits, ending, None)
+    pub fn bare(limits: &Limits, clock: Arc<CallClock>) -> State {
+        State::build(limits, clock, None)
     }
 
-    pub fn new(limits: &Limits, ending: Arc<Ending>, host: Capabilities) -> State {
-        let streams = [Level::Info, Level::Warn].map(|level| LogStream::new(Arc::clone(&host.log), level));
-        let mut state = State::build(limits, ending, Some(host));
+    pub fn new(limits: &Limits, clock: Arc<CallClock>, capabilities: Capabilities) -> State {
+        let streams = [Level::Info, Level::Warn].map(|level| LogStream::new(Arc::clone(&capabilities.log), level));
+        let mut state = State::build(limits, clock, Some(capabilities));
         state.streams = Some(streams);
         state
     }
 
-    fn build(limits: &Limits, ending: Arc<Ending>, host: Option<Capabilities>) -> State {
+    fn build(limits: &Limits, clock: Arc<CallClock>, capabilities: Option<Capabilities>) -> State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
-        State { wasi: None, table, meter: Meter::new(limits), ending, host, counts: Counts::default(), streams: None }
+        State {
+            wasi: None,
+            table,
+            meter: Meter::new(limits),
+            clock,
+            capabilities,
+            counts: Counts::default(),
+            streams: None,
+        }
     }
 
     pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<State> {
@@ -54,14 +62,14 @@ impl State {
         store.set_hostcall_fuel(usize::try_from(limits.hostcall_mib << 20).unwrap_or(usize::MAX));
         store.set_max_component_handles(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         store.set_epoch_deadline(1);
-        let cpu_limit = LimitReached { name: "cpu_seconds", value: limits.cpu_seconds };
+        let cpu_limit = NamedLimit { name: "cpu_seconds", value: limits.cpu_seconds };
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
-            watchdog::request_end_if_due(&state.ending);
+            watchdog::request_end_if_due(&state.clock);
             if state.meter.cpu_is_spent() {
-                state.ending.request_end(EndReason::Limit(cpu_limit.clone()));
+                state.clock.request_end(EndReason::Limit(cpu_limit.clone()));
             }
-            if Instant::now() >= state.ending.hard_deadline() {
+            if Instant::now() >= state.clock.hard_deadline() {
                 return Err(CleanupOver.into());
             }
             Ok(UpdateDeadline::Continue(1))
@@ -72,8 +80,8 @@ impl State {
     /// Writes the last lines of the guest, and reports how many were dropped.
     pub fn finish_log(&self) {
         self.streams.iter().flatten().for_each(LogStream::finish);
-        if let Some(host) = &self.host {
-            host.log.finish();
+        if let Some(capabilities) = &self.capabilities {
+            capabilities.log.finish();
         }
     }
 }

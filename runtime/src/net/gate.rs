@@ -42,7 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
-use wasm_cpi_policy::destination::{Destination, Invalid};
+use wasm_cpi_policy::destination::{Destination, InvalidUrl};
 use wasm_cpi_policy::place::Message;
 use wasm_cpi_policy::{Denial, DenialReason, Grant, Policy, Slot, Verdict};
 
@@ -332,9 +332,9 @@ impl Gate {
 fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
     Destination::from_guest(url, limits.url_bytes).map_err(|invalid| {
         let error = match invalid {
-            Invalid::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
-            Invalid::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
-            Invalid::Form { .. } => HttpError::invalid(quoted(&invalid.to_string())),
+            InvalidUrl::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
+            InvalidUrl::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
+            InvalidUrl::Form { .. } => HttpError::invalid(quoted(&invalid.to_string())),
         };
         HttpError { check: invalid.check(), ..error }
     })

@@ -116,7 +116,7 @@ impl HttpUsage {
     /// Counts the body of a response against the limit: as many bytes as the guest gets, because
     /// what was captured or removed would otherwise be measured. Returns false if the limit is reached.
     pub(super) fn count_response(&self, shown: u64, received: u64, limits: &Limits) -> bool {
-        let (left, counted) = (self.bytes_left(limits), Check::CountedAnswers.choose(shown, received));
+        let (left, counted) = (self.bytes_left(limits), Check::CountedResponses.choose(shown, received));
         let mut state = self.lock();
         state.total = state.total.saturating_add(counted);
         counted <= left

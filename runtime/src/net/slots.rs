@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::vault::{Sealed, Vault, random_text};
+use crate::vault::{Form, Sealed, Vault, random_text};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8, replace_all, set_boundary};
 use wasm_cpi_policy::secret::Layer;
@@ -159,7 +159,7 @@ fn seals(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> Vec<String
     parts(headers, body).flat_map(|part| vault.seals_in(part)).collect()
 }
 
-fn transformed_in(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> Option<(String, &'static str)> {
+fn transformed_in(vault: &Vault, headers: &[(String, String)], body: &[u8]) -> Option<(String, Form)> {
     parts(headers, body).find_map(|part| vault.transformed_seal_in(part))
 }
 
@@ -185,7 +185,7 @@ impl Refusal<'_> {
         self.error(name, None, "stands in the URL, where no secret is ever sent; the guest must send it in a slot")
     }
 
-    fn changed(&self, name: &str, how: &str) -> SlotError {
+    fn changed(&self, name: &str, how: Form) -> SlotError {
         let remedy = if name == AGENT {
             "the guest must send it as it is, and name the encoding it wants when it asks for agent settings"
         } else {

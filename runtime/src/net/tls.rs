@@ -10,7 +10,7 @@ mod pins;
 #[cfg(feature = "mutation-testing")]
 use crate::net::mutants;
 use crate::net::preopened::PreopenedFile;
-use crate::trust::{self, Untrusted};
+use crate::trust::{self, FileError};
 use pins::Pinned;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
@@ -59,7 +59,7 @@ pub enum TlsError {
     #[error("the file {} cannot be read: {source}; give a readable PEM file, or PEM itself", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the file {} {source}", path.display())]
-    Untrusted { path: PathBuf, source: Untrusted },
+    Untrusted { path: PathBuf, source: FileError },
     #[error("the file {} does not hold PEM; name a file in PEM format", .0.display())]
     NoPem(PathBuf),
     #[error("the file {} can be read by all users; run `chmod o-r` on it", .0.display())]
@@ -77,7 +77,7 @@ impl TlsError {
     }
 
     /// Returns the message, followed by the code of the check that refused a file.
-    pub fn report(&self) -> String {
+    pub fn text_with_code(&self) -> String {
         with_code(&self.to_string(), self.check())
     }
 }

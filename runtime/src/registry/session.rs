@@ -19,11 +19,16 @@ type Settings = Map<String, Value>;
 pub struct RegistrySession {
     client: Option<Arc<RegistryClient>>,
     rights: RegistryRights,
-    /// The IDs in the call's arguments.
-    own: Vec<String>,
-    /// True if the call is `create_vm`.
-    creates: bool,
+    access: Access,
     state: Mutex<State>,
+}
+
+/// What a call may access without a grant.
+pub enum Access {
+    /// `create_vm` adds settings for new IDs.
+    CreateVm,
+    /// Other calls use the settings of the IDs in their arguments.
+    Ids(Vec<String>),
 }
 
 #[derive(Default)]
@@ -112,20 +117,20 @@ impl RefusedBy for SessionError {
 }
 
 impl RegistrySession {
-    pub fn new(client: Option<RegistryClient>, rights: RegistryRights, own: Vec<String>, creates: bool) -> Self {
-        RegistrySession { client: client.map(Arc::new), rights, own, creates, state: Mutex::default() }
+    pub fn new(client: Option<RegistryClient>, rights: RegistryRights, access: Access) -> Self {
+        RegistrySession { client: client.map(Arc::new), rights, access, state: Mutex::default() }
     }
 
     /// Returns the access of a call that deletes what this call created, with these IDs as its
     /// arguments.
-    pub fn for_undo(&self, own: Vec<String>) -> RegistrySession {
+    pub fn for_undo(&self, ids: Vec<String>) -> RegistrySession {
         let (client, rights) = (self.client.clone(), self.rights.clone());
-        RegistrySession { client, rights, own, creates: false, state: Mutex::default() }
+        RegistrySession { client, rights, access: Access::Ids(ids), state: Mutex::default() }
     }
 
     /// Returns true if the call is `create_vm`.
     pub fn creates(&self) -> bool {
-        self.creates
+        matches!(self.access, Access::CreateVm)
     }
 
     /// Fails if settings for a new ID, with `room` for what the guest adds, are too large.
@@ -172,7 +177,7 @@ impl RegistrySession {
 
     /// Returns the settings of an ID.
     pub(crate) async fn read(&self, id: &str, deadline: Instant) -> Result<Settings, SessionError> {
-        self.allow(id, false)?;
+        self.check_readable(id)?;
         self.client()?.get(id, deadline).await?.ok_or_else(|| SessionError::NotFound(id.to_owned()))
     }
 
@@ -184,7 +189,7 @@ impl RegistrySession {
         change: impl FnOnce(Settings) -> Result<Settings, SettingsRefusal>,
         deadline: Instant,
     ) -> Result<(), SessionError> {
-        self.allow(id, true)?;
+        self.check_writable(id)?;
         let settings = change(self.read(id, deadline).await?)?;
         check_values(&settings)?;
         Ok(self.client()?.put(id, &settings, deadline).await?)
@@ -192,7 +197,7 @@ impl RegistrySession {
 
     /// Deletes the settings of an ID.
     pub(crate) async fn delete(&self, id: &str, deadline: Instant) -> Result<(), SessionError> {
-        self.allow(id, true)?;
+        self.check_writable(id)?;
         self.client()?.delete(id, deadline).await?;
         self.forget(id);
         Ok(())
@@ -232,21 +237,28 @@ impl RegistrySession {
         left
     }
 
-    /// Rejects an ID that this call may not read, or not write if `writing` is true.
-    fn allow(&self, id: &str, writing: bool) -> Result<(), SessionError> {
+    /// Rejects an ID whose settings this call may not read.
+    fn check_readable(&self, id: &str) -> Result<(), SessionError> {
         check_id(id)?;
-        if self.wrote(id) {
+        let is_own = match &self.access {
+            Access::CreateVm => false,
+            Access::Ids(ids) => ids.iter().any(|own| own == id),
+        };
+        if self.wrote(id) || Check::RegistryIds.accepts(is_own) {
             return Ok(());
         }
-        Check::RegistryOwnWrites.ensure(!(self.creates && writing), || {
+        Ok(self.rights.allows(id, &[])?)
+    }
+
+    /// Rejects an ID whose settings this call may not change.
+    fn check_writable(&self, id: &str) -> Result<(), SessionError> {
+        check_id(id)?;
+        Check::RegistryOwnWrites.ensure(!self.creates() || self.wrote(id), || {
             SessionError::denied(format!(
                 "`create_vm` may change only settings that it wrote itself, and `{id}` is not among them"
             ))
         })?;
-        if Check::RegistryIds.accepts(self.own.iter().any(|own| own == id)) {
-            return Ok(());
-        }
-        Ok(self.rights.allows(id, &[])?)
+        self.check_readable(id)
     }
 
     /// Rejects all use of the registry by a guest that does not declare it, even for IDs of the call.

@@ -4,7 +4,7 @@
 //! The Agent crashes on a disk hint that is neither a string nor an object of strings, so such hints
 //! are refused here.
 
-use crate::vault::{Kind, Vault};
+use crate::vault::{SecretKind, Vault};
 use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
@@ -115,7 +115,7 @@ fn seal(id: &str, value: &Value, path: &str, vault: &Vault) -> Value {
         Value::Number(number) => seal(id, &Value::String(number.to_string()), path, vault),
         Value::String(text) if !text.is_empty() => {
             let (place, name) = (format!("registry {id} {path}"), format!("registry:{path}"));
-            let seal = vault.seal_at(&place, Kind::Foreign, &name, Secret::new(text.as_str()), Layer::Call);
+            let seal = vault.seal_at(&place, SecretKind::FromServer, &name, Secret::new(text.as_str()), Layer::Call);
             Value::String(seal)
         }
         Value::Array(items) => {

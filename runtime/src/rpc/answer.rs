@@ -6,7 +6,7 @@ use crate::bindings::exports::bosh::cpi::vms::CreatedVm;
 use crate::failure::Failure;
 use crate::log::escape;
 use crate::rpc::arguments::Object;
-use crate::rpc::shape;
+use crate::rpc::conversion;
 use serde_json::{Value, json};
 
 /// A guest's answer, in the form of the newest API version.
@@ -34,31 +34,31 @@ pub enum Answer {
 
 impl Answer {
     pub fn cid(cid: String) -> Result<Answer, Failure> {
-        shape::cid_from_guest(cid).map(Answer::Cid)
+        conversion::cid_from_guest(cid).map(Answer::Cid)
     }
 
     pub fn cids(cids: Vec<String>) -> Result<Answer, Failure> {
-        cids.into_iter().map(shape::cid_from_guest).collect::<Result<_, _>>().map(Answer::Cids)
+        cids.into_iter().map(conversion::cid_from_guest).collect::<Result<_, _>>().map(Answer::Cids)
     }
 
     pub fn cloud_properties(text: &str) -> Result<Answer, Failure> {
-        shape::object_from_guest(text, "cloud_properties").map(Answer::CloudProperties)
+        conversion::object_from_guest(text, "cloud_properties").map(Answer::CloudProperties)
     }
 
     pub fn created_vm(created: CreatedVm) -> Result<Answer, Failure> {
-        let cid = shape::cid_from_guest(created.vm)?;
-        let networks = shape::networks_for_caller(created.networks).map_err(|failure| with_cid(failure, &cid))?;
+        let cid = conversion::cid_from_guest(created.vm)?;
+        let networks = conversion::networks_for_caller(created.networks).map_err(|failure| with_cid(failure, &cid))?;
         Ok(Answer::Vm { cid, networks })
     }
 
     pub fn disk_hint(hint: DiskHint) -> Result<Answer, Failure> {
-        shape::hint_for_caller(hint).map(Answer::DiskHint)
+        conversion::hint_for_caller(hint).map(Answer::DiskHint)
     }
 
     pub fn created_network(created: CreatedNetwork) -> Result<Answer, Failure> {
-        let cid = shape::cid_from_guest(created.network)?;
+        let cid = conversion::cid_from_guest(created.network)?;
         let addresses = json!({"range": created.range, "gateway": created.gateway, "reserved": created.reserved});
-        let cloud_properties = shape::object_from_guest(&created.cloud_properties, "cloud_properties")?;
+        let cloud_properties = conversion::object_from_guest(&created.cloud_properties, "cloud_properties")?;
         Ok(Answer::Network { cid, addresses, cloud_properties })
     }
 

@@ -1,12 +1,13 @@
 //! The typed arguments of each method.
 //!
-//! The number of arguments must be that of the contract, as in Ruby CPIs. Null is accepted where
-//! real clients send it.
+//! More arguments than the contract has are rejected, as in Ruby CPIs. The last ones may be missing or
+//! null where real clients send that.
 
 use crate::failure::Failure;
 use crate::rpc::method::Method;
 use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
+use wasm_cpi_policy::strict_json::whole_number;
 
 /// A JSON object that keeps the order of the caller's keys.
 pub type Object = Map<String, Value>;
@@ -45,12 +46,12 @@ pub enum Call {
         metadata: Object,
     },
     CalculateVmCloudProperties {
-        ram: u64,
+        ram_mib: u64,
         cpu: u32,
-        ephemeral_disk_size: u64,
+        ephemeral_disk_mb: u64,
     },
     CreateDisk {
-        size: u64,
+        size_mib: u64,
         cloud_properties: Object,
         vm: Option<String>,
     },
@@ -77,11 +78,11 @@ pub enum Call {
     },
     ResizeDisk {
         disk: String,
-        size: u64,
+        size_mib: u64,
     },
     UpdateDisk {
         disk: String,
-        size: u64,
+        size_mib: u64,
         cloud_properties: Object,
     },
     SnapshotDisk {
@@ -132,16 +133,17 @@ impl Call {
             }
             Method::CalculateVmCloudProperties => {
                 let size = args.object("desired_instance_size")?;
-                let field =
-                    |key: &str| whole(size.get(key)).ok_or_else(|| args.wrong(key, "a non-negative whole number"));
+                let field = |key: &str| {
+                    size.get(key).and_then(whole_number).ok_or_else(|| args.wrong(key, "a non-negative whole number"))
+                };
                 Call::CalculateVmCloudProperties {
-                    ram: field("ram")?,
+                    ram_mib: field("ram")?,
                     cpu: u32::try_from(field("cpu")?).map_err(|_| args.wrong("cpu", "a whole number below 2^32"))?,
-                    ephemeral_disk_size: field("ephemeral_disk_size")?,
+                    ephemeral_disk_mb: field("ephemeral_disk_size")?,
                 }
             }
             Method::CreateDisk => Call::CreateDisk {
-                size: args.number("size")?,
+                size_mib: args.number("size")?,
                 cloud_properties: args.object_or_null("cloud_properties")?,
                 vm: args.optional_text("vm_cid")?,
             },
@@ -153,10 +155,10 @@ impl Call {
                 Call::SetDiskMetadata { disk: args.text("disk_cid")?, metadata: args.object("metadata")? }
             }
             Method::GetDisks => Call::GetDisks { vm: args.text("vm_cid")? },
-            Method::ResizeDisk => Call::ResizeDisk { disk: args.text("disk_cid")?, size: args.number("new_size")? },
+            Method::ResizeDisk => Call::ResizeDisk { disk: args.text("disk_cid")?, size_mib: args.number("new_size")? },
             Method::UpdateDisk => Call::UpdateDisk {
                 disk: args.text("disk_cid")?,
-                size: args.number("new_size")?,
+                size_mib: args.number("new_size")?,
                 cloud_properties: args.object_or_null("cloud_properties")?,
             },
             Method::SnapshotDisk => {
@@ -197,8 +199,9 @@ impl Call {
         }
     }
 
-    /// Returns the VM IDs among the arguments. In this call, the registry may be used for these only.
-    pub fn ids(&self) -> Vec<String> {
+    /// Returns the VM IDs among the arguments for which this call may use the registry. The VM of
+    /// `create_disk` is only a hint, and is not among them.
+    pub fn registry_ids(&self) -> Vec<String> {
         match self {
             Call::DeleteVm { vm } | Call::HasVm { vm } | Call::RebootVm { vm } | Call::GetDisks { vm } => {
                 vec![vm.clone()]
@@ -284,7 +287,7 @@ impl Arguments {
 
     fn number(&mut self, name: &str) -> Result<u64, Failure> {
         let value = self.next(name)?;
-        whole(Some(&value)).ok_or_else(|| self.wrong(name, "a non-negative whole number"))
+        whole_number(&value).ok_or_else(|| self.wrong(name, "a non-negative whole number"))
     }
 
     fn object(&mut self, name: &str) -> Result<Object, Failure> {
@@ -318,12 +321,6 @@ impl Arguments {
             Some((name, _)) => Err(self.wrong("networks", &format!("an object of objects; `{name}` is not an object"))),
         }
     }
-}
-
-/// Returns the value as a whole number that is not negative. Accepts `2.0`, which some clients send.
-fn whole(value: Option<&Value>) -> Option<u64> {
-    let value = value?;
-    value.as_u64().or_else(|| value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..9e15).contains(n)).map(|n| n as u64))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::NOT_PROPERTIES;
-use wasm_cpi_policy::strict_json;
+use wasm_cpi_policy::strict_json::{self, whole_number};
 
 /// The deepest nesting of a request. The JSON parser's own limit is 128.
 const MAX_DEPTH: usize = 100;
@@ -115,11 +115,7 @@ fn stemcell_version(vm: Option<&Value>) -> Result<Option<u32>, Failure> {
 
 /// Returns an API version. Accepts `2.0`, which a Director sends if `info` returned `2.0`.
 fn version(value: &Value) -> Option<u32> {
-    let number = match value.as_u64() {
-        Some(number) => number,
-        None => value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..1e6).contains(number))? as u64,
-    };
-    u32::try_from(number).ok().filter(|number| *number > 0)
+    whole_number(value).and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub fn build(limits: &Limits) -> wasmtime::Result<Engine> {
     config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config.wasm_backtrace_max_frames(NonZeroUsize::new(30));
     // The adapters that wasmtime generates between nested components have one memory for each side.
-    // `component::surface` refuses a guest whose own modules have several.
+    // `component::declarations` refuses a guest whose own modules have several.
     config.wasm_multi_memory(true);
     // Guests do not need these features, and some had vulnerabilities.
     config.wasm_memory64(Check::EngineMemory64.choose(false, true));

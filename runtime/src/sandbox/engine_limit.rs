@@ -1,4 +1,4 @@
-//! Recognises the limits that the engine itself enforces by its errors.
+//! Recognises by an error of the engine which of its own limits was reached.
 //!
 //! wasmtime has a public type for one of these errors only, so this module compares the texts of
 //! the others. The tests of `hostcall_mib` and `handles` in `tests/it/limits.rs` reach both

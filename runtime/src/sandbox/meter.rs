@@ -5,7 +5,7 @@
 //! name the limit.
 
 use crate::failure::Failure;
-use crate::limits::Limits;
+use crate::limits::{Limits, NamedLimit};
 use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -14,10 +14,7 @@ use wasmtime::{CallHook, ResourceLimiter};
 
 /// The error that ends the guest when a limit of the configuration is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LimitReached {
-    pub name: &'static str,
-    pub value: u64,
-}
+pub struct LimitReached(pub NamedLimit);
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,17 +27,17 @@ impl std::error::Error for LimitReached {}
 impl LimitReached {
     /// Returns the failure that names the limit.
     pub fn failure(&self) -> Failure {
-        Failure::limit(self.name, self.value, "the guest")
+        Failure::limit(self.0.name, self.0.value, "the guest")
     }
 }
 
 /// The meter of one call.
 pub struct Meter {
-    memory_bytes: u64,
-    memory_mib: u64,
-    tables: u64,
-    host_calls: u64,
-    cpu_limit: Duration,
+    max_memory_bytes: u64,
+    max_memory_mib: u64,
+    max_table_elements: u64,
+    max_host_calls: u64,
+    max_cpu: Duration,
     used: Usage,
     cpu: CpuTime,
 }
@@ -50,24 +47,27 @@ pub struct Meter {
 pub struct Usage {
     pub cpu: Duration,
     pub host_calls: u64,
-    pub peak_memory: u64,
+    pub peak_memory_bytes: u64,
     table_elements: u64,
 }
 
-/// The most instances and tables. No known component needs more, and each uses memory of the host.
-const INSTANCES: usize = 100;
+/// The most instances. No known component needs more, and each uses memory of the host.
+const MAX_INSTANCES: usize = 100;
+
+/// The most tables. No known component needs more, and each uses memory of the host.
+const MAX_TABLES: usize = 100;
 
 /// The most memories: one for each component that is nested in a guest. Each reserves address space.
-const MEMORIES: usize = 4;
+const MAX_MEMORIES: usize = 4;
 
 impl Meter {
     pub fn new(limits: &Limits) -> Meter {
         Meter {
-            memory_bytes: limits.memory_mib << 20,
-            memory_mib: limits.memory_mib,
-            tables: limits.tables,
-            host_calls: limits.host_calls,
-            cpu_limit: Duration::from_secs(limits.cpu_seconds),
+            max_memory_bytes: limits.memory_mib << 20,
+            max_memory_mib: limits.memory_mib,
+            max_table_elements: limits.tables,
+            max_host_calls: limits.host_calls,
+            max_cpu: Duration::from_secs(limits.cpu_seconds),
             used: Usage::default(),
             cpu: CpuTime::default(),
         }
@@ -78,7 +78,7 @@ impl Meter {
     }
 
     pub fn cpu_is_spent(&self) -> bool {
-        self.cpu.total() >= self.cpu_limit
+        self.cpu.total() >= self.max_cpu
     }
 
     /// Counts a crossing between guest and host.
@@ -86,8 +86,8 @@ impl Meter {
         self.cpu.cross(hook.exiting_host());
         if matches!(hook, CallHook::CallingHost) {
             self.used.host_calls += 1;
-            if self.used.host_calls > self.host_calls {
-                return Err(LimitReached { name: "host_calls", value: self.host_calls });
+            if self.used.host_calls > self.max_host_calls {
+                return Err(LimitReached(NamedLimit { name: "host_calls", value: self.max_host_calls }));
             }
         }
         Ok(())
@@ -145,31 +145,31 @@ fn bounded(count: usize) -> usize {
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         // All memories share one limit. They only grow, so the sum is the peak.
-        self.used.peak_memory += desired.saturating_sub(current) as u64;
-        if self.used.peak_memory > self.memory_bytes {
-            return Err(LimitReached { name: "memory_mib", value: self.memory_mib }.into());
+        self.used.peak_memory_bytes += desired.saturating_sub(current) as u64;
+        if self.used.peak_memory_bytes > self.max_memory_bytes {
+            return Err(LimitReached(NamedLimit { name: "memory_mib", value: self.max_memory_mib }).into());
         }
         Ok(true)
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         self.used.table_elements += desired.saturating_sub(current) as u64;
-        if self.used.table_elements > self.tables {
-            return Err(LimitReached { name: "tables", value: self.tables }.into());
+        if self.used.table_elements > self.max_table_elements {
+            return Err(LimitReached(NamedLimit { name: "tables", value: self.max_table_elements }).into());
         }
         Ok(true)
     }
 
     fn instances(&self) -> usize {
-        bounded(INSTANCES)
+        bounded(MAX_INSTANCES)
     }
 
     fn tables(&self) -> usize {
-        bounded(INSTANCES)
+        bounded(MAX_TABLES)
     }
 
     fn memories(&self) -> usize {
-        bounded(MEMORIES)
+        bounded(MAX_MEMORIES)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::sandbox::ending::{CleanupOver, EndReason};
+use crate::sandbox::call_clock::{CleanupOver, EndReason};
 use crate::sandbox::engine_limit::EngineLimit;
 use crate::sandbox::meter::LimitReached;
 use wasm_cpi_checks::{Check, RefusedBy};

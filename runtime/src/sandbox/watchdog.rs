@@ -5,7 +5,7 @@
 //! starting and joining one would take a tenth of a short call.
 
 use crate::caller;
-use crate::sandbox::ending::{EndReason, Ending};
+use crate::sandbox::call_clock::{CallClock, EndReason};
 use crate::signals;
 use nix::sys::signal::{SigEvent, SigevNotify, Signal};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
@@ -33,22 +33,22 @@ pub fn start(engine: &Engine) -> io::Result<()> {
 }
 
 /// Checks periodically while it is awaited.
-pub async fn check_periodically(ending: &Ending) -> Infallible {
+pub async fn check_periodically(clock: &CallClock) -> Infallible {
     loop {
-        request_end_if_due(ending);
+        request_end_if_due(clock);
         tokio::time::sleep(TICK).await;
     }
 }
 
 /// Asks the guest to end if the wall time is over, a signal arrived or the caller is gone.
-pub fn request_end_if_due(ending: &Ending) {
-    ending.request_end_if_wall_time_is_over();
-    if !ending.is_interruptible() {
+pub fn request_end_if_due(clock: &CallClock) {
+    clock.request_end_if_wall_time_is_over();
+    if !clock.is_interruptible() {
         return;
     }
     if let Some(signal) = signals::arrived() {
-        ending.request_end(EndReason::Signal(signal));
+        clock.request_end(EndReason::Signal(signal));
     } else if caller::is_gone() {
-        ending.request_end(EndReason::CallerGone);
+        clock.request_end(EndReason::CallerGone);
     }
 }

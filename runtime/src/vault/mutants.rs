@@ -11,7 +11,8 @@ pub(super) fn seal_of_equal_value(inner: &Inner, secret: &Secret) -> Option<Stri
     inner.seals.iter().find(same).filter(|_| Check::SealPerPlace.is_off()).map(|(seal, _)| seal.clone())
 }
 
-/// Returns true if a captured value costs nothing, because it is known already.
-pub(super) fn is_known(inner: &Inner, secret: &Secret) -> bool {
-    Check::CaptureCost.is_off() && inner.known.iter().any(|known| known.secret == *secret)
+/// Returns 0 if a captured value is known already, and 1 otherwise.
+pub(super) fn cost_of_capture(inner: &Inner, secret: &Secret) -> usize {
+    let is_free = Check::CaptureCost.is_off() && inner.known.iter().any(|known| known.secret == *secret);
+    usize::from(!is_free)
 }

@@ -8,6 +8,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
 
@@ -15,17 +16,42 @@ use super::{MIN_REDACTED, MIN_TRIPWIRE};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::Secret;
 
-pub(super) const PLAIN: &str = "plain";
-/// Half of a seal. If a seal is cut in two, one piece holds a complete half.
-pub(super) const SPLIT: &str = "splitting";
-/// Half of a secret.
-pub(super) const HALF: &str = "halving";
-/// The same letters, some of them in the other case.
-pub(super) const CASE: &str = "changing its case";
-/// Base64 in either alphabet.
-pub(super) const BASE64: &str = "base64";
-/// Hexadecimal digits in any case.
-pub(super) const HEX: &str = "hex";
+/// The encoding of a needle or a view, or the change that was made. A message about a changed seal
+/// names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    /// Half of a secret or a seal. If a seal is cut in two, one piece holds a complete half.
+    Half,
+    /// Text that is wrapped in lines.
+    Wrapped,
+    /// The same letters, some of them in the other case.
+    OtherCase,
+    /// Base64 in either alphabet.
+    Base64,
+    /// Hexadecimal digits in any case.
+    Hex,
+    Json,
+    Percent,
+    Xml,
+    Utf16,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Form::Plain => "plain",
+            Form::Half | Form::Wrapped => "splitting",
+            Form::OtherCase => "changing its case",
+            Form::Base64 => "base64",
+            Form::Hex => "hex",
+            Form::Json => "JSON escapes",
+            Form::Percent => "percent-encoding",
+            Form::Xml => "XML entities",
+            Form::Utf16 => "UTF-16",
+        })
+    }
+}
 
 /// Lines of at least this length are searched for separately, because texts are often
 /// wrapped, indented or quoted line by line.
@@ -38,8 +64,7 @@ pub(super) const HEAD: usize = 12;
 pub(super) struct Needle {
     /// The index of the secret or seal.
     pub(super) owner: usize,
-    /// The encoding, or the change that was made.
-    pub(super) form: &'static str,
+    pub(super) form: Form,
     /// The text before encoding.
     plain: Arc<Zeroizing<Vec<u8>>>,
     /// For base64, the number of bytes of a group before the text.
@@ -48,15 +73,15 @@ pub(super) struct Needle {
 }
 
 impl Needle {
-    fn new(owner: usize, form: &'static str, plain: &Arc<Zeroizing<Vec<u8>>>, offset: usize) -> Self {
+    fn new(owner: usize, form: Form, plain: &Arc<Zeroizing<Vec<u8>>>, offset: usize) -> Self {
         Needle { owner, form, plain: Arc::clone(plain), offset, text: OnceLock::new() }
     }
 
     /// Returns the bytes to search for, as `folded` writes them.
     pub(super) fn text(&self) -> &[u8] {
         match self.form {
-            HEX | BASE64 => self.text.get_or_init(|| self.encoded(&self.plain)),
-            CASE => self.text.get_or_init(|| Zeroizing::new(self.plain.to_ascii_lowercase())),
+            Form::Hex | Form::Base64 => self.text.get_or_init(|| self.encoded(&self.plain)),
+            Form::OtherCase => self.text.get_or_init(|| Zeroizing::new(self.plain.to_ascii_lowercase())),
             _ => &self.plain,
         }
     }
@@ -64,8 +89,8 @@ impl Needle {
     /// Returns the length of `text`, without encoding it.
     pub(super) fn len(&self) -> usize {
         match self.form {
-            HEX => 2 * self.plain.len(),
-            BASE64 => {
+            Form::Hex => 2 * self.plain.len(),
+            Form::Base64 => {
                 let (start, end) = aligned_span(self.offset + self.plain.len(), self.offset);
                 end - start
             }
@@ -75,14 +100,14 @@ impl Needle {
 
     /// Returns true if the case of letters does not matter.
     pub(super) fn is_any_case(&self) -> bool {
-        matches!(self.form, HEX | CASE)
+        matches!(self.form, Form::Hex | Form::OtherCase)
     }
 
     /// Returns a byte of a searched text in the form in which it is compared with `text`.
     pub(super) fn folded(&self, byte: u8) -> u8 {
         match self.form {
-            HEX | CASE => byte.to_ascii_lowercase(),
-            BASE64 => standard(byte),
+            Form::Hex | Form::OtherCase => byte.to_ascii_lowercase(),
+            Form::Base64 => standard(byte),
             _ => byte,
         }
     }
@@ -92,17 +117,17 @@ impl Needle {
     pub(super) fn heads(&self) -> impl Iterator<Item = Zeroizing<Vec<u8>>> {
         let short = &self.plain[..self.plain.len().min(HEAD)];
         let mut head = match self.form {
-            HEX | BASE64 => self.encoded(short),
+            Form::Hex | Form::Base64 => self.encoded(short),
             _ => Zeroizing::new(short.to_vec()),
         };
         head.truncate(HEAD);
         let for_urls: Vec<u8> = head.iter().map(|character| url_safe(*character)).collect();
-        let differs = self.form == BASE64 && for_urls != *head;
+        let differs = self.form == Form::Base64 && for_urls != *head;
         std::iter::once(head).chain(differs.then(|| Zeroizing::new(for_urls)))
     }
 
     fn encoded(&self, plain: &[u8]) -> Zeroizing<Vec<u8>> {
-        if self.form == HEX {
+        if self.form == Form::Hex {
             let pair = |byte: &u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
             return Zeroizing::new(plain.iter().flat_map(pair).collect());
         }
@@ -156,11 +181,11 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
     // A server that quotes a part of a request cuts it anywhere, so one half of a long secret is redacted alone.
     if text.len() >= 2 * MIN_TRIPWIRE && text.is_ascii() && !text.contains('\n') {
         let (head, tail) = text.split_at(text.len() / 2);
-        needles.extend([head, tail].map(|half| Needle::new(owner, HALF, &shared(half), 0)));
+        needles.extend([head, tail].map(|half| Needle::new(owner, Form::Half, &shared(half), 0)));
     }
     // The name of a host is printed in lower case, whatever the case of its property.
     if text.len() >= MIN_TRIPWIRE && text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
-        needles.push(Needle::new(owner, CASE, &shared(text), 0));
+        needles.push(Needle::new(owner, Form::OtherCase, &shared(text), 0));
     }
     needles
 }
@@ -176,9 +201,11 @@ pub(super) fn of_seal(owner: usize, seal: &str) -> Vec<Needle> {
     let mut needles = Vec::new();
     encodings(owner, seal.as_bytes(), &mut needles);
     let (head, tail) = seal.split_at(seal.len() / 2);
-    for (text, form, check) in
-        [(head, SPLIT, Check::SealHalves), (tail, SPLIT, Check::SealHalves), (seal, CASE, Check::SealCase)]
-    {
+    for (text, form, check) in [
+        (head, Form::Half, Check::SealHalves),
+        (tail, Form::Half, Check::SealHalves),
+        (seal, Form::OtherCase, Check::SealCase),
+    ] {
         check.perform(|| needles.push(Needle::new(owner, form, &shared(text), 0)));
     }
     needles
@@ -186,14 +213,14 @@ pub(super) fn of_seal(owner: usize, seal: &str) -> Vec<Needle> {
 
 fn encodings(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) {
     let plain = plain_and_base64(owner, bytes, needles);
-    Check::FormHex.perform(|| needles.push(Needle::new(owner, HEX, &plain, 0)));
+    Check::FormHex.perform(|| needles.push(Needle::new(owner, Form::Hex, &plain, 0)));
 }
 
 /// Adds the forms in which texts quote single lines of a secret.
 fn plain_and_base64(owner: usize, bytes: &[u8], needles: &mut Vec<Needle>) -> Arc<Zeroizing<Vec<u8>>> {
     let plain = shared(bytes);
-    needles.push(Needle::new(owner, PLAIN, &plain, 0));
-    Check::FormBase64.perform(|| needles.extend((0..3).map(|offset| Needle::new(owner, BASE64, &plain, offset))));
+    needles.push(Needle::new(owner, Form::Plain, &plain, 0));
+    Check::FormBase64.perform(|| needles.extend((0..3).map(|offset| Needle::new(owner, Form::Base64, &plain, offset))));
     plain
 }
 
@@ -254,7 +281,7 @@ mod tests {
                 }
             }
             let forms = |form| needles[0].iter().filter(|needle| needle.form == form).count();
-            assert!(forms(HEX) >= 1 && forms(BASE64) >= 3, "{length}");
+            assert!(forms(Form::Hex) >= 1 && forms(Form::Base64) >= 3, "{length}");
         }
     }
 }

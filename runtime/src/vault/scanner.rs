@@ -27,8 +27,8 @@ const WITHOUT_AUTOMATON: usize = 100_000;
 /// A search may take this long even if the call is over, so that the last error is printed.
 const MIN_SEARCH: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(2) };
 
-/// Returns true if the call is over.
-pub type IsOver = Box<dyn Fn() -> bool + Send + Sync>;
+/// Requests the end of the call if it is due. Returns true if the guest must be stopped.
+pub type CheckEnd = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// The call was over before the search was finished, so it is unknown what the text holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,18 +41,18 @@ pub(super) type Searched<B> = ControlFlow<Result<B, SearchStopped>>;
 /// Says when a search has to stop.
 pub(super) struct Patience<'a> {
     started: Instant,
-    is_over: Option<&'a IsOver>,
+    check_end: Option<&'a CheckEnd>,
 }
 
 impl<'a> Patience<'a> {
-    pub(super) fn new(is_over: Option<&'a IsOver>) -> Self {
-        Patience { started: Instant::now(), is_over }
+    pub(super) fn new(check_end: Option<&'a CheckEnd>) -> Self {
+        Patience { started: Instant::now(), check_end }
     }
 
     /// Stops the search if it has taken long and the call is over.
     pub(super) fn check<B>(&self) -> Searched<B> {
-        match self.is_over {
-            Some(is_over) if self.started.elapsed() >= MIN_SEARCH && is_over() => {
+        match self.check_end {
+            Some(check_end) if self.started.elapsed() >= MIN_SEARCH && check_end() => {
                 ControlFlow::Break(Err(SearchStopped))
             }
             _ => ControlFlow::Continue(()),
@@ -70,7 +70,7 @@ pub(super) struct Scanner {
 
 /// Finds the heads of some needles.
 struct Heads {
-    /// Absent if there is no needle, or if the automaton could not be built.
+    /// Absent if there is no needle.
     automaton: Option<AhoCorasick>,
     /// The needle of each pattern of the automaton.
     owners: Vec<usize>,
@@ -95,7 +95,7 @@ impl Scanner {
         {
             return self.needles.iter().try_for_each(|needle| find_all(needle, bytes, 0, visit)).map_break(Ok);
         }
-        // The first head of each needle that is longer than its head.
+        // For each needle that is longer than its head: where the head first occurs.
         let mut candidates: BTreeMap<usize, usize> = BTreeMap::new();
         for heads in self.heads.get_or_init(|| [false, true].map(|any_case| Heads::new(&self.needles, any_case))) {
             let Some(automaton) = &heads.automaton else { continue };
@@ -227,7 +227,7 @@ mod tests {
     use proptest::prelude::*;
     use wasm_cpi_policy::secret::Secret;
 
-    fn spans(scanner: &Scanner, text: &[u8], form: &str) -> Vec<(usize, Range<usize>)> {
+    fn spans(scanner: &Scanner, text: &[u8], form: needles::Form) -> Vec<(usize, Range<usize>)> {
         let mut found = Vec::new();
         let _: Searched<()> = scanner.scan(text, &Patience::new(None), &mut |needle, span| {
             if needle.form == form {
@@ -254,7 +254,7 @@ mod tests {
                 let starts = (0..text.len()).filter(|start| text[*start..].starts_with(secret.as_str()));
                 expected.extend(starts.map(|start| (owner, start..start + secret.len())));
             }
-            prop_assert_eq!(spans(&scanner, text.as_bytes(), needles::PLAIN), expected);
+            prop_assert_eq!(spans(&scanner, text.as_bytes(), needles::Form::Plain), expected);
         }
 
         #[test]
@@ -263,7 +263,7 @@ mod tests {
             text in "[ab]{0,120}",
         ) {
             let needles = secrets.iter().enumerate().flat_map(|(at, text)| needles::of_secret(at, &Secret::new(text.as_str())));
-            let scanner = Scanner::new(needles.filter(|needle| needle.form == needles::PLAIN).collect());
+            let scanner = Scanner::new(needles.filter(|needle| needle.form == needles::Form::Plain).collect());
             let begins = |length: &usize| {
                 let end = &text[text.len() - length..];
                 secrets.iter().any(|secret| secret.len() > *length && secret.starts_with(end))

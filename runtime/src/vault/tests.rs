@@ -199,7 +199,9 @@ fn a_captured_value_costs_the_same_whatever_it_is() {
 #[test]
 fn the_seal_of_a_place_stays_and_represents_what_was_read_last() {
     let vault = Vault::new();
-    let read = |place: &str, value: &str| vault.seal_at(place, Kind::Foreign, "mbus", Secret::new(value), Layer::Call);
+    let read = |place: &str, value: &str| {
+        vault.seal_at(place, SecretKind::FromServer, "mbus", Secret::new(value), Layer::Call)
+    };
     let first = read("vm-1 mbus", "one");
     assert_eq!(read("vm-1 mbus", "two"), first);
     assert_ne!(read("vm-2 mbus", "two"), first);
@@ -240,7 +242,8 @@ fn a_changed_seal_is_found_with_the_kind_of_its_change() {
     ];
     for (text, expected) in table {
         let found = vault.transformed_seal_in(format!("<{text}>").as_bytes());
-        assert_eq!(found, expected.map(|form| ("agent".to_owned(), form)), "{text}");
+        let found = found.map(|(name, form)| (name, form.to_string()));
+        assert_eq!(found, expected.map(|form| ("agent".to_owned(), form.to_owned())), "{text}");
     }
 }
 
@@ -344,9 +347,9 @@ fn dashes_are_not_a_secret_however_many_keys_begin_with_them() {
 #[test]
 fn only_credentials_are_leaks_and_all_secrets_are_redacted() {
     let vault = Vault::new();
-    vault.seal_as(Kind::Value, "region", Secret::new("europe-west-frankfurt"), Layer::Job);
-    vault.seal_as(Kind::Value, "endpoint", Secret::new("https://u:hunter2-hunter2@a.test/europe"), Layer::Job);
-    vault.register_as(Kind::Foreign, "token", Secret::new("token-of-a-login"));
+    vault.seal_as(SecretKind::Value, "region", Secret::new("europe-west-frankfurt"), Layer::Job);
+    vault.seal_as(SecretKind::Value, "endpoint", Secret::new("https://u:hunter2-hunter2@a.test/europe"), Layer::Job);
+    vault.register_as(SecretKind::FromServer, "token", Secret::new("token-of-a-login"));
     assert_eq!(vault.leak_in(b"the region is europe-west-frankfurt").unwrap(), None);
     assert_eq!(vault.leak_in(b"token-of-a-login").unwrap().as_deref(), Some("token"));
     assert_eq!(vault.leak_in(b"hunter2-hunter2").unwrap().as_deref(), Some("endpoint.password"));

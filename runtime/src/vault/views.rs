@@ -1,15 +1,15 @@
 //! Decoded views of a text.
 //!
-//! JSON escapes (nested up to three times), percent-encoding, XML entities and
-//! line breaks can change single characters in too many ways to search for all
-//! of them, so they are undone before searching. So are the zeros that UTF-16 and
-//! UTF-32 have between letters. Decoding is lenient: invalid escapes stay as they are. A view can map a match to its place in the original.
+//! JSON escapes (nested up to three times), percent-encoding, XML entities and line breaks can change
+//! single characters in too many ways to search for all of them, so they are undone before searching.
+//! So are the zeros that UTF-16 and UTF-32 have between letters. Decoding is lenient: invalid escapes
+//! stay as they are. A view can map a match to its place in the original.
 
 use std::ops::{ControlFlow, Range};
 
 use zeroize::Zeroizing;
 
-use super::needles::{PLAIN, SPLIT};
+use super::needles::Form;
 use wasm_cpi_checks::Check;
 
 /// The depth of JSON within JSON that occurs in practice.
@@ -80,31 +80,31 @@ impl View {
     }
 }
 
-/// Visits the text as it is, then all its decodings, with their names.
+/// Visits the text as it is, then all its decodings, with their forms.
 pub(super) fn visit_all<B>(
     bytes: &[u8],
     track: Track,
-    visit: &mut dyn FnMut(&View, &'static str) -> ControlFlow<B>,
+    visit: &mut dyn FnMut(&View, Form) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
     let origins = (track == Track::Yes).then(|| (0..bytes.len()).map(|at| at..at + 1).collect());
     let mut level = View { bytes: Zeroizing::new(bytes.to_vec()), origins };
-    let mut name = PLAIN;
+    let mut form = Form::Plain;
     for _ in 0..=MAX_NESTED {
-        visit(&level, name)?;
+        visit(&level, form)?;
         for decoder in DECODERS {
             if let Some(view) = level.decode(decoder) {
-                visit(&view, decoder.name)?;
+                visit(&view, decoder.form)?;
             }
         }
         let Some(next) = level.decode(&JSON) else { break };
-        (level, name) = (next, JSON.name);
+        (level, form) = (next, JSON.form);
     }
     ControlFlow::Continue(())
 }
 
 struct Decoder {
     check: Check,
-    name: &'static str,
+    form: Form,
     /// Bytes that may start an escape.
     triggers: &'static [u8],
     /// Returns the character that the escape at the start of the bytes means, and the length of
@@ -112,14 +112,14 @@ struct Decoder {
     decode: fn(&[u8]) -> Option<(Unit, usize)>,
 }
 
-const JSON: Decoder = Decoder { check: Check::FormJson, name: "JSON escapes", triggers: b"\\", decode: json };
+const JSON: Decoder = Decoder { check: Check::FormJson, form: Form::Json, triggers: b"\\", decode: json };
 
 const DECODERS: &[Decoder] = &[
-    Decoder { check: Check::FormPercent, name: "percent-encoding", triggers: b"%", decode: percent },
-    Decoder { check: Check::FormPercent, name: "percent-encoding", triggers: b"+%", decode: form },
-    Decoder { check: Check::FormXml, name: "XML entities", triggers: b"&", decode: entity },
-    Decoder { check: Check::FormLines, name: SPLIT, triggers: b"\r\n", decode: line_break },
-    Decoder { check: Check::FormWide, name: "UTF-16", triggers: b"\0", decode: zero },
+    Decoder { check: Check::FormPercent, form: Form::Percent, triggers: b"%", decode: percent },
+    Decoder { check: Check::FormPercent, form: Form::Percent, triggers: b"+%", decode: form_field },
+    Decoder { check: Check::FormXml, form: Form::Xml, triggers: b"&", decode: entity },
+    Decoder { check: Check::FormLines, form: Form::Wrapped, triggers: b"\r\n", decode: line_break },
+    Decoder { check: Check::FormWide, form: Form::Utf16, triggers: b"\0", decode: zero },
 ];
 
 /// A decoded character of up to four bytes.
@@ -181,7 +181,7 @@ fn percent(bytes: &[u8]) -> Option<(Unit, usize)> {
     Some((Unit::byte(u8::try_from(digits(escape, 16)?).ok()?), 3))
 }
 
-fn form(bytes: &[u8]) -> Option<(Unit, usize)> {
+fn form_field(bytes: &[u8]) -> Option<(Unit, usize)> {
     if bytes.starts_with(b"+") { Some((Unit::byte(b' '), 1)) } else { percent(bytes) }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("a method with terminal escapes", &["escape-log"], method),
         case("a server that answers with terminal escapes", &["escape-log"], peer).may_contact(API),
         case("a flood of refused requests", &["limit-log_lines"], denials),
-        case("a flood of warnings leaves room for the error that ends the call", &["story-size"], story),
+        case("a flood of warnings leaves room for the error that ends the call", &["response-log-size"], story),
         case("seals are named, not shown", &["seal-printed"], seals),
         case("a log that cannot be written", &[], unwritable),
     ]

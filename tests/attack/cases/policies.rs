@@ -209,7 +209,7 @@ fn contents() -> Vec<Case> {
             };
             vec![deep(70), deep(9999), vec![b'['; 2 << 20]]
         }),
-        text("text that is not UTF-8", &[], "cannot be read (stream did not contain valid UTF-8)", |_| {
+        text("text that is not UTF-8", &[], "is not UTF-8 text; save it as UTF-8", |_| {
             vec![b"{\"version\":1,\"a\":\"\xff\"}".to_vec(), b"\xff\xfe{\0}\0".to_vec()]
         }),
         text("files of five megabytes", &[], "is larger than 4 MiB", |valid| {

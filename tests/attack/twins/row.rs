@@ -28,7 +28,7 @@ use crate::row;
 use crate::world::World;
 use serde_json::{Value, json};
 use tests::Job;
-use tests::rows::{expand_repeats, fill_placeholders, parse_json_values, texts};
+use tests::rows::{expand_repeats, texts};
 
 pub(crate) const CLASS: &str = "twin runs";
 
@@ -131,15 +131,7 @@ fn involves_secret(row: &Value) -> bool {
 fn derived_case(row: Value) -> Case {
     let name = format!("twins of: {}", row["case"].as_str().unwrap_or_default());
     let row = expand_repeats(&row);
-    let attempt = move |world: &World| match row["each"].as_array() {
-        None => compare_derived(world, &row),
-        Some(values) => values.iter().try_for_each(|value| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let shown: String = value.chars().take(100).collect();
-            let row = parse_json_values(fill_placeholders(&row, &value));
-            compare_derived(world, &row).map_err(|why| format!("with {shown}: {why}"))
-        }),
-    };
+    let attempt = move |world: &World| row::for_each_value(&row, |row| compare_derived(world, row));
     Case { class: CLASS, name, mutants: Vec::new(), refused: false, contacts: None, attempt: Box::new(attempt) }
 }
 

@@ -2,7 +2,7 @@
 //! below. The imports are read by a parser of this target.
 
 use crate::input::is_printable;
-use wasm_cpi::fuzzing::{Surface, inspect};
+use wasm_cpi::fuzzing::{Declarations, inspect};
 
 const OURS: [&str; 9] = ["agent", "clock", "config", "http", "image", "log", "random", "registry", "types"];
 
@@ -45,7 +45,7 @@ pub(crate) fn fuzz(data: &[u8]) {
         file.extend_from_slice(data)
     }
     match inspect(&file) {
-        Ok(surface) => check(&file, &surface),
+        Ok(declarations) => check(&file, &declarations),
         Err(problems) => {
             assert!(!problems.is_empty());
             assert!(
@@ -56,12 +56,12 @@ pub(crate) fn fuzz(data: &[u8]) {
     }
 }
 
-fn check(file: &[u8], surface: &Surface) {
-    for import in &surface.imports {
+fn check(file: &[u8], declarations: &Declarations) {
+    for import in &declarations.imports {
         assert!(is_listed(import), "{import} was accepted");
     }
     let imports = imports(file).expect("an accepted component can be parsed");
-    assert_eq!(imports, surface.imports);
+    assert_eq!(imports, declarations.imports);
 }
 
 fn is_listed(import: &str) -> bool {

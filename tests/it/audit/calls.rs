@@ -145,7 +145,7 @@ fn a_killed_call_leaves_complete_lines_for_everything_it_used() {
         uses("vm-2", 90_000),
         {"op": "clock.sleep", "ms": 60_000},
     ]);
-    let call = job.script(script).stemcell(2);
+    let call = job.script(script).stemcell_api_version(2);
     let kill = process::SignalAt { text: "waiting".into(), signal: Signal::KILL };
     let finished =
         process::run_with_signals(&mut call.command(), call.request().as_bytes(), process::GUARD, vec![kill], None);

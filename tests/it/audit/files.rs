@@ -171,7 +171,7 @@ fn lines_that_did_not_fit_are_counted_in_the_call_line() {
         {"op": "http", "url": server.url("/")},
         uses("vm-2", 3),
     ]);
-    let response = job.script(script).stemcell(2).run();
+    let response = job.script(script).stemcell_api_version(2).run();
     check_warning(&response, "; lines of this call are missing from the audit log");
     let all = lines_of(&path);
     assert_eq!((all.len(), &all[4]["dropped"]), (5, &json!(5)), "{all:?}");

@@ -118,7 +118,9 @@ impl<'g> Cpi<'g> {
         let call = self.job.call(method, arguments);
         match (method, self.version) {
             ("info", _) => call,
-            ("create_vm" | "delete_vm" | "attach_disk" | "detach_disk", 1) => call.api_version(1).stemcell(1),
+            ("create_vm" | "delete_vm" | "attach_disk" | "detach_disk", 1) => {
+                call.api_version(1).stemcell_api_version(1)
+            }
             (_, version) => call.api_version(version),
         }
     }

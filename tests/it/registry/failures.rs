@@ -123,10 +123,16 @@ fn a_missing_registry_section_is_a_config_error_for_methods_that_need_it() {
     let job = Job::default();
     for versions in [(1, 1), (1, 2), (2, 1), (3, 1)] {
         let responses = [
-            create_vm(&job, &Value::Null).api_version(versions.0).stemcell(versions.1).run(),
-            job.call("attach_disk", json!(["vm-1", "disk-1"])).api_version(versions.0).stemcell(versions.1).run(),
-            job.call("detach_disk", json!(["vm-1", "disk-1"])).api_version(versions.0).stemcell(versions.1).run(),
-            job.call("delete_vm", json!(["vm-1"])).api_version(versions.0).stemcell(versions.1).run(),
+            create_vm(&job, &Value::Null).api_version(versions.0).stemcell_api_version(versions.1).run(),
+            job.call("attach_disk", json!(["vm-1", "disk-1"]))
+                .api_version(versions.0)
+                .stemcell_api_version(versions.1)
+                .run(),
+            job.call("detach_disk", json!(["vm-1", "disk-1"]))
+                .api_version(versions.0)
+                .stemcell_api_version(versions.1)
+                .run(),
+            job.call("delete_vm", json!(["vm-1"])).api_version(versions.0).stemcell_api_version(versions.1).run(),
         ];
         for response in responses {
             response.fails(
@@ -135,7 +141,7 @@ fn a_missing_registry_section_is_a_config_error_for_methods_that_need_it() {
             );
         }
         // Other methods need no registry.
-        job.call("has_vm", json!(["vm-1"])).api_version(versions.0).stemcell(versions.1).run().result();
+        job.call("has_vm", json!(["vm-1"])).api_version(versions.0).stemcell_api_version(versions.1).run().result();
     }
 }
 
@@ -176,7 +182,7 @@ fn settings_that_could_not_be_deleted_are_named_in_the_log() {
         _ => Answer::new(500, ""),
     });
     let script = json!([{"op": "agent.bootstrap"}, {"op": "agent.created", "vm": "vm-1", "key": "key-1"}, {"op": "error", "kind": "vm-creation-failed", "message": "no room", "ok_to_retry": true}]);
-    let response = create_vm(&job(section(&no_deletion)), &script).stemcell(1).run();
+    let response = create_vm(&job(section(&no_deletion)), &script).stemcell_api_version(1).run();
     response.fails("Bosh::Clouds::VMCreationFailed", &["no room"]);
     assert!(
         response.stderr.contains("settings for `key-1` are left in the registry; delete them there"),

@@ -69,7 +69,7 @@ fn the_script_can_be_called_by_its_path_and_by_symbolic_links() {
     symlink("wasm_cpi/bin/cpi", job.path("jobs/relative")).unwrap();
     let mut job = job;
     for script in ["jobs/wasm_cpi/bin/cpi", "jobs/link", "jobs/chain", "jobs/relative"] {
-        job = job.script_at(script);
+        job = job.with_program(script);
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).run().result(), true, "{script}");
         assert_eq!(*job.call("has_vm", json!(["vm-1"])).cli().run().result(), true, "{script}");
     }
@@ -104,7 +104,7 @@ fn the_scripts_use_the_directories_that_the_cli_names_in_the_environment() {
     assert_eq!(*call.run().result(), true);
 
     fs::rename(job.path("jobs/wasm_cpi"), jobs.join("wasm_cpi")).unwrap();
-    let thin = job.script_at("jobs/openstack_cpi/bin/cpi");
+    let thin = job.with_program("jobs/openstack_cpi/bin/cpi");
     check_looks_for(&thin, &thin.path("jobs/wasm_cpi/bin/cpi").display().to_string());
     let call = thin.call("has_vm", json!(["vm-1"])).cli().env("BOSH_PACKAGES_DIR", &packages);
     assert_eq!(*call.env("BOSH_JOBS_DIR", &jobs).run().result(), true);

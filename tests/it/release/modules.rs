@@ -108,7 +108,7 @@ fn each_module_of_a_job_has_its_own_properties_grants_and_script() {
     let script = json!([{"op": "config"}, {"op": "http", "url": server.url("/x")}]);
     let mut job = job;
     let mut seen = |path: &str| {
-        job = std::mem::take(&mut job).script_at(path);
+        job = std::mem::take(&mut job).with_program(path);
         let outcomes = cloud::outcomes(&job, &script);
         (outcomes[0]["ok"].clone(), outcomes[1]["ok"]["status"].clone())
     };
@@ -123,7 +123,7 @@ fn each_module_of_a_job_has_its_own_properties_grants_and_script() {
     // The same with a thin job whose name is the type of the cpi-config.
     let installation = Installation::at(&job.path(""));
     installation.job(&job_source("openstack_cpi"), &json!({"module": "acme"})).unwrap();
-    job = job.script_at("jobs/openstack_cpi/bin/cpi");
+    job = job.with_program("jobs/openstack_cpi/bin/cpi");
     let asked = job.call("has_vm", json!([probe::cid(&script)]));
     assert_eq!(probe::outcomes_in(asked.run().message())[0]["ok"]["who"], "acme");
 

@@ -166,10 +166,22 @@ impl PlannedFault {
 }
 
 impl ActiveFault {
-    /// Counts the fault. Called before and after the service handled the request; faults
-    /// that happen afterwards count only then.
-    pub(super) fn count(&self, done: bool) {
-        if done == matches!(self.fault, Fault::ResetAfter | Fault::StallAfter) {
+    /// Counts a fault that happens before the service handles the request.
+    pub(super) fn count_before(&self) {
+        self.count_if(!self.happens_after());
+    }
+
+    /// Counts a fault that happens after the service has handled the request.
+    pub(super) fn count_after(&self) {
+        self.count_if(self.happens_after());
+    }
+
+    fn happens_after(&self) -> bool {
+        matches!(self.fault, Fault::ResetAfter | Fault::StallAfter)
+    }
+
+    fn count_if(&self, happens: bool) {
+        if happens {
             self.hits.0.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -256,7 +268,7 @@ mod tests {
             let request = Request::new("GET", &format!("/v2.1{target}"), Vec::new());
             let one = planned.activate(Service::Compute, &request);
             assert_eq!(one.is_some(), active, "{target}");
-            one.iter().for_each(|one| one.count(false));
+            one.iter().for_each(|one| one.count_before());
         }
         assert_eq!(hits.count(), 1);
     }
@@ -286,9 +298,9 @@ mod tests {
         for (fault, early, late) in [(Fault::StallBefore, 1, 1), (Fault::StallAfter, 0, 1), (Fault::ResetAfter, 0, 1)] {
             let (planned, hits) = PlannedFault::new(Rule::any(), fault);
             let active = planned.activate(Service::Compute, &Request::new("GET", "/v2.1/servers", Vec::new()));
-            active.iter().for_each(|active| active.count(false));
+            active.iter().for_each(|active| active.count_before());
             assert_eq!(hits.count(), early);
-            active.iter().for_each(|active| active.count(true));
+            active.iter().for_each(|active| active.count_after());
             assert_eq!(hits.count(), late);
         }
     }

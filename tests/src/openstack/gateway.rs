@@ -148,10 +148,10 @@ impl Shared {
             let active = lock(&self.faults).iter().find_map(|planned| planned.activate(service, &request));
             let framing = wire::framing_of(&request);
             let mut body = RecordingBody::new(Body::new(&mut stream, framing), &request);
-            active.iter().for_each(|active| active.count(false));
+            active.iter().for_each(|active| active.count_before());
             self.unanswered.fetch_add(1, Ordering::SeqCst);
             let answer = self.answer(service, &request, &mut body, active.as_ref().map(|active| &active.fault));
-            active.iter().for_each(|active| active.count(true));
+            active.iter().for_each(|active| active.count_after());
             let skipped = io::copy(&mut Read::take(&mut body, MAX_DISCARDED), &mut io::sink());
             let whole = skipped.is_ok() && body.inner().is_done();
             let status = answer.as_ref().ok().map(|answer| answer.status);

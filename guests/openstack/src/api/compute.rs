@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::http::{self, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::{Service, names};
@@ -86,16 +86,17 @@ pub(crate) struct Flavor {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) vcpus: u64,
-    /// In MiB.
+    /// The memory in MiB.
     pub(crate) ram: u64,
-    /// In GiB, as is `ephemeral`.
+    /// The root disk in GiB.
     #[serde(default)]
     pub(crate) disk: u64,
+    /// The ephemeral disk in GiB.
     #[serde(default, rename = "OS-FLV-EXT-DATA:ephemeral")]
     pub(crate) ephemeral: u64,
     #[serde(default, rename = "OS-FLV-DISABLED:disabled")]
     pub(crate) disabled: bool,
-    /// In MiB, or an empty string if there is none.
+    /// The swap in MiB; an empty string if there is none.
     #[serde(default)]
     swap: Value,
 }
@@ -142,20 +143,20 @@ struct Attachments {
 }
 
 impl Compute {
-    pub(crate) fn server(&self, id: &str) -> Result<Option<Server>, Error> {
+    pub(crate) fn server(&self, id: &str) -> Result<Option<Server>, RequestError> {
         Ok(self.0.find::<One>(&format!("/servers/{}", segment(id)))?.map(|one| one.server))
     }
 
     /// Returns the server with this name, which must be unique and free of the
     /// characters of a pattern.
-    pub(crate) fn server_named(&self, name: &str) -> Result<Option<Server>, Error> {
+    pub(crate) fn server_named(&self, name: &str) -> Result<Option<Server>, RequestError> {
         let list = http::get(self.0.url("/servers/detail")).query("name", &format!("^{name}$"));
         let found: Many = self.0.read(list)?;
         Ok(found.servers.into_iter().find(|server| server.name == name))
     }
 
     /// Creates a server. The answer has little more than the ID.
-    pub(crate) fn create_server(&self, body: &Value) -> Result<Server, Error> {
+    pub(crate) fn create_server(&self, body: &Value) -> Result<Server, RequestError> {
         let server = self.0.post::<One>("/servers", body)?.server;
         log::info(format_args!(
             "created server {} ({})",
@@ -165,52 +166,52 @@ impl Compute {
         Ok(server)
     }
 
-    pub(crate) fn delete_server(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete_server(&self, id: &str) -> Result<bool, RequestError> {
         self.0.delete(&format!("/servers/{}", segment(id)), format_args!("server {id}"))
     }
 
     /// Deletes a server at once, also a soft-deleted one. Nova accepts any value;
     /// the policy grants only this one.
-    pub(crate) fn force_delete(&self, id: &str) -> Result<(), Error> {
+    pub(crate) fn force_delete(&self, id: &str) -> Result<(), RequestError> {
         let change = format_args!("deleted soft-deleted server {id}");
         self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"forceDelete": "now"}), change)
     }
 
     /// `kind` is `SOFT` or `HARD`.
-    pub(crate) fn reboot(&self, id: &str, kind: &str) -> Result<(), Error> {
+    pub(crate) fn reboot(&self, id: &str, kind: &str) -> Result<(), RequestError> {
         let change = format_args!("rebooted server {id} ({kind})");
         self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"reboot": {"type": kind}}), change)
     }
 
     /// Adds metadata and keeps the existing one.
-    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
+    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), RequestError> {
         let change = format_args!("set metadata of server {id}: {}", names(metadata));
         self.0.post_repeatable(&format!("/servers/{}/metadata", segment(id)), &json!({"metadata": metadata}), change)
     }
 
-    pub(crate) fn rename(&self, id: &str, name: &str) -> Result<(), Error> {
+    pub(crate) fn rename(&self, id: &str, name: &str) -> Result<(), RequestError> {
         let change = format_args!("renamed server {id} to {name}");
         self.0.put(&format!("/servers/{}", segment(id)), &json!({"server": {"name": name}}), change)
     }
 
-    pub(crate) fn attachments(&self, server: &str) -> Result<Vec<Attachment>, Error> {
+    pub(crate) fn attachments(&self, server: &str) -> Result<Vec<Attachment>, RequestError> {
         let path = format!("/servers/{}/os-volume_attachments", segment(server));
         Ok(self.0.find::<Attachments>(&path)?.map_or_else(Vec::new, |found| found.attachments))
     }
 
-    pub(crate) fn attach(&self, server: &str, volume: &str, device: &str) -> Result<(), Error> {
+    pub(crate) fn attach(&self, server: &str, volume: &str, device: &str) -> Result<(), RequestError> {
         let path = format!("/servers/{}/os-volume_attachments", segment(server));
         let body = json!({"volumeAttachment": {"volumeId": volume, "device": device}});
         self.0.post_action(&path, &body, format_args!("attached volume {volume} to server {server}"))
     }
 
-    pub(crate) fn detach(&self, server: &str, volume: &str) -> Result<bool, Error> {
+    pub(crate) fn detach(&self, server: &str, volume: &str) -> Result<bool, RequestError> {
         let path = format!("/servers/{}/os-volume_attachments/{}", segment(server), segment(volume));
         self.0.delete(&path, format_args!("attachment of volume {volume} to server {server}"))
     }
 
     /// Returns all flavors, from all pages.
-    pub(crate) fn flavors(&self) -> Result<Vec<Flavor>, Error> {
+    pub(crate) fn flavors(&self) -> Result<Vec<Flavor>, RequestError> {
         let mut all: Vec<Flavor> = vec![];
         loop {
             let mut list = http::get(self.0.url("/flavors/detail"));
@@ -227,11 +228,11 @@ impl Compute {
         }
     }
 
-    pub(crate) fn flavor(&self, id: &str) -> Result<Option<Flavor>, Error> {
+    pub(crate) fn flavor(&self, id: &str) -> Result<Option<Flavor>, RequestError> {
         Ok(self.0.find::<OneFlavor>(&format!("/flavors/{}", segment(id)))?.map(|one| one.flavor))
     }
 
-    pub(crate) fn has_key(&self, name: &str) -> Result<bool, Error> {
+    pub(crate) fn has_key(&self, name: &str) -> Result<bool, RequestError> {
         Ok(self.0.find::<Value>(&format!("/os-keypairs/{}", segment(name)))?.is_some())
     }
 }

@@ -3,8 +3,8 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, Error, Request, segment};
-use wasm_cpi_sdk::{Error as CpiError, log};
+use wasm_cpi_sdk::http::{self, Request, RequestError, segment};
+use wasm_cpi_sdk::{Error, log};
 
 use super::Compute;
 use super::version::{self, Document, Version};
@@ -52,12 +52,12 @@ pub(crate) struct Groups<'c> {
 }
 
 impl Compute {
-    pub(crate) fn groups(&self) -> Result<Groups<'_>, CpiError> {
+    pub(crate) fn groups(&self) -> Result<Groups<'_>, Error> {
         let root = self.0.send(http::get(self.0.url("/")))?;
         // A URL with a project in it has no version document. Then Nova rejects what it does not support.
         let document = if root.status < 500 { root.json::<Document>().ok() } else { Some(root.ok()?.json()?) };
         let version = match document {
-            Some(document) => version::newest_common(&document, SUPPORTED).map_err(CpiError::cloud)?,
+            Some(document) => version::newest_common(&document, SUPPORTED).map_err(Error::cloud)?,
             None => SUPPORTED.0,
         };
         log::debug(format_args!("using version {version} of the compute API for server groups"));
@@ -72,7 +72,7 @@ impl Groups<'_> {
 
     /// Returns all groups with this name that place their servers on different hosts. Reads
     /// further pages until one is empty or repeats the page before.
-    pub(crate) fn named(&self, name: &str) -> Result<Vec<ServerGroup>, Error> {
+    pub(crate) fn named(&self, name: &str) -> Result<Vec<ServerGroup>, RequestError> {
         let (mut before, mut first): (usize, Option<String>) = (0, None);
         let mut found = vec![];
         loop {
@@ -90,7 +90,7 @@ impl Groups<'_> {
         }
     }
 
-    pub(crate) fn create(&self, name: &str) -> Result<ServerGroup, Error> {
+    pub(crate) fn create(&self, name: &str) -> Result<ServerGroup, RequestError> {
         let group: Value = if self.version >= SINGLE_POLICY {
             json!({"name": name, "policy": GROUP_POLICY})
         } else {
@@ -102,7 +102,7 @@ impl Groups<'_> {
         Ok(made)
     }
 
-    pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete(&self, id: &str) -> Result<bool, RequestError> {
         self.compute.0.delete(&format!("/os-server-groups/{}", segment(id)), format_args!("server group {id}"))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wasm_cpi_sdk::http::{self, Error, ImagePart, segment};
+use wasm_cpi_sdk::http::{self, ImagePart, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::Service;
@@ -22,11 +22,11 @@ pub(crate) struct Image {
 }
 
 impl Images {
-    pub(crate) fn image(&self, id: &str) -> Result<Option<Image>, Error> {
+    pub(crate) fn image(&self, id: &str) -> Result<Option<Image>, RequestError> {
         self.0.find(&format!("/v2/images/{}", segment(id)))
     }
 
-    pub(crate) fn create(&self, body: &Value) -> Result<Image, Error> {
+    pub(crate) fn create(&self, body: &Value) -> Result<Image, RequestError> {
         let image: Image = self.0.post("/v2/images", body)?;
         log::info(format_args!("created image {} ({})", image.id, body["name"].as_str().unwrap_or_default()));
         Ok(image)
@@ -35,7 +35,7 @@ impl Images {
     /// Sends one file of the stemcell's archive, which the host streams. It is
     /// retried only if Glance did not process it; the caller decides on all other
     /// failures.
-    pub(crate) fn upload(&self, id: &str, member: &str) -> Result<(), Error> {
+    pub(crate) fn upload(&self, id: &str, member: &str) -> Result<(), RequestError> {
         let put = http::put(self.0.url(&format!("/v2/images/{}/file", segment(id))))
             .image(ImagePart::Member(member.to_owned()))
             .timeout(UPLOAD_TIME)
@@ -43,7 +43,7 @@ impl Images {
         self.0.change(put, format_args!("uploaded image {id}"))
     }
 
-    pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete(&self, id: &str) -> Result<bool, RequestError> {
         self.0.delete(&format!("/v2/images/{}", segment(id)), format_args!("image {id}"))
     }
 }

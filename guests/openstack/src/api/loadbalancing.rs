@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::http::{self, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::Service;
@@ -42,14 +42,14 @@ struct OneMember {
 }
 
 impl LoadBalancing {
-    pub(crate) fn pools_named(&self, name: &str) -> Result<Vec<Pool>, Error> {
+    pub(crate) fn pools_named(&self, name: &str) -> Result<Vec<Pool>, RequestError> {
         let list = http::get(self.0.url("/v2.0/lbaas/pools")).query("name", name);
         let found = self.0.read::<Pools>(list)?.pools;
         Ok(found.into_iter().filter(|pool| pool.name.as_deref() == Some(name)).collect())
     }
 
     /// Returns the member with this address and port. A pool has at most one.
-    pub(crate) fn member_at(&self, pool: &str, address: &str, port: u16) -> Result<Option<Member>, Error> {
+    pub(crate) fn member_at(&self, pool: &str, address: &str, port: u16) -> Result<Option<Member>, RequestError> {
         let list = http::get(self.0.url(&format!("/v2.0/lbaas/pools/{}/members", segment(pool))))
             .query("address", address)
             .query("protocol_port", &port.to_string());
@@ -57,19 +57,19 @@ impl LoadBalancing {
         Ok(self.0.read::<Members>(list)?.members.into_iter().find(fits))
     }
 
-    pub(crate) fn member(&self, pool: &str, id: &str) -> Result<Option<Member>, Error> {
+    pub(crate) fn member(&self, pool: &str, id: &str) -> Result<Option<Member>, RequestError> {
         let path = format!("/v2.0/lbaas/pools/{}/members/{}", segment(pool), segment(id));
         Ok(self.0.find::<OneMember>(&path)?.map(|one| one.member))
     }
 
-    pub(crate) fn add_member(&self, pool: &str, member: &Value) -> Result<Member, Error> {
+    pub(crate) fn add_member(&self, pool: &str, member: &Value) -> Result<Member, RequestError> {
         let path = format!("/v2.0/lbaas/pools/{}/members", segment(pool));
         let made = self.0.post::<OneMember>(&path, &json!({"member": member}))?.member;
         log::info(format_args!("created member {} of pool {pool}", made.id));
         Ok(made)
     }
 
-    pub(crate) fn delete_member(&self, pool: &str, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete_member(&self, pool: &str, id: &str) -> Result<bool, RequestError> {
         let path = format!("/v2.0/lbaas/pools/{}/members/{}", segment(pool), segment(id));
         self.0.delete(&path, format_args!("member {id} of pool {pool}"))
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::http::{self, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::Service;
@@ -114,14 +114,14 @@ struct OneSubnet {
 }
 
 impl Networking {
-    pub(crate) fn create_port(&self, port: &Value) -> Result<Port, Error> {
+    pub(crate) fn create_port(&self, port: &Value) -> Result<Port, RequestError> {
         let made = self.0.post::<OnePort>("/v2.0/ports", &json!({"port": port}))?.port;
         let address = port["fixed_ips"][0]["ip_address"].as_str().unwrap_or_default();
         log::info(format_args!("created port {} with address {address}", made.id));
         Ok(made)
     }
 
-    pub(crate) fn ports(&self, filters: &[(&str, &str)]) -> Result<Vec<Port>, Error> {
+    pub(crate) fn ports(&self, filters: &[(&str, &str)]) -> Result<Vec<Port>, RequestError> {
         let list =
             filters.iter().fold(http::get(self.0.url("/v2.0/ports")), |get, (name, value)| get.query(name, value));
         Ok(self.0.read::<Ports>(list)?.ports)
@@ -129,27 +129,27 @@ impl Networking {
 
     /// Returns the ports of a server. The result is checked again, as some callers
     /// delete what is listed.
-    pub(crate) fn ports_of(&self, server: &str) -> Result<Vec<Port>, Error> {
+    pub(crate) fn ports_of(&self, server: &str) -> Result<Vec<Port>, RequestError> {
         let listed = self.ports(&[("device_id", server)])?;
         Ok(listed.into_iter().filter(|port| !server.is_empty() && port.device_id == server).collect())
     }
 
     /// Returns the ports with this name, and checks the result likewise.
-    pub(crate) fn ports_named(&self, name: &str) -> Result<Vec<Port>, Error> {
+    pub(crate) fn ports_named(&self, name: &str) -> Result<Vec<Port>, RequestError> {
         Ok(self.ports(&[("name", name)])?.into_iter().filter(|port| port.name == name).collect())
     }
 
-    pub(crate) fn tag_port(&self, id: &str, tag: &str) -> Result<(), Error> {
+    pub(crate) fn tag_port(&self, id: &str, tag: &str) -> Result<(), RequestError> {
         let put = http::put(self.0.url(&format!("/v2.0/ports/{}/tags/{}", segment(id), segment(tag))));
         self.0.change(put, format_args!("set tag {tag} of port {id}"))
     }
 
-    pub(crate) fn delete_port(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete_port(&self, id: &str) -> Result<bool, RequestError> {
         self.0.delete(&format!("/v2.0/ports/{}", segment(id)), format_args!("port {id}"))
     }
 
     /// Returns all security groups, from all pages.
-    pub(crate) fn security_groups(&self) -> Result<Vec<SecurityGroup>, Error> {
+    pub(crate) fn security_groups(&self) -> Result<Vec<SecurityGroup>, RequestError> {
         let mut all: Vec<SecurityGroup> = vec![];
         loop {
             let mut list = http::get(self.0.url("/v2.0/security-groups"));
@@ -166,13 +166,13 @@ impl Networking {
         }
     }
 
-    pub(crate) fn floating_ips(&self, address: &str) -> Result<Vec<FloatingIp>, Error> {
+    pub(crate) fn floating_ips(&self, address: &str) -> Result<Vec<FloatingIp>, RequestError> {
         let list = http::get(self.0.url("/v2.0/floatingips")).query("floating_ip_address", address);
         Ok(self.0.read::<FloatingIps>(list)?.floatingips)
     }
 
     /// Moves a floating IP to a port, or to none.
-    pub(crate) fn associate(&self, floating_ip: &str, port: Option<&str>) -> Result<(), Error> {
+    pub(crate) fn associate(&self, floating_ip: &str, port: Option<&str>) -> Result<(), RequestError> {
         let path = format!("/v2.0/floatingips/{}", segment(floating_ip));
         let change = match port {
             Some(port) => format!("associated floating IP {floating_ip} with port {port}"),
@@ -181,38 +181,38 @@ impl Networking {
         self.0.put(&path, &json!({"floatingip": {"port_id": port}}), change)
     }
 
-    pub(crate) fn create_network(&self, name: &str) -> Result<NamedNetwork, Error> {
+    pub(crate) fn create_network(&self, name: &str) -> Result<NamedNetwork, RequestError> {
         let made = self.0.post::<OneNetwork>("/v2.0/networks", &json!({"network": {"name": name}}))?.network;
         log::info(format_args!("created network {} ({name})", made.id));
         Ok(made)
     }
 
-    pub(crate) fn network_named(&self, name: &str) -> Result<Option<NamedNetwork>, Error> {
+    pub(crate) fn network_named(&self, name: &str) -> Result<Option<NamedNetwork>, RequestError> {
         let list = http::get(self.0.url("/v2.0/networks")).query("name", name);
         Ok(self.0.read::<Networks>(list)?.networks.into_iter().find(|network| network.name == name))
     }
 
-    pub(crate) fn has_network(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn has_network(&self, id: &str) -> Result<bool, RequestError> {
         let list = http::get(self.0.url("/v2.0/networks")).query("id", id);
         Ok(self.0.read::<Networks>(list)?.networks.iter().any(|network| network.id == id))
     }
 
-    pub(crate) fn delete_network(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete_network(&self, id: &str) -> Result<bool, RequestError> {
         self.0.delete(&format!("/v2.0/networks/{}", segment(id)), format_args!("network {id}"))
     }
 
-    pub(crate) fn create_subnet(&self, subnet: &Value) -> Result<Subnet, Error> {
+    pub(crate) fn create_subnet(&self, subnet: &Value) -> Result<Subnet, RequestError> {
         let made = self.0.post::<OneSubnet>("/v2.0/subnets", &json!({"subnet": subnet}))?.subnet;
         log::info(format_args!("created subnet {} with range {}", made.id, made.cidr));
         Ok(made)
     }
 
-    pub(crate) fn change_subnet(&self, id: &str, subnet: &Value) -> Result<(), Error> {
+    pub(crate) fn change_subnet(&self, id: &str, subnet: &Value) -> Result<(), RequestError> {
         let change = format_args!("changed subnet {id}");
         self.0.put(&format!("/v2.0/subnets/{}", segment(id)), &json!({"subnet": subnet}), change)
     }
 
-    pub(crate) fn subnet_of(&self, network: &str) -> Result<Option<Subnet>, Error> {
+    pub(crate) fn subnet_of(&self, network: &str) -> Result<Option<Subnet>, RequestError> {
         let list = http::get(self.0.url("/v2.0/subnets")).query("network_id", network);
         Ok(self.0.read::<Subnets>(list)?.subnets.into_iter().next())
     }

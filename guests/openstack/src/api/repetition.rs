@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use wasm_cpi_sdk::http::{Cause, Error, ErrorKind};
-use wasm_cpi_sdk::{Error as CpiError, clock, log};
+use wasm_cpi_sdk::http::{Cause, RequestError, TransportError};
+use wasm_cpi_sdk::{Error, clock, log};
 
 /// How long to search for an object after its answer was lost.
 const SEARCH: Duration = Duration::from_secs(10);
@@ -23,10 +23,10 @@ const CHANGE_CHECK: Duration = Duration::from_secs(2);
 const BUSY_ATTEMPTS: u32 = 6;
 
 /// Returns true if the cloud may have processed the request although it failed.
-pub(crate) fn may_have_succeeded(error: &Error) -> bool {
+pub(crate) fn may_have_succeeded(error: &RequestError) -> bool {
     match &error.cause {
         Cause::Build(_) => false,
-        Cause::Transport { kind: ErrorKind::Denied(_), .. } => false,
+        Cause::Transport { kind: TransportError::Denied(_), .. } => false,
         Cause::Transport { sent, .. } => *sent,
         Cause::Status { status, .. } => *status >= 500,
         Cause::Decode(_) => true,
@@ -34,7 +34,7 @@ pub(crate) fn may_have_succeeded(error: &Error) -> bool {
 }
 
 /// Adds a detail to the message of an error.
-pub(crate) fn with_detail(mut error: Error, more: &str) -> Error {
+pub(crate) fn with_detail(mut error: RequestError, more: &str) -> RequestError {
     match &mut error.cause {
         Cause::Build(text) | Cause::Decode(text) | Cause::Transport { message: text, .. } => {
             text.push_str(&format!("; {more}"));
@@ -51,9 +51,9 @@ pub(crate) fn with_detail(mut error: Error, more: &str) -> Error {
 /// is not found. `what` has the name or ID by which people can search for it.
 pub(crate) fn create_once<T>(
     what: &str,
-    post: impl FnOnce() -> Result<T, Error>,
-    find: impl FnMut() -> Result<Option<T>, Error>,
-) -> Result<T, Error> {
+    post: impl FnOnce() -> Result<T, RequestError>,
+    find: impl FnMut() -> Result<Option<T>, RequestError>,
+) -> Result<T, RequestError> {
     let error = match post() {
         Err(error) if may_have_succeeded(&error) => error,
         outcome => return outcome,
@@ -81,9 +81,9 @@ pub(crate) fn create_once<T>(
 /// `done` checks whether the change happens; otherwise the request is sent again.
 pub(crate) fn request_change(
     what: &str,
-    send: impl Fn() -> Result<(), Error>,
-    done: impl Fn() -> Result<bool, Error>,
-) -> Result<(), Error> {
+    send: impl Fn() -> Result<(), RequestError>,
+    done: impl Fn() -> Result<bool, RequestError>,
+) -> Result<(), RequestError> {
     let (mut left, mut within) = (CHANGE_ATTEMPTS, CHANGE_CHECK);
     loop {
         left -= 1;
@@ -106,8 +106,8 @@ pub(crate) fn request_change(
 /// ending and sleeps fail.
 pub(crate) fn find_within<T>(
     within: Duration,
-    mut find: impl FnMut() -> Result<Option<T>, Error>,
-) -> Result<Option<T>, Error> {
+    mut find: impl FnMut() -> Result<Option<T>, RequestError>,
+) -> Result<Option<T>, RequestError> {
     let start = clock::monotonic();
     let (mut pause, mut rounds) = (Duration::from_millis(500), 0);
     loop {
@@ -127,7 +127,7 @@ pub(crate) fn find_within<T>(
 
 /// Repeats a request, with growing pauses, while the cloud answers 409 because the
 /// object is busy.
-pub(crate) fn retry_while_busy<T>(mut send: impl FnMut() -> Result<T, Error>) -> Result<T, CpiError> {
+pub(crate) fn retry_while_busy<T>(mut send: impl FnMut() -> Result<T, RequestError>) -> Result<T, Error> {
     let mut pause = Duration::from_secs(1);
     for _ in 1..BUSY_ATTEMPTS {
         match send() {
@@ -137,9 +137,9 @@ pub(crate) fn retry_while_busy<T>(mut send: impl FnMut() -> Result<T, Error>) ->
                     return Err(error.into());
                 }
             }
-            outcome => return outcome.map_err(CpiError::from),
+            outcome => return outcome.map_err(Error::from),
         }
         pause *= 2;
     }
-    send().map_err(CpiError::from)
+    send().map_err(Error::from)
 }

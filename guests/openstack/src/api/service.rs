@@ -7,18 +7,18 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use wasm_cpi_sdk::http::{self, Denial, Error, Request, Response};
+use wasm_cpi_sdk::http::{self, Denial, Request, RequestError, Response};
 use wasm_cpi_sdk::log;
 
 use super::with_detail;
-use crate::session::Kind;
+use crate::session::ServiceKind;
 
 /// The number of retries of a request that is safe to repeat, with pauses of 1 to
 /// 8 seconds, or as long as the cloud asks for.
 const RETRIES: u32 = 4;
 
 pub(crate) struct Service {
-    kind: Kind,
+    kind: ServiceKind,
     url: String,
     /// True if the operator's property has the URL of the catalog.
     matches_property: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// `property` is the operator's URL for this service.
-    pub(crate) fn new(kind: Kind, url: &str, property: Option<&str>) -> Self {
+    pub(crate) fn new(kind: ServiceKind, url: &str, property: Option<&str>) -> Self {
         let matches_property = property.is_some_and(|property| property.trim_end_matches('/') == url);
         Self { kind, url: url.to_owned(), matches_property }
     }
@@ -37,7 +37,7 @@ impl Service {
 
     /// Sends a request, with retries where that is safe. The error of a denial
     /// names the property to set, if the property is the reason.
-    pub(super) fn send(&self, request: Request) -> Result<Response, Error> {
+    pub(super) fn send(&self, request: Request) -> Result<Response, RequestError> {
         // Without this header, Glance answers errors with HTML.
         let sent = request.header("accept", "application/json").retries(RETRIES).send();
         sent.map_err(|error| match error.denial() {
@@ -53,7 +53,7 @@ impl Service {
 
     /// Returns `None` if the service answers that the object does not exist. A 404
     /// that is not JSON comes from a proxy, which does not know.
-    fn unless_missing(&self, response: Response) -> Result<Option<Response>, Error> {
+    fn unless_missing(&self, response: Response) -> Result<Option<Response>, RequestError> {
         let is_json = response.json::<Map<String, Value>>().is_ok();
         match response.ok() {
             Ok(response) => Ok(Some(response)),
@@ -69,12 +69,12 @@ impl Service {
         }
     }
 
-    pub(super) fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, Error> {
+    pub(super) fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, RequestError> {
         self.send(request)?.ok()?.json()
     }
 
     /// Reads an object, or returns `None` if it does not exist.
-    pub(super) fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Error> {
+    pub(super) fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, RequestError> {
         if has_impossible_id(path) {
             return Ok(None);
         }
@@ -82,33 +82,43 @@ impl Service {
     }
 
     /// Creates an object. The caller logs it, as the answer has its ID.
-    pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
+    pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, RequestError> {
         self.read(http::post(self.url(path)).json(body))
     }
 
     /// Sends a POST whose answer holds no result, and logs `change`.
-    pub(super) fn post_action(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), Error> {
+    pub(super) fn post_action(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        change: impl Display,
+    ) -> Result<(), RequestError> {
         self.change(http::post(self.url(path)).json(body), change)
     }
 
     /// Sends a POST that has the same effect if it is sent twice, and logs `change`.
-    pub(super) fn post_repeatable(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), Error> {
+    pub(super) fn post_repeatable(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        change: impl Display,
+    ) -> Result<(), RequestError> {
         self.change(http::post(self.url(path)).repeatable().json(body), change)
     }
 
-    pub(super) fn put(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), Error> {
+    pub(super) fn put(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), RequestError> {
         self.change(http::put(self.url(path)).json(body), change)
     }
 
     /// Sends a request that changes something, and logs `change` if the service accepted it.
-    pub(super) fn change(&self, request: Request, change: impl Display) -> Result<(), Error> {
+    pub(super) fn change(&self, request: Request, change: impl Display) -> Result<(), RequestError> {
         self.send(request)?.ok()?;
         log::info(change);
         Ok(())
     }
 
     /// Deletes an object. Returns true if it existed, and then logs that it is deleted.
-    pub(super) fn delete(&self, path: &str, what: impl Display) -> Result<bool, Error> {
+    pub(super) fn delete(&self, path: &str, what: impl Display) -> Result<bool, RequestError> {
         if has_impossible_id(path) {
             return Ok(false);
         }

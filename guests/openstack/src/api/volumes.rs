@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, Error, segment};
+use wasm_cpi_sdk::http::{self, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::{Service, names};
@@ -68,31 +68,31 @@ struct Snapshots {
 }
 
 impl Volumes {
-    pub(crate) fn volume(&self, id: &str) -> Result<Option<Volume>, Error> {
+    pub(crate) fn volume(&self, id: &str) -> Result<Option<Volume>, RequestError> {
         Ok(self.0.find::<One>(&format!("/volumes/{}", segment(id)))?.map(|one| one.volume))
     }
 
-    pub(crate) fn volume_named(&self, name: &str) -> Result<Option<Volume>, Error> {
+    pub(crate) fn volume_named(&self, name: &str) -> Result<Option<Volume>, RequestError> {
         let list = http::get(self.0.url("/volumes/detail")).query("name", name);
         Ok(self.0.read::<Many>(list)?.volumes.into_iter().find(|volume| volume.name.as_deref() == Some(name)))
     }
 
-    pub(crate) fn volumes_with(&self, key: &str, value: &str) -> Result<Vec<Volume>, Error> {
+    pub(crate) fn volumes_with(&self, key: &str, value: &str) -> Result<Vec<Volume>, RequestError> {
         let list = http::get(self.0.url("/volumes/detail")).query("metadata", &json!({key: value}).to_string());
         Ok(self.0.read::<Many>(list)?.volumes)
     }
 
-    pub(crate) fn create(&self, volume: &Value) -> Result<Volume, Error> {
+    pub(crate) fn create(&self, volume: &Value) -> Result<Volume, RequestError> {
         let made = self.0.post::<One>("/volumes", &json!({"volume": volume}))?.volume;
         log::info(format_args!("created volume {} of {} GiB", made.id, volume["size"]));
         Ok(made)
     }
 
-    pub(crate) fn delete(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete(&self, id: &str) -> Result<bool, RequestError> {
         self.0.delete(&format!("/volumes/{}", segment(id)), format_args!("volume {id}"))
     }
 
-    pub(crate) fn extend(&self, id: &str, size: u64) -> Result<(), Error> {
+    pub(crate) fn extend(&self, id: &str, size: u64) -> Result<(), RequestError> {
         let change = format_args!("extended volume {id} to {size} GiB");
         self.0.post_action(
             &format!("/volumes/{}/action", segment(id)),
@@ -102,36 +102,36 @@ impl Volumes {
     }
 
     /// Changes the type of a volume without a migration of its data.
-    pub(crate) fn retype(&self, id: &str, to: &str) -> Result<(), Error> {
+    pub(crate) fn retype(&self, id: &str, to: &str) -> Result<(), RequestError> {
         let body = json!({"os-retype": {"new_type": to, "migration_policy": "never"}});
         let change = format_args!("changed the type of volume {id} to {to}");
         self.0.post_action(&format!("/volumes/{}/action", segment(id)), &body, change)
     }
 
     /// Adds metadata and keeps the existing one.
-    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
+    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), RequestError> {
         let change = format_args!("set metadata of volume {id}: {}", names(metadata));
         self.0.post_repeatable(&format!("/volumes/{}/metadata", segment(id)), &json!({"metadata": metadata}), change)
     }
 
-    pub(crate) fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, Error> {
+    pub(crate) fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, RequestError> {
         Ok(self.0.find::<OneSnapshot>(&format!("/snapshots/{}", segment(id)))?.map(|one| one.snapshot))
     }
 
-    pub(crate) fn snapshot_named(&self, name: &str) -> Result<Option<Snapshot>, Error> {
+    pub(crate) fn snapshot_named(&self, name: &str) -> Result<Option<Snapshot>, RequestError> {
         let list = http::get(self.0.url("/snapshots")).query("name", name);
         let found = self.0.read::<Snapshots>(list)?.snapshots;
         Ok(found.into_iter().find(|snapshot| snapshot.name.as_deref() == Some(name)))
     }
 
-    pub(crate) fn create_snapshot(&self, snapshot: &Value) -> Result<Snapshot, Error> {
+    pub(crate) fn create_snapshot(&self, snapshot: &Value) -> Result<Snapshot, RequestError> {
         let made = self.0.post::<OneSnapshot>("/snapshots", &json!({"snapshot": snapshot}))?.snapshot;
         let of = snapshot["volume_id"].as_str().unwrap_or_default();
         log::info(format_args!("created snapshot {} of volume {of}", made.id));
         Ok(made)
     }
 
-    pub(crate) fn delete_snapshot(&self, id: &str) -> Result<bool, Error> {
+    pub(crate) fn delete_snapshot(&self, id: &str) -> Result<bool, RequestError> {
         self.0.delete(&format!("/snapshots/{}", segment(id)), format_args!("snapshot {id}"))
     }
 }

@@ -78,7 +78,7 @@ fn retype(session: &Session, disk: &str, kind: &str) -> Result<(), Error> {
     // The cloud does not support what it rejects; what fails may work later.
     let refused = Cell::new(false);
     let send = || {
-        let by_cloud = |error: &http::Error| error.status().is_some_and(|status| (400..500).contains(&status));
+        let by_cloud = |error: &http::RequestError| error.status().is_some_and(|status| (400..500).contains(&status));
         volumes.retype(disk, kind).inspect_err(|error| refused.set(by_cloud(error)))
     };
     request(session, disk, send, done).map_err(|error| if refused.get() { cannot(&error.message) } else { error })?;
@@ -89,7 +89,7 @@ fn retype(session: &Session, disk: &str, kind: &str) -> Result<(), Error> {
 fn request(
     session: &Session,
     disk: &str,
-    send: impl Fn() -> Result<(), http::Error>,
+    send: impl Fn() -> Result<(), http::RequestError>,
     done: impl Fn(&Volume) -> bool,
 ) -> Result<(), Error> {
     let volumes = session.volumes()?;

@@ -2,7 +2,7 @@
 
 use wasm_cpi_sdk::Error;
 
-use super::{get, wait};
+use super::{deletion, get, wait};
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
@@ -13,17 +13,17 @@ pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
             volume.attachments.iter().filter_map(|attachment| attachment.server_id.as_deref()).collect();
         return Err(Error::cloud(format!("disk `{disk}` is attached to `{}`; detach it first", servers.join(", "))));
     }
-    remove(session, disk)
+    delete_volume(session, disk)
 }
 
 /// Deletes a volume that the Director does not know yet, as soon as Cinder allows it.
 pub(super) fn undo(session: &Session, disk: &str) -> Result<(), Error> {
     wait::until_settled(session, disk)?;
-    remove(session, disk)
+    delete_volume(session, disk)
 }
 
-fn remove(session: &Session, disk: &str) -> Result<(), Error> {
+fn delete_volume(session: &Session, disk: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
     let status = || Ok(volumes.volume(disk)?.map(|volume| volume.status));
-    super::remove::remove(session, &format!("disk `{disk}`"), || volumes.delete(disk), status)
+    deletion::delete_and_wait(session, &format!("disk `{disk}`"), || volumes.delete(disk), status)
 }

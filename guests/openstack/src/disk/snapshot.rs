@@ -75,7 +75,7 @@ pub(crate) fn delete_snapshot(session: &Session, snapshot: &str) -> Result<(), E
         log::info(format_args!("snapshot {snapshot} does not exist any more"));
         return Ok(());
     }
-    remove(session, snapshot)
+    delete_and_wait(session, snapshot)
 }
 
 /// Deletes a snapshot that the Director does not know yet, as soon as Cinder allows it.
@@ -84,11 +84,16 @@ fn undo(session: &Session, snapshot: &str) -> Result<(), Error> {
     session.wait_until_certain(&format!("snapshot `{snapshot}` to be created"), || {
         Ok(volumes.snapshot(snapshot)?.is_none_or(|found| found.status != "creating").then_some(()))
     })?;
-    remove(session, snapshot)
+    delete_and_wait(session, snapshot)
 }
 
-fn remove(session: &Session, snapshot: &str) -> Result<(), Error> {
+fn delete_and_wait(session: &Session, snapshot: &str) -> Result<(), Error> {
     let volumes = session.volumes()?;
     let status = || Ok(volumes.snapshot(snapshot)?.map(|found| found.status));
-    super::remove::remove(session, &format!("snapshot `{snapshot}`"), || volumes.delete_snapshot(snapshot), status)
+    super::deletion::delete_and_wait(
+        session,
+        &format!("snapshot `{snapshot}`"),
+        || volumes.delete_snapshot(snapshot),
+        status,
+    )
 }

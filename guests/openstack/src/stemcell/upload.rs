@@ -74,7 +74,7 @@ fn wait_until_saved(session: &Session, images: &Images, id: &str) -> Result<Stri
 
 /// Returns true if another upload can succeed. After a 401 the host has a new token
 /// for it; the host itself cannot send a stream twice.
-fn is_transient(error: &http::Error) -> bool {
+fn is_transient(error: &http::RequestError) -> bool {
     may_have_succeeded(error)
         || !error.sent() && error.denial().is_none()
         || matches!(error.status(), Some(401 | 409 | 429))

@@ -9,7 +9,7 @@ mod vms;
 
 use serde_json::json;
 use wasm_cpi_sdk::fake::{Answer, Fake};
-use wasm_cpi_sdk::http::{Denial, ErrorKind as HttpErrorKind};
+use wasm_cpi_sdk::http::{Denial, TransportError};
 use wasm_cpi_sdk::{Cpi, Error, ErrorKind, Json, RetryAdvice};
 
 use super::cloud::{Fault, Shared};
@@ -18,7 +18,7 @@ use super::{cpi, manual, properties, request, small, start, start_with, vip};
 /// Returns all failures: name, fault, and how often it occurs in a row. Five is one
 /// more than the number of retries.
 pub(super) fn failures() -> Vec<(&'static str, Fault, usize)> {
-    let reset = || Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    let reset = || Answer::fail(TransportError::Truncated, "connection reset", true);
     let error = |status| Answer::json(status, json!({"computeFault": {"message": "it failed"}}));
     vec![
         ("500 once", Fault::Before(error(500)), 1),
@@ -27,12 +27,12 @@ pub(super) fn failures() -> Vec<(&'static str, Fault, usize)> {
         ("429", Fault::Before(error(429).header("retry-after", "7")), 1),
         ("reset before", Fault::Before(reset()), 1),
         ("reset after", Fault::After(reset()), 1),
-        ("timeout after", Fault::After(Answer::fail(HttpErrorKind::Timeout, "no answer", true)), 1),
-        ("connect", Fault::Before(Answer::fail(HttpErrorKind::Connect, "refused", false)), 1),
+        ("timeout after", Fault::After(Answer::fail(TransportError::Timeout, "no answer", true)), 1),
+        ("connect", Fault::Before(Answer::fail(TransportError::Connect, "refused", false)), 1),
         ("garbage", Fault::After(Answer::text(202, "<html>")), 1),
         ("403", Fault::Before(error(403)), 1),
         ("409", Fault::Before(error(409)), 1),
-        ("denied", Fault::Before(Answer::fail(HttpErrorKind::Denied(Denial::Path), "denied", false)), 1),
+        ("denied", Fault::Before(Answer::fail(TransportError::Denied(Denial::Path), "denied", false)), 1),
     ]
 }
 
@@ -101,7 +101,7 @@ fn an_ending_call_undoes_what_it_created() {
         ("attach_disk", || cpi().attach_disk("s".into(), "d".into()).map(drop)),
     ] {
         for after_ms in [0, 100, 300, 700] {
-            let (_host, cloud) = start_with(properties(), |fake| fake.end_after_ms(after_ms, "the call is ending"));
+            let (_host, cloud) = start_with(properties(), |fake| fake.end_after_ms(after_ms));
             let needs_disk = matches!(name, "snapshot_disk" | "attach_disk");
             if needs_disk {
                 server_and_disk(&cloud);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::Answer;
-use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
+use wasm_cpi_sdk::http::TransportError;
 use wasm_cpi_sdk::{Cpi, Error, ErrorKind};
 
 use super::cloud::{Fault, Shared};
@@ -97,7 +97,7 @@ fn failures_of_pools_leave_no_unknown_member() {
 fn the_error_says_that_a_member_may_exist() {
     let (_host, cloud) = start(properties_with_pools());
     with_pools(&cloud);
-    let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    let reset = Answer::fail(TransportError::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("POST", "pools/*/members", 0, Fault::After(reset));
     for _ in 0..50 {
         cloud.borrow_mut().fault("GET", "pools/*/members", 0, Fault::Before(Answer::text(503, "down")));

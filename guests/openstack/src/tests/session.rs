@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::fake::{Answer, Fake};
-use wasm_cpi_sdk::http::{Denial, ErrorKind as HttpErrorKind};
+use wasm_cpi_sdk::http::{Denial, TransportError};
 use wasm_cpi_sdk::{Cpi, ErrorKind};
 
 use super::{cpi, properties, properties_with};
@@ -55,7 +55,7 @@ fn region_and_interface_choose_the_endpoint() {
 
 #[test]
 fn a_denial_names_the_property_to_set_if_it_is_the_reason() {
-    let denied = |denial| Answer::fail(HttpErrorKind::Denied(denial), "not granted", false);
+    let denied = |denial| Answer::fail(TransportError::Denied(denial), "not granted", false);
     let right = "https://a-public.test/v2.1";
     for (denial, set, hinted) in [
         (Denial::Host, "https://b-public.test/v2.1", true),
@@ -153,11 +153,11 @@ fn a_login_for_another_project_is_rejected() {
 #[test]
 fn a_failed_login_is_retried_unless_it_was_refused() {
     for (kind, times, waited, done) in [
-        (HttpErrorKind::Protocol, 1, 1, true),
-        (HttpErrorKind::Timeout, 3, 7, true),
-        (HttpErrorKind::Connect, 4, 7, false),
-        (HttpErrorKind::Tls, 1, 0, false),
-        (HttpErrorKind::Denied(Denial::Credential), 1, 0, false),
+        (TransportError::Protocol, 1, 1, true),
+        (TransportError::Timeout, 3, 7, true),
+        (TransportError::Connect, 4, 7, false),
+        (TransportError::Tls, 1, 0, false),
+        (TransportError::Denied(Denial::Credential), 1, 0, false),
     ] {
         let fake = fake_with(properties()).session("keystone", catalog(&["a"]));
         let fake = fake.on("GET", "https://a-public.test/v2.1/servers/vm-1", gone());

@@ -44,7 +44,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn find(
+    /// Finds the objects that the VM uses, and creates the server group if the deployment has none yet.
+    pub(super) fn prepare(
         session: &Session,
         request: &VmRequest,
         properties: &VmProperties,
@@ -72,7 +73,7 @@ impl Choice {
         let security_groups = security_groups(session, properties, networks)?;
         let zones = zones(session, &request.disks, properties)?;
         let pools = pools::find(session, properties.pools())?;
-        let scheduler_hints = scheduler_hints(session, properties, &env)?;
+        let scheduler_hints = hints_with_server_group(session, properties, &env)?;
         Ok(Self { image, flavor, key_name, security_groups, zones, scheduler_hints, boot_volume, pools, env })
     }
 }
@@ -158,7 +159,11 @@ fn zones(session: &Session, disks: &[String], properties: &VmProperties) -> Resu
     Ok(vec![first])
 }
 
-fn scheduler_hints(session: &Session, properties: &VmProperties, env: &Env) -> Result<Map<String, Value>, Error> {
+fn hints_with_server_group(
+    session: &Session,
+    properties: &VmProperties,
+    env: &Env,
+) -> Result<Map<String, Value>, Error> {
     let mut hints = properties.scheduler_hints.clone().unwrap_or_default();
     if let Some(group) = &env.bosh.group
         && session.properties.anti_affinity()

@@ -14,7 +14,7 @@ use super::leftovers::{Leftovers, boot_volumes};
 use super::networks::{Networks, Nic};
 use super::pools;
 use super::properties::VmProperties;
-use super::{REGISTRY_KEY, floating_ip, ports, remove};
+use super::{REGISTRY_KEY, deletion, floating_ip, ports};
 use crate::api::{Port, Server, create_once, may_have_succeeded};
 use crate::session::Session;
 use crate::tags::truncate;
@@ -30,7 +30,7 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
     properties.check(&session.properties)?;
     let networks = Networks::plan(&request.networks, &session.properties)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
-    let choice = Choice::find(session, &request, &properties, &networks)?;
+    let choice = Choice::prepare(session, &request, &properties, &networks)?;
     let mut partial = PartialVm::new();
     let build = Build { session, networks: &networks, choice: &choice, allowed_address };
     match build.run(request.networks, &mut partial) {
@@ -125,7 +125,7 @@ impl Build<'_> {
     fn delete_server(&self, server: &str) -> Result<(), Error> {
         let boots_from_volume = self.choice.boot_volume.is_some();
         let volumes = if boots_from_volume { boot_volumes(self.session, server)? } else { vec![] };
-        remove::server(self.session, server, &Leftovers { ports: vec![], volumes }, || Ok(()))
+        deletion::delete_server(self.session, server, &Leftovers { ports: vec![], volumes }, || Ok(()))
     }
 
     fn server_in(&self, zone: &str, user_data: &Seal, partial: &mut PartialVm) -> Result<String, Failure> {

@@ -5,7 +5,7 @@
 use wasm_cpi_sdk::{Error, ErrorKind, agent};
 
 use super::leftovers::Leftovers;
-use super::{pools, registry_key, remove};
+use super::{deletion, pools, registry_key};
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, vm: &str) -> Result<(), Error> {
@@ -22,8 +22,8 @@ pub(crate) fn delete(session: &Session, vm: &str) -> Result<(), Error> {
     let outcome = match &server {
         Some(server) if !server.is_deleted() => left
             .mark(session, vm)
-            .and_then(|()| remove::server(session, vm, &left, || agent::deleted(registry_key(server)))),
-        _ => remove::leftovers(session, &left).and_then(|()| Err(Error::vm_not_found(vm))),
+            .and_then(|()| deletion::delete_server(session, vm, &left, || agent::deleted(registry_key(server)))),
+        _ => deletion::delete_leftovers(session, &left).and_then(|()| Err(Error::vm_not_found(vm))),
     };
     outcome.map_err(|error| match error.kind {
         ErrorKind::VmNotFound => error,

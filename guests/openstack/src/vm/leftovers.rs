@@ -63,7 +63,7 @@ impl Leftovers {
         Ok(())
     }
 
-    pub(super) fn remove_ports(&self, session: &Session) -> Vec<Error> {
+    pub(super) fn delete_ports(&self, session: &Session) -> Vec<Error> {
         let delete = |id: &String| {
             let networking = session.networking()?;
             retry_while_busy(|| networking.delete_port(id))
@@ -73,7 +73,7 @@ impl Leftovers {
         self.ports.iter().filter_map(|id| delete(id).err()).collect()
     }
 
-    pub(super) fn remove_volumes(&self, session: &Session) -> Vec<Error> {
+    pub(super) fn delete_volumes(&self, session: &Session) -> Vec<Error> {
         self.volumes.iter().filter_map(|id| delete_volume(session, id).err()).collect()
     }
 }
@@ -82,7 +82,7 @@ fn tag(server: &str) -> String {
     format!("{MARK}-{server}")
 }
 
-fn accept_refusal(id: &str, marked: Result<(), http::Error>) -> Result<(), Error> {
+fn accept_refusal(id: &str, marked: Result<(), http::RequestError>) -> Result<(), Error> {
     match marked {
         Err(error) if matches!(error.status(), Some(400 | 403..=405)) => {
             log::warn(format_args!("{error}; {id} cannot be marked, so a later call would not find it"));

@@ -2,7 +2,7 @@
 //! server and are not deleted with it, so `delete_vm` deletes them.
 
 use serde_json::json;
-use wasm_cpi_sdk::http::{Cause, Error as HttpError};
+use wasm_cpi_sdk::http::{Cause, RequestError};
 use wasm_cpi_sdk::{Error, log};
 
 use super::networks::Nic;
@@ -19,7 +19,11 @@ pub(super) struct PortAttributes<'a> {
 }
 
 /// Creates a port with the `net_id` and `ip` of a manual network.
-pub(super) fn create(networking: &Networking, nic: &Nic, attributes: &PortAttributes<'_>) -> Result<Port, HttpError> {
+pub(super) fn create(
+    networking: &Networking,
+    nic: &Nic,
+    attributes: &PortAttributes<'_>,
+) -> Result<Port, RequestError> {
     let net_id = nic.net_id.as_deref().unwrap_or_default();
     let ip = nic.ip.as_deref().unwrap_or_default();
     let mut body = json!({"name": attributes.name, "network_id": net_id, "fixed_ips": [{"ip_address": ip}]});
@@ -35,6 +39,9 @@ pub(super) fn create(networking: &Networking, nic: &Nic, attributes: &PortAttrib
     };
     let first = match send() {
         Err(error) if error.status() == Some(409) => error,
+        Err(error) if error.status() == Some(404) => {
+            return Err(with_detail(error, "check that net_id is the ID of a network, not of a subnet"));
+        }
         outcome => return outcome,
     };
     let holders = holders(networking, net_id, ip)?;
@@ -48,14 +55,14 @@ pub(super) fn create(networking: &Networking, nic: &Nic, attributes: &PortAttrib
 }
 
 /// Returns the ports of this network that have the address and that the project sees.
-fn holders(networking: &Networking, net_id: &str, ip: &str) -> Result<Vec<Port>, HttpError> {
+fn holders(networking: &Networking, net_id: &str, ip: &str) -> Result<Vec<Port>, RequestError> {
     let listed = networking.ports(&[("network_id", net_id), ("fixed_ips", &format!("ip_address={ip}"))])?;
     Ok(listed.into_iter().filter(|port| port.fixed_ips.iter().any(|fixed| fixed.ip_address == ip)).collect())
 }
 
 /// Deletes ports that have the address but no server: an interrupted creation of a
 /// VM leaves them. Returns true if there was one.
-fn delete_unused(networking: &Networking, holders: &[Port], ip: &str) -> Result<bool, HttpError> {
+fn delete_unused(networking: &Networking, holders: &[Port], ip: &str) -> Result<bool, RequestError> {
     let mut deleted = false;
     let unused = |port: &&Port| port.status == "DOWN" && port.device_id.is_empty() && port.device_owner.is_empty();
     for port in holders.iter().filter(unused) {
@@ -67,7 +74,7 @@ fn delete_unused(networking: &Networking, holders: &[Port], ip: &str) -> Result<
 }
 
 /// Adds to a 409 which VM or port has the address. Neutron also answers 409 if a quota is used up.
-fn with_holders(error: HttpError, holders: &[Port], ip: &str) -> HttpError {
+fn with_holders(error: RequestError, holders: &[Port], ip: &str) -> RequestError {
     let describe = |port: &Port| match (port.device_owner.as_str(), port.device_id.as_str()) {
         (owner, vm) if owner.starts_with("compute:") => format!("VM `{vm}` has it, with port `{}`", port.id),
         (_, "") => format!("port `{}` has it", port.id),

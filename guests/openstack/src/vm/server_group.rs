@@ -95,7 +95,7 @@ fn delete(groups: &Groups<'_>, found: &[ServerGroup], own: &str) {
     }
 }
 
-fn explain(error: http::Error) -> Error {
+fn explain(error: http::RequestError) -> Error {
     match error.status() {
         Some(403) => Error::cloud(format!("{error}; raise the project's quota of server groups, or {TURN_OFF}")),
         Some(400 | 406) => Error::cloud(format!("{error}; anti-affinity needs Nova's API 2.15; {TURN_OFF}")),

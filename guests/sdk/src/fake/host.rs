@@ -11,9 +11,12 @@ const START_MS: u64 = 1_767_225_600_000;
 
 const MAX_READ: u32 = 1024 * 1024;
 
+/// The text of the runtime for a call that is ending.
+const ENDING: &str = "the call is ending: undo what is unfinished, and return";
+
 impl State {
     fn ending(&self) -> Option<String> {
-        self.end.as_ref().filter(|(at, _)| self.elapsed_ms >= *at).map(|(_, why)| why.clone())
+        self.end_ms.filter(|at| self.elapsed_ms >= *at).map(|_| ENDING.to_owned())
     }
 
     fn agent(&mut self, event: AgentEvent) -> Result<(), agent::Error> {
@@ -143,9 +146,14 @@ impl Host for Fake {
     }
     fn registry_delete(&self, id: &str) -> Result<(), registry::Error> {
         let mut state = self.state();
-        state.registry(id)?;
-        state.registry.remove(id);
-        Ok(())
+        match state.registry(id) {
+            // The runtime succeeds, too, if there are no settings.
+            Ok(_) | Err(registry::Error::NotFound) => {
+                state.registry.remove(id);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn image_size(&self) -> Result<u64, image::Error> {
@@ -200,7 +208,7 @@ impl Host for Fake {
     fn sleep(&self, ms: u64) -> Result<(), String> {
         let mut state = self.state();
         let target = state.elapsed_ms.saturating_add(ms);
-        state.elapsed_ms = state.end.as_ref().map_or(target, |(at, _)| target.min((*at).max(state.elapsed_ms)));
+        state.elapsed_ms = state.end_ms.map_or(target, |at| target.min(at.max(state.elapsed_ms)));
         state.sleeps.push(ms);
         state.ending().map_or(Ok(()), Err)
     }

@@ -5,20 +5,20 @@
 use std::fmt;
 
 use super::url::without_query;
-use super::{Denial, ErrorKind};
+use super::{Denial, TransportError};
 use crate::Error as CpiError;
 use crate::bindings::bosh::cpi::http as wire;
 
 /// The error of a request, or of the check of its response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Error {
+pub struct RequestError {
     /// The method and the URL without its query.
     pub request: String,
     /// The cause of the error.
     pub cause: Cause,
 }
 
-/// The cause of an [`Error`].
+/// The cause of a [`RequestError`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
     /// The guest built a request that cannot be sent. Holds the reason.
@@ -26,7 +26,7 @@ pub enum Cause {
     /// There is no response.
     Transport {
         /// The reason.
-        kind: ErrorKind,
+        kind: TransportError,
         /// The host's message.
         message: String,
         /// True if any byte of the request may have reached the server.
@@ -45,7 +45,7 @@ pub enum Cause {
     Decode(String),
 }
 
-impl Error {
+impl RequestError {
     pub(super) fn of(method: &str, url: &str, cause: Cause) -> Self {
         Self { request: format!("{method} {}", without_query(url)), cause }
     }
@@ -75,7 +75,7 @@ impl Error {
     /// Returns the reason why the request was denied, if it was.
     pub fn denial(&self) -> Option<Denial> {
         match self.cause {
-            Cause::Transport { kind: ErrorKind::Denied(denial), .. } => Some(denial),
+            Cause::Transport { kind: TransportError::Denied(denial), .. } => Some(denial),
             _ => None,
         }
     }
@@ -91,7 +91,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.request)?;
         match &self.cause {
@@ -103,10 +103,10 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for RequestError {}
 
-impl From<Error> for CpiError {
-    fn from(error: Error) -> Self {
+impl From<RequestError> for CpiError {
+    fn from(error: RequestError) -> Self {
         Self::cloud(error.to_string())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Cause, Error, ErrorKind, ImagePart, Response, url};
+use super::{Cause, ImagePart, RequestError, Response, TransportError, url};
 use crate::bindings::bosh::cpi::http as wire;
 use crate::{clock, host, log};
 
@@ -114,12 +114,12 @@ impl Request {
     }
 
     /// Sends the request. Any status is a response: see [`Response::ok`].
-    pub fn send(self) -> Result<Response, Error> {
+    pub fn send(self) -> Result<Response, RequestError> {
         let Self { wire, retries, repeatable, problem } = self;
         if let Some(problem) = problem {
-            return Err(Error::of(&wire.method, &wire.url, Cause::Build(problem)));
+            return Err(RequestError::of(&wire.method, &wire.url, Cause::Build(problem)));
         }
-        let name = Error::of(&wire.method, &wire.url, Cause::Build(String::new())).request;
+        let name = RequestError::of(&wire.method, &wire.url, Cause::Build(String::new())).request;
         let mut pause = Duration::from_secs(1);
         let mut left = retries;
         loop {
@@ -142,10 +142,10 @@ impl Request {
     }
 }
 
-fn finish(name: String, outcome: Result<wire::Response, wire::Error>) -> Result<Response, Error> {
+fn finish(name: String, outcome: Result<wire::Response, wire::Error>) -> Result<Response, RequestError> {
     match outcome {
         Ok(response) => Ok(Response::new(name, response)),
-        Err(error) => Err(Error::transport(&name, error)),
+        Err(error) => Err(RequestError::transport(&name, error)),
     }
 }
 
@@ -155,14 +155,16 @@ fn can_be_retried(repeatable: bool, outcome: &Result<wire::Response, wire::Error
         Ok(response) if response.status == 429 => true,
         Ok(response) => repeatable && matches!(response.status, 500 | 502..=504),
         Err(error) => match error.kind {
-            ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Timeout | ErrorKind::Protocol | ErrorKind::Truncated => {
-                repeatable || !error.sent
-            }
-            ErrorKind::Denied(_)
-            | ErrorKind::InvalidRequest
-            | ErrorKind::Limit(_)
-            | ErrorKind::Tls
-            | ErrorKind::Cancelled => false,
+            TransportError::Dns
+            | TransportError::Connect
+            | TransportError::Timeout
+            | TransportError::Protocol
+            | TransportError::Truncated => repeatable || !error.sent,
+            TransportError::Denied(_)
+            | TransportError::InvalidRequest
+            | TransportError::Limit(_)
+            | TransportError::Tls
+            | TransportError::Cancelled => false,
         },
     }
 }

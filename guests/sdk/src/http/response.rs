@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::cloud_text::cloud_text;
-use super::{Cause, Error};
+use super::{Cause, RequestError};
 use crate::bindings::bosh::cpi::http as wire;
 use crate::json;
 
@@ -31,36 +31,36 @@ impl Response {
 
     /// Returns this response if its status is 2xx, and otherwise an error with the
     /// cloud's message.
-    pub fn ok(self) -> Result<Self, Error> {
+    pub fn ok(self) -> Result<Self, RequestError> {
         if (200..300).contains(&self.status) { Ok(self) } else { Err(self.unexpected()) }
     }
 
     /// Returns this response if its status is one of `statuses`, and otherwise an
     /// error with the cloud's message.
-    pub fn expect(self, statuses: &[u16]) -> Result<Self, Error> {
+    pub fn expect(self, statuses: &[u16]) -> Result<Self, RequestError> {
         if statuses.contains(&self.status) { Ok(self) } else { Err(self.unexpected()) }
     }
 
     /// Returns `None` if the status is 404 or 410, this response if it is 2xx, and
     /// otherwise an error with the cloud's message.
-    pub fn found(self) -> Result<Option<Self>, Error> {
+    pub fn found(self) -> Result<Option<Self>, RequestError> {
         if matches!(self.status, 404 | 410) { Ok(None) } else { self.ok().map(Some) }
     }
 
     /// Parses the body as JSON.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, RequestError> {
         json::from_slice(&self.body)
-            .map_err(|problem| Error::decode(&self.request, problem.named("the response's body")))
+            .map_err(|problem| RequestError::decode(&self.request, problem.named("the response's body")))
     }
 
     /// Returns the body as text. Fails if it is not UTF-8.
-    pub fn text(&self) -> Result<&str, Error> {
+    pub fn text(&self) -> Result<&str, RequestError> {
         std::str::from_utf8(&self.body)
-            .map_err(|_| Error::decode(&self.request, "the response's body is not UTF-8 text".to_owned()))
+            .map_err(|_| RequestError::decode(&self.request, "the response's body is not UTF-8 text".to_owned()))
     }
 
-    fn unexpected(self) -> Error {
+    fn unexpected(self) -> RequestError {
         let cause = Cause::Status { status: self.status, text: cloud_text(&self.body), body: self.body };
-        Error { request: self.request, cause }
+        RequestError { request: self.request, cause }
     }
 }

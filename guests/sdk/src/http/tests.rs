@@ -121,17 +121,17 @@ fn only_safe_requests_are_retried() {
         ("GET", Answer::text(404, ""), false),
         ("POST", Answer::text(503, ""), false),
         ("POST", Answer::text(429, ""), true),
-        ("POST", fail(ErrorKind::Connect, false), true),
-        ("POST", fail(ErrorKind::Timeout, true), false),
-        ("PATCH", fail(ErrorKind::Truncated, true), false),
-        ("DELETE", fail(ErrorKind::Timeout, true), true),
-        ("PUT", fail(ErrorKind::Protocol, true), true),
-        ("GET", fail(ErrorKind::Dns, false), true),
-        ("GET", fail(ErrorKind::Tls, false), false),
-        ("GET", fail(ErrorKind::InvalidRequest, false), false),
-        ("GET", fail(ErrorKind::Limit("http_requests".into()), false), false),
-        ("GET", fail(ErrorKind::Denied(Denial::Host), false), false),
-        ("GET", fail(ErrorKind::Cancelled, false), false),
+        ("POST", fail(TransportError::Connect, false), true),
+        ("POST", fail(TransportError::Timeout, true), false),
+        ("PATCH", fail(TransportError::Truncated, true), false),
+        ("DELETE", fail(TransportError::Timeout, true), true),
+        ("PUT", fail(TransportError::Protocol, true), true),
+        ("GET", fail(TransportError::Dns, false), true),
+        ("GET", fail(TransportError::Tls, false), false),
+        ("GET", fail(TransportError::InvalidRequest, false), false),
+        ("GET", fail(TransportError::Limit("http_requests".into()), false), false),
+        ("GET", fail(TransportError::Denied(Denial::Host), false), false),
+        ("GET", fail(TransportError::Cancelled, false), false),
     ] {
         let name = format!("{method} {answer:?}");
         let host = Fake::new().on(method, URL, answer).on(method, URL, Answer::text(200, "")).install();
@@ -155,7 +155,7 @@ fn pauses_grow_and_follow_retry_after() {
 
 #[test]
 fn an_ending_call_returns_the_last_response() {
-    let host = Fake::new().on("GET", URL, Answer::text(503, "busy")).end_after_ms(1500, "stopped").install();
+    let host = Fake::new().on("GET", URL, Answer::text(503, "busy")).end_after_ms(1500).install();
     assert_eq!(get(URL).retries(9).send().unwrap().status, 503);
     assert_eq!(host.requests().len(), 2);
 }

@@ -77,6 +77,6 @@ pub(crate) const GuestErrorPrefix: Entry = safeguard(
     "An error of the guest that starts like one of the runtime is marked as the guest's.",
 );
 pub(crate) const MessageSize: Entry = safeguard("message-size", "The message of an error is cut to 64 KiB.");
-pub(crate) const StorySize: Entry = safeguard("story-size", "The log in a response is cut to 16 KiB.");
+pub(crate) const ResponseLogSize: Entry = safeguard("response-log-size", "The log in a response is cut to 16 KiB.");
 pub(crate) const UndoOwn: Entry =
     safeguard("undo-own", "A call whose response was not delivered deletes only what its own requests created.");

@@ -78,8 +78,8 @@ pub(crate) const IdentityRequested: Entry =
     safeguard("identity-requested", "Responses are asked for without compression, unless the guest asks otherwise.");
 pub(crate) const ProxyEnvironment: Entry =
     safeguard("proxy-environment", "Proxies that the environment names are not used.");
-pub(crate) const CountedAnswers: Entry = safeguard(
-    "counted-answers",
+pub(crate) const CountedResponses: Entry = safeguard(
+    "counted-responses",
     "Limits count the body that the guest gets, not what was captured or removed from the response.",
 );
 pub(crate) const CountedBytes: Entry =

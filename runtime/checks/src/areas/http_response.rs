@@ -42,8 +42,8 @@ pub(crate) const CredentialUnreadable: Entry = refusal(
     "The response names a field that carries credentials and is not readable JSON or XML, so they cannot be removed.",
     "The guest's author asks for JSON or XML; the operator looks at what the server sends.",
 );
-pub(crate) const AnswerRoom: Entry = safeguard(
-    "answer-room",
+pub(crate) const ResponseRoom: Entry = safeguard(
+    "response-room",
     "A response may exceed its limit by what the guest does not see of it, so that the limit does not measure that.",
 );
 pub(crate) const ShownPlaces: Entry = safeguard(
@@ -57,8 +57,8 @@ pub(crate) const DropUnreadable: Entry = refusal(
     "The grants drop places of the origin's responses, and the response is not readable JSON or XML without duplicates.",
     "The operator looks at what the server sends, or gives this request an origin of its own.",
 );
-pub(crate) const AnswerDigests: Entry = safeguard(
-    "answer-digests",
+pub(crate) const ResponseDigests: Entry = safeguard(
+    "response-digests",
     "Validators, digests and lengths are removed from responses where the guest does not see everything.",
 );
 pub(crate) const SettingsMarker: Entry =

@@ -45,7 +45,8 @@ pub(crate) const FormWide: Entry = safeguard("form-wide", "Secrets and seals are
 pub(crate) const SecretLines: Entry =
     safeguard("secret-lines", "Single lines of a secret with many lines are recognised.");
 pub(crate) const RedactLog: Entry = safeguard("redact-log", "Secrets are redacted in lines of the log.");
-pub(crate) const RedactAnswer: Entry = safeguard("redact-answer", "Secrets are redacted in the message of a response.");
+pub(crate) const RedactResponse: Entry =
+    safeguard("redact-response", "Secrets are redacted in the message of a response.");
 pub(crate) const RedactCut: Entry =
     safeguard("redact-cut", "A long text for people is cut before a secret that the cut would divide.");
 pub(crate) const GuestText: Entry =

@@ -17,50 +17,66 @@ const HARMLESS_HEADERS: [&str; 3] = ["accept", "content-type", "user-agent"];
 /// The first integer that a parser with floating-point numbers cannot distinguish from the next.
 const MAX_INTEGER: u64 = 1 << 53;
 
-/// The reason why the fields of a request are refused. The messages follow "the fields of the
-/// request are limited: ".
+/// The reason why the fields of a request are refused. The messages complete the sentence "limits the
+/// fields of the request: …" in `judge::explain`.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FieldMismatch {
+#[error("{fault}")]
+pub(crate) struct FieldMismatch {
+    fault: FieldFault,
+    check: Option<Check>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum FieldFault {
     #[error("`{place}` {rule}")]
-    Rule { place: String, rule: String, check: Check },
+    Rule { place: String, rule: String },
     #[error("`{0}` is missing")]
     Missing(String),
     /// Holds the place, if it can be shown.
-    #[error("{} is not listed", shown(.place))]
-    Other { place: String, check: Check },
+    #[error("{} is not listed", shown(.0))]
+    Other(String),
     #[error("{} {what}", shown(.place))]
-    Name { place: String, what: &'static str, check: Check },
+    Name { place: String, what: &'static str },
     #[error("the JSON holds a number of 2^53 or more")]
     Number,
     #[error("{0}")]
     Body(&'static str),
     #[error("{0}")]
-    Unreadable(#[from] PlaceError),
+    Unreadable(PlaceError),
+}
+
+impl From<FieldFault> for FieldMismatch {
+    fn from(fault: FieldFault) -> FieldMismatch {
+        FieldMismatch { fault, check: None }
+    }
+}
+
+impl From<PlaceError> for FieldMismatch {
+    fn from(error: PlaceError) -> FieldMismatch {
+        FieldMismatch { check: error.check(), fault: FieldFault::Unreadable(error) }
+    }
 }
 
 impl RefusedBy for FieldMismatch {
-    fn refused_by(self, _: Check) -> FieldMismatch {
-        self
+    fn refused_by(self, check: Check) -> FieldMismatch {
+        FieldMismatch { check: self.check.or(Some(check)), ..self }
     }
 }
 
 impl FieldMismatch {
+    fn body(what: &'static str) -> FieldMismatch {
+        FieldFault::Body(what).into()
+    }
+
+    /// Returns the check that refused; a body that cannot be parsed is refused as a whole.
     pub(crate) fn check(&self) -> Check {
-        match self {
-            FieldMismatch::Rule { check, .. }
-            | FieldMismatch::Other { check, .. }
-            | FieldMismatch::Name { check, .. } => *check,
-            FieldMismatch::Missing(_) => Check::FieldRequired,
-            FieldMismatch::Number => Check::FieldNumber,
-            FieldMismatch::Body(_) => Check::FieldBody,
-            FieldMismatch::Unreadable(error) => error.check().unwrap_or(Check::FieldBody),
-        }
+        self.check.unwrap_or(Check::FieldBody)
     }
 
     /// Returns the place that the operator could list to allow the request.
     pub(crate) fn unlisted(&self) -> Option<&str> {
-        match self {
-            FieldMismatch::Other { place, .. } if is_showable(place) => Some(place),
+        match &self.fault {
+            FieldFault::Other(place) if is_showable(place) => Some(place),
             _ => None,
         }
     }
@@ -87,7 +103,8 @@ impl FieldRules {
         let query = self.judges_query().then(|| self.judge_query(query, &mut met)).transpose()?;
         let body = self.judge_body(message, &mut met)?;
         let missing = self.rules.iter().zip(&met).find(|((_, rule), met)| rule.required && !**met);
-        Check::FieldRequired.reject(missing, |((place, _), _)| FieldMismatch::Missing(place.to_string()))?;
+        Check::FieldRequired
+            .reject(missing, |((place, _), _)| FieldMismatch::from(FieldFault::Missing(place.to_string())))?;
         Ok(JudgedRequest { query, body })
     }
 
@@ -103,16 +120,14 @@ impl FieldRules {
                 continue;
             }
             let once = names.insert(path[0].clone());
-            Check::FieldTwice.ensure(once || !ruled, || {
-                name_mismatch(FieldKind::Header, &path, "occurs twice", Check::FieldTwice)
-            })?;
+            Check::FieldTwice.ensure(once || !ruled, || name_mismatch(FieldKind::Header, &path, "occurs twice"))?;
             self.judge_value(FieldKind::Header, &path, &Value::String(value.clone()), met)?;
         }
         Ok(())
     }
 
     fn judge_query(&self, query: Option<&str>, met: &mut Met) -> Result<String, FieldMismatch> {
-        let unreadable = |_| FieldMismatch::Body("the query is not properly urlencoded");
+        let unreadable = |_| FieldMismatch::body("the query is not properly urlencoded");
         let pairs = parse_form(query.unwrap_or_default().as_bytes()).map_err(unreadable)?;
         self.judge_pairs(FieldKind::Query, &pairs, met)?;
         Ok(query_text(&pairs))
@@ -124,10 +139,10 @@ impl FieldRules {
         if body.is_empty() || !(json || form || self.deny_others) {
             return Ok(None);
         }
-        Check::FieldBody.ensure(json || form, || FieldMismatch::Body("a body is not allowed"))?;
+        Check::FieldBody.ensure(json || form, || FieldMismatch::body("a body is not allowed"))?;
         expect_plain_body(message.headers)?;
         if form {
-            let unreadable = |_| FieldMismatch::Body("the body is not a properly urlencoded form");
+            let unreadable = |_| FieldMismatch::body("the body is not a properly urlencoded form");
             let pairs = parse_form(body).map_err(unreadable)?;
             self.judge_pairs(FieldKind::Form, &pairs, met)?;
             return Ok(Some(JudgedBody::form(&pairs)));
@@ -135,7 +150,7 @@ impl FieldRules {
         let unreadable =
             |error: crate::place::JsonBodyError| PlaceError { place: Place::Body.to_string(), fault: error.into() };
         let document = parse_json(body).map_err(unreadable)?;
-        Check::FieldBody.ensure(document.is_object(), || FieldMismatch::Body("the body is not a JSON object"))?;
+        Check::FieldBody.ensure(document.is_object(), || FieldMismatch::body("the body is not a JSON object"))?;
         self.judge_json(&mut Vec::new(), &document, met)?;
         Ok(Some(JudgedBody::json(&document)))
     }
@@ -145,15 +160,13 @@ impl FieldRules {
         let mut names: HashMap<String, &str> = HashMap::new();
         for (name, value) in pairs {
             let path: Vec<&str> = name.split('.').collect();
-            let refuse = |what, check| name_mismatch(kind, &path, what, check);
-            Check::FieldName
-                .ensure(is_name(kind, name), || refuse("is not a name in canonical form", Check::FieldName))?;
+            let refuse = |what| name_mismatch(kind, &path, what);
+            Check::FieldName.ensure(is_name(kind, name), || refuse("is not a name in canonical form"))?;
             let earlier = names.insert(name.to_ascii_lowercase(), name);
-            Check::FieldTwice.ensure(earlier != Some(name), || refuse("occurs twice", Check::FieldTwice))?;
+            Check::FieldTwice.ensure(earlier != Some(name), || refuse("occurs twice"))?;
             let alike = earlier.is_some_and(|earlier| earlier != name);
             let variant = (0..path.len()).any(|at| self.is_variant(kind, &path[..at], path[at]));
-            Check::FieldAlike
-                .ensure(!alike && !variant, || refuse("is another name in other letters", Check::FieldAlike))?;
+            Check::FieldAlike.ensure(!alike && !variant, || refuse("is another name in other letters"))?;
             self.judge_value(kind, &path, &Value::String(value.clone()), met)?;
         }
         Ok(())
@@ -185,7 +198,7 @@ impl FieldRules {
             }
             Value::Number(number) => {
                 let small = number.as_f64().is_some_and(|number| number.abs() < MAX_INTEGER as f64);
-                Check::FieldNumber.ensure(small, || FieldMismatch::Number)?;
+                Check::FieldNumber.ensure(small, || FieldMismatch::from(FieldFault::Number))?;
             }
             _ => {}
         }
@@ -203,12 +216,7 @@ impl FieldRules {
             let plain = key.is_ascii() && alone && !self.is_variant(FieldKind::Json, path, key);
             Check::FieldAlike.ensure(plain, || {
                 let here: Vec<&str> = path.iter().map(AsRef::as_ref).chain([key.as_str()]).collect();
-                name_mismatch(
-                    FieldKind::Json,
-                    &here,
-                    "is another key in other letters, or not ASCII",
-                    Check::FieldAlike,
-                )
+                name_mismatch(FieldKind::Json, &here, "is another key in other letters, or not ASCII")
             })?;
         }
         Ok(())
@@ -233,16 +241,15 @@ impl FieldRules {
         for (number, (place, rule)) in self.of(kind).filter(|(_, (place, _))| place.is_above(path)) {
             let here = place.is_at(path);
             met[number] |= here;
-            let refuse =
-                |check| move || FieldMismatch::Rule { place: place.to_string(), rule: rule.to_string(), check };
+            let refused = || FieldMismatch::from(FieldFault::Rule { place: place.to_string(), rule: rule.to_string() });
             match &rule.allowed {
                 Allowed::Nothing => {
-                    Check::FieldAbsent.ensure(false, refuse(Check::FieldAbsent))?;
+                    Check::FieldAbsent.refuse(refused)?;
                     listed = true;
                 }
                 Allowed::Anything => listed = true,
                 _ if here => {
-                    Check::FieldValue.ensure(rule.accepts(value), refuse(Check::FieldValue))?;
+                    Check::FieldValue.ensure(rule.accepts(value), refused)?;
                     listed = true;
                 }
                 // It is part of a JSON value that was judged as a whole.
@@ -259,7 +266,7 @@ impl FieldRules {
             return Ok(());
         }
         match self.others(kind, path) {
-            Some(check) => check.ensure(false, || FieldMismatch::Other { place: written(kind, path), check }),
+            Some(check) => check.refuse(|| FieldFault::Other(written(kind, path)).into()),
             None => Ok(()),
         }
     }
@@ -285,6 +292,6 @@ impl AsRef<str> for PathPart<'_> {
     }
 }
 
-fn name_mismatch<T: AsRef<str>>(kind: FieldKind, path: &[T], what: &'static str, check: Check) -> FieldMismatch {
-    FieldMismatch::Name { place: written(kind, path), what, check }
+fn name_mismatch<T: AsRef<str>>(kind: FieldKind, path: &[T], what: &'static str) -> FieldMismatch {
+    FieldFault::Name { place: written(kind, path), what }.into()
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::field_place::{FieldKind, FieldPlace};
 use super::pattern::Pattern;
-use crate::fields::{Fields, kind, printable};
+use crate::object_reader::{ObjectReader, kind, printable};
 use crate::problem::Problems;
 
 /// What a place may hold.
@@ -42,13 +42,13 @@ impl Rule {
             Value::String(word) if word == "absent" => Some(Rule { allowed: Allowed::Nothing, required: false }),
             Value::String(word) if word == "any" => Some(Rule { allowed: Allowed::Anything, required: false }),
             Value::Object(map) => {
-                let mut fields = Fields::open(value, at, problems)?;
+                let mut reader = ObjectReader::open(value, at, problems)?;
                 let mut found = Vec::new();
-                found.extend(fields.value("is").map(|value| Allowed::OneOf(vec![value.clone()])));
-                if fields.value("one_of").is_some() {
-                    let list: Vec<Value> = fields.list("one_of").into_iter().map(|(_, value)| value.clone()).collect();
+                found.extend(reader.value("is").map(|value| Allowed::OneOf(vec![value.clone()])));
+                if reader.value("one_of").is_some() {
+                    let list: Vec<Value> = reader.list("one_of").into_iter().map(|(_, value)| value.clone()).collect();
                     if list.is_empty() {
-                        fields.problem(
+                        reader.problem(
                             "one_of",
                             "is empty, so that nothing could match",
                             "list the values that are allowed",
@@ -56,12 +56,12 @@ impl Rule {
                     }
                     found.push(Allowed::OneOf(list));
                 }
-                found.extend(fields.text("prefix").map(|text| Allowed::Prefix(text.to_owned())));
-                if let Some(text) = fields.text("pattern") {
+                found.extend(reader.text("prefix").map(|text| Allowed::Prefix(text.to_owned())));
+                if let Some(text) = reader.text("pattern") {
                     match Pattern::parse(text) {
                         Ok(pattern) => found.push(Allowed::Pattern(pattern)),
                         Err(error) => {
-                            fields.problem(
+                            reader.problem(
                                 "pattern",
                                 error.to_string(),
                                 "write it like `vm-[0-9a-f]{8}`, or use another rule",
@@ -70,8 +70,8 @@ impl Rule {
                         }
                     }
                 }
-                let required = fields.flag("required");
-                fields.close();
+                let required = reader.flag("required");
+                reader.close();
                 let only_required = found.is_empty() && required;
                 if found.len() > 1 || (found.is_empty() && !only_required) || map.is_empty() {
                     problems.add(at, "does not have exactly one rule", REMEDY);

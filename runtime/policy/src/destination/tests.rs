@@ -4,7 +4,7 @@ use super::*;
 
 const MAX: u64 = 8192;
 
-fn parse(text: &str) -> Result<Destination, Invalid> {
+fn parse(text: &str) -> Result<Destination, InvalidUrl> {
     Destination::parse(text, MAX)
 }
 
@@ -163,7 +163,7 @@ fn malformed_urls_are_invalid() {
         label.as_str(),
         name.as_str(),
     ] {
-        assert!(matches!(parse(text), Err(Invalid::Form { .. })), "{text:?}: {:?}", parse(text));
+        assert!(matches!(parse(text), Err(InvalidUrl::Form { .. })), "{text:?}: {:?}", parse(text));
     }
 }
 
@@ -188,14 +188,14 @@ fn other_schemes_are_distinguished_from_malformed_urls() {
         ("evil.test:443", "evil.test"),
         ("javascript:alert(1)", "javascript"),
     ] {
-        assert_eq!(parse(text), Err(Invalid::Scheme(scheme.into())), "{text}");
+        assert_eq!(parse(text), Err(InvalidUrl::Scheme(scheme.into())), "{text}");
     }
 }
 
 #[test]
 fn a_url_that_is_too_long_exceeds_a_limit() {
     let text = format!("https://api.iaas.test/{}", "a".repeat(1 << 20));
-    assert_eq!(parse(&text), Err(Invalid::TooLong { length: text.len(), limit: MAX }));
+    assert_eq!(parse(&text), Err(InvalidUrl::TooLong { length: text.len(), limit: MAX }));
     assert!(Destination::parse("https://a.test/", 15).is_ok());
     assert!(Destination::parse("https://a.test/", 14).is_err());
 }

@@ -95,8 +95,9 @@ fn name(head: &str) -> Result<String, Unparsable> {
                     return Err("a part has two Content-Dispositions".into());
                 }
             }
-            "content-transfer-encoding" => Check::PartEncoding
-                .ensure(false, || Unparsable::from("a part has a transfer encoding; send it as it is"))?,
+            "content-transfer-encoding" => {
+                Check::PartEncoding.refuse(|| Unparsable::from("a part has a transfer encoding; send it as it is"))?
+            }
             _ => {}
         }
     }

@@ -273,7 +273,7 @@ fn check(event: &Event<'_>, index: usize, depth: usize) -> Result<(), Unparsable
             Err("it has a reference to something other than a character".into())
         }
         Event::PI(_) | Event::DocType(_) => {
-            Check::XmlDoctype.ensure(false, || Unparsable::from("it has a document type or processing instructions"))
+            Check::XmlDoctype.refuse(|| Unparsable::from("it has a document type or processing instructions"))
         }
         _ => Ok(()),
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::agent::tests::{additions, config, spec};
 use crate::agent::{Encoding, mode};
+use crate::registry::Access;
 use crate::registry::fake::{Dialect, Fake, run, soon};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -16,11 +17,13 @@ struct Call {
 fn call(fake: &Fake, mode: Mode, own: Option<&str>) -> Call {
     let limits = crate::limits::Limits::default();
     let client = crate::registry::RegistryClient::new(&fake.config(), &limits).unwrap();
-    let own_ids = own.map(str::to_owned).into_iter().collect();
-    let registry = Arc::new(RegistrySession::new(Some(client), RegistryRights::default(), own_ids, own.is_none()));
+    let access = own.map_or(Access::CreateVm, |own| Access::Ids(vec![own.to_owned()]));
+    let registry = Arc::new(RegistrySession::new(Some(client), RegistryRights::default(), access));
     let vault = Arc::new(Vault::new());
     let spec = own.is_none().then(spec);
-    let agent = AgentSession::new(mode, config(), spec, Some(fake.config()), registry, vault.clone());
+    let registry_config = Some(fake.config());
+    let agent =
+        AgentSession::new(AgentParts { mode, config: config(), spec, registry_config, registry, vault: vault.clone() });
     Call { agent, vault }
 }
 
@@ -49,7 +52,7 @@ fn without_a_registry_only_bootstrap_has_an_effect() {
         call.agent.attached("any", "disk", &hint(), soon()).await.unwrap();
         call.agent.detached("any", "disk", soon()).await.unwrap();
         call.agent.deleted("any", soon()).await.unwrap();
-        assert_eq!(call.agent.finish(Some("vm"), soon()).await, Ok(vec![]));
+        assert_eq!(call.agent.settle_registry(Some("vm"), soon()).await, Ok(vec![]));
     });
     assert!(fake.requests().is_empty());
 }
@@ -66,7 +69,7 @@ fn with_a_registry_the_settings_are_stored_once_the_vm_exists() {
     run(call.agent.created("vm", "key", soon())).unwrap();
     let stored = fake.stored("key").unwrap();
     assert_eq!((&stored["agent_id"], &stored["env"]), (&json!("agent-1"), &spec().env));
-    assert_eq!(run(call.agent.finish(Some("vm"), soon())), Ok(vec![]));
+    assert_eq!(run(call.agent.settle_registry(Some("vm"), soon())), Ok(vec![]));
     assert!(fake.stored("key").is_some());
 }
 
@@ -78,7 +81,7 @@ fn settings_of_a_vm_that_is_not_returned_are_deleted() {
         call.user_data();
         run(call.agent.created("vm", "key", soon())).unwrap();
         // The deadline has passed.
-        let result = run(call.agent.finish(returned, Instant::now()));
+        let result = run(call.agent.settle_registry(returned, Instant::now()));
         assert_eq!(fake.stored("key"), None);
         match returned {
             None => assert_eq!(result, Ok(vec![])),
@@ -108,7 +111,7 @@ fn disks_are_attached_and_detached_in_the_registry_of_older_vms() {
         let error = call.agent.attached("vm", "disk", &hint(), soon()).await.unwrap_err();
         assert_eq!(error.kind, AgentErrorKind::Registry, "{error}");
         assert!(error.message.contains("no settings for `vm`"), "{error}");
-        assert_eq!(call.agent.finish(None, soon()).await, Ok(vec![]));
+        assert_eq!(call.agent.settle_registry(None, soon()).await, Ok(vec![]));
     });
 }
 

@@ -10,13 +10,29 @@ pub enum CacheEvent {
     /// The directory cannot be used, so every call compiles the guest.
     Unusable(CacheError),
     /// A file in the cache is not trusted, or cannot be loaded.
-    Rejected { what: String, check: Option<Check> },
+    Doubted { what: String, check: Option<Check> },
     /// The guest is not prepared. Reported before compiling, which takes time and may fail.
     Compiling,
     /// The compiled guest cannot be stored.
-    NotStored(String),
+    NotKept(String),
     /// The new stamp of a file cannot be stored.
-    NotStamped(String),
+    NotStamped { file: StampedFile, why: String },
+}
+
+/// A file whose stamp the cache stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampedFile {
+    Guest,
+    Artifact,
+}
+
+impl fmt::Display for StampedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StampedFile::Guest => "the guest's file",
+            StampedFile::Artifact => "the prepared guest in the cache",
+        })
+    }
 }
 
 impl CacheEvent {
@@ -29,10 +45,10 @@ impl CacheEvent {
     pub fn name(&self) -> &'static str {
         match self {
             CacheEvent::Unusable(_) => "unusable",
-            CacheEvent::Rejected { .. } => "doubted",
+            CacheEvent::Doubted { .. } => "doubted",
             CacheEvent::Compiling => "compiling",
-            CacheEvent::NotStored(_) => "not-kept",
-            CacheEvent::NotStamped(_) => "not-stamped",
+            CacheEvent::NotKept(_) => "not-kept",
+            CacheEvent::NotStamped { .. } => "not-stamped",
         }
     }
 
@@ -40,15 +56,15 @@ impl CacheEvent {
     pub fn check(&self) -> Option<Check> {
         match self {
             CacheEvent::Unusable(error) => error.check(),
-            CacheEvent::Rejected { check, .. } => *check,
-            CacheEvent::Compiling | CacheEvent::NotStored(_) | CacheEvent::NotStamped(_) => None,
+            CacheEvent::Doubted { check, .. } => *check,
+            CacheEvent::Compiling | CacheEvent::NotKept(_) | CacheEvent::NotStamped { .. } => None,
         }
     }
 }
 
 impl From<&CacheError> for CacheEvent {
     fn from(error: &CacheError) -> CacheEvent {
-        CacheEvent::Rejected { what: error.to_string(), check: error.check() }
+        CacheEvent::Doubted { what: error.to_string(), check: error.check() }
     }
 }
 
@@ -56,17 +72,31 @@ impl fmt::Display for CacheEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CacheEvent::Unusable(what) => write!(f, "{what}; the cache is not used"),
-            CacheEvent::Rejected { what, .. } => write!(f, "{what}; the guest is prepared again"),
+            CacheEvent::Doubted { what, .. } => write!(f, "{what}; the guest is prepared again"),
             CacheEvent::Compiling => f.write_str("the guest is not prepared; it is compiled now"),
-            CacheEvent::NotStored(why) => {
+            CacheEvent::NotKept(why) => {
                 write!(f, "the prepared guest cannot be stored, so every call compiles it again: {why}")
             }
-            CacheEvent::NotStamped(why) => {
+            CacheEvent::NotStamped { file, why } => {
                 write!(
                     f,
-                    "the new time stamp of the guest's file cannot be stored, so every call hashes the file again: {why}"
+                    "the new time stamp of {file} cannot be stored, so every call hashes it again: {why}; make the \
+                     cache directory writable for this user"
                 )
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_whose_stamp_cannot_be_stored_is_named() {
+        for (file, name) in [(StampedFile::Guest, "of the guest's file"), (StampedFile::Artifact, "in the cache")] {
+            let text = CacheEvent::NotStamped { file, why: "read-only".into() }.to_string();
+            assert!(text.contains(name) && text.contains("read-only; make"), "{text}");
         }
     }
 }

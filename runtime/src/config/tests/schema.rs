@@ -111,12 +111,12 @@ fn the_job_of_the_release_knows_the_keys_of_a_module() {
 fn defaults_in_the_schema_are_those_of_the_reader() {
     compare_defaults(&schema(), &every_object(), |config| {
         let shown = |config: Config| {
-            let Config { guest, properties, proxy, policy, inline_policy, limits, audit, http_trace, .. } = config;
+            let Config { guest, properties, proxy, policy_path, policy_text, limits, audit, http_trace, .. } = config;
             let (signature, agent) = (guest.signature, config.agent.endpoints());
-            let more = (config.cache, config.image_dirs, config.allow_local, config.hardening, config.leaks);
+            let more = (config.cache, config.image_dirs, config.allow_local, config.hardening, config.on_leak);
             let (keep_tokens, api_version) = (config.keep_tokens, config.api_version);
             format!(
-                "{signature:?} {properties:?} {agent:?} {proxy:?} {policy:?} {inline_policy:?} {limits:?} {audit:?} {http_trace:?} {more:?} {keep_tokens} {api_version}"
+                "{signature:?} {properties:?} {agent:?} {proxy:?} {policy_path:?} {policy_text:?} {limits:?} {audit:?} {http_trace:?} {more:?} {keep_tokens} {api_version}"
             )
         };
         let log: Option<LogSection> = config.get("log").map(|log| serde_json::from_value(log.clone()).unwrap());

@@ -59,7 +59,7 @@ impl Caps {
         let request = limits.http_request_mib.saturating_mul(1024 * 1024);
         let body = request.saturating_mul(2).min(MAX_ROOM).saturating_add(ROOM_FOR_SETTINGS);
         let room = Room { body, headers: self.header_bytes.saturating_add(ROOM_FOR_HEADERS) };
-        Caps { room: Check::AnswerRoom.choose(room, Room::default()), ..self }
+        Caps { room: Check::ResponseRoom.choose(room, Room::default()), ..self }
     }
 
     /// Returns the error of a response whose body is larger than its limit.

@@ -55,7 +55,7 @@ impl Gate {
         }
         if whole.is_none_or(|whole| whole != body) {
             let is_seal = |value: &str| self.vault.open(value).is_some();
-            Check::AnswerDigests.perform(|| remove_digests(method.as_str(), status, &mut headers, &is_seal));
+            Check::ResponseDigests.perform(|| remove_digests(method.as_str(), status, &mut headers, &is_seal));
         }
         // The limits are for what the guest gets. The errors are those of a response that is too large at once.
         let (caps, target) = (self.transport.caps(), format!("{method} {destination}"));

@@ -1,6 +1,6 @@
 use super::*;
-use crate::registry::RegistryClient;
 use crate::registry::fake::{Dialect, Fake, http, run, soon};
+use crate::registry::{Access, RegistryClient};
 use serde_json::{Map, Value, json};
 use wasm_cpi_policy::{Needs, Policy, PolicyFile, Properties, RegistryRights};
 
@@ -12,9 +12,14 @@ fn declared() -> RegistryRights {
     Policy::resolve(&file, &properties, Some(&needs), &[], false).unwrap().registry
 }
 
-fn registry(fake: &Fake, rights: RegistryRights, own: &str, creates: bool) -> (GuestRegistry, Arc<RegistrySession>) {
-    let session = Arc::new(RegistrySession::new(Some(fake.client()), rights, vec![own.into()], creates));
+fn registry(fake: &Fake, rights: RegistryRights, access: Access) -> (GuestRegistry, Arc<RegistrySession>) {
+    let session = Arc::new(RegistrySession::new(Some(fake.client()), rights, access));
     (GuestRegistry::new(session.clone(), Arc::new(Vault::new())), session)
+}
+
+/// The access of a call with this ID as its argument.
+fn ids(id: &str) -> Access {
+    Access::Ids(vec![id.to_owned()])
 }
 
 fn kind(result: Result<(), GuestRegistryError>) -> GuestRegistryErrorKind {
@@ -25,7 +30,7 @@ fn kind(result: Result<(), GuestRegistryError>) -> GuestRegistryErrorKind {
 fn a_guest_reads_seals_and_its_changes_keep_the_real_values() {
     let fake = Fake::start(Dialect::Ruby);
     fake.store("vm", json!({"mbus": "nats://u:hunter2-hunter2@h", "disks": {"persistent": {}}, "networks": {}}));
-    let (registry, _) = registry(&fake, declared(), "vm", false);
+    let (registry, _) = registry(&fake, declared(), ids("vm"));
     let text = run(registry.get("vm", soon())).unwrap();
     assert!(!text.contains("hunter2"), "{text}");
     let mut settings: Value = serde_json::from_str(&text).unwrap();
@@ -45,7 +50,7 @@ fn a_guest_cannot_write_more_values_than_it_could_read() {
     let fake = Fake::start(Dialect::Ruby);
     fake.store("vm", json!({"mbus": "x"}));
     let client = RegistryClient::new(&fake.config(), &crate::limits::Limits::default()).unwrap();
-    let session = Arc::new(RegistrySession::new(Some(client), declared(), vec!["vm".into()], false));
+    let session = Arc::new(RegistrySession::new(Some(client), declared(), ids("vm")));
     let registry = GuestRegistry::new(session, Arc::new(Vault::new()));
     let disks = |count: usize| json!({"disks": {"raw_ephemeral": vec![json!({}); count]}}).to_string();
     assert_eq!(run(registry.put("vm", &disks(1900), soon())), Ok(()));
@@ -58,7 +63,7 @@ fn a_guest_cannot_write_more_values_than_it_could_read() {
 fn a_refused_operation_has_a_reason() {
     let fake = Fake::start(Dialect::Ruby);
     fake.store("vm", json!({"mbus": "x"}));
-    let (registry, _) = registry(&fake, declared(), "vm", false);
+    let (registry, _) = registry(&fake, declared(), ids("vm"));
     for (id, settings) in [("vm", "{"), ("vm", r#"{"a":1,"a":1}"#), ("vm", r#"{"mbus":"y"}"#), ("a/b", "{}")] {
         let error = run(registry.put(id, settings, soon())).unwrap_err();
         assert_eq!(error.kind, GuestRegistryErrorKind::Invalid, "{settings}: {error:?}");
@@ -77,7 +82,7 @@ fn a_refused_operation_has_a_reason() {
 fn a_module_that_does_not_declare_the_registry_cannot_use_it() {
     let fake = Fake::start(Dialect::Ruby);
     fake.store("vm", json!({}));
-    let (registry, _) = registry(&fake, RegistryRights::default(), "vm", false);
+    let (registry, _) = registry(&fake, RegistryRights::default(), ids("vm"));
     for result in [
         run(registry.get("vm", soon())).map(drop),
         run(registry.put("vm", "{}", soon())),
@@ -94,7 +99,7 @@ fn a_module_that_does_not_declare_the_registry_cannot_use_it() {
 fn settings_that_a_guest_adds_in_create_vm_are_undone_unless_they_are_those_of_the_vm() {
     let fake = Fake::start(Dialect::Ruby);
     fake.store("old", json!({}));
-    let (registry, session) = registry(&fake, declared(), "x", true);
+    let (registry, session) = registry(&fake, declared(), Access::CreateVm);
     let disks = json!({"disks": {"persistent": {}}}).to_string();
     assert_eq!(kind(run(registry.put("vm", &disks, soon()))), GuestRegistryErrorKind::Denied, "nothing prepared");
     session.prepare(json!({"agent_id": "a"}).as_object().unwrap().clone()).unwrap();

@@ -7,13 +7,13 @@ fn settings() -> Settings {
 }
 
 fn creating(fake: &Fake) -> RegistrySession {
-    let session = RegistrySession::new(Some(fake.client()), RegistryRights::default(), Vec::new(), true);
+    let session = RegistrySession::new(Some(fake.client()), RegistryRights::default(), Access::CreateVm);
     session.prepare(settings()).unwrap();
     session
 }
 
 fn calling(fake: &Fake, own: &str) -> RegistrySession {
-    RegistrySession::new(Some(fake.client()), RegistryRights::default(), vec![own.into()], false)
+    RegistrySession::new(Some(fake.client()), RegistryRights::default(), Access::Ids(vec![own.into()]))
 }
 
 #[test]
@@ -92,8 +92,9 @@ fn other_calls_can_access_only_the_ids_in_their_arguments() {
 
 #[test]
 fn a_missing_registry_is_a_config_error() {
-    let session = RegistrySession::new(None, RegistryRights::default(), vec!["a".into()], true);
-    for result in [session.prepare(settings()), run(session.read("a", soon())).map(drop)] {
+    let session = |access| RegistrySession::new(None, RegistryRights::default(), access);
+    let read = session(Access::Ids(vec!["a".into()]));
+    for result in [session(Access::CreateVm).prepare(settings()), run(read.read("a", soon())).map(drop)] {
         let Err(SessionError::Failed(failure)) = result else { panic!("{result:?}") };
         assert!(failure.who == Who::Config && failure.message.contains("`registry` is missing"), "{failure}");
     }

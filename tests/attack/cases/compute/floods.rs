@@ -124,7 +124,7 @@ pub(super) fn cases() -> Vec<Case> {
                 response.log()
             );
         }),
-        Case::offline(CLASS, "final messages of megabytes", &["message-size", "story-size"], || {
+        Case::offline(CLASS, "final messages of megabytes", &["message-size", "response-log-size"], || {
             for operation in [
                 json!({"op": "panic", "message": "x".repeat(4 << 20)}),
                 json!({"op": "garbage", "kind": "huge", "mib": 4, "in_error": true}),

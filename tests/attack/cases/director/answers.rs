@@ -156,7 +156,7 @@ pub(super) fn cases() -> Vec<Case> {
             assert!(lines.all(|line| line.starts_with("cpi-123456 probe info: ")), "{}", response.stderr);
             assert_eq!(response.stderr.lines().count(), 2, "{}", response.stderr);
         }),
-        Case::offline(CLASS, "the log in the response is bounded", &["story-size"], || {
+        Case::offline(CLASS, "the log in the response is bounded", &["response-log-size"], || {
             let response = script(json!([
                 {"op": "log", "level": "error", "message": "e".repeat(1000), "repeat": 1900},
                 {"op": "error", "kind": "cloud", "message": "failed"},

@@ -130,7 +130,7 @@ pub(super) fn cases() -> Vec<Case> {
             let job = job(world, &Value::Null);
             serve(world, &json!([{"status": 404}, {"status": 200}, {"status": 500}]), &Value::Null)?;
             let script = json!([{"op": "agent.bootstrap"}, {"op": "agent.created", "vm": "vm-1", "key": "vm-1"}, {"op": "error", "kind": "cloud", "message": "no"}]);
-            let response = tests::cloud::create_vm(&job, &script).stemcell(1).run();
+            let response = tests::cloud::create_vm(&job, &script).stemcell_api_version(1).run();
             match response.log().contains("settings for `vm-1` are left in the registry; delete them there") {
                 true => expect_requests(world, &["GET vm-1", "PUT vm-1", "DELETE vm-1"]),
                 false => Err(format!("{}", response.json)),

@@ -8,7 +8,7 @@ use tests::cloud::create_vm;
 use tests::{CLOUD_ERROR, Job, Response};
 
 fn run(job: &Job, script: &Value) -> Response {
-    create_vm(job, script).stemcell(1).run()
+    create_vm(job, script).stemcell_api_version(1).run()
 }
 
 fn created(vm: &str, key: &str) -> Value {

@@ -29,7 +29,7 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         case("secrets that a guest learned, in log messages", &["redact-log"], log_secrets),
         case("secrets that a guest learned, in printed lines", &["redact-log"], print_secrets),
-        case("secrets that a guest learned, in an error message", &["redact-answer"], fail_with_secrets),
+        case("secrets that a guest learned, in an error message", &["redact-response"], fail_with_secrets),
         case("secrets that a guest learned, in a panic", &["redact-log"], panic_with_secrets),
         case("secrets that a guest learned, in a result", &["result-withheld"], return_secrets),
         case("secrets that a guest learned, in networks of a result", &["result-withheld"], return_networks)

@@ -37,7 +37,7 @@ fn with_registry(world: &World) -> Result<(), String> {
         json!({"op": "registry.get", "id": "vm-2"}),
         json!({"op": "result", "json": "vm-2"}),
     ]);
-    let response = scenario.create_vm(&operations).stemcell(1).run();
+    let response = scenario.create_vm(&operations).stemcell_api_version(1).run();
     expect_no_leak(&scenario, &response)?;
     scenario.check_logged_results(&response.stderr)?;
     if response.json["result"][0] != "vm-2" {
@@ -79,7 +79,7 @@ fn failing_registry(world: &World) -> Result<(), String> {
         ];
         operations.extend(scenario.search_operations());
         operations.push(json!({"op": "error", "kind": "cloud", "message": "{{1|json}}"}));
-        let response = scenario.create_vm(&operations).stemcell(1).run();
+        let response = scenario.create_vm(&operations).stemcell_api_version(1).run();
         expect_no_leak(&scenario, &response)?;
         scenario.received_secrets(world)?;
         if !response.json["error"]["message"].as_str().unwrap_or_default().contains("registry") {
@@ -108,7 +108,7 @@ fn read_settings(world: &World) -> Result<(), String> {
     let first = operations.len();
     operations.extend(scenario.search_operations());
     let arguments = json!(["vm-1", probe::cid(&json!(operations))]);
-    let response = scenario.call("attach_disk", arguments).api_version(1).stemcell(1).run();
+    let response = scenario.call("attach_disk", arguments).api_version(1).stemcell_api_version(1).run();
     expect_no_leak(&scenario, &response)?;
     let outcomes = probe::outcomes_in(response.message());
     let kinds: Vec<Value> = outcomes[..5].iter().map(|outcome| outcome["error"]["kind"].clone()).collect();

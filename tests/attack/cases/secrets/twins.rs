@@ -44,7 +44,7 @@ fn compare_turns(world: &World, ending: &Ending, stemcell: u32) -> Result<(), St
         let (mut scenario, script) = ending.prepare(world, turn, Search::Nothing)?;
         scenario.job = with_long_lines(scenario.job);
         let script = observed(&json!({"method": "create_vm"}), &Value::Array(script));
-        let call = scenario.create_vm(script.as_array().map_or(&[][..], Vec::as_slice)).stemcell(stemcell);
+        let call = scenario.create_vm(script.as_array().map_or(&[][..], Vec::as_slice)).stemcell_api_version(stemcell);
         let secrets: Vec<String> = scenario.secrets.all().iter().map(|(_, secret)| secret.clone()).collect();
         let observed = observe_calls(world, &scenario.job, std::iter::once(call), &secrets)?;
         if observed.leaked != ending.leaks() {

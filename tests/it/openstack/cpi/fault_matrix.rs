@@ -139,7 +139,7 @@ fn table() -> Vec<(Row, Vec<&'static str>)> {
     rows
 }
 
-/// This is a test in the module `aa_slowest_test`.
+/// `aa_lost_answers` runs this, so that it starts first.
 pub(crate) fn check_lost_answers_of_real_services() {
     let Some(tenant) = Tenant::take() else { return };
     let (rows, expected_cells): (Vec<Row>, Vec<Vec<&str>>) = table().into_iter().unzip();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wasm_cpi_sdk::fake::Answer;
-use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
+use wasm_cpi_sdk::http::TransportError;
 use wasm_cpi_sdk::{Cpi, ErrorKind, Json, RetryAdvice};
 
 use super::super::cloud::Fault;
@@ -11,7 +11,7 @@ use super::{matrix, server_and_disk};
 
 #[test]
 fn a_change_in_progress_is_not_an_error() {
-    let reset = || Fault::After(Answer::fail(HttpErrorKind::Truncated, "connection reset", true));
+    let reset = || Fault::After(Answer::fail(TransportError::Truncated, "connection reset", true));
     let (_host, cloud) = start(properties());
     server_and_disk(&cloud);
     cpi().attach_disk("s".into(), "d".into()).unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wasm_cpi_sdk::fake::Answer;
-use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
+use wasm_cpi_sdk::http::TransportError;
 use wasm_cpi_sdk::{Cpi, ErrorKind, Json, NetworkSpec};
 
 use super::super::cloud::Fault;
@@ -26,7 +26,7 @@ fn delete_network_succeeds_or_returns_a_cloud_error() {
 fn a_lost_answer_to_delete_network_is_not_network_not_found() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("networks", "n", json!({}));
-    let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    let reset = Answer::fail(TransportError::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("DELETE", "networks/*", 0, Fault::After(reset));
     cpi().delete_network("n".into()).unwrap();
     assert!(cloud.borrow().all("networks").is_empty());
@@ -60,7 +60,7 @@ fn the_error_names_an_object_that_may_exist_if_the_search_fails() {
     ] {
         let (_host, cloud) = start(properties());
         super::server_and_disk(&cloud);
-        let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+        let reset = Answer::fail(TransportError::Truncated, "connection reset", true);
         cloud.borrow_mut().fault("POST", path, 0, Fault::After(reset));
         for _ in 0..50 {
             cloud.borrow_mut().fault("GET", list, 0, Fault::Before(Answer::text(503, "down")));

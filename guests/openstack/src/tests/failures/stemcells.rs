@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wasm_cpi_sdk::fake::Answer;
-use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
+use wasm_cpi_sdk::http::TransportError;
 use wasm_cpi_sdk::{Cpi, ErrorKind, Json};
 
 use super::super::cloud::Fault;
@@ -12,7 +12,7 @@ use super::matrix;
 #[test]
 fn an_interrupted_upload_is_repeated() {
     let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
-    let reset = || Fault::Before(Answer::fail(HttpErrorKind::Protocol, "connection reset", true));
+    let reset = || Fault::Before(Answer::fail(TransportError::Protocol, "connection reset", true));
     for _ in 0..2 {
         cloud.borrow_mut().fault("PUT", "images/*/file", 0, reset());
     }
@@ -25,7 +25,7 @@ fn an_interrupted_upload_is_repeated() {
 fn a_lost_answer_to_delete_stemcell_is_not_stemcell_not_found() {
     let (_host, cloud) = start(properties());
     cloud.borrow_mut().put("images", "i", json!({"id": "i", "status": "active"}));
-    let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    let reset = Answer::fail(TransportError::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("DELETE", "images/*", 0, Fault::After(reset));
     cpi().delete_stemcell("i".into()).unwrap();
     assert!(!cloud.borrow().all("images").iter().any(|image| image["id"] == "i"));
@@ -59,7 +59,7 @@ fn a_failed_upload_leaves_no_image() {
 #[test]
 fn an_image_that_may_exist_is_deleted_by_the_chosen_id() {
     let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
-    let reset = Answer::fail(HttpErrorKind::Protocol, "connection reset", true);
+    let reset = Answer::fail(TransportError::Protocol, "connection reset", true);
     cloud.borrow_mut().fault("POST", "images", 0, Fault::After(reset));
     for _ in 0..5 {
         cloud.borrow_mut().fault("GET", "images/*", 0, Fault::Before(Answer::text(503, "down")));
@@ -73,7 +73,7 @@ fn an_image_that_may_exist_is_deleted_by_the_chosen_id() {
 fn the_upload_waits_for_an_image_that_is_being_saved() {
     let (_host, cloud) = start_with(properties(), |fake| fake.image_member("root.img", "data"));
     cloud.borrow_mut().slow_images = true;
-    let lost = Answer::fail(HttpErrorKind::Timeout, "no answer", true);
+    let lost = Answer::fail(TransportError::Timeout, "no answer", true);
     cloud.borrow_mut().fault("PUT", "images/*/file", 0, Fault::After(lost));
     let id = cpi().create_stemcell(Json::from(json!({"disk_format": "raw"})), vec![]).unwrap();
     assert_eq!(cloud.borrow().get("images", &id)["status"], "active");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wasm_cpi_sdk::fake::Answer;
-use wasm_cpi_sdk::http::ErrorKind as HttpErrorKind;
+use wasm_cpi_sdk::http::TransportError;
 use wasm_cpi_sdk::{Cpi, ErrorKind, RetryAdvice};
 
 use super::super::cloud::Fault;
@@ -86,7 +86,7 @@ fn create_vm_fails_with_the_expected_error() {
 #[test]
 fn a_server_whose_answer_got_lost_is_found_by_its_name() {
     let (_host, cloud) = start(properties());
-    let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    let reset = Answer::fail(TransportError::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("POST", "servers", 0, Fault::After(reset));
     let vm = cpi().create_vm(request(small(), vec![manual()])).unwrap().vm;
     assert_eq!(cloud.borrow().only("servers")["id"], vm);
@@ -97,7 +97,7 @@ fn a_server_whose_answer_got_lost_is_found_by_its_name() {
 #[test]
 fn a_server_whose_answer_and_first_search_failed_is_deleted_when_undoing() {
     let (_host, cloud) = start(properties());
-    let reset = || Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+    let reset = || Answer::fail(TransportError::Truncated, "connection reset", true);
     cloud.borrow_mut().fault("POST", "servers", 0, Fault::After(reset()));
     // As often as the search is retried.
     for _ in 0..5 {
@@ -196,7 +196,7 @@ fn a_vm_is_not_deleted_before_its_ports_are_known() {
 fn a_port_whose_answer_and_search_failed_is_deleted_when_undoing() {
     for (searches, certain) in [(5, true), (50, false)] {
         let (_host, cloud) = start(properties());
-        let reset = Answer::fail(HttpErrorKind::Truncated, "connection reset", true);
+        let reset = Answer::fail(TransportError::Truncated, "connection reset", true);
         cloud.borrow_mut().fault("POST", "ports", 0, Fault::After(reset));
         for _ in 0..searches {
             cloud.borrow_mut().fault("GET", "ports", 0, Fault::Before(Answer::text(503, "down")));
@@ -237,4 +237,13 @@ fn the_error_says_that_a_soft_deleted_server_could_not_be_force_deleted() {
             && error.message.contains("not yours"),
         "{error}"
     );
+}
+
+#[test]
+fn a_network_that_neutron_does_not_know_is_explained_after_its_message() {
+    let (_host, cloud) = start(properties());
+    let unknown = json!({"NeutronError": {"type": "NetworkNotFound", "message": "Network n could not be found."}});
+    cloud.borrow_mut().fault("POST", "ports", 0, Fault::Before(Answer::json(404, unknown)));
+    let error = cpi().create_vm(request(small(), vec![manual()])).unwrap_err();
+    assert!(error.message.contains("could not be found.; check that net_id is the ID of a network"), "{error}");
 }

@@ -3,9 +3,9 @@
 
 use wasm_cpi_sdk::Error;
 
+use super::super::deletion;
 use super::super::leftovers::{Leftovers, boot_volumes};
 use super::super::pools::{self, Membership};
-use super::super::remove;
 use crate::api::Port;
 use crate::names;
 use crate::session::Session;
@@ -63,15 +63,15 @@ impl PartialVm {
                         Err(error) => problems.push(error.context("listing the volumes of the server")),
                     }
                 }
-                problems.extend(remove::server(session, &server, &left, || Ok(())).err());
+                problems.extend(deletion::delete_server(session, &server, &left, || Ok(())).err());
             }
-            Ok(None) => problems.extend(left.remove_ports(session)),
+            Ok(None) => problems.extend(left.delete_ports(session)),
             Err(error) => {
                 problems.push(error.context(format_args!("it is not known whether server {} exists", self.name)));
-                problems.extend(left.remove_ports(session));
+                problems.extend(left.delete_ports(session));
             }
         }
-        remove::combine(problems)
+        deletion::combine(problems)
     }
 
     fn find_server(&self, session: &Session) -> Result<Option<String>, Error> {

@@ -8,7 +8,7 @@ mod tests;
 
 use serde::Deserialize;
 use serde_json::json;
-use wasm_cpi_sdk::{Cid, Cpi, CreatedVm, Description, Error, VmRequest, agent, config, describe, http, poll};
+use wasm_cpi_sdk::{Cid, Cpi, CreatedVm, Description, Error, VmRequest, agent, config, description, http, poll};
 
 wasm_cpi_sdk::needs!(include_str!("../needs.json"));
 wasm_cpi_sdk::export_cpi!(Cloud);
@@ -38,7 +38,7 @@ impl Cpi for Cloud {
     fn describe() -> Description {
         let formats = [concat!(env!("CARGO_PKG_NAME"), "-raw")];
         let methods = ["create_vm", "has_vm", "delete_vm"];
-        describe(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), &formats, &methods)
+        description(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), &formats, &methods)
     }
 
     fn open() -> Result<Self, Error> {

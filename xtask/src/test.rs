@@ -61,7 +61,7 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
             }
         };
         if wanted(Part::Integration) || wanted(Part::Attack) {
-            build::programs_and(repo, &mut steps, build::GUESTS, of_guests)?;
+            build::build_all(repo, &mut steps, build::GUESTS, of_guests)?;
         } else {
             of_guests(&mut steps);
         }
@@ -69,7 +69,7 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
             lint(repo, &mut steps, deny);
         }
         let surroundings = wanted(Part::Integration)
-            .then(|| threads.spawn(|| integration::surroundings(repo, !test.without_openstack)));
+            .then(|| threads.spawn(|| Ok(integration::surroundings(repo, !test.without_openstack))));
         if wanted(Part::Unit) {
             unit(repo, &mut steps, rest);
         }

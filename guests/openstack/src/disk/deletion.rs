@@ -5,12 +5,12 @@ use wasm_cpi_sdk::{Error, http};
 use crate::api::retry_while_busy;
 use crate::session::Session;
 
-/// Deletes an object. `status` returns `None` when it does not exist any more.
-pub(super) fn remove(
+/// Deletes an object, and waits until it does not exist any more. `status` returns `None` when it does not exist any more.
+pub(super) fn delete_and_wait(
     session: &Session,
     what: &str,
-    delete: impl Fn() -> Result<bool, http::Error>,
-    status: impl Fn() -> Result<Option<String>, http::Error>,
+    delete: impl Fn() -> Result<bool, http::RequestError>,
+    status: impl Fn() -> Result<Option<String>, http::RequestError>,
 ) -> Result<(), Error> {
     if let Err(error) = retry_while_busy(delete)
         // Cinder rejects a second request while the first one is in progress.

@@ -10,29 +10,29 @@ use crate::session::Session;
 
 /// Deletes a server and its leftovers. Calls `gone` as soon as the server does not
 /// exist any more.
-pub(super) fn server(
+pub(super) fn delete_server(
     session: &Session,
     id: &str,
     left: &Leftovers,
     gone: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut problems = vec![];
-    match delete(session, id) {
+    match delete_and_wait(session, id) {
         Ok(()) => {
-            problems.extend(left.remove_volumes(session));
+            problems.extend(left.delete_volumes(session));
             problems.extend(gone().err());
         }
         Err(failed) if failed.is_refused => return Err(failed.error),
         Err(failed) => problems.push(failed.error),
     }
-    problems.extend(left.remove_ports(session));
+    problems.extend(left.delete_ports(session));
     combine(problems)
 }
 
 /// Deletes the leftovers of a server that does not exist any more.
-pub(super) fn leftovers(session: &Session, left: &Leftovers) -> Result<(), Error> {
-    let mut problems = left.remove_ports(session);
-    problems.extend(left.remove_volumes(session));
+pub(super) fn delete_leftovers(session: &Session, left: &Leftovers) -> Result<(), Error> {
+    let mut problems = left.delete_ports(session);
+    problems.extend(left.delete_volumes(session));
     combine(problems)
 }
 
@@ -43,7 +43,8 @@ struct NotDeleted {
     error: Error,
 }
 
-fn delete(session: &Session, id: &str) -> Result<(), NotDeleted> {
+/// Deletes a server, and waits until it does not exist any more.
+fn delete_and_wait(session: &Session, id: &str) -> Result<(), NotDeleted> {
     let compute = session.compute().map_err(|error| NotDeleted { is_refused: true, error })?;
     let mut refused = false;
     retry_while_busy(|| compute.delete_server(id).inspect_err(|error| refused = !may_have_succeeded(error))).map_err(

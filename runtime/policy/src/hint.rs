@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::Policy;
 use super::grant::{Grant, GrantSpec};
-use super::judge::{DenialReason, Failed, Mismatch};
+use super::judge::{DenialReason, Failed, Mismatch, Request};
 use super::needs::{NeedOrigin, ResolvedNeed, Restriction};
 use super::operations::{OperationMismatch, Operations, is_plain};
 use super::origin::OriginSpec;
@@ -21,7 +21,7 @@ use super::path::PathPattern;
 use super::problem::Problems;
 use super::slots::{AGENT, Slot};
 use crate::destination::{Destination, Scheme};
-use crate::place::{Message, Place};
+use crate::place::Place;
 use wasm_cpi_checks::Check;
 
 /// What would allow a denied request, for people.
@@ -55,14 +55,7 @@ impl fmt::Display for Hint {
 /// A need that declares a request, and the declared path that matches it.
 pub(super) type Declaring<'a> = (&'a ResolvedNeed, &'a PathPattern);
 
-/// A request for which lines are written.
-pub(super) struct Requested<'a> {
-    pub(super) destination: &'a Destination,
-    pub(super) method: &'a str,
-    pub(super) message: &'a Message<'a>,
-}
-
-impl Requested<'_> {
+impl Request<'_> {
     /// Returns the needs that declare the request, whatever its operation is.
     pub(super) fn declaring<'n>(&self, needs: &'n [ResolvedNeed]) -> Vec<Declaring<'n>> {
         let each = needs.iter().map(|one| (one, one.declares(self.destination, self.method)));

@@ -18,20 +18,20 @@ const INTERFACES: &[&str] = &["agent", "clock", "config", "http", "image", "log"
 /// The longest name that is shown. No interface has a longer one.
 const MAX_SHOWN: usize = 200;
 
-/// The imports and declarations of a guest's file.
+/// What a guest's file declares: its imports, its needs, and whether it names its functions.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Surface {
+pub struct Declarations {
     pub imports: Vec<String>,
     pub needs: Option<String>,
     pub has_names: bool,
 }
 
-/// Returns the surface of a file, or every reason why the file is rejected.
-pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
+/// Returns the declarations of a file, or every reason why the file is rejected.
+pub fn inspect(bytes: &[u8]) -> Result<Declarations, Vec<Problem>> {
     if !Parser::is_component(bytes) {
         return Err(vec![Problem::new(not_a_component(bytes))]);
     }
-    let mut surface = Surface::default();
+    let mut declarations = Declarations::default();
     let mut problems = Vec::new();
     let mut depth = 0_usize;
     // The memories of the core module that is being read. Core modules do not nest.
@@ -60,7 +60,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
             Payload::ComponentImportSection(imports) if depth == 1 => {
                 for import in imports {
                     match import {
-                        Ok(import) => surface.imports.push(import.name.name.to_owned()),
+                        Ok(import) => declarations.imports.push(import.name.name.to_owned()),
                         Err(error) => return Err(vec![Problem::new(damaged(&error))]),
                     }
                 }
@@ -71,9 +71,9 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
                         "declares its needs twice (section {NEEDS_SECTION}); build it with one such section"
                     ))
                 };
-                problems.extend(Check::NeedsTwice.ensure(surface.needs.is_none(), twice).err());
+                problems.extend(Check::NeedsTwice.ensure(declarations.needs.is_none(), twice).err());
                 match std::str::from_utf8(section.data()) {
-                    Ok(text) => surface.needs = Some(text.to_owned()),
+                    Ok(text) => declarations.needs = Some(text.to_owned()),
                     Err(_) => {
                         let what =
                             format!("declares needs that are not UTF-8 (section {NEEDS_SECTION}); write them in UTF-8");
@@ -81,7 +81,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
                     }
                 }
             }
-            Payload::CustomSection(section) if section.name() == "name" => surface.has_names = true,
+            Payload::CustomSection(section) if section.name() == "name" => declarations.has_names = true,
             _ => {}
         }
     }
@@ -90,14 +90,15 @@ pub fn inspect(bytes: &[u8]) -> Result<Surface, Vec<Problem>> {
         || Problem::new("has a core module with several memories; build it without the proposal multi-memory");
     problems.extend(Check::MultiMemory.ensure(!several_memories, several).err());
     let refused = |import: &String| Check::Imports.reject(refusal(import), Problem::new).err();
-    problems.extend(surface.imports.iter().filter_map(refused));
-    if problems.is_empty() { Ok(surface) } else { Err(problems) }
+    problems.extend(declarations.imports.iter().filter_map(refused));
+    if problems.is_empty() { Ok(declarations) } else { Err(problems) }
 }
 
-/// Returns one failure for all reasons why a guest's file is rejected. Its message starts with `subject`.
+/// Returns one failure for all reasons why a guest's file is rejected. Its message starts with `subject`
+/// and has all reasons, so its check is the first that one of them has.
 pub fn to_failure(subject: &str, problems: &[Problem]) -> Failure {
     let texts: Vec<&str> = problems.iter().map(|problem| problem.text.as_str()).collect();
-    let reports: Vec<String> = problems.iter().map(Problem::report).collect();
+    let reports: Vec<String> = problems.iter().map(Problem::text_with_code).collect();
     let check = problems.iter().find_map(|problem| problem.check);
     let failure = Failure::config(format!("{subject} {}", texts.join("; it "))).with_detail(reports.join("\n"));
     Failure { check, ..failure }

@@ -1,4 +1,4 @@
-//! The early end of a call, in two stages.
+//! The clock of a call, and its early end in two stages.
 //!
 //! When a deadline passes, a signal arrives, the caller is gone or a credential leaks, the guest is
 //! asked to end: waiting host calls return `cancelled`, and the guest has `cleanup_seconds` to undo
@@ -6,10 +6,9 @@
 //! `create_vm` would leave a VM behind.
 
 use crate::failure::{Failure, Who};
-use crate::limits::Limits;
+use crate::limits::{Limits, NamedLimit};
 use crate::net::gate::Leak;
 use crate::rpc::method::Method;
-use crate::sandbox::meter::LimitReached;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -18,41 +17,30 @@ use wasm_cpi_checks::{Check, RefusedBy};
 /// Why a call ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    Limit(LimitReached),
+    Limit(NamedLimit),
     Signal(&'static str),
     /// Stdout has no reader any more, so no response can be delivered.
     CallerGone,
-    /// The guest did something after which it must end.
-    Abort(Failure),
+    /// A response held a credential.
+    Leak(Failure),
 }
 
 impl EndReason {
-    /// Returns the text that the guest gets: the same at every ending, because some reasons depend on
-    /// a secret. The operator gets the reason.
-    fn message_for_guest(&self) -> String {
-        let reason = match self {
-            EndReason::Limit(LimitReached { name, .. }) => format!("the limit {name} is reached"),
-            EndReason::Signal(name) => format!("{name} received"),
-            EndReason::CallerGone => "the caller is gone".to_owned(),
-            EndReason::Abort(failure) => failure.to_string(),
-        };
-        Check::EndingWords.choose(ENDING.to_owned(), reason)
-    }
-
     /// Returns the failure that the operator gets.
     pub fn failure(&self) -> Failure {
         match self {
-            EndReason::Limit(LimitReached { name, value }) => Failure::limit(name, value, "the call"),
+            EndReason::Limit(NamedLimit { name, value }) => Failure::limit(name, value, "the call"),
             EndReason::Signal(name) => Failure::new(Who::Runtime, format!("{name} ended the call")),
             EndReason::CallerGone => {
                 Failure::new(Who::Runtime, "the call was ended, because its caller closed stdout before the response")
             }
-            EndReason::Abort(failure) => failure.clone(),
+            EndReason::Leak(failure) => failure.clone(),
         }
     }
 }
 
-/// The text that a guest gets when its call ends early.
+/// The text that a guest gets when its call ends early. It is the same for every reason, because some
+/// reasons depend on a secret; the operator gets the reason.
 pub const ENDING: &str = "the call is ending: undo what is unfinished, and return";
 
 /// The error that stops the guest when its time for cleaning up is over.
@@ -60,9 +48,9 @@ pub const ENDING: &str = "the call is ending: undo what is unfinished, and retur
 #[error("the time for cleaning up is over")]
 pub struct CleanupOver;
 
-/// The clock of a call, and the request to end it early.
-pub struct Ending {
-    wall_limit: LimitReached,
+/// The clock of a call from its start, and the request to end it early.
+pub struct CallClock {
+    wall_limit: NamedLimit,
     started: Instant,
     wall_deadline: Instant,
     cleanup: Duration,
@@ -72,26 +60,26 @@ pub struct Ending {
     changed: Notify,
 }
 
-impl Ending {
+impl CallClock {
     /// Starts the clock of a call.
-    pub fn new(limits: &Limits, method: Method) -> Ending {
+    pub fn new(limits: &Limits, method: Method) -> CallClock {
         let (name, value) = match method {
             Method::CreateStemcell => ("create_stemcell_wall_seconds", limits.create_stemcell_wall_seconds),
             _ => ("wall_seconds", limits.wall_seconds),
         };
-        Ending::start(LimitReached { name, value }, Duration::from_secs(limits.cleanup_seconds), true)
+        CallClock::start(NamedLimit { name, value }, Duration::from_secs(limits.cleanup_seconds), true)
     }
 
     /// Starts the clock of a call that deletes what an earlier one created. It has `cleanup_seconds`
     /// in all, and no second stage. What ended the earlier call does not end this one.
-    pub fn of_undo(limits: &Limits) -> Ending {
-        let wall_limit = LimitReached { name: "cleanup_seconds", value: limits.cleanup_seconds };
-        Ending::start(wall_limit, Duration::ZERO, false)
+    pub fn of_undo(limits: &Limits) -> CallClock {
+        let wall_limit = NamedLimit { name: "cleanup_seconds", value: limits.cleanup_seconds };
+        CallClock::start(wall_limit, Duration::ZERO, false)
     }
 
-    fn start(wall_limit: LimitReached, cleanup: Duration, interruptible: bool) -> Ending {
+    fn start(wall_limit: NamedLimit, cleanup: Duration, interruptible: bool) -> CallClock {
         let started = Instant::now();
-        Ending {
+        CallClock {
             started,
             wall_deadline: started + Duration::from_secs(wall_limit.value),
             wall_limit,
@@ -103,7 +91,7 @@ impl Ending {
     }
 
     /// Returns the limit of the wall time.
-    pub fn wall_limit(&self) -> &LimitReached {
+    pub fn wall_limit(&self) -> &NamedLimit {
         &self.wall_limit
     }
 
@@ -136,7 +124,7 @@ impl Ending {
     pub async fn end_after_leak(&self, leak: &Leak) {
         let what = format!("{} held the credential `{}` and was withheld", leak.place, leak.secret);
         let failure = Failure::new(Who::Policy, format!("{what}, so the call was ended"));
-        self.request_end(EndReason::Abort(failure.refused_by(Check::Tripwire)));
+        self.request_end(EndReason::Leak(failure.refused_by(Check::Tripwire)));
         if Check::TripwireTwice.refuses(leak.count > 1) {
             self.stop();
             std::future::pending::<()>().await;
@@ -155,13 +143,18 @@ impl Ending {
     }
 
     /// Returns the reason for the early end, if the call is ending.
-    pub fn reason(&self) -> Option<EndReason> {
+    pub fn end_reason(&self) -> Option<EndReason> {
         self.lock().as_ref().map(|(reason, _)| reason.clone())
     }
 
     /// Returns the text that host functions fail with, if the call is ending.
     pub fn message_for_guest(&self) -> Option<String> {
-        self.lock().as_ref().map(|(reason, _)| reason.message_for_guest())
+        let requested = self.lock();
+        #[cfg(feature = "mutation-testing")]
+        if let Some((reason, _)) = requested.as_ref().filter(|_| Check::EndingWords.is_off()) {
+            return Some(super::mutants::reason_for_guest(reason));
+        }
+        requested.as_ref().map(|_| ENDING.to_owned())
     }
 
     /// Returns the deadline of a host call: the end of the wall time, or of the cleanup.
@@ -194,12 +187,15 @@ impl Ending {
     }
 
     /// Resolves when an HTTP request that is in progress must be abandoned, so that there is time
-    /// left to undo it: after half of the cleanup time, and for an upload at once.
-    pub async fn abandon_request(&self, upload: bool) {
+    /// left to undo it: after half of the cleanup time.
+    pub async fn until_request_must_end(&self) {
         self.end_requested().await;
-        if !upload {
-            tokio::time::sleep(self.cleanup / 2).await;
-        }
+        tokio::time::sleep(self.cleanup / 2).await;
+    }
+
+    /// Resolves when an upload of an image that is in progress must be abandoned: at once.
+    pub async fn until_upload_must_end(&self) {
+        self.end_requested().await;
     }
 
     /// Resolves when the guest must be stopped.

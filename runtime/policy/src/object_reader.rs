@@ -11,19 +11,19 @@ use crate::invisible::is_invisible;
 use wasm_cpi_checks::Check;
 
 /// One JSON object that is being read.
-pub(super) struct Fields<'a> {
+pub(super) struct ObjectReader<'a> {
     at: String,
     map: &'a Map<String, Value>,
     known: Vec<&'static str>,
     problems: &'a Problems,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ObjectReader<'a> {
     /// Returns a reader for the object at the path `at`; any other value is a problem.
     pub(super) fn open(value: &'a Value, at: impl Into<String>, problems: &'a Problems) -> Option<Self> {
         let at = at.into();
         match value {
-            Value::Object(map) => Some(Fields { at, map, known: Vec::new(), problems }),
+            Value::Object(map) => Some(ObjectReader { at, map, known: Vec::new(), problems }),
             other => {
                 problems.add(at, format!("is {}", kind(other)), "write an object: {\"key\": …}");
                 None

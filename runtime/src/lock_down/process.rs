@@ -15,12 +15,12 @@ const DESCRIPTORS: u64 = 64;
 /// Threads that can be busy at once.
 const THREADS: u64 = 4;
 
-/// Lowers the limits on descriptors and CPU time, after everything is open. File sizes stay
-/// unlimited because of the audit log, and so does the number of processes, which is counted per
-/// user.
-pub(super) fn lower_limits(files: usize, limits: &Limits) {
+/// Opens the source of random numbers, lowers the limits on descriptors and CPU time, and changes to
+/// `/`, after everything else is open. File sizes stay unlimited because of the audit log, and so does
+/// the number of processes, which is counted per user.
+pub(super) fn prepare_process(open_files: usize, limits: &Limits) {
     open_random_source();
-    let _ = lower_limit(Resource::Nofile, DESCRIPTORS + files as u64);
+    let _ = lower_limit(Resource::Nofile, DESCRIPTORS + open_files as u64);
     // Ends a process whose deadline does not work any more. A normal call never gets this far.
     let wall = limits.wall_seconds.max(limits.create_stemcell_wall_seconds) + limits.cleanup_seconds;
     let _ = lower_limit(Resource::Cpu, wall * THREADS + 60);

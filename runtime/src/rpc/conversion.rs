@@ -4,12 +4,10 @@
 //! passed in `extra`.
 
 use crate::agent;
-use crate::bindings::bosh::cpi::types::{DiskHint, Error, ErrorKind, Network};
+use crate::bindings::bosh::cpi::types::{DiskHint, Network};
 use crate::bindings::exports::bosh::cpi::networks::NetworkSpec;
 use crate::failure::Failure;
 use crate::rpc::arguments::Object;
-use crate::rpc::method::Method;
-use crate::rpc::response::{ErrorType, WireError};
 use serde_json::{Value, json};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::invisible::is_invisible;
@@ -191,44 +189,9 @@ pub fn visible_env(env: &Object) -> Value {
 
 fn logged_env(env: &Object) -> Value {
     let Some(Value::Object(bosh)) = env.get("bosh") else { return json!({}) };
-    let visible: Object = ["group", "groups", "tags"]
-        .into_iter()
-        .filter_map(|key| Some((key.to_owned(), bosh.get(key)?.clone())))
-        .collect();
+    let visible: Object =
+        agent::VISIBLE_ENV.into_iter().filter_map(|key| Some((key.to_owned(), bosh.get(key)?.clone()))).collect();
     if visible.is_empty() { json!({}) } else { json!({"bosh": visible}) }
-}
-
-/// Returns a guest's error as an error of the protocol, or `None` if it means success to this
-/// caller.
-pub fn guest_error(error: Error, method: Method, from_director: bool) -> Option<WireError> {
-    let (kind, ok_to_retry) = match error.kind {
-        ErrorKind::NotImplemented => (ErrorType::NotImplemented, false),
-        ErrorKind::NotSupported => (ErrorType::NotSupported, false),
-        ErrorKind::VmNotFound => (ErrorType::VMNotFound, false),
-        ErrorKind::VmCreationFailed(advice) => (ErrorType::VMCreationFailed, advice.ok_to_retry),
-        ErrorKind::DiskNotFound(advice) => (ErrorType::DiskNotFound, advice.ok_to_retry),
-        ErrorKind::DiskNotAttached(advice) => (ErrorType::DiskNotAttached, advice.ok_to_retry),
-        ErrorKind::NoDiskSpace(advice) => (ErrorType::NoDiskSpace, advice.ok_to_retry),
-        ErrorKind::NetworkNotFound => (ErrorType::NetworkNotFound, false),
-        // The Director does not know this type and has nothing left to delete. The CLI knows it
-        // in this method only.
-        ErrorKind::StemcellNotFound if method == Method::DeleteStemcell && from_director => return None,
-        ErrorKind::StemcellNotFound if method == Method::DeleteStemcell => (ErrorType::StemcellNotFound, false),
-        ErrorKind::StemcellNotFound | ErrorKind::Cloud => (ErrorType::CloudError, false),
-        ErrorKind::Cpi => (ErrorType::CpiError, false),
-    };
-    let message = if error.message.is_empty() {
-        format!("guest: {} failed without a message", method.name())
-    } else {
-        error.message
-    };
-    // These prefixes name who failed, so a guest's message must not start with one.
-    let prefixes = ["request:", "config:", "policy:", "limit:", "iaas:", "runtime:"];
-    let text = message.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c));
-    let starts_with = |prefix: &str| text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    let has_prefix = Check::GuestErrorPrefix.refuses(prefixes.into_iter().any(starts_with));
-    let message = if has_prefix { format!("guest: {message}") } else { message };
-    Some(WireError { kind, message, ok_to_retry })
 }
 
 #[cfg(test)]
@@ -253,14 +216,6 @@ mod tests {
     fn lists_that_are_empty_or_not_of_strings_survive_the_round_trip() {
         let networks = json!({"n": {"type": "manual", "dns": ["8.8.8.8", 5], "default": [], "cloud_properties": {}}});
         assert_eq!(networks_for_caller(networks_for_guest(networks.as_object().unwrap())).unwrap(), networks);
-    }
-
-    #[test]
-    fn an_error_of_a_guest_cannot_look_like_one_of_the_runtime() {
-        let error = |message: &str| Error { kind: ErrorKind::Cloud, message: message.into() };
-        let wire = |message: &str| guest_error(error(message), Method::HasVm, true).unwrap().message;
-        assert_eq!(wire("config: set allow_local"), "guest: config: set allow_local");
-        assert_eq!(wire("no room"), "no room");
     }
 
     #[test]
@@ -292,15 +247,6 @@ mod tests {
         let mut guest = networks_for_guest(networks.as_object().unwrap());
         guest.extend(guest.clone());
         assert!(networks_for_caller(guest).unwrap_err().message.contains("`n` twice"));
-    }
-
-    #[test]
-    fn a_missing_stemcell_is_success_for_the_director_only() {
-        let error = || Error { kind: ErrorKind::StemcellNotFound, message: "m".into() };
-        assert_eq!(guest_error(error(), Method::DeleteStemcell, true), None);
-        let cli = guest_error(error(), Method::DeleteStemcell, false).unwrap();
-        assert_eq!(cli.kind.name(), "Bosh::Clouds::StemcellNotFound");
-        assert_eq!(guest_error(error(), Method::CreateVm, true).unwrap().kind, ErrorType::CloudError);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The lock-down of a process before it runs guest code. It limits what an attacker can do who
 //! escapes from the engine's sandbox.
 //!
-//! `lock_down` is the last step before the guest's code: everything that a call needs is open, and
+//! `hardening` in the config is the level of the lock-down.
+//!
+//! `apply` is the last step before the guest's code: everything that a call needs is open, and
 //! no other thread runs. After it the process cannot open or execute a file, cannot map memory as
 //! code, and can connect only to granted ports. Mechanisms that this machine does not support are
 //! reported; with `required` the call fails. The lock-down must not weaken the other protections.
@@ -15,7 +17,7 @@ pub mod process;
 mod report;
 pub mod seccomp;
 
-pub use level::Hardening;
+pub use level::LockDownLevel;
 pub use network::Network;
 pub use report::{LockDownError, LockDownReport};
 
@@ -34,17 +36,17 @@ pub struct CallResources<'a> {
 }
 
 /// Locks the process of a call down, right before the guest's code runs. Returns `None` if the
-/// operator turned hardening off, and fails if a required mechanism is missing.
-pub fn lock_down(level: Hardening, resources: CallResources<'_>) -> Result<Option<LockDownReport>, Failure> {
+/// operator turned the lock-down off, and fails if a required mechanism is missing.
+pub fn apply(level: LockDownLevel, resources: CallResources<'_>) -> Result<Option<LockDownReport>, Failure> {
     let report = match level {
-        Hardening::Off => None,
-        Hardening::BestEffort | Hardening::Required => {
-            process::lower_limits(resources.files, resources.limits);
+        LockDownLevel::Off => None,
+        LockDownLevel::BestEffort | LockDownLevel::Required => {
+            process::prepare_process(resources.files, resources.limits);
             let writes = if resources.writes_tokens { Writes::Tokens } else { Writes::Nothing };
             Some(restrict(resources.network, writes, Threads::All))
         }
     };
-    if let (Hardening::Required, Some(report)) = (level, &report) {
+    if let (LockDownLevel::Required, Some(report)) = (level, &report) {
         report.ensure_complete()?;
     }
     #[cfg(feature = "mutation-testing")]

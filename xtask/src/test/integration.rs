@@ -60,7 +60,8 @@ pub(super) fn steps(
 ) {
     // If this fails, the other tests run; those that need these programs fail.
     steps.check("build the programs for mutation tests", || build::mutants(repo));
-    let (tools, cloud) = joined(surroundings).unwrap_or_else(|error| (Err(error), None));
+    let Surroundings { tools, cloud } =
+        joined(surroundings).unwrap_or_else(|error| Surroundings { tools: Err(error), cloud: None });
     steps.check("wait for the installation of tools", || tools);
     // If it cannot start, this step fails, and the tests run on the simulator only.
     let cloud = cloud.and_then(|cloud| steps.need("start the real OpenStack", || cloud).ok());
@@ -78,13 +79,19 @@ pub(super) fn steps(
 
 /// Prepares what integration tests need besides our programs: installs tools, and starts the
 /// real cloud if it is wanted.
-pub(super) fn surroundings(repo: &Repo, with_openstack: bool) -> Result<Surroundings> {
+pub(super) fn surroundings(repo: &Repo, with_openstack: bool) -> Surroundings {
     let tools = render::setup().and_then(|()| setup::tools(&TOOLS));
     let cloud = with_openstack.then(|| real_openstack(repo));
-    Ok((tools, cloud))
+    Surroundings { tools, cloud }
 }
 
-pub(super) type Surroundings = (Result<()>, Option<Result<RealCloud>>);
+/// What integration tests need besides our programs.
+pub(super) struct Surroundings {
+    /// Whether the tools are installed.
+    tools: Result<()>,
+    /// The real cloud; absent if it is not wanted.
+    cloud: Option<Result<RealCloud>>,
+}
 
 pub(super) struct RealCloud {
     file: PathBuf,
