@@ -113,7 +113,7 @@ checks! {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
     }
     "Seals and slots" seals {
-        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentEncodings SealedRegistry ExposedCredential
+        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentEncodings AgentText SealedRegistry ExposedCredential
         SealInUrl SealOutsideSlot SealTransformed SealHalves SealCase SealPerPlace SlotSpot SlotTakes
         SlotHeader SecretSendable
     }
