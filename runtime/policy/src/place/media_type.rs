@@ -109,3 +109,100 @@ pub fn is_read_as_form(headers: &[(String, String)]) -> bool {
     };
     !exact(Format::Opaque) && !exact(Format::Multipart)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Message, Place, is_read_as_form, set_missing_type};
+    use wasm_cpi_checks::Check;
+
+    fn headers(content_type: &str) -> Vec<(String, String)> {
+        let given = (!content_type.is_empty()).then(|| ("Content-Type".to_owned(), content_type.to_owned()));
+        given.into_iter().collect()
+    }
+
+    #[test]
+    fn a_request_has_exactly_the_type_that_the_place_needs() {
+        let both = |place: &str, content_type: &str| {
+            let message = Message { headers: &headers(content_type), body: b"x" };
+            let place: Place = place.parse().unwrap();
+            let refused = place.expect_type(&message).err();
+            let named = refused.as_ref().is_none_or(|error| error.check() == Some(Check::PlaceType));
+            assert!(named || content_type.contains("malformed"), "{place} as {content_type}: {refused:?}");
+            assert!(place.expect_type(&Message { headers: &[], body: b"" }).is_ok());
+            refused.is_none()
+        };
+        for (place, content_type) in [
+            ("json:/a", "application/json"),
+            ("json:/a", "Application/JSON; Charset=\"UTF-8\""),
+            ("json:/a", "application/json;charset=utf-8"),
+            ("json:/a", "application/merge-patch+json"),
+            ("json:/a", "application/vnd.api+json"),
+            ("json:/a", "application/x-amz-json-1.1"),
+            ("xml:a", "application/xml"),
+            ("xml:a", "text/xml; charset=utf-8"),
+            ("xml:a", "application/soap+xml; charset=utf-8; action=\"urn:x#Run\""),
+            ("form:a", "application/x-www-form-urlencoded; charset=UTF-8"),
+            ("part:a", "multipart/form-data; boundary=\"b0\""),
+            ("body", "text/plain; charset=utf-8"),
+            ("body", "application/octet-stream"),
+            ("body", ""),
+            ("header:x", "application/x-www-form-urlencoded, application/json"),
+        ] {
+            assert!(both(place, content_type), "{place} as {content_type}");
+        }
+        for (place, content_type) in [
+            ("json:/a", ""),
+            ("json:/a", " "),
+            ("json:/a", "json"),
+            ("json:/a", "/json"),
+            ("json:/a", "application/x-www-form-urlencoded, application/json"),
+            ("json:/a", "application/json, application/x-www-form-urlencoded"),
+            ("json:/a", "application/json,application/x-www-form-urlencoded"),
+            ("json:/a", "application/x-www-form-urlencoded application/json"),
+            ("json:/a", "application/x-www-form-urlencoded\tapplication/json"),
+            ("json:/a", "application/x-www-form-urlencoded+json"),
+            ("json:/a", "multipart/form-data+json"),
+            ("json:/a", "multipart/x+json"),
+            ("json:/a", "application/xml+json"),
+            ("json:/a", "application/jsonp"),
+            ("json:/a", "application/json/xml"),
+            ("json:/a", "application/json; boundary=x"),
+            ("json:/a", "application/json; x=application/x-www-form-urlencoded"),
+            ("json:/a", "application/json; charset=\"utf-8,application/x-www-form-urlencoded\""),
+            ("xml:a", ""),
+            ("xml:a", "application/x-www-form-urlencoded, text/xml"),
+            ("xml:a", "application/json+xml"),
+            ("xml:a", "image/svg+xml"),
+            ("form:a", ""),
+            ("form:a", "application/x-www-form-urlencoded, application/json"),
+            ("part:a", "multipart/form-data; boundary=b,application/x-www-form-urlencoded"),
+            ("part:a", "multipart/form-data; boundary=b; x=y"),
+            ("part:a", "multipart/form-data"),
+            ("body", "application/x-www-form-urlencoded"),
+            ("body", "multipart/form-data; boundary=b"),
+            ("body", "text/plain, application/x-www-form-urlencoded"),
+        ] {
+            assert!(!both(place, content_type), "{place} as {content_type}");
+        }
+        let twice = [headers("application/json"), headers("application/json")].concat();
+        let error = "json:/a".parse::<Place>().unwrap().expect_type(&Message { headers: &twice, body: b"{}" });
+        assert_eq!(error.unwrap_err().check(), Some(Check::PlaceOnce));
+    }
+
+    #[test]
+    fn a_body_that_servers_may_read_as_a_form_is_known() {
+        for (content_type, expected) in [
+            ("", true),
+            ("application/x-www-form-urlencoded", true),
+            ("application/json, application/x-www-form-urlencoded", true),
+            ("text/plain", false),
+            ("application/json; v=1", false),
+            ("multipart/form-data; boundary=b", false),
+        ] {
+            assert_eq!(is_read_as_form(&headers(content_type)), expected, "{content_type}");
+        }
+        let mut missing = headers("");
+        set_missing_type(&mut missing);
+        assert!(!is_read_as_form(&missing) && missing.len() == 1);
+    }
+}

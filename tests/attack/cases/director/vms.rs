@@ -50,8 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
         .may_contact(API),
         Case::new(CLASS, "additions to agent settings that a server could read as syntax", &["agent-text"], |world| {
             let bootstrap = json!({"op": "agent.bootstrap", "vm_name": "x&description=<i>%26+;'y"});
-            let script =
-                json!([bootstrap, post(json!({"user_data": "{{0.ok}}"})), {"op": "result", "json": "vm-1"}]);
+            let script = json!([bootstrap, post(json!({"user_data": "{{0.ok}}"})), {"op": "result", "json": "vm-1"}]);
             assert_eq!(create(world, &script)?.result()[0], "vm-1");
             let sent: Vec<String> = world.requests().iter().map(|one| one.request.text().to_owned()).collect();
             let [sent] = sent.as_slice() else { return Err(format!("not one request: {sent:?}")) };
