@@ -23,6 +23,7 @@ pub mod http_trace;
 mod http_usage;
 mod local_addresses;
 mod login;
+mod method_override;
 #[cfg(feature = "mutation-testing")]
 mod mutants;
 mod preopened;

@@ -80,7 +80,7 @@ checks! {
     }
     "Fields of requests" body_fields {
         FieldAbsent FieldValue FieldRequired FieldOthers FieldQuery FieldAlike FieldTwice FieldName FieldNumber
-        FieldBody FieldSerialised
+        FieldBody FieldOperation FieldSerialised
     }
     "Config, policy and needs files" policy_file {
         PlainHttp SecretWildcard LayerProperty LayerToken LayerCapture LayerCertificate LayerCa
@@ -113,12 +113,12 @@ checks! {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
     }
     "Seals and slots" seals {
-        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentEncodings SealedRegistry ExposedCredential
+        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentEncodings AgentText SealedRegistry ExposedCredential
         SealInUrl SealOutsideSlot SealTransformed SealHalves SealCase SealPerPlace SlotSpot SlotTakes
         SlotHeader SecretSendable
     }
     "Values in messages" places {
-        PlaceHidden PlaceAlike PlaceOnce PlaceElement PlaceType XmlDoctype PartEncoding PlaceCharset PlaceForm PlaceUnwritable
+        PlaceHidden PlaceAlike PlaceOnce PlaceElement PlaceType XmlDoctype PartEncoding PartFile PlaceCharset PlaceForm PlaceUnwritable
         JsonExact HostBoundary
     }
     "Secrets and logins" secrets {

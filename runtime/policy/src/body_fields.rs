@@ -100,10 +100,19 @@ impl FieldRules {
         FieldRules { path: self.path.below(base), ..self.clone() }
     }
 
-    /// Returns true if the rules are for this request.
-    pub(super) fn apply_to(&self, method: &str, path: &str, operation: Option<&str>) -> bool {
-        let same = self.operation.is_none() || self.operation.as_deref() == operation;
-        same && self.method == method && self.path.matches(path)
+    /// Returns true if the rules are for requests with this method and path.
+    pub(super) fn is_for(&self, method: &str, path: &str) -> bool {
+        self.is_for_method(method) && self.path.matches(path)
+    }
+
+    /// Returns true if the rules are for requests with this operation.
+    pub(super) fn is_for_operation(&self, operation: Option<&str>) -> bool {
+        self.operation.is_none() || self.operation.as_deref() == operation
+    }
+
+    /// Returns true if the rules are for requests with this method. A HEAD asks what a GET asks.
+    pub(super) fn is_for_method(&self, method: &str) -> bool {
+        self.method == method || (method == "HEAD" && self.method == "GET")
     }
 
     /// Returns true if both demand the same of their requests, whatever the paths are.

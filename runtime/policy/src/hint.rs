@@ -96,7 +96,7 @@ impl Request<'_> {
                 return Some(Hint::Fields(owner.clone(), mismatch.unlisted()?.to_owned()));
             }
             Mismatch::Operation(mismatch) => mismatch,
-            Mismatch::Query(_) => return None,
+            Mismatch::Query(_) | Mismatch::Uncertain(..) => return None,
         };
         let OperationMismatch::NotListed(operation) = mismatch else { return None };
         let listed = grant.operations.as_ref().filter(|_| is_plain(operation))?;

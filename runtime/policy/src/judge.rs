@@ -16,7 +16,7 @@ use super::body_fields::FieldMismatch;
 use super::forbidden::Endpoint;
 use super::grant::Grant;
 use super::hint::{Declaring, Hint};
-use super::operations::{OperationMismatch, quoted};
+use super::operations::{OperationMismatch, Operations, quoted};
 use super::protections::{AppliedRules, applies};
 use super::request_head::METHODS;
 use super::responses::unlisted_parameter;
@@ -248,11 +248,13 @@ pub(super) enum Mismatch {
     Operation(OperationMismatch),
     /// The grant whose `fields` refuse the request, and why.
     Field(String, FieldMismatch),
+    /// The grant whose `fields` are for operations, and why the request may name one of these.
+    Uncertain(String, String),
 }
 
 impl Failed {
     fn is_about_fields(&self) -> bool {
-        matches!(self.mismatch, Some(Mismatch::Field(..)))
+        matches!(self.mismatch, Some(Mismatch::Field(..) | Mismatch::Uncertain(..)))
     }
 }
 
@@ -274,8 +276,12 @@ impl Grant {
         Check::GrantMethod.ensure(self.methods.iter().any(|granted| granted == method), at(DenialReason::Method))?;
         let path = self.paths.iter().any(|granted| granted.matches(destination.path()));
         Check::GrantPath.ensure(path, at(DenialReason::Path))?;
-        let listed = self.query.as_deref().or(cleaned.then_some(&[]));
-        let unlisted = listed.and_then(|listed| unlisted_parameter(destination.query(), listed));
+        let in_key = self.operations.as_ref().is_some_and(Operations::is_json_key);
+        let listed = self.query.as_deref().or((cleaned || in_key).then_some(&[]));
+        let unlisted = listed.and_then(|listed| {
+            let in_path = self.has_path_parameter(destination.path()).then(|| ";".to_owned());
+            unlisted_parameter(destination.query(), listed).or(in_path)
+        });
         Check::GrantQuery.reject(unlisted, |parameter| Failed {
             mismatch: Some(Mismatch::Query(parameter)),
             ..at(DenialReason::Query)()
@@ -286,7 +292,17 @@ impl Grant {
             check: mismatch.check(),
             mismatch: Some(Mismatch::Operation(mismatch)),
         })?;
-        for (owner, rules) in rules.iter().filter(|(owner, _)| applies(owner, self)) {
+        let uncertain = rules.uncertain.iter().find(|(owner, _)| owner.id != self.id && applies(owner, self));
+        Check::FieldOperation.reject(uncertain, |(owner, mismatch)| {
+            let operations = owner.operations.as_ref().map(|operations| operations.allow.join(" "));
+            let why = format!("{}, {mismatch}", operations.unwrap_or_default());
+            Failed {
+                stage: DenialReason::Operation,
+                check: Some(Check::FieldOperation),
+                mismatch: Some(Mismatch::Uncertain(owner.id.clone(), why)),
+            }
+        })?;
+        for (owner, rules) in rules.rules.iter().filter(|(owner, _)| applies(owner, self)) {
             rules.judge(destination.query(), message).map_err(|mismatch| Failed {
                 stage: DenialReason::Operation,
                 check: Some(mismatch.check()),
@@ -294,6 +310,14 @@ impl Grant {
             })?;
         }
         Ok(())
+    }
+
+    /// Returns true if the path has parameters behind a `;`, which the grant's paths do not have
+    /// themselves. Servers read them as parameters of the query.
+    fn has_path_parameter(&self, path: &str) -> bool {
+        let written = |text: &str| text.contains(';') || text.to_ascii_lowercase().contains("%3b");
+        let granted = self.paths.iter().filter(|granted| granted.matches(path));
+        written(path) && !granted.into_iter().any(|granted| written(&granted.to_string()))
     }
 
     /// Orders the grants that allow a request; the most specific one is the greatest.
@@ -308,7 +332,9 @@ impl Grant {
 fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Destination) -> String {
     let grants = |what: &str, show: &dyn Fn(&Grant, &Failed) -> String| {
         let named = |(grant, failed): &(&Grant, &Failed)| match &failed.mismatch {
-            Some(Mismatch::Field(owner, _)) => format!("`{owner}` {}", show(grant, failed)),
+            Some(Mismatch::Field(owner, _) | Mismatch::Uncertain(owner, _)) => {
+                format!("`{owner}` {}", show(grant, failed))
+            }
             _ => format!("`{}` {}", grant.id, show(grant, failed)),
         };
         let mut each: Vec<String> = nearest.iter().take(4).map(named).collect();
@@ -338,6 +364,7 @@ fn explain(stage: DenialReason, nearest: &[(&Grant, &Failed)], destination: &Des
             match &failed.mismatch {
                 Some(Mismatch::Operation(mismatch)) => format!("{}, {mismatch}", allow.unwrap_or_default()),
                 Some(Mismatch::Field(_, mismatch)) => format!("limits the fields of the request: {mismatch}"),
+                Some(Mismatch::Uncertain(_, why)) => format!("limits the fields of {why}"),
                 Some(Mismatch::Query(_)) | None => allow.unwrap_or_default(),
             }
         }),

@@ -145,7 +145,7 @@ pub use preset::ReadFile;
 pub use problem::PolicyProblem;
 pub use properties::{NOT_PROPERTIES, Properties};
 pub use registry::{RegistryDenial, RegistryRights};
-pub use request_head::{METHODS, is_connection_header, normalize_header_name};
+pub use request_head::{METHODS, is_connection_header, normalize_header_name, normalize_parameter_name};
 pub use responses::{ANY, Cleaning};
 pub use slots::{AGENT, Capture, Slot};
 pub use template::{SecretRef, Template, TemplateError};

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::object_reader::{ObjectReader, printable};
 use crate::destination::Destination;
-use crate::place::{self, Message, Place, PlaceError, soap_children};
+use crate::normalize_parameter_name;
+use crate::place::{self, Message, Place, PlaceError, parse_form, soap_names};
 use wasm_cpi_checks::{Check, RefusedBy};
 
 /// The operations that a grant allows, or that a guest declares.
@@ -104,6 +105,45 @@ impl Operations {
         if self.allow.contains(&operation) { Ok(operation) } else { Err(OperationMismatch::NotListed(operation)) }
     }
 
+    /// Returns the operation of a request if it is one of these, and `None` if it is certain that the
+    /// request names none of them. An error is for a request that a server could read differently.
+    pub(super) fn identify(
+        &self,
+        destination: &Destination,
+        message: &Message<'_>,
+    ) -> Result<Option<String>, OperationMismatch> {
+        match self.allows(destination, message) {
+            Ok(operation) => Ok(Some(operation)),
+            Err(OperationMismatch::NotListed(name)) if !self.allow.iter().any(|one| is_alike(one, &name)) => Ok(None),
+            Err(OperationMismatch::Absent(_)) if self.is_unnamed(message) => Ok(None),
+            Err(mismatch) => Err(mismatch),
+        }
+    }
+
+    /// Returns true if no server finds an operation in a request without one at the place itself.
+    fn is_unnamed(&self, message: &Message<'_>) -> bool {
+        match &self.place {
+            _ if message.body.is_empty() => true,
+            OperationPlace::At(Place::Header(_) | Place::Cookie(_)) => true,
+            // The one key of the body is another one than that of the operation.
+            OperationPlace::At(Place::Json(tokens)) => {
+                let (key, first) = (json_key(message), tokens.first());
+                key.is_ok_and(|key| key.zip(first).is_some_and(|(key, first)| !is_alike(first, &key)))
+            }
+            OperationPlace::At(Place::Form(field)) => {
+                let names = parse_form(message.body);
+                names.is_ok_and(|pairs| !pairs.iter().any(|(name, _)| is_named_in(name, field)))
+            }
+            OperationPlace::At(_) | OperationPlace::JsonKey | OperationPlace::Soap => false,
+        }
+    }
+
+    /// Returns true if the operation is a key of the body. A server that adds the parameters of the
+    /// query to the body would find another key there.
+    pub(super) fn is_json_key(&self) -> bool {
+        self.place == OperationPlace::JsonKey
+    }
+
     /// Returns the only operation that the request names.
     fn find(&self, destination: &Destination, message: &Message<'_>) -> Result<String, OperationMismatch> {
         let absent = || OperationMismatch::Absent(self.place.clone());
@@ -111,11 +151,12 @@ impl Operations {
             OperationPlace::JsonKey => json_key(message)?.ok_or_else(absent),
             OperationPlace::Soap => soap_operation(message)?.ok_or_else(absent),
             OperationPlace::At(place) => {
-                if let (Place::Form(field), Some(query)) = (place, destination.query()) {
-                    let mut names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
-                    if Check::OperationInQuery.refuses(names.any(|name| name.eq_ignore_ascii_case(field))) {
-                        return Err(OperationMismatch::InQuery { field: field.clone() });
-                    }
+                let query = destination.query().unwrap_or_default();
+                let mut names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+                let fields = field_names(place);
+                let field = names.find_map(|name| fields.iter().copied().find(|field| is_named_in(&name, field)));
+                if let Some(field) = field.filter(|_| Check::OperationInQuery.refuses(true)) {
+                    return Err(OperationMismatch::InQuery { field: field.to_owned() });
                 }
                 let found = place.read_plainly(message)?.ok_or_else(absent)?;
                 match place {
@@ -153,19 +194,40 @@ fn json_key(message: &Message<'_>) -> Result<Option<String>, OperationMismatch> 
 /// Returns the only child of the SOAP body. It is also the operation that the headers name.
 fn soap_operation(message: &Message<'_>) -> Result<Option<String>, OperationMismatch> {
     let several = |why| move || OperationMismatch::Several { why, check: Check::OperationSoap };
-    let children = soap_children(message)?;
+    let names = soap_names(message)?;
+    let children = names.children;
     Check::OperationSoap.ensure(children.len() <= 1, several("has more than one operation in its SOAP body"))?;
     let child = children.into_iter().next();
     let header = Place::Header(SOAP_ACTION.to_owned()).read(message)?;
     let parameter = place::content_type_parameter(message, "action")?;
-    for action in [header, parameter].into_iter().flatten() {
-        let action = action.trim_matches('"');
+    for action in [header, parameter].into_iter().flatten().chain(names.actions) {
+        let action = action.trim().trim_matches('"');
         let name = action.rsplit(['/', '#', ':']).next().unwrap_or_default();
         let same = action.is_empty() || child.as_deref() == Some(name);
         Check::OperationSoap
-            .ensure(same, several("names another operation in its SOAPAction than in its SOAP body"))?;
+            .ensure(same, several("names another operation in its SOAPAction or SOAP header than in its SOAP body"))?;
     }
     Ok(child)
+}
+
+/// Returns the names of the fields that lead to a place in a body.
+fn field_names(place: &Place) -> Vec<&str> {
+    match place {
+        Place::Json(tokens) => tokens.iter().map(String::as_str).collect(),
+        Place::Form(name) | Place::Part(name) => vec![name],
+        Place::Xml(path) => path.split('/').filter(|name| !name.is_empty()).collect(),
+        Place::Header(_) | Place::Cookie(_) | Place::Body => Vec::new(),
+    }
+}
+
+/// Returns true if a server may read a parameter with this name as the field, or as a part of it.
+fn is_named_in(parameter: &str, field: &str) -> bool {
+    std::iter::once(parameter).chain(parameter.split(['.', '[', ']'])).any(|part| is_alike(part, field))
+}
+
+/// Returns true if servers could take two names for the same.
+fn is_alike(one: &str, other: &str) -> bool {
+    normalize_parameter_name(one) == normalize_parameter_name(other)
 }
 
 /// Quotes the name of an operation only if it looks like one: the guest may have put a seal there.

@@ -8,6 +8,7 @@
 mod form;
 mod headers;
 mod json;
+mod media_type;
 mod multipart;
 mod soap;
 mod xml;
@@ -17,6 +18,7 @@ mod tests;
 
 pub use form::{FormError, parse as parse_form};
 pub use json::{JsonBodyError, parse as parse_json};
+pub use media_type::is_read_as_form;
 pub use xml::{blank as blank_xml, remove as remove_xml, replace_texts as replace_xml_texts};
 
 use std::fmt;
@@ -26,6 +28,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::invisible::is_invisible;
+use crate::normalize_header_name;
+use media_type::Format;
+pub(crate) use soap::SoapNames;
 use wasm_cpi_checks::{Check, RefusedBy};
 
 /// A place in a request or response. It is written as `kind:name`, or as `body`.
@@ -75,6 +80,15 @@ pub fn set_boundary(headers: &mut [(String, String)], body: &mut Vec<u8>, bounda
     Ok(())
 }
 
+/// Says to a server that the body has no format, if the guest did not say anything: servers read the
+/// body of a POST without a Content-Type as a form.
+pub fn set_missing_type(headers: &mut Vec<(String, String)>) {
+    let is_type = |(name, _): &(String, String)| normalize_header_name(name) == "content-type";
+    if !headers.iter().any(is_type) {
+        headers.push(("content-type".to_owned(), "application/octet-stream".to_owned()));
+    }
+}
+
 /// Rejects a body that a server would decode before it parses it.
 pub(crate) fn expect_plain_body(headers: &[(String, String)]) -> Result<(), PlaceError> {
     let plain = headers::expect_plain(headers);
@@ -87,18 +101,19 @@ pub(crate) fn json_document(message: &Message<'_>) -> Result<Option<Value>, Plac
         return Ok(None);
     }
     expect_plain_body(message.headers)?;
-    let parsed = headers::expect_json(message.headers).and_then(|()| Ok(parse_json(message.body)?));
+    let exact = media_type::expect(message.headers, Format::Json);
+    let parsed = exact.and_then(|()| Ok(parse_json(message.body)?));
     parsed.map(Some).map_err(|fault| Place::Body.fault(fault))
 }
 
-/// Returns the local names of the children of a SOAP body; none if there is no body.
-pub(crate) fn soap_children(message: &Message<'_>) -> Result<Vec<String>, PlaceError> {
+/// Returns the operations that a SOAP message names; none if there is no body.
+pub(crate) fn soap_names(message: &Message<'_>) -> Result<SoapNames, PlaceError> {
     if message.body.is_empty() {
-        return Ok(Vec::new());
+        return Ok(SoapNames::default());
     }
     expect_plain_body(message.headers)?;
-    let children = headers::expect_xml(message.headers).and_then(|()| soap::children(message.body));
-    children.map_err(|fault| Place::Body.fault(fault))
+    let names = media_type::expect(message.headers, Format::Xml).and_then(|()| soap::names(message.body));
+    names.map_err(|fault| Place::Body.fault(fault))
 }
 
 /// Returns a parameter of the Content-Type.
@@ -257,7 +272,25 @@ impl Place {
         let in_head = matches!(self, Place::Header(_) | Place::Cookie(_));
         let plain = if in_head { Ok(()) } else { headers::expect_plain(message.headers) };
         Check::PlaceAlike.reject(plain.err(), |fault| fault).map_err(|fault| self.fault(fault))?;
+        self.expect_type(message)?;
         self.read(message)
+    }
+
+    /// Rejects a request whose Content-Type is not exactly one of the types that the place needs, so
+    /// that every server parses the body as this crate does. A request without a body has no type.
+    pub fn expect_type(&self, message: &Message) -> Result<(), PlaceError> {
+        let format = match self {
+            Place::Json(_) => Format::Json,
+            Place::Xml(_) => Format::Xml,
+            Place::Form(_) => Format::Form,
+            Place::Part(_) => Format::Multipart,
+            Place::Body => Format::Opaque,
+            Place::Header(_) | Place::Cookie(_) => return Ok(()),
+        };
+        if message.body.is_empty() {
+            return Ok(());
+        }
+        media_type::expect(message.headers, format).map_err(|fault| self.fault(fault))
     }
 
     /// Does the same as [`read`](Place::read), and returns objects and arrays of JSON, too.

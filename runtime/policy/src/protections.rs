@@ -8,13 +8,21 @@
 use super::Policy;
 use super::body_fields::{FieldRules, JudgedRequest};
 use super::grant::Grant;
+use super::operations::OperationMismatch;
 use super::path::PathPattern;
 use crate::destination::Destination;
 use crate::place::Message;
 use wasm_cpi_checks::Check;
 
-/// The `fields` that apply to a request, each with the grant that has them.
-pub(super) type AppliedRules<'a> = Vec<(&'a Grant, &'a FieldRules)>;
+/// The `fields` that apply to a request.
+#[derive(Default)]
+pub(super) struct AppliedRules<'a> {
+    /// The rules, each with the grant that has them.
+    pub(super) rules: Vec<(&'a Grant, &'a FieldRules)>,
+    /// Grants with `fields` for their operations, and why it is uncertain whether the request names one
+    /// of these.
+    pub(super) uncertain: Vec<(&'a Grant, OperationMismatch)>,
+}
 
 impl Policy {
     /// Returns what `fields` judged of a request that `grant` allows, as the host has to send it;
@@ -26,7 +34,7 @@ impl Policy {
         method: &str,
         message: &Message<'_>,
     ) -> Option<JudgedRequest> {
-        let rules = self.field_rules(destination, method, message).into_iter();
+        let rules = self.field_rules(destination, method, message).rules.into_iter();
         let rules = rules.filter(|(owner, _)| applies(owner, grant));
         rules.filter_map(|(_, rules)| rules.judge(destination.query(), message).ok()).reduce(JudgedRequest::and)
     }
@@ -39,17 +47,24 @@ impl Policy {
         method: &str,
         message: &Message<'_>,
     ) -> AppliedRules<'a> {
-        let mut found = Vec::new();
-        for grant in self.of_origin(destination).filter(|grant| !grant.fields.is_empty()) {
-            let operation = match &grant.operations {
+        let mut found = AppliedRules::default();
+        let is_here = |rules: &&FieldRules| rules.is_for(method, destination.path());
+        for grant in self.of_origin(destination) {
+            let mut here = grant.fields.iter().filter(is_here).peekable();
+            if here.peek().is_none() {
+                continue;
+            }
+            let operation = match grant.operations.as_ref().map(|one| one.identify(destination, message)) {
                 None => None,
-                Some(operations) => match operations.allows(destination, message) {
-                    Ok(operation) => Some(operation),
-                    Err(_) => continue,
-                },
+                Some(Ok(Some(operation))) => Some(operation),
+                Some(Ok(None)) => continue,
+                Some(Err(mismatch)) => {
+                    found.uncertain.push((grant, mismatch));
+                    continue;
+                }
             };
-            let here = |rules: &&FieldRules| rules.apply_to(method, destination.path(), operation.as_deref());
-            found.extend(grant.fields.iter().filter(here).map(|rules| (grant, rules)));
+            let applies = |rules: &&FieldRules| rules.is_for_operation(operation.as_deref());
+            found.rules.extend(here.filter(applies).map(|rules| (grant, rules)));
         }
         found
     }
@@ -64,7 +79,7 @@ impl Policy {
         let captured = captures().find(|one| {
             differs(&one.path) && !captures().any(|other| other.path.matches(path) && other.place == one.place)
         });
-        let fields = || of_origin().flat_map(|grant| &grant.fields).filter(|one| one.method == method);
+        let fields = || of_origin().flat_map(|grant| &grant.fields).filter(|one| one.is_for_method(method));
         let judged = fields().find(|one| {
             differs(&one.path) && !fields().any(|other| other.path.matches(path) && other.demands_the_same(one))
         });

@@ -9,9 +9,11 @@ use wasm_cpi_checks::Check;
 /// The methods that a policy can grant. No other method is ever sent.
 pub const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// Headers of framing and routing, beside all that begin with `proxy-`.
-const CONNECTION: [&str; 10] = [
+/// Headers of framing and routing, beside all that begin with `proxy-`. Programs that a server runs
+/// take `Proxy` for the address of their own proxy.
+const CONNECTION: [&str; 11] = [
     "host",
+    "proxy",
     "content-length",
     "transfer-encoding",
     "connection",
@@ -23,11 +25,24 @@ const CONNECTION: [&str; 10] = [
     "expect",
 ];
 
-/// Returns a header's name in the form in which names are compared: in lower case and with `-`
-/// for `_`, because servers that pass headers on as variables do not distinguish the two.
+/// Returns a header's name in the form in which names are compared: in lower case and with `-` for
+/// everything except letters and digits, because servers that pass headers on as variables do not
+/// distinguish `-`, `_`, `.` and the like.
 pub fn normalize_header_name(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
-    lower.replace('_', Check::HeaderUnderscore.choose("-", "_"))
+    let same = |c: char| c.is_alphanumeric() || Check::HeaderUnderscore.choose(false, true);
+    lower.chars().map(|c| if same(c) { c } else { '-' }).collect()
+}
+
+/// Returns the name of a form's field or of a query parameter in the form in which names are
+/// compared. Servers end a name at a zero byte or at `[`, remove what is around it, ignore case, and
+/// write other characters as `_`.
+pub fn normalize_parameter_name(name: &str) -> String {
+    let around = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '[' | ']');
+    let name = name.split('\0').next().unwrap_or_default().trim_start_matches(around);
+    let name = name.split('[').next().unwrap_or_default().trim_matches(around);
+    let lower = name.chars().flat_map(char::to_lowercase);
+    lower.map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
 /// Returns true if a header, by its normalized name, controls the framing or routing of a request.

@@ -7,6 +7,7 @@ use crate::net::cleaning::MARKER;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Map, Value, json};
+use wasm_cpi_checks::Check;
 
 type Object = Map<String, Value>;
 
@@ -75,25 +76,66 @@ fn dns(full: &Object) -> Object {
     servers.into_iter().map(|servers| ("dns".to_owned(), json!({"nameserver": servers}))).collect()
 }
 
-/// Returns JSON in ASCII. Every kind of slot can hold it, whatever characters the secrets in it have:
-/// a refusal would tell the guest something about them.
+/// The parts of user-data that hold additions of the guest. No other part holds a text of the guest.
+const GUEST_PARTS: [&str; 5] = ["vm", "networks", "disks", "dns", "server"];
+
+/// Returns user-data as JSON in ASCII. Every kind of slot can hold it, whatever characters the secrets
+/// in it have: a refusal would tell the guest something about them.
+pub(super) fn user_data_json(data: &Object) -> String {
+    let part = |(key, value): (&String, &Value)| {
+        let guests = GUEST_PARTS.contains(&key.as_str());
+        format!("{}:{}", ascii_json(&json!(key)), if guests { guest_json(value) } else { ascii_json(value) })
+    };
+    format!("{{{}}}", data.iter().map(part).collect::<Vec<_>>().join(","))
+}
+
+/// Returns JSON in ASCII.
 pub(super) fn ascii_json(value: &Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {
-        if matches!(c, ' '..='~') {
-            text.push(c);
-        } else {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
-        }
+        if matches!(c, ' '..='~') { text.push(c) } else { push_escaped(&mut text, c) }
     }
     text
+}
+
+/// Returns JSON in ASCII whose strings have only letters, digits and harmless characters as they are. A
+/// server that reads user-data as a form, a URL or markup finds no syntax of the guest in it, so that a
+/// guest cannot choose where a field with its secrets begins.
+pub(super) fn guest_json(value: &Value) -> String {
+    match value {
+        Value::String(text) => guest_string(text),
+        Value::Array(list) => format!("[{}]", list.iter().map(guest_json).collect::<Vec<_>>().join(",")),
+        Value::Object(object) => {
+            let member = |(key, value): (&String, &Value)| format!("{}:{}", guest_string(key), guest_json(value));
+            format!("{{{}}}", object.iter().map(member).collect::<Vec<_>>().join(","))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+fn guest_string(text: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || " ._:/-_".contains(c);
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        if Check::AgentText.choose(harmless(c), matches!(c, ' '..='~') && !matches!(c, '"' | '\\')) {
+            quoted.push(c);
+        } else {
+            push_escaped(&mut quoted, c);
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn push_escaped(text: &mut String, c: char) {
+    c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
 }
 
 /// Returns the text after each encoding, starting with the plain text, because a server may undo
 /// some of them. The last one is sent to the platform. `base` is the data without the guest's additions.
 pub(super) fn encode(data: Object, base: Object, encodings: &[Encoding]) -> Vec<String> {
-    let length = size::padded_length(&ascii_json(&Value::Object(base)), encodings);
-    let mut text = size::pad(ascii_json(&Value::Object(data)), length, encodings);
+    let length = size::padded_length(&user_data_json(&base), encodings);
+    let mut text = size::pad(user_data_json(&data), length, encodings);
     let mut stages = vec![text.clone()];
     for encoding in encodings {
         text = match encoding {

@@ -25,7 +25,7 @@ pub(super) fn check_additions(additions: &Additions) -> Result<(), AgentError> {
     let each: Result<Vec<Value>, AgentError> = additions.networks.iter().map(networks::added).collect();
     let dns: Vec<&Vec<String>> = additions.networks.iter().map(|network| &network.dns).collect();
     let added = json!([additions.vm_name, settings::disks(additions)?, each?, dns]);
-    let bytes = json_string_length(&added);
+    let bytes = json_string_length(settings::guest_json(&added));
     Check::AgentReserve.ensure(bytes <= RESERVE, || {
         AgentError::refused(format!(
             "the guest adds {bytes} bytes to the agent settings, but at most {RESERVE} are allowed; shorten names, disk \
@@ -36,7 +36,7 @@ pub(super) fn check_additions(additions: &Additions) -> Result<(), AgentError> {
 
 /// Rejects a disk's ID and hint that are larger than the reserve, wherever they are stored.
 pub(super) fn check_disk(disk: &str, hint: &Value) -> Result<(), AgentError> {
-    let bytes = json_string_length(&json!([disk, hint]));
+    let bytes = json_string_length(settings::ascii_json(&json!([disk, hint])));
     Check::AgentReserve.ensure(bytes <= RESERVE, || {
         AgentError::refused(format!(
             "the disk's ID and hint take {bytes} bytes, but at most {RESERVE} are allowed; shorten them"
@@ -57,7 +57,7 @@ pub(super) fn check_encodings(encodings: &[Encoding]) -> Result<(), AgentError> 
 /// Rejects user-data that could be larger than the platform accepts. `data` holds everything
 /// except the guest's additions, and `max_bytes` comes from the slots that take agent settings.
 pub(super) fn check_user_data(data: &Map<String, Value>, max_bytes: Option<u64>) -> Result<(), Failure> {
-    let plain = json_string_length(&Value::Object(data.clone())) + RESERVE + STEP;
+    let plain = json_string_length(settings::user_data_json(data)) + RESERVE + STEP;
     let sent = plain.div_ceil(3) as u64 * 4 + 2;
     let (max, from) = match max_bytes {
         Some(max) if max <= MAX_USER_DATA => (max, "`max_bytes` of the policy's slot"),
@@ -100,8 +100,9 @@ fn length_before_base64(text: &str, encodings: &[Encoding]) -> usize {
     }
 }
 
-fn json_string_length(value: &Value) -> usize {
-    Value::String(settings::ascii_json(value)).to_string().len()
+/// Returns the length of a text as a JSON string.
+fn json_string_length(text: String) -> usize {
+    Value::String(text).to_string().len()
 }
 
 fn largest(data: &Map<String, Value>) -> String {
@@ -121,8 +122,9 @@ mod tests {
         assert_eq!(check_additions(&named("vm-1".into())), Ok(()));
         for large in [
             named("x".repeat(RESERVE)),
-            // A quote takes four bytes within JSON within a JSON string.
-            named("\"".repeat(RESERVE / 4)),
+            // Within JSON within a JSON string, a quote takes seven bytes.
+            named("\"".repeat(RESERVE / 7)),
+            named("&".repeat(RESERVE / 7)),
             Additions { system_disk: Some("d".repeat(RESERVE)), ..Additions::default() },
             Additions { raw_ephemeral_disks: vec![DiskHint::Text("d".into()); 400], ..Additions::default() },
             Additions {

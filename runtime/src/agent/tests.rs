@@ -163,6 +163,40 @@ fn encodings_are_applied_in_order() {
     }
 }
 
+#[test]
+fn what_a_guest_adds_is_no_syntax_of_a_form_or_of_markup() {
+    let hostile = "x&a=1;b=%26+<i>'\"\\?#\n\u{e9}";
+    let given = Additions {
+        vm_name: hostile.into(),
+        system_disk: Some(hostile.into()),
+        ephemeral_disk: Some(DiskHint::Fields(vec![(hostile.into(), hostile.into())])),
+        raw_ephemeral_disks: vec![DiskHint::Text(hostile.into())],
+        networks: vec![NetworkAddition {
+            name: spec().networks.keys().next().unwrap().clone(),
+            alias: Some(hostile.into()),
+            routes: Some(json!([{hostile: hostile}]).to_string()),
+            ..NetworkAddition::default()
+        }],
+        encodings: Vec::new(),
+    };
+    let settings = build(&config(), &spec(), &given).unwrap();
+    let base = build(&config(), &spec(), &Additions::default()).unwrap();
+    let of_registry = |full: &Map<String, Value>, name: &str| registry_user_data(json!({}), full, name);
+    for (data, base) in [
+        (registryless_user_data(&settings), registryless_user_data(&base)),
+        (of_registry(&settings, hostile), of_registry(&base, "")),
+    ] {
+        let text = encode(data.clone(), base.clone(), &[]).pop().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), Value::Object(data));
+        let plain = encode(base.clone(), base, &[]).pop().unwrap();
+        for syntax in ["&", "=", ";", "%", "+", "<", ">", "'", "?", "#", "\\\"", "\\\\", "\\n"] {
+            let count = |text: &str| text.matches(syntax).count();
+            assert_eq!(count(&text), count(&plain), "{syntax} in {text}");
+        }
+        assert_eq!(text.len(), plain.len());
+    }
+}
+
 /// Returns the settings as they are written: in ASCII, so that every place can hold them.
 fn data_text(data: &Map<String, Value>, encodings: &[Encoding]) -> String {
     let text = serde_json::to_string(data).unwrap().replace('ÿ', "\\u00ff");

@@ -267,11 +267,10 @@ impl Gate {
         let grant = granted.as_ref();
         event.grant = Some(grant.id.clone());
         let judged = self.policy.judged_request(grant, &destination, method.as_str(), &message);
-        let is_judged = judged.is_some();
+        let is_judged = judged.as_ref().is_some_and(|judged| judged.body.is_some());
         judged_fields::serialise(grant, judged, part.is_some(), &mut destination, &mut headers, &mut body)?;
         let request = GrantedRequest { grant, method: &method, destination: &destination };
-        let form = headers::form(&headers, &body);
-        headers::check_credentials(&headers, destination.query(), form, &self.header_rules(request), &self.vault)?;
+        headers::check_credentials(&headers, destination.query(), &body, &self.header_rules(request), &self.vault)?;
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
         let filters = safe && self.policy.cleaning(&destination).applies && (part.is_some() || !body.is_empty());
         Check::ReadBody.ensure(!filters || is_judged, || {

@@ -8,6 +8,7 @@
 use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::method_override;
 use crate::vault::Vault;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -15,16 +16,23 @@ use wasm_cpi_checks::Check;
 use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name};
 
 /// Prefixes of headers that make a server treat the request as another one than was checked.
-const IMPOSTORS: [&str; 7] =
-    ["forwarded", "x-forwarded-", "x-http-method", "x-method-override", "x-original-", "x-real-ip", "x-rewrite-url"];
+const IMPOSTORS: [&str; 9] = [
+    "forwarded",
+    "http-method",
+    "method",
+    "x-forwarded-",
+    "x-http-method",
+    "x-method",
+    "x-original-",
+    "x-real-ip",
+    "x-rewrite-url",
+];
 
 const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
 /// Signatures and keys of object stores and the like.
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 /// Headers that make the server respond in a form that cannot be searched, beside those for ranges.
 const UNSEARCHABLE: [&str; 2] = ["accept-encoding", "a-im"];
-/// A parameter that makes servers treat a POST as another method.
-const METHOD_OVERRIDE: &str = "_method";
 
 const QUERY_CREDENTIALS: [&str; 8] =
     ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
@@ -83,13 +91,13 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
 pub(super) fn check_credentials(
     headers: &[(String, String)],
     query: Option<&str>,
-    form: Option<&str>,
+    body: &[u8],
     rules: &HeaderRules<'_>,
     vault: &Vault,
 ) -> Result<(), HttpError> {
-    let overrides = query.is_some_and(has_override) || form.is_some_and(has_override);
+    let overrides = query.is_some_and(method_override::in_query) || method_override::in_body(headers, body);
     Check::MethodParameter.ensure(!overrides, || {
-        denied(format_args!("the parameter `{METHOD_OVERRIDE}` could change what the policy judged; leave it out"))
+        denied("the parameter `_method`, or one like it, could change what the policy judged; leave it out")
     })?;
     for (name, value) in headers {
         check_header(&normalize_header_name(name), value, rules, vault)?;
@@ -178,18 +186,6 @@ fn is_plain_accept(value: &str) -> bool {
 
 fn has_word(name: &str, word: &str) -> bool {
     name.split('-').any(|part| part == word)
-}
-
-fn has_override(pairs: &str) -> bool {
-    url::form_urlencoded::parse(pairs.as_bytes()).any(|(name, _)| name.eq_ignore_ascii_case(METHOD_OVERRIDE))
-}
-
-/// Returns the body if it is a form.
-pub(super) fn form<'a>(headers: &[(String, String)], body: &'a [u8]) -> Option<&'a str> {
-    let is_form = |(name, value): &(String, String)| {
-        normalize_header_name(name) == "content-type" && value.to_ascii_lowercase().contains("x-www-form-urlencoded")
-    };
-    std::str::from_utf8(body).ok().filter(|_| headers.iter().any(is_form))
 }
 
 fn credential_in_query(query: &str) -> Option<String> {

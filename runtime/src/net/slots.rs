@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::vault::{Form, Sealed, Vault, random_text};
 use wasm_cpi_checks::{Check, RefusedBy};
-use wasm_cpi_policy::place::{Place, PlaceError, expect_utf8, replace_all, set_boundary};
+use wasm_cpi_policy::place::{Message, Place, PlaceError, expect_utf8, replace_all, set_boundary, set_missing_type};
 use wasm_cpi_policy::secret::Layer;
 use wasm_cpi_policy::{AGENT, Slot};
 
@@ -79,9 +79,11 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
     let mut fault = None;
     for slot in &slots {
         let mut found = None;
-        let emptied = slot.place.replace(&mut headers, &mut body, &mut |value| {
-            found = vault.open(value);
-            found.as_ref().map(|_| String::new())
+        let emptied = slot.place.expect_type(&Message { headers: &headers, body: &body }).and_then(|()| {
+            slot.place.replace(&mut headers, &mut body, &mut |value| {
+                found = vault.open(value);
+                found.as_ref().map(|_| String::new())
+            })
         });
         match emptied {
             Ok(_) => plan.extend(found.map(|sealed| (&slot.place, sealed))),
@@ -117,6 +119,9 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>)
             .perform(|| set_boundary(&mut headers, &mut body, &random_text()))
             .unwrap_or(Ok(()))
             .map_err(|error| refuse.unwritable(&sealed.name, &error))?;
+    }
+    if plan.iter().any(|(place, _)| matches!(place, Place::Body)) {
+        set_missing_type(&mut headers);
     }
     let mut filled = Filled::default();
     for (place, sealed) in &plan {
@@ -196,7 +201,7 @@ impl Refusal<'_> {
 
     fn outside(&self, name: &str, found: &seal_location::SealLocation, fault: Option<&PlaceError>) -> SlotError {
         let (place, text) = (found.place.as_ref(), &found.text);
-        if !found.complete {
+        if !found.complete && fault.is_none() {
             let why = format!("stands within a longer text in {text}; it must be the complete value at its place");
             return self.error(name, place, &why);
         }

@@ -52,6 +52,11 @@ pub(crate) const FieldBody: Entry = refusal(
     "The grant's `fields` judge the body, and the body is not a JSON object or a form that can be judged.",
     "The guest's author sends the body as the grant demands, or the operator removes `fields`.",
 );
+pub(crate) const FieldOperation: Entry = refusal(
+    "field-operation",
+    "A grant limits the fields of its operations, and it is uncertain whether the request names one of these.",
+    "The guest's author names one operation, exactly as the API documents it, with the Content-Type of the body.",
+);
 pub(crate) const FieldSerialised: Entry = safeguard(
     "field-serialised",
     "Where `fields` apply, the server gets the host's own serialisation of what was judged, and its Content-Type.",

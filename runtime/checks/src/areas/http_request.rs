@@ -24,11 +24,13 @@ pub(crate) const HeaderOverride: Entry = refusal(
 );
 pub(crate) const MethodParameter: Entry = refusal(
     "method-parameter",
-    "The query or form holds `_method`, which makes servers take the request for one with another method.",
+    "The query or body holds `_method`, which makes servers take the request for one with another method.",
     "The guest's author uses the method itself.",
 );
-pub(crate) const HeaderUnderscore: Entry =
-    safeguard("header-underscore", "A header with `_` in place of `-` counts as the same header, as servers read it.");
+pub(crate) const HeaderUnderscore: Entry = safeguard(
+    "header-underscore",
+    "A header with `_` or `.` in place of `-` counts as the same header, as servers read it.",
+);
 pub(crate) const HeaderAuthorization: Entry = refusal(
     "header-authorization",
     "The guest sets the Authorization header, but credentials are the policy's.",

@@ -22,8 +22,8 @@ pub(crate) const PlaceElement: Entry =
     safeguard("place-element", "An element that a slot names by its path is found at this path only.");
 pub(crate) const PlaceType: Entry = refusal(
     "place-type",
-    "The Content-Type is not the one that the place needs, so the server could read the body differently.",
-    "The guest's author sends the Content-Type of the body, or the operator corrects the place.",
+    "The Content-Type is not exactly the one that the place needs, so the server could read the body differently.",
+    "The guest's author sends the Content-Type of the body and nothing else, or the operator corrects the place.",
 );
 pub(crate) const XmlDoctype: Entry = refusal(
     "xml-doctype",
@@ -34,6 +34,11 @@ pub(crate) const PartEncoding: Entry = refusal(
     "part-encoding",
     "A part of the multipart form has a transfer encoding, which servers decode or ignore.",
     "The guest's author sends the part as it is.",
+);
+pub(crate) const PartFile: Entry = refusal(
+    "part-file",
+    "The part of the multipart form has a filename, so servers take it for an uploaded file.",
+    "The guest's author sends the part without a filename.",
 );
 pub(crate) const PlaceCharset: Entry = refusal(
     "place-charset",

@@ -22,6 +22,10 @@ pub(crate) const AgentEncodings: Entry = refusal(
     "The guest asks for agent settings with an encoding twice, or with two kinds of base64.",
     "The guest's author names each encoding once, and at most one kind of base64.",
 );
+pub(crate) const AgentText: Entry = safeguard(
+    "agent-text",
+    "What a guest adds to agent settings is written so that no server reads it as syntax of a form, URL or markup.",
+);
 pub(crate) const SealedRegistry: Entry =
     safeguard("sealed-registry", "The guest gets seals in place of secrets in registry settings.");
 pub(crate) const ExposedCredential: Entry =

@@ -238,6 +238,7 @@ impl FieldRules {
         met: &mut Met,
     ) -> Result<(), FieldMismatch> {
         let mut listed = false;
+        let mut above = None;
         for (number, (place, rule)) in self.of(kind).filter(|(_, (place, _))| place.is_above(path)) {
             let here = place.is_at(path);
             met[number] |= here;
@@ -253,8 +254,13 @@ impl FieldRules {
                     listed = true;
                 }
                 // It is part of a JSON value that was judged as a whole.
-                _ => listed |= kind == FieldKind::Json,
+                _ if kind == FieldKind::Json => listed = true,
+                _ => above = Some(refused()),
             }
+        }
+        // Servers read `Image.1` as an element of `Image`, whose value is limited.
+        if let Some(refused) = above.filter(|_| !listed && !self.deny_others) {
+            Check::FieldValue.refuse(|| refused)?;
         }
         let container = match value {
             Value::Object(object) => Some(object.is_empty()),

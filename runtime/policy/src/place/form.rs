@@ -6,6 +6,7 @@
 use url::form_urlencoded;
 
 use super::{Change, Fault, Numbered};
+use crate::normalize_parameter_name;
 use wasm_cpi_checks::{Check, RefusedBy};
 
 pub(super) fn edit(
@@ -17,7 +18,9 @@ pub(super) fn edit(
     let mut changed = false;
     for (number, field) in fields {
         let count = |is_named: &dyn Fn(&str) -> bool| pairs.iter().filter(|(name, _)| is_named(name)).count();
-        let (same, alike) = (count(&|name| name == *field), count(&|name| name.eq_ignore_ascii_case(field)));
+        let normalized = normalize_parameter_name(field);
+        let (same, alike) =
+            (count(&|name| name == *field), count(&|name| normalize_parameter_name(name) == normalized));
         Check::PlaceOnce.ensure(same <= 1, Fault::ambiguous)?;
         Check::PlaceAlike.ensure(alike <= 1, Fault::ambiguous)?;
         let Some((_, value)) = pairs.iter_mut().find(|(name, _)| name == *field) else { continue };

@@ -69,7 +69,8 @@ pub(super) fn check_cookie_value(value: &str) -> Result<(), Fault> {
 }
 
 /// Rejects a Content-Type other than JSON. A missing Content-Type is accepted for JSON and XML,
-/// because their parsers recognise them.
+/// because their parsers recognise them. Servers send many types; `media_type` is stricter with
+/// requests, which a server parses.
 pub(super) fn expect_json(headers: &Headers) -> Result<(), Fault> {
     let is_json = essence(headers)?.is_none_or(|essence| essence.contains("json"));
     Check::PlaceType.ensure(is_json, || content_type("JSON"))
@@ -85,7 +86,7 @@ pub(super) fn expect_form(headers: &Headers) -> Result<(), Fault> {
     Check::PlaceType.ensure(essence(headers)?.as_deref() == Some(FORM), || content_type(FORM))
 }
 
-fn content_type(needed: &'static str) -> Fault {
+pub(super) fn content_type(needed: &'static str) -> Fault {
     FaultKind::ContentType(needed).into()
 }
 
@@ -133,9 +134,21 @@ pub(super) fn boundary(headers: &Headers) -> Result<String, Fault> {
 
 /// Returns the parameter `name` of a header value like `form-data; name="x"; filename=y`.
 pub(super) fn parameter(value: &str, name: &str) -> Result<Option<String>, Fault> {
-    let malformed = || Fault::malformed("a header's parameters are malformed");
+    let mut found = parameters(value)?.into_iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    let (first, second) = (found.next(), found.next());
+    if second.is_some() {
+        return Err(Fault::malformed(MALFORMED));
+    }
+    Ok(first.map(|(_, text)| text.to_owned()))
+}
+
+const MALFORMED: &str = "a header's parameters are malformed";
+
+/// Returns the names and values of all parameters of a header value.
+pub(super) fn parameters(value: &str) -> Result<Vec<(&str, &str)>, Fault> {
+    let malformed = || Fault::malformed(MALFORMED);
     let mut rest = value.split_once(';').map_or("", |(_, rest)| rest);
-    let mut found = None;
+    let mut found = Vec::new();
     while !rest.trim().is_empty() {
         let (key, after) = rest.split_once('=').ok_or_else(malformed)?;
         let key = key.trim();
@@ -150,9 +163,7 @@ pub(super) fn parameter(value: &str, name: &str) -> Result<Option<String>, Fault
         if text.contains('\\') {
             return Err(malformed());
         }
-        if key.eq_ignore_ascii_case(name) && found.replace(text.trim().to_owned()).is_some() {
-            return Err(malformed());
-        }
+        found.push((key, text.trim()));
         rest = match after.trim_start() {
             "" => "",
             after => after.strip_prefix(';').ok_or_else(malformed)?,
@@ -162,13 +173,13 @@ pub(super) fn parameter(value: &str, name: &str) -> Result<Option<String>, Fault
 }
 
 /// Returns the media type in lower case, without its parameters.
-fn essence(headers: &Headers) -> Result<Option<String>, Fault> {
+pub(super) fn essence(headers: &Headers) -> Result<Option<String>, Fault> {
     let value = single(headers, "content-type")?;
     Ok(value.map(|(_, value)| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()))
 }
 
 /// Returns the index and value of a header. Rejects a message that has it more than once.
-fn single<'a>(headers: &'a Headers, name: &str) -> Result<Option<(usize, &'a str)>, Fault> {
+pub(super) fn single<'a>(headers: &'a Headers, name: &str) -> Result<Option<(usize, &'a str)>, Fault> {
     let is_same = |header: &str| header.eq_ignore_ascii_case(name);
     // Names that servers make the same are the same.
     let is_alike = |header: &str| {

@@ -15,6 +15,8 @@ struct Part<'a> {
     /// The header lines as they were received, without the last line break.
     head: &'a str,
     name: String,
+    /// True if servers take the part for an uploaded file.
+    is_file: bool,
     content: Cow<'a, [u8]>,
 }
 
@@ -31,6 +33,9 @@ pub(super) fn edit(
         let mut targets = parts.iter_mut().filter(|part| part.name == **name);
         let Some(target) = targets.next() else { continue };
         Check::PlaceOnce.ensure(targets.next().is_none(), Fault::ambiguous)?;
+        Check::PartFile.ensure(!target.is_file, || {
+            Fault::malformed("multipart form: the part has a filename, which makes it an uploaded file")
+        })?;
         let text = std::str::from_utf8(&target.content).map_err(|_| FaultKind::NotPlain)?;
         if let Some(text) = change(*number, text) {
             target.content = text.into_bytes().into();
@@ -73,13 +78,14 @@ fn parse<'a>(body: &'a [u8], delimiter: &str) -> Result<Vec<Part<'a>>, Unparsabl
             return Err("a part begins with the boundary".into());
         }
         let (content, after) = split(after, closing.as_bytes()).ok_or("the last boundary is missing")?;
-        parts.push(Part { head, name: name(head)?, content: content.into() });
+        let (name, is_file) = disposition(head)?;
+        parts.push(Part { head, name, is_file, content: content.into() });
         rest = after;
     }
 }
 
-/// Returns the name of a part, which its Content-Disposition holds.
-fn name(head: &str) -> Result<String, Unparsable> {
+/// Returns the name of a part, which its Content-Disposition holds, and whether there is a filename.
+fn disposition(head: &str) -> Result<(String, bool), Unparsable> {
     let mut name = None;
     for line in head.split("\r\n") {
         let (header, value) = line.split_once(':').ok_or("a part's header has no colon")?;
@@ -91,7 +97,8 @@ fn name(head: &str) -> Result<String, Unparsable> {
                 let kind = value.split(';').next().unwrap_or_default().trim();
                 let found = parameter(value, "name").ok().flatten().filter(|_| kind.eq_ignore_ascii_case("form-data"));
                 let found = found.ok_or("a part's Content-Disposition is not `form-data; name=\"…\"`")?;
-                if name.replace(found).is_some() {
+                let is_file = parameter(value, "filename").ok().flatten().is_some();
+                if name.replace((found, is_file)).is_some() {
                     return Err("a part has two Content-Dispositions".into());
                 }
             }

@@ -116,13 +116,19 @@ const BODIES: &[(&str, &str, &str, Outcome)] = &[
     (
         "part:n",
         MULTI,
-        "--b0\r\nContent-Disposition: form-data; name=\"m\"\r\n\r\n\r\n--b0\r\nContent-Disposition: form-data; name=n; filename=\"f\"\r\nContent-Type: text/plain\r\n\r\nv\r\n--b0--",
+        "--b0\r\nContent-Disposition: form-data; name=\"filename\"; filename=m\r\n\r\n\r\n--b0\r\nContent-Disposition: form-data; name=n\r\nContent-Type: text/plain\r\n\r\nv\r\n--b0--",
         Holds(
             "v",
-            "--b0\r\nContent-Disposition: form-data; name=\"m\"\r\n\r\n\r\n--b0\r\nContent-Disposition: form-data; name=n; filename=\"f\"\r\nContent-Type: text/plain\r\n\r\nnéw <&>\"'%+=;~ \r\n/\r\n--b0--\r\n",
+            "--b0\r\nContent-Disposition: form-data; name=\"filename\"; filename=m\r\n\r\n\r\n--b0\r\nContent-Disposition: form-data; name=n\r\nContent-Type: text/plain\r\n\r\nnéw <&>\"'%+=;~ \r\n/\r\n--b0--\r\n",
         ),
     ),
     ("part:n", MULTI, "--b0--\r\n", Nothing),
+    (
+        "part:n",
+        MULTI,
+        "--b0\r\nContent-Disposition: form-data; name=n; FileName=\"f\"\r\n\r\nv\r\n--b0--",
+        Fails("the part has a filename"),
+    ),
     (
         "part:n",
         MULTI,

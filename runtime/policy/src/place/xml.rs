@@ -210,7 +210,7 @@ fn find(body: &[u8], place: &str) -> Result<Option<Found>, Fault> {
 }
 
 /// Returns the text that an event stands for, if it is text.
-fn text(event: &Event<'_>) -> Option<String> {
+pub(super) fn text(event: &Event<'_>) -> Option<String> {
     match event {
         Event::Text(text) => Some(text.xml10_content().into_owned()),
         Event::CData(text) => Some(text.xml10_content().into_owned()),

@@ -126,6 +126,12 @@ fn forms_queries_and_headers_are_judged_by_their_rules() {
         (places(json!({"form:a": "any"})), "", "a=%zz", "field-body"),
         (places(json!({"form:a": "any"})), "", "a=1;b=2", "field-body"),
         (places(json!({"form:a": "any"})), "", "\u{feff}a=1", "field-body"),
+        // Servers read `a.1` as an element of `a`.
+        (places(json!({"form:a": {"is": "1"}})), "", "a=1&a.1=2", "field-value"),
+        (places(json!({"form:a": {"is": "1"}})), "", "a.1=1", "field-value"),
+        (places(json!({"form:a": {"is": "1"}, "form:a.1": "any"})), "", "a=1&a.1=2", ""),
+        (places(json!({"form:a": {"is": "1"}})), "", "a=1&ab=2&b.a=3", ""),
+        (places(json!({"query:a": {"prefix": "1"}})), "?a.b=2", "", "field-value"),
         (deny(json!({"form:a": "any"})), "", "a=1&a.b=2", ""),
         (deny(json!({"form:a": {"is": "1"}})), "", "a=1&a.b=2", "field-others"),
         (places(json!({"query:limit": {"pattern": "[0-9]{1,3}"}})), "?limit=100&x=1", "whatever", ""),

@@ -51,6 +51,39 @@ fn a_json_body_names_one_operation() {
     let policy = granting(json!({"in": "json", "allow": ["grow"]}), &any_needs());
     assert_eq!(judged(&policy, &encoded, r#"{"grow": 1}"#).0, "operation");
     assert_eq!(judged(&policy, &typed("text/plain", &[]), r#"{"grow": 1}"#).0, "operation");
+    // To a server that reads a form, this one destroys.
+    for headers in [Vec::new(), typed("application/x-www-form-urlencoded, application/json", &[])] {
+        assert_eq!(judged(&policy, &headers, r#"{"grow":"&destroy=now&x="}"#).0, "operation", "{headers:?}");
+    }
+}
+
+#[test]
+fn parameters_that_servers_read_as_the_operation_are_refused() {
+    let form = typed("application/x-www-form-urlencoded", &[]);
+    let policy = granting(json!({"in": "form:Action", "allow": ["Start"]}), &any_needs());
+    let on = |policy: &Policy, query: &str, headers: &[(String, String)], body: &str| {
+        let url = format!("https://api.iaas.test/v1/x{query}");
+        verdict_on(policy, "POST", &url, &Message { headers, body: body.as_bytes() }).0
+    };
+    assert_eq!(on(&policy, "?Version=1&Actions=x", &form, "Action=Start&Name=x"), "allowed by api");
+    for name in ["+Action", "Action%00", "Action%00x", "Action%5B%5D", "Action%20", "%5BAction%5D", "%0aaction"] {
+        assert_eq!(on(&policy, "", &form, &format!("Action=Start&{name}=Destroy")), "operation", "{name}");
+        assert_eq!(on(&policy, &format!("?{name}=Destroy"), &form, "Action=Start"), "operation", "{name}");
+    }
+    let json = typed("application/json", &[]);
+    let policy = granting(json!({"in": "json:/Action", "allow": ["Start"]}), &any_needs());
+    assert_eq!(on(&policy, "?v=1", &json, r#"{"Action": "Start"}"#), "allowed by api");
+    for query in ["?Action=Destroy", "?v=1&action=Destroy", "?Action%5B%5D=Destroy", "?a.Action=Destroy"] {
+        assert_eq!(on(&policy, query, &json, r#"{"Action": "Start"}"#), "operation", "{query}");
+    }
+    // The operation is a key, so that any parameter could be one, except those that the grant lists.
+    let policy = granting(json!({"in": "json", "allow": ["start"]}), &any_needs());
+    assert_eq!(on(&policy, "", &json, r#"{"start": 1}"#), "allowed by api");
+    assert_eq!(on(&policy, "?destroy=1", &json, r#"{"start": 1}"#), "query");
+    let listing = json!([{"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/**"],
+        "query": ["version"], "operations": {"in": "json", "allow": ["start"]}}]);
+    let policy = policy_of(&listing, Some(&any_needs()));
+    assert_eq!(on(&policy, "?version=1", &json, r#"{"start": 1}"#), "allowed by api");
 }
 
 #[test]
@@ -84,6 +117,21 @@ fn a_soap_body_has_one_child_and_the_soap_action_names_it() {
         let (verdict, said) = judged(&policy(place), &typed("text/xml", &more), &soap(body));
         let expected = if expected { "allowed by api" } else { "operation" };
         assert_eq!(verdict, expected, "{place} {action:?} {body}: {said}");
+    }
+    let addressed = |action: &str| {
+        format!(
+            r#"<s:Envelope xmlns:s="urn:soap" xmlns:a="urn:a"><s:Header>{action}</s:Header><s:Body><Run/></s:Body></s:Envelope>"#
+        )
+    };
+    for (action, expected) in [
+        ("<a:Action>urn:x/Run</a:Action><a:To>urn:x/Stop</a:To>", "allowed by api"),
+        ("<a:Action>\n urn:x/Run </a:Action>", "allowed by api"),
+        ("<a:Action>urn:x/Stop</a:Action>", "operation"),
+        ("<a:Action>urn:x/Run</a:Action><a:Action>urn:x/Stop</a:Action>", "operation"),
+        ("<a:Action>urn:x/<![CDATA[Stop]]></a:Action>", "operation"),
+        ("<a:Action>urn:x/Run<!-- --><b>/Stop</b></a:Action>", "operation"),
+    ] {
+        assert_eq!(judged(&policy("soap"), &typed("text/xml", &[]), &addressed(action)).0, expected, "{action}");
     }
     let other = typed("application/soap+xml; action=\"urn:x#Stop\"", &[]);
     assert_eq!(judged(&policy("soap"), &other, &soap(one)).0, "operation");

@@ -77,6 +77,26 @@ fn where_answers_are_cleaned_no_parameter_is_allowed_by_default() {
 }
 
 #[test]
+fn parameters_in_the_path_are_refused_where_parameters_are_limited() {
+    let with = |paths: Value, more: Value| {
+        let mut all = object(&json!({"paths": paths}));
+        all.extend(object(&more));
+        policy(&json!([grant("a", Value::Object(all))]))
+    };
+    let url = "https://a.iaas.test/a/x;user_data=h";
+    for hides in [json!({"query": ["limit"]}), json!({"drop": ["json:/user_data"]})] {
+        for paths in [json!(["/a/*"]), json!(["/a/**"]), json!(["/**"])] {
+            let policy = with(paths.clone(), hides.clone());
+            assert_eq!(verdict(&policy, "GET", url), "query", "{paths}");
+            assert_eq!(verdict(&policy, "GET", "https://a.iaas.test/a/x%3Buser_data=h"), "query", "{paths}");
+            assert_eq!(verdict(&policy, "GET", "https://a.iaas.test/a/x"), "allowed by a", "{paths}");
+        }
+    }
+    assert_eq!(verdict(&with(json!(["/a/*"]), json!({})), "GET", url), "allowed by a");
+    assert_eq!(verdict(&with(json!(["/a/x;user_data=h"]), json!({"query": []})), "GET", url), "allowed by a");
+}
+
+#[test]
 fn the_smallest_max_bytes_of_declared_slots_for_agent_settings_counts() {
     let slots = json!([
         slot(json!({"max_bytes": 900})),

@@ -97,12 +97,13 @@ pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>
 }
 
 /// Returns true if a pointer is for a document with such a root. A server that gets a list may return a list,
-/// in which the places of an object are not found.
+/// in which the places of an object are not found. A string may hold a whole document.
 pub(in crate::net) fn fits_root(pointer: &[String], document: &Value) -> bool {
     let is_index = |token: &String| token == ANY || token.bytes().all(|byte| byte.is_ascii_digit());
     match (document, pointer.first()) {
         (Value::Array(_), Some(first)) => is_index(first),
         (Value::Object(_), Some(first)) => first == ANY || !is_index(first),
+        (Value::String(_), _) => false,
         _ => true,
     }
 }

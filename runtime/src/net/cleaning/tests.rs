@@ -151,6 +151,7 @@ fn an_answer_in_which_places_cannot_be_found_is_withheld() {
         ("application/json", "{\"Config\": {\"Env\": 1, \"Env\": \"HIDDEN\"}}"),
         ("application/json", "{\"Config\": {}}{\"Config\": {\"Env\": \"HIDDEN\"}}"),
         ("application/json; charset=utf-16", "{\"Config\": {\"Env\": \"HIDDEN\"}}"),
+        ("application/json", r#""{\"Config\": {\"Env\": \"HIDDEN\"}}""#),
         ("", "HIDDEN"),
     ] {
         let headers: Vec<(&str, &str)> =

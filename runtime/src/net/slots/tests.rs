@@ -111,6 +111,38 @@ fn a_seal_in_its_slot_is_replaced_and_encoded_for_the_place() {
 }
 
 #[test]
+fn a_body_that_a_server_could_read_as_a_form_is_not_filled() {
+    let (vault, agent, _, _) = vault();
+    let json = format!(r#"{{"server":{{"a":"&description=","user_data":"{agent}"}}}}"#);
+    let xml = format!("<r><![CDATA[&description=]]><UserData>{agent}</UserData></r>");
+    let form = format!("UserData={agent}");
+    for (line, content_type, body) in [
+        (SERVERS, "", &json),
+        (SERVERS, "application/x-www-form-urlencoded, application/json", &json),
+        (SERVERS, "application/json; x=application/x-www-form-urlencoded", &json),
+        (SERVERS, "application/x-www-form-urlencoded+json", &json),
+        (("POST", "/xml"), "", &xml),
+        (("POST", "/xml"), "application/x-www-form-urlencoded, text/xml", &xml),
+        (("POST", "/form"), "", &form),
+        (("POST", "/form"), "application/x-www-form-urlencoded, text/xml", &form),
+        (("PUT", "/body"), "application/x-www-form-urlencoded", &agent),
+    ] {
+        let headers = if content_type.is_empty() { Vec::new() } else { typed(content_type) };
+        let (filled, after, sent) = send(&vault, Layer::Job, line, headers.clone(), body.clone());
+        let error = filled.unwrap_err();
+        assert_eq!((error.check, &after, &sent), (Some(Check::PlaceType), &headers, body), "{content_type}: {error}");
+        assert!(error.message.contains("the Content-Type is not"), "{error}");
+    }
+    let file = part(&agent).replace("name=\"data\"", "name=\"data\"; filename=\"f\"");
+    let (filled, _, _) = send(&vault, Layer::Job, ("POST", "/part"), typed("multipart/form-data; boundary=b"), file);
+    assert_eq!(filled.unwrap_err().check, Some(Check::PartFile));
+    // The host says that a body which is a secret as a whole has no format.
+    let (filled, headers, sent) = send(&vault, Layer::Job, ("PUT", "/body"), Vec::new(), agent.clone());
+    assert_eq!((filled.unwrap().names.as_slice(), sent.as_str()), (&[AGENT.to_owned()][..], SECRET));
+    assert_eq!(headers, [("content-type".to_owned(), "application/octet-stream".to_owned())]);
+}
+
+#[test]
 fn the_host_chooses_the_boundary_of_a_form_that_holds_a_secret() {
     let line = ("POST", "/part");
     for secret in [SECRET, "x\r\n--b\r\nContent-Disposition: form-data; name=\"admin\"\r\n\r\ntrue\r\n--b--"] {
@@ -122,7 +154,7 @@ fn the_host_chooses_the_boundary_of_a_form_that_holds_a_secret() {
         let boundary = headers[0].1.strip_prefix("multipart/form-data; boundary=").unwrap();
         assert!(boundary.len() == 40 && boundary != "b", "{boundary}");
         let place: Place = "part:data".parse().unwrap();
-        let message = wasm_cpi_policy::place::Message { headers: &headers, body: sent.as_bytes() };
+        let message = Message { headers: &headers, body: sent.as_bytes() };
         assert_eq!(place.read(&message).unwrap().as_deref(), Some(secret), "{sent}");
     }
 }

@@ -48,6 +48,16 @@ pub(super) fn cases() -> Vec<Case> {
             Ok(())
         })
         .may_contact(API),
+        Case::new(CLASS, "additions to agent settings that a server could read as syntax", &["agent-text"], |world| {
+            let bootstrap = json!({"op": "agent.bootstrap", "vm_name": "x&description=<i>%26+;'y"});
+            let script = json!([bootstrap, post(json!({"user_data": "{{0.ok}}"})), {"op": "result", "json": "vm-1"}]);
+            assert_eq!(create(world, &script)?.result()[0], "vm-1");
+            let sent: Vec<String> = world.requests().iter().map(|one| one.request.text().to_owned()).collect();
+            let [sent] = sent.as_slice() else { return Err(format!("not one request: {sent:?}")) };
+            let escaped = r"x\\u0026description\\u003d\\u003ci\\u003e\\u002526\\u002b\\u003b\\u0027y";
+            if sent.contains(escaped) { Ok(()) } else { Err(format!("no `{escaped}` in {sent}")) }
+        })
+        .may_contact(API),
         Case::offline(CLASS, "changes to addresses that the Director chose", &["network-decided"], || {
             for addition in [
                 json!({"ip": "10.0.0.6"}),

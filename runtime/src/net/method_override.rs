@@ -1,0 +1,141 @@
+//! Finds a parameter that makes servers treat a request as one with another method.
+//!
+//! Frameworks read it from the query and from the body: from a form, which a POST without a
+//! Content-Type is to some of them, from a part of a multipart form, and from JSON. The body is
+//! searched in each form that a server could read it in, so text that only looks like such a
+//! parameter is refused, too.
+
+use serde_json::Value;
+use wasm_cpi_policy::normalize_parameter_name;
+use wasm_cpi_policy::place::is_read_as_form;
+
+/// Names of the parameter as `normalize_parameter_name` returns them.
+const NAMES: [&str; 2] = ["_method", "x_http_method_override"];
+
+/// Returns true if the query of a request has the parameter.
+pub(super) fn in_query(query: &str) -> bool {
+    in_pairs(query.as_bytes())
+}
+
+/// Returns true if a server may find the parameter in the body of a request.
+pub(super) fn in_body(headers: &[(String, String)], body: &[u8]) -> bool {
+    if body.is_empty() {
+        return false;
+    }
+    let types: Vec<String> = headers
+        .iter()
+        .filter(|(name, _)| wasm_cpi_policy::normalize_header_name(name) == "content-type")
+        .map(|(_, value)| value.to_ascii_lowercase())
+        .collect();
+    let says = |word: &str| types.iter().any(|text| text.contains(word));
+    let is_form = is_read_as_form(headers);
+    (is_form && in_pairs(body)) || (says("multipart") && in_parts(body)) || ((is_form || says("json")) && in_json(body))
+}
+
+fn is_override(name: &str) -> bool {
+    NAMES.contains(&normalize_parameter_name(name).as_str())
+}
+
+fn in_pairs(pairs: &[u8]) -> bool {
+    // Some servers end a field at a `;`.
+    pairs.split(|byte| *byte == b';').any(|some| url::form_urlencoded::parse(some).any(|(name, _)| is_override(&name)))
+}
+
+/// Returns true if a header of a part, or text that looks like one, has such a name.
+fn in_parts(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    let mut names = text.split("name").skip(1).filter_map(|after| {
+        let after = after.trim_start().trim_start_matches('*').trim_start().strip_prefix('=')?.trim_start();
+        Some(match after.strip_prefix('"') {
+            Some(quoted) => quoted.split(['"', '\r', '\n']).next().unwrap_or_default(),
+            None => after.split([';', '\r', '\n']).next().unwrap_or_default(),
+        })
+    });
+    names.any(|name| {
+        let name = name.rsplit("''").next().unwrap_or_default().replace('\\', "");
+        is_override(&name) || in_pairs(name.as_bytes())
+    })
+}
+
+/// Returns true if a key at the top of a JSON object has such a name.
+fn in_json(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if !text.starts_with('{') {
+        return false;
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(object)) => object.keys().any(|key| is_override(key)),
+        Ok(_) => false,
+        // A more lenient parser could read it.
+        Err(_) => {
+            let lower = text.to_ascii_lowercase();
+            NAMES.iter().any(|name| lower.contains(name) || lower.contains(&name.replace('_', "-")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(content_type: &str) -> Vec<(String, String)> {
+        let given = (!content_type.is_empty()).then(|| ("Content_Type".to_owned(), content_type.to_owned()));
+        given.into_iter().collect()
+    }
+
+    const FORM: &str = "application/x-www-form-urlencoded";
+    const MULTI: &str = "multipart/form-data; boundary=b";
+
+    #[test]
+    fn the_parameter_is_found_in_every_form_that_a_server_reads() {
+        let part = |head: &str| format!("--b\r\nContent-Disposition: form-data; {head}\r\n\r\nDELETE\r\n--b--\r\n");
+        for (content_type, body) in [
+            (FORM, "_method=DELETE".to_owned()),
+            (FORM, "a=b&_METHOD=DELETE".to_owned()),
+            (FORM, "a=b;_method=DELETE".to_owned()),
+            ("", "_method=DELETE".to_owned()),
+            ("", r#"{"a":"&_method=DELETE&b="}"#.to_owned()),
+            ("application/json, application/x-www-form-urlencoded", "x&_method=DELETE".to_owned()),
+            (FORM, ".method=DELETE".to_owned()),
+            (FORM, "+_method=DELETE".to_owned()),
+            (FORM, "_method%00x=DELETE".to_owned()),
+            (FORM, "_method%5B%5D=DELETE".to_owned()),
+            (FORM, "%5B_method%5D=DELETE".to_owned()),
+            (FORM, "X-HTTP-Method-Override=DELETE".to_owned()),
+            (MULTI, part("name=\"_method\"")),
+            (MULTI, part("name=_method")),
+            (MULTI, part("name = \"%5fmethod\"")),
+            (MULTI, part("name=\"_me\\thod\"")),
+            (MULTI, part("name*=utf-8''_method")),
+            ("multipart/mixed", part("name=_method")),
+            ("application/json", r#"{"_method": "DELETE"}"#.to_owned()),
+            ("application/json", "\u{feff}{\"a\": 1, \"\\u005fmethod\": \"DELETE\"}".to_owned()),
+            ("application/json", "{\"_method\": \"DELETE\",}".to_owned()),
+            ("application/vnd.api+json", r#"{"_METHOD": "DELETE"}"#.to_owned()),
+            ("", r#"{"_method": "DELETE"}"#.to_owned()),
+        ] {
+            assert!(in_body(&typed(content_type), body.as_bytes()), "{content_type}: {body}");
+        }
+        for query in ["_method=DELETE", "a&%5fMethod=DELETE", "+.method=DELETE", "x_http_method_override=PUT"] {
+            assert!(in_query(query), "{query}");
+        }
+    }
+
+    #[test]
+    fn other_names_and_other_bodies_are_not_refused() {
+        for (content_type, body) in [
+            (FORM, ""),
+            (FORM, "method=DELETE&a=_method&my_method=x&_methods=x"),
+            ("text/plain", "_method=DELETE"),
+            ("application/octet-stream", "_method=DELETE"),
+            ("application/json", r#"{"a": {"_method": "DELETE"}, "method": "_method"}"#),
+            ("application/json", r#"[{"_method": 1}]"#),
+            (MULTI, "--b\r\nContent-Disposition: form-data; name=method\r\n\r\n_method\r\n--b--"),
+            ("text/xml", "<_method>DELETE</_method>"),
+        ] {
+            assert!(!in_body(&typed(content_type), body.as_bytes()), "{content_type}: {body}");
+        }
+        assert!(!in_query("method=x&payment_method=y") && !in_query(""));
+    }
+}
