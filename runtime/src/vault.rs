@@ -58,8 +58,8 @@ pub enum Kind {
     /// A credential of the operator or of the VM. It is redacted, and no answer may hold it.
     Credential,
     /// A credential that a server chose: a token, a captured value, settings of the registry. It
-    /// is treated like the others, except that it hides nothing in the targets of audit lines:
-    /// a server could otherwise choose what they show.
+    /// is treated like the others, except that it hides nothing in audit lines: a server could otherwise
+    /// choose what they show.
     Foreign,
 }
 
@@ -267,13 +267,13 @@ impl Vault {
         self.redact_kinds(text, most, &|_| true)
     }
 
-    /// Does the same as `redact` for the target of an audit line: values that a server chose stay.
-    pub fn redact_target(&self, text: &str) -> String {
-        self.redact_target_start(text, usize::MAX).0
+    /// Does the same as `redact` for the audit log: values that a server chose stay.
+    pub fn redact_audit(&self, text: &str) -> String {
+        self.redact_audit_start(text, usize::MAX).0
     }
 
-    /// Does the same as `redact_start` for the target of an audit line.
-    pub fn redact_target_start(&self, text: &str, most: usize) -> (String, usize) {
+    /// Does the same as `redact_start` for the audit log.
+    pub fn redact_audit_start(&self, text: &str, most: usize) -> (String, usize) {
         self.redact_kinds(text, most, &|kind| Check::AuditTarget.accepts(kind != Kind::Foreign))
     }
 
@@ -374,13 +374,13 @@ impl fmt::Debug for Vault {
 
 impl Inner {
     fn register(&mut self, name: &str, secret: Secret, kind: Kind) {
-        let password = secret.password_in_url();
+        let credential = secret.credential_in_url();
         self.known.push(Known { name: name.to_owned(), secret, kind });
         (self.credentials, self.secrets) = (None, None);
-        if let Some(password) = password {
+        if let Some(credential) = credential {
             // The password of a URL is a credential, whatever the URL is called.
             let kind = if kind == Kind::Value { Kind::Credential } else { kind };
-            self.register(&format!("{name}.password"), password, kind);
+            self.register(&format!("{name}.password"), credential, kind);
         }
     }
 }

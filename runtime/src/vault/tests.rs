@@ -359,7 +359,7 @@ fn values_of_servers_hide_nothing_in_targets() {
     vault.seal("password", Secret::new("correct-horse"), Layer::Job);
     let seal = vault.seal_captured("token", Secret::new("https://api.test/v1/"), Layer::Job).unwrap();
     let target = format!("https://api.test/v1/evil/correct-horse/{seal}");
-    assert_eq!(vault.redact_target(&target), "https://api.test/v1/evil/<redacted>/<sealed:token>");
+    assert_eq!(vault.redact_audit(&target), "https://api.test/v1/evil/<redacted>/<sealed:token>");
     assert_eq!(vault.redact(&target), "<redacted>evil/<redacted>/<sealed:token>");
 }
 

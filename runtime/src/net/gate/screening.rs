@@ -93,7 +93,7 @@ impl Gate {
     /// Records that a response held a credential. Returns the error, whose message says to the guest
     /// only that the call ends, and whose detail says everything to the operator.
     pub(super) fn leaked(&self, secret: &str, place: &str, advice: &str) -> HttpError {
-        let leak = self.usage.record_leak(secret, self.vault.redact_target(place));
+        let leak = self.usage.record_leak(secret, self.vault.redact_audit(place));
         let latched = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
             Some(Err(error)) => format!("; that later calls must be refused could not be recorded ({error})"),
             _ => String::new(),
