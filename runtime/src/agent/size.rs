@@ -92,9 +92,12 @@ pub(super) fn pad(mut text: String, length: usize, encodings: &[Encoding]) -> St
     text
 }
 
-/// Returns the length of a text before base64, which is what a server measures.
+/// Returns the length of a text before base64, which is what a server measures. A JSON string of base64
+/// adds two quotes to it, whatever the text is.
 fn sent_length(text: &str, encodings: &[Encoding]) -> usize {
-    match encodings.contains(&Encoding::JsonString) {
+    let is_base64 = |encoding: &&Encoding| matches!(encoding, Encoding::Base64 | Encoding::Base64Url);
+    let before_base64 = encodings.iter().take_while(|encoding| !is_base64(encoding));
+    match before_base64.into_iter().any(|encoding| *encoding == Encoding::JsonString) {
         true => Value::String(text.to_owned()).to_string().len(),
         false => text.len(),
     }
@@ -171,6 +174,34 @@ mod tests {
                 let text = json!({"password": "\"quoted\"", "name": name}).to_string();
                 assert_eq!(sent_length(&pad(text, length, encodings), encodings), length, "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn the_length_that_is_sent_is_one_for_all_additions_and_settings_of_about_one_size() {
+        use Encoding::{Base64, Base64Url, JsonString};
+        // The settings have the same length; in a JSON string, each line break takes one more character.
+        let secrets = ["k".repeat(600), "k\n".repeat(100) + &"k".repeat(300)];
+        for encodings in [
+            &[][..],
+            &[JsonString],
+            &[Base64],
+            &[JsonString, Base64],
+            &[Base64, JsonString],
+            &[Base64Url, JsonString],
+            &[JsonString, Base64Url],
+        ] {
+            let data = |secret: &str, name: &str| json!({"key": secret, "name": name}).as_object().unwrap().clone();
+            let length = |secret: &str, name: &str| {
+                settings::encode(data(secret, name), data(secret, ""), encodings).pop().unwrap().len()
+            };
+            let lengths: Vec<usize> = secrets
+                .iter()
+                .flat_map(|secret| {
+                    ["", "x", "\"", &"\"".repeat(50), &"\"".repeat(900)].map(|name| length(secret, name))
+                })
+                .collect();
+            assert!(lengths.iter().all(|length| *length == lengths[0]), "{encodings:?}: {lengths:?}");
         }
     }
 
