@@ -107,13 +107,14 @@ checks! {
     "HTTP responses" http_response {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
-        AnswerRoom ShownPlaces DroppedPlaces DropUnreadable AnswerDigests SettingsMarker SettingsShape SettingsWithheld
+        AnswerRoom ShownPlaces DroppedPlaces DropUnreadable AnswerDigests SettingsMarker SettingsShape SettingsDivided
+        SettingsWithheld
     }
     "Captures" captures {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
     }
     "Seals and slots" seals {
-        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentEncodings SealedRegistry ExposedCredential
+        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentMarker AgentEncodings SealedRegistry ExposedCredential
         SealInUrl SealOutsideSlot SealTransformed SealHalves SealCase SealPerPlace SlotSpot SlotTakes
         SlotHeader SecretSendable
     }

@@ -7,6 +7,7 @@
 use super::additions::{Additions, Encoding};
 use super::{AgentError, networks, settings};
 use crate::failure::Failure;
+use crate::net::cleaning::holds_marker;
 use serde_json::{Map, Value, json};
 use wasm_cpi_checks::Check;
 
@@ -25,6 +26,12 @@ pub(super) fn check_additions(additions: &Additions) -> Result<(), AgentError> {
     let each: Result<Vec<Value>, AgentError> = additions.networks.iter().map(networks::added).collect();
     let dns: Vec<&Vec<String>> = additions.networks.iter().map(|network| &network.dns).collect();
     let added = json!([additions.vm_name, settings::disks(additions)?, each?, dns]);
+    // A text with both markers counts as settings as a whole, so a guest must not choose where markers are.
+    Check::AgentMarker.ensure(!holds_marker(&added.to_string()), || {
+        AgentError::refused(
+            "the guest adds the marker of agent settings to them; choose other names, disk hints and routes",
+        )
+    })?;
     let bytes = json_string_length(&added);
     Check::AgentReserve.ensure(bytes <= RESERVE, || {
         AgentError::refused(format!(
@@ -140,6 +147,20 @@ mod tests {
             let error = check_additions(&large).unwrap_err();
             assert!(error.message.contains("at most 4096 are allowed"), "{error}");
             assert_eq!(error.check, Some(Check::AgentReserve));
+        }
+    }
+
+    #[test]
+    fn a_guest_adds_no_marker_in_any_form() {
+        use base64::Engine;
+        let marker = format!("__{}", crate::net::cleaning::MARKER);
+        let in_base64 = base64::prelude::BASE64_STANDARD.encode(format!("x{marker}y"));
+        for additions in [
+            Additions { vm_name: marker.clone(), ..Additions::default() },
+            Additions { vm_name: in_base64, ..Additions::default() },
+            Additions { system_disk: Some(format!("/dev/{marker}")), ..Additions::default() },
+        ] {
+            assert_eq!(check_additions(&additions).unwrap_err().check, Some(Check::AgentMarker), "{additions:?}");
         }
     }
 
