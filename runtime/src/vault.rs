@@ -242,10 +242,22 @@ impl Vault {
     /// that differ from it in case, because they may be other words, and halves, because a guest could
     /// guess one half after the other.
     pub fn leak_in(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
+        self.leak_of_kinds(bytes, &|_| true)
+    }
+
+    /// Does the same for a text that the guest does not get. Values that a server chose do not count: a guest
+    /// that makes a server return what it was given could otherwise choose what is searched for, and so read
+    /// the text by its endings.
+    pub fn leak_in_unseen(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
+        self.leak_of_kinds(bytes, &|kind| Check::TripwireUnseen.accepts(kind != Kind::Foreign))
+    }
+
+    fn leak_of_kinds(&self, bytes: &[u8], counts: &dyn Fn(Kind) -> bool) -> Result<Option<String>, SearchStopped> {
         let (index, patience) = (self.credential_index(), self.patience());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
             index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
                 CASE | HALF => ControlFlow::Continue(()),
+                _ if !counts(index.known[needle.owner].kind) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
             })
         });

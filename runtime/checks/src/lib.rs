@@ -123,7 +123,7 @@ checks! {
         JsonExact HostBoundary
     }
     "Secrets and logins" secrets {
-        Tripwire TripwireCredentials TripwireTwice TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
+        Tripwire TripwireCredentials TripwireTwice TripwireUnseen TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
         FormBase64 FormHex FormJson FormPercent FormXml FormLines FormWide SecretLines
         RedactLog RedactAnswer RedactCut GuestText SealPrinted
         LoginPlace LoginStatus LoginCount LoginFailures LoginRenewal LoginTokenSize LoginTokenForm TokenRecord TokenTrust

@@ -18,7 +18,7 @@ use wasm_cpi_policy::secret::Secret;
 pub(super) const PLAIN: &str = "plain";
 /// Half of a seal. If a seal is cut in two, one piece holds a complete half.
 pub(super) const SPLIT: &str = "splitting";
-/// Half of a secret.
+/// Half of a secret, or a short line of one.
 pub(super) const HALF: &str = "halving";
 /// The same letters, some of them in the other case.
 pub(super) const CASE: &str = "changing its case";
@@ -142,6 +142,12 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         // `-----BEGIN …-----` occurs in every PEM file.
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
         lines.for_each(|line| drop(plain_and_base64(owner, line.as_bytes(), &mut needles)));
+        // The last line of a key is shorter. It is redacted only: a guest could guess it.
+        if text.starts_with("-----") {
+            let short = text.lines().map(str::trim).filter(|line| (MIN_REDACTED..MIN_LINE).contains(&line.len()));
+            let short = short.filter(|line| !line.starts_with("-----"));
+            needles.extend(short.map(|line| Needle::new(owner, HALF, &shared(line), 0)));
+        }
     }
     // A server that quotes a part of a request cuts it anywhere, so one half of a long secret is redacted alone.
     if text.len() >= 2 * MIN_TRIPWIRE && text.is_ascii() && !text.contains('\n') {

@@ -53,13 +53,16 @@ pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> b
         }
         Kind::Empty | Kind::Other => Err(()),
     };
-    match changed {
-        Ok(Some(changed)) => *body = changed,
-        Ok(None) => {}
-        Err(()) => return pieces.are_absent() && !are_in(&without_escapes(&String::from_utf8_lossy(body))),
-    }
+    let Ok(changed) = changed else {
+        return pieces.are_absent() && !are_in(&without_escapes(&String::from_utf8_lossy(body)));
+    };
     // A marker that is divided between values is in none of them.
-    pieces.are_absent() && Check::SettingsDivided.accepts(!marker::is_divided_in(body))
+    let left = changed.as_deref().unwrap_or(body);
+    let is_clean = pieces.are_absent() && Check::SettingsDivided.accepts(!marker::is_divided_in(left));
+    if let (true, Some(changed)) = (is_clean, changed) {
+        *body = changed;
+    }
+    is_clean
 }
 
 /// Returns true if a text holds the marker of agent settings, plain or in base64, whatever divides it.
