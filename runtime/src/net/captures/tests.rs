@@ -219,6 +219,8 @@ fn a_guess_that_was_captured_is_not_searched_for_in_withheld_text() {
     vault.seal_captured("guess", Secret::new("admin password: h"), Layer::Job).unwrap();
     let seen = |body: &str, content_type: &str, status| {
         let (result, headers, body) = receive(&vault, ("GET", "/vms", status), &[("content-type", content_type)], body);
+        // Nothing of a body that is withheld reaches the guest.
+        let body = result.is_ok().then_some(body);
         (result, headers, body)
     };
     for status in [200, 500] {
