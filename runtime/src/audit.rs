@@ -152,7 +152,7 @@ impl Audit {
         };
         let mut line = writer.line(kind);
         line.own_text("capability", capability);
-        line.text("operation", &event.method, NAME_MAX).target(&event.target, TARGET_MAX);
+        line.text("operation", &event.method, NAME_MAX).text("target", &event.target, TARGET_MAX);
         line.text("grant", event.grant.as_deref().unwrap_or_default(), NAME_MAX);
         line.text("login", event.login.as_deref().unwrap_or_default(), NAME_MAX);
         if let Some(address) = event.address {
@@ -199,7 +199,7 @@ impl Audit {
         line.own_text("capability", capability).own_text("operation", operation);
         match capability {
             "session" => line.text("login", call.target, NAME_MAX),
-            _ => line.target(call.target, TARGET_MAX),
+            _ => line.text("target", call.target, TARGET_MAX),
         };
         match &call.outcome {
             HostCallOutcome::Succeeded => {}

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use wasm_cpi_checks::Check;
 
 /// The most bytes of the file that are read.
@@ -79,6 +80,8 @@ pub struct LeakLatch {
     recorded: Option<RecordedLeak>,
     method: String,
     request_id: Option<String>,
+    /// How many bytes this call wrote.
+    written: AtomicU64,
 }
 
 /// Why the file cannot be used.
@@ -149,7 +152,14 @@ impl LeakLatch {
         let mut text = String::new();
         let read = (&file).take(MAX_BYTES).read_to_string(&mut text);
         read.map_err(|source| LatchError::Io { path: path.clone(), source })?;
-        Ok(LeakLatch { recorded: recorded(&text), file, path, method: String::new(), request_id: None })
+        Ok(LeakLatch {
+            recorded: recorded(&text),
+            file,
+            path,
+            method: String::new(),
+            request_id: None,
+            written: AtomicU64::new(0),
+        })
     }
 
     /// Returns true if the guest has a file, for commands that must not create one.
@@ -177,8 +187,21 @@ impl LeakLatch {
             secret: secret.to_owned(),
             place: place.to_owned(),
         };
-        let line = serde_json::to_string(&leak).map_err(io::Error::other)?;
-        (&self.file).write_all(format!("{line}\n").as_bytes())
+        let line = format!("{}\n", serde_json::to_string(&leak).map_err(io::Error::other)?);
+        self.written.fetch_add(line.len() as u64, Ordering::Relaxed);
+        (&self.file).write_all(line.as_bytes())
+    }
+
+    /// Returns a leak of another call that was recorded since this one began. A guest with many running calls
+    /// could otherwise guess once in each of them.
+    pub fn recorded_meanwhile(&self) -> Option<RecordedLeak> {
+        let size = rustix::fs::fstat(&self.file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        if Check::LeakLatched.accepts(size <= self.written.load(Ordering::Relaxed)) {
+            return None;
+        }
+        let mut text = vec![0; usize::try_from(size.min(MAX_BYTES)).unwrap_or(0)];
+        let read = self.file.read_at(&mut text, 0).unwrap_or(0);
+        Some(recorded(&String::from_utf8_lossy(&text[..read])).unwrap_or_else(unreadable))
     }
 
     /// Forgets the leaks. The file stays, because calls that are running have it open.
@@ -204,14 +227,17 @@ fn open_at(directory: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
 /// Returns the first leak in the text. A text that cannot be read counts as a leak, too.
 fn recorded(text: &str) -> Option<RecordedLeak> {
     let line = text.lines().find(|line| !line.trim().is_empty())?;
-    let unreadable = || RecordedLeak {
+    Some(serde_json::from_str(line).unwrap_or_else(|_| unreadable()))
+}
+
+fn unreadable() -> RecordedLeak {
+    RecordedLeak {
         at: "an unknown time".into(),
         method: "an unknown method".into(),
         request_id: None,
         secret: "an unknown secret".into(),
         place: "an unknown response or result".into(),
-    };
-    Some(serde_json::from_str(line).unwrap_or_else(|_| unreadable()))
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +284,19 @@ mod tests {
         // A call that was already running can still record.
         running.record("password", "the result").unwrap();
         assert!(open(dir.path(), None).unwrap().recorded().is_some());
+    }
+
+    #[test]
+    fn a_running_call_notices_the_leak_of_another_one_and_not_its_own() {
+        let dir = cache();
+        let (one, other) = (open(dir.path(), None).unwrap(), open(dir.path(), None).unwrap());
+        one.record("password", "the response to GET https://api.test/v1").unwrap();
+        assert_eq!(one.recorded_meanwhile(), None);
+        assert_eq!(other.recorded_meanwhile().unwrap().secret, "password");
+        other.record("token", "the result").unwrap();
+        assert!(one.recorded_meanwhile().is_some() && other.recorded_meanwhile().is_some());
+        one.forget().unwrap();
+        assert_eq!((one.recorded_meanwhile(), other.recorded_meanwhile()), (None, None));
     }
 
     #[test]

@@ -120,10 +120,10 @@ impl Log {
         self.cut(text, max, "")
     }
 
-    /// Does the same as `clean_field` for the target of an audit line, in which values that a server
+    /// Does the same as `clean_field` for a field of an audit line, in which values that a server
     /// chose stay.
-    pub fn clean_target(&self, text: &str, max: usize) -> String {
-        let redact = |most| self.vault.redact_target_start(text, most);
+    pub fn clean_audit_field(&self, text: &str, max: usize) -> String {
+        let redact = |most| self.vault.redact_audit_start(text, most);
         self.cut_redacted(redacted_start(text, max, Check::RedactLog, &redact), max, "")
     }
 

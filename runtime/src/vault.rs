@@ -58,8 +58,8 @@ pub enum SecretKind {
     /// A credential of the operator or of the VM. It is redacted, and no answer may hold it.
     Credential,
     /// A credential that a server chose: a token, a captured value, settings of the registry. It
-    /// is treated like the others, except that it hides nothing in the targets of audit lines:
-    /// a server could otherwise choose what they show.
+    /// is treated like the others, except that it hides nothing in audit lines: a server could otherwise
+    /// choose what they show.
     FromServer,
 }
 
@@ -242,10 +242,26 @@ impl Vault {
     /// that differ from it in case, because they may be other words, and halves, because a guest could
     /// guess one half after the other.
     pub fn leak_in(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
+        self.leak_of_kinds(bytes, &|_| true)
+    }
+
+    /// Does the same for a text that the guest does not get. Values that a server chose do not count: a guest
+    /// that makes a server return what it was given could otherwise choose what is searched for, and so read
+    /// the text by its endings.
+    pub fn leak_in_unseen(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
+        self.leak_of_kinds(bytes, &|kind| Check::TripwireUnseen.accepts(kind != SecretKind::FromServer))
+    }
+
+    fn leak_of_kinds(
+        &self,
+        bytes: &[u8],
+        counts: &dyn Fn(SecretKind) -> bool,
+    ) -> Result<Option<String>, SearchStopped> {
         let (index, patience) = (self.credential_index(bytes.len()), self.patience());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
             index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
                 Form::OtherCase | Form::Half => ControlFlow::Continue(()),
+                _ if !counts(index.known[needle.owner].kind) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
             })
         });
@@ -267,13 +283,13 @@ impl Vault {
         self.redact_kinds(text, most, &|_| true)
     }
 
-    /// Does the same as `redact` for the target of an audit line: values that a server chose stay.
-    pub fn redact_target(&self, text: &str) -> String {
-        self.redact_target_start(text, usize::MAX).0
+    /// Does the same as `redact` for the audit log: values that a server chose stay.
+    pub fn redact_audit(&self, text: &str) -> String {
+        self.redact_audit_start(text, usize::MAX).0
     }
 
-    /// Does the same as `redact_start` for the target of an audit line.
-    pub fn redact_target_start(&self, text: &str, most: usize) -> (String, usize) {
+    /// Does the same as `redact_start` for the audit log.
+    pub fn redact_audit_start(&self, text: &str, most: usize) -> (String, usize) {
         self.redact_kinds(text, most, &|kind| Check::AuditTarget.accepts(kind != SecretKind::FromServer))
     }
 
@@ -374,13 +390,13 @@ impl fmt::Debug for Vault {
 
 impl Inner {
     fn register(&mut self, name: &str, secret: Secret, kind: SecretKind) {
-        let password = secret.password_in_url();
+        let credential = secret.credential_in_url();
         self.known.push(Known { name: name.to_owned(), secret, kind });
         (self.credentials, self.secrets) = (None, None);
-        if let Some(password) = password {
+        if let Some(credential) = credential {
             // The password of a URL is a credential, whatever the URL is called.
             let kind = if kind == SecretKind::Value { SecretKind::Credential } else { kind };
-            self.register(&format!("{name}.password"), password, kind);
+            self.register(&format!("{name}.password"), credential, kind);
         }
     }
 }

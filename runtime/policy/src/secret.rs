@@ -32,14 +32,16 @@ impl Secret {
         &self.0
     }
 
-    /// Returns the decoded password if the secret is a URL with one. A server may echo the
-    /// password without the rest of the URL, so it has to be redacted on its own.
-    pub fn password_in_url(&self) -> Option<Secret> {
+    /// Returns the decoded password if the secret is a URL with one, or the user if there is no password:
+    /// it is a token then, as in `nats://TOKEN@host`, except for SSH, which has its password elsewhere. A
+    /// server may echo it without the rest of the URL, so it has to be redacted on its own.
+    pub fn credential_in_url(&self) -> Option<Secret> {
         // Most secrets are not URLs and need not be parsed.
         let url = Some(self.reveal()).filter(|text| text.contains("://") && text.contains('@'))?;
         let url = url::Url::parse(url).ok()?;
-        let password = url.password().filter(|password| !password.is_empty())?;
-        let pair = Zeroizing::new(format!("p={}", password.replace('+', "%2B")));
+        let token = || Some(url.username()).filter(|user| !user.is_empty() && !url.scheme().contains("ssh"));
+        let credential = url.password().filter(|password| !password.is_empty()).or_else(token)?;
+        let pair = Zeroizing::new(format!("p={}", credential.replace('+', "%2B")));
         let decoded = url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned());
         decoded.map(Secret::new)
     }
@@ -56,17 +58,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_password_of_a_url_is_found_and_decoded() {
-        for (text, password) in [
+    fn the_password_or_token_of_a_url_is_found_and_decoded() {
+        for (text, credential) in [
             ("nats://u:p%40+s@h:4222", Some("p@+s")),
             ("https://:x@h/y?z", Some("x")),
-            ("https://u@h", None),
-            ("https://u:@h", None),
+            ("nats://t%40ken@h:4222", Some("t@ken")),
+            ("https://u:@h", Some("u")),
+            ("ssh://git@h", None),
+            ("git+ssh://git@h", None),
             ("https://h/a:b@c", None),
             ("a:b@c", None),
             ("", None),
         ] {
-            assert_eq!(Secret::new(text).password_in_url(), password.map(Secret::new), "{text}");
+            assert_eq!(Secret::new(text).credential_in_url(), credential.map(Secret::new), "{text}");
         }
     }
 

@@ -35,7 +35,7 @@ impl AgentConfig {
     /// they should give access to nothing but that VM.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.mbus.as_ref().is_some_and(|mbus| mbus.password_in_url().is_some()) {
+        if self.mbus.as_ref().is_some_and(|mbus| mbus.credential_in_url().is_some()) {
             warnings.push(
                 "`agent.mbus` holds a password that every VM gets; let the Director give each Agent its own certificate \
                  (`env.bosh.mbus`), and leave the password out"

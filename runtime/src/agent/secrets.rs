@@ -7,9 +7,11 @@
 use super::VmSpec;
 use super::config::AgentConfig;
 use serde_json::Value;
+use wasm_cpi_policy::is_credential_name;
 use wasm_cpi_policy::secret::Secret;
 
-/// The length from which a string in `env` counts as a secret. Shorter ones are usually plain words.
+/// The length from which a string or a number in `env` counts as a secret. Shorter ones are usually plain
+/// words, unless their name is that of a credential.
 const ENV_MIN: usize = 12;
 
 /// The keys of `env.bosh` that the Director logs and guests can read.
@@ -35,7 +37,7 @@ const LOCATIONS: [&str; 12] = [
 pub(super) fn find(config: &AgentConfig, spec: Option<&VmSpec>) -> Vec<(String, Secret)> {
     let mut secrets = Vec::new();
     if let Some(mbus) = &config.mbus
-        && mbus.password_in_url().is_some()
+        && mbus.credential_in_url().is_some()
     {
         secrets.push(("agent.mbus".into(), mbus.clone()));
     }
@@ -52,14 +54,21 @@ fn collect(value: &Value, path: &str, min: usize, secrets: &mut Vec<(String, Sec
     if path.strip_prefix("env.bosh.").is_some_and(|key| VISIBLE_ENV.contains(&key)) {
         return;
     }
+    let mut add = |text: &str| {
+        if text.len() >= min || is_credential_name(path) {
+            secrets.push((path.to_owned(), Secret::new(text)));
+        }
+    };
     match value {
-        Value::String(text) if text.len() >= min => secrets.push((path.to_owned(), Secret::new(text.as_str()))),
+        Value::String(text) => add(text),
+        // YAML makes a number of a password that consists of digits.
+        Value::Number(number) => add(&number.to_string()),
         Value::Array(items) => items.iter().for_each(|item| collect(item, path, min, secrets)),
         Value::Object(fields) => {
             for (key, value) in fields {
-                // A location may hold a password in its URL.
-                let password = || value.as_str().and_then(|url| Secret::new(url).password_in_url());
-                if !LOCATIONS.contains(&key.as_str()) || password().is_some() {
+                // A location may hold a credential in its URL.
+                let credential = || value.as_str().and_then(|url| Secret::new(url).credential_in_url());
+                if !LOCATIONS.contains(&key.as_str()) || credential().is_some() {
                     collect(value, &format!("{path}.{key}"), min, secrets);
                 }
             }

@@ -7,6 +7,7 @@
 use super::additions::{Additions, Encoding};
 use super::{AgentError, networks, settings};
 use crate::failure::Failure;
+use crate::net::cleaning::holds_marker;
 use serde_json::{Map, Value, json};
 use wasm_cpi_checks::Check;
 
@@ -25,6 +26,12 @@ pub(super) fn check_additions(additions: &Additions) -> Result<(), AgentError> {
     let each: Result<Vec<Value>, AgentError> = additions.networks.iter().map(networks::added).collect();
     let dns: Vec<&Vec<String>> = additions.networks.iter().map(|network| &network.dns).collect();
     let added = json!([additions.vm_name, settings::disks(additions)?, each?, dns]);
+    // A text with both markers counts as settings as a whole, so a guest must not choose where markers are.
+    Check::AgentMarker.ensure(!holds_marker(&added.to_string()), || {
+        AgentError::refused(
+            "the guest adds the marker of agent settings to them; choose other names, disk hints and routes",
+        )
+    })?;
     let bytes = json_string_length(settings::guest_json(&added));
     Check::AgentReserve.ensure(bytes <= RESERVE, || {
         AgentError::refused(format!(
@@ -77,13 +84,13 @@ pub(super) fn check_user_data(data: &Map<String, Value>, max_bytes: Option<u64>)
 /// with the reserve for them. If the length depended on the additions, a guest could add letter by letter
 /// until a server finds the user-data too long, and so measure the rest.
 pub(super) fn padded_length(base: &str, encodings: &[Encoding]) -> usize {
-    (length_before_base64(base, encodings) + RESERVE).next_multiple_of(STEP)
+    (sent_length(base, encodings) + RESERVE).next_multiple_of(STEP)
 }
 
 /// Pads the text of a JSON object with blanks before its last brace to a length of `padded_length`.
 /// Blanks behind the brace could be cut off on the way.
 pub(super) fn pad(mut text: String, length: usize, encodings: &[Encoding]) -> String {
-    let unpadded = length_before_base64(&text, encodings);
+    let unpadded = sent_length(&text, encodings);
     if text.pop().is_some() {
         let blanks = length.max(unpadded).next_multiple_of(STEP) - unpadded;
         text.push_str(&" ".repeat(blanks));
@@ -92,9 +99,12 @@ pub(super) fn pad(mut text: String, length: usize, encodings: &[Encoding]) -> St
     text
 }
 
-/// Returns the length of a text before base64, which is what a server measures.
-fn length_before_base64(text: &str, encodings: &[Encoding]) -> usize {
-    match encodings.contains(&Encoding::JsonString) {
+/// Returns the length of a text before base64, which is what a server measures. A JSON string of base64
+/// adds two quotes to it, whatever the text is.
+fn sent_length(text: &str, encodings: &[Encoding]) -> usize {
+    let is_base64 = |encoding: &&Encoding| matches!(encoding, Encoding::Base64 | Encoding::Base64Url);
+    let before_base64 = encodings.iter().take_while(|encoding| !is_base64(encoding));
+    match before_base64.into_iter().any(|encoding| *encoding == Encoding::JsonString) {
         true => Value::String(text.to_owned()).to_string().len(),
         false => text.len(),
     }
@@ -143,6 +153,20 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_adds_no_marker_in_any_form() {
+        use base64::Engine;
+        let marker = format!("__{}", crate::net::cleaning::MARKER);
+        let in_base64 = base64::prelude::BASE64_STANDARD.encode(format!("x{marker}y"));
+        for additions in [
+            Additions { vm_name: marker.clone(), ..Additions::default() },
+            Additions { vm_name: in_base64, ..Additions::default() },
+            Additions { system_disk: Some(format!("/dev/{marker}")), ..Additions::default() },
+        ] {
+            assert_eq!(check_additions(&additions).unwrap_err().check, Some(Check::AgentMarker), "{additions:?}");
+        }
+    }
+
+    #[test]
     fn each_encoding_is_used_once_and_base64_in_one_kind() {
         use Encoding::{Base64, Base64Url, JsonString};
         for fine in [&[][..], &[JsonString], &[Base64], &[Base64Url, JsonString], &[JsonString, Base64]] {
@@ -171,8 +195,36 @@ mod tests {
             let length = padded_length(&base, encodings);
             for name in ["", "x", "\"\"", &"x".repeat(1024), &"\"".repeat(1000)] {
                 let text = json!({"password": "\"quoted\"", "name": name}).to_string();
-                assert_eq!(length_before_base64(&pad(text, length, encodings), encodings), length, "{name}");
+                assert_eq!(sent_length(&pad(text, length, encodings), encodings), length, "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn the_length_that_is_sent_is_one_for_all_additions_and_settings_of_about_one_size() {
+        use Encoding::{Base64, Base64Url, JsonString};
+        // The settings have the same length; in a JSON string, each line break takes one more character.
+        let secrets = ["k".repeat(600), "k\n".repeat(100) + &"k".repeat(300)];
+        for encodings in [
+            &[][..],
+            &[JsonString],
+            &[Base64],
+            &[JsonString, Base64],
+            &[Base64, JsonString],
+            &[Base64Url, JsonString],
+            &[JsonString, Base64Url],
+        ] {
+            let data = |secret: &str, name: &str| json!({"key": secret, "name": name}).as_object().unwrap().clone();
+            let length = |secret: &str, name: &str| {
+                settings::encode(data(secret, name), data(secret, ""), encodings).pop().unwrap().len()
+            };
+            let lengths: Vec<usize> = secrets
+                .iter()
+                .flat_map(|secret| {
+                    ["", "x", "\"", &"\"".repeat(50), &"\"".repeat(900)].map(|name| length(secret, name))
+                })
+                .collect();
+            assert!(lengths.iter().all(|length| *length == lengths[0]), "{encodings:?}: {lengths:?}");
         }
     }
 

@@ -157,7 +157,7 @@ fn encodings_are_applied_in_order() {
         (vec![Encoding::Base64], BASE64_STANDARD.encode(&plain)),
         (vec![Encoding::Base64Url], BASE64_URL_SAFE.encode(&plain)),
         (vec![Encoding::JsonString, Encoding::Base64], BASE64_STANDARD.encode(json!(quoted).to_string())),
-        (vec![Encoding::Base64, Encoding::JsonString], format!("\"{}\"", BASE64_STANDARD.encode(&quoted))),
+        (vec![Encoding::Base64, Encoding::JsonString], format!("\"{}\"", BASE64_STANDARD.encode(&plain))),
     ] {
         assert_eq!(encode(data.clone(), data.clone(), &encodings).pop().unwrap(), expected, "{encodings:?}");
     }
@@ -202,6 +202,38 @@ fn data_text(data: &Map<String, Value>, encodings: &[Encoding]) -> String {
     let text = serde_json::to_string(data).unwrap().replace('ÿ', "\\u00ff");
     let length = size::padded_length(&text, encodings);
     size::pad(text, length, encodings)
+}
+
+#[test]
+fn short_passwords_numbers_and_tokens_in_urls_are_secrets_of_the_settings() {
+    let config: AgentConfig = serde_json::from_value(json!({
+        "mbus": "nats://s3cr3t-t0ken-of-nats@10.0.0.6:4222",
+        "blobstore": {"provider": "dav", "options": {"endpoint": "http://blob-t0ken@10.0.0.6", "port": 25250,
+                                                     "password": 998_877_665_544_332_211_u64}},
+    }))
+    .unwrap();
+    let env = json!({"bosh": {"password": "hunter2x9zz", "pin": {"secret": 123_456}, "remove_dev_tools": true,
+                              "keep_root_password": false, "parallel": 12, "tags": {"password": "visible"}}, "size": "small"});
+    let secrets = secrets::find(&config, Some(&VmSpec { env, ..spec() }));
+    let known: Vec<(&str, &str)> = secrets.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
+    let expected = [
+        ("agent.mbus", "nats://s3cr3t-t0ken-of-nats@10.0.0.6:4222"),
+        ("agent.blobstore.options.endpoint", "http://blob-t0ken@10.0.0.6"),
+        ("agent.blobstore.options.password", "998877665544332211"),
+        ("env.bosh.password", "hunter2x9zz"),
+        ("env.bosh.pin.secret", "123456"),
+    ];
+    assert_eq!(known, expected);
+    let vault = crate::vault::Vault::new();
+    for (name, secret) in secrets {
+        vault.register(&name, secret);
+    }
+    let said =
+        "bad root password hunter2x9zz, 123456, bus s3cr3t-t0ken-of-nats@10.0.0.6, blob 998877665544332211, blob-t0ken";
+    let shown = "bad root password <redacted>, <redacted>, bus <redacted>@10.0.0.6, blob <redacted>, <redacted>";
+    assert_eq!(vault.redact(said), shown);
+    assert!(vault.leak_in(b"998877665544332211").unwrap().is_some());
+    assert!(vault.leak_in(b"s3cr3t-t0ken-of-nats").unwrap().is_some());
 }
 
 #[test]

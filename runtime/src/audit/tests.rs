@@ -159,6 +159,48 @@ fn secrets_are_redacted_and_seals_are_shown_by_name() {
 }
 
 #[test]
+fn a_value_that_a_server_chose_hides_no_field() {
+    let fixture = start(&request("delete_vm", "cpi-104523", "director-1"));
+    fixture.audit.set_guest(&GuestDescription {
+        name: "probe-guest".into(),
+        version: "version-1.2".into(),
+        stemcell_formats: Vec::new(),
+        methods: Vec::new(),
+        needs: None,
+        has_names: true,
+    });
+    let chosen = [
+        "DELETE",
+        "delete_vm",
+        "cpi-104523",
+        "director-1",
+        "servers-delete",
+        "cloud-login",
+        "probe-guest",
+        "version-1.2",
+        "seal-name",
+        "https://a.test/victim",
+        "vm-of-the-call",
+    ];
+    for value in chosen {
+        fixture.vault.seal_captured("token", Secret::new(value), Layer::Job).unwrap();
+    }
+    fixture.audit.http(&HttpEvent {
+        method: "DELETE".into(),
+        grant: Some("servers-delete".into()),
+        login: Some("cloud-login".into()),
+        seals: vec!["seal-name".into()],
+        ..event("https://a.test/victim", Ok(204), true)
+    });
+    let undelivered = Undelivered { created: Some("vm-of-the-call"), undo: None };
+    fixture.audit.conclude_undelivered(Ok(()), None, &undelivered);
+    let lines = fixture.lines();
+    assert!(!lines.iter().any(|line| line.to_string().contains("<redacted>")), "{lines:?}");
+    let shown = json!([lines[0]["operation"], lines[0]["method"], lines[0]["request_id"], lines[0]["grant"]]);
+    assert_eq!(shown, json!(["DELETE", "delete_vm", "cpi-104523", "servers-delete"]));
+}
+
+#[test]
 fn a_line_with_many_ports_still_reports_what_is_not_restricted() {
     let long = "\"".repeat(200);
     let fixture = start(&request(&long, &long, &long));

@@ -78,7 +78,7 @@ fn accept(answer: Answer, run: &FinishedRun, record: &Record) -> Result<Accepted
         None => failure,
     })?;
     check_for_secrets(&result, run, record)?;
-    match run.clock.end_reason() {
+    match run.clock.end_reason_with(run.gate.leak().as_ref()) {
         Some(why @ EndReason::Leak(_)) => Err(with_leak(why.failure(), &why, run)),
         // An answer in the cleanup time counts: what it names exists, so the caller must know it.
         _ => Ok(Accepted { created, result }),

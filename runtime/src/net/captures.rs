@@ -1,7 +1,7 @@
 //! Screens a response before the guest gets it.
 //!
 //! Values that the grant captures become new seals, whatever they are; other credentials are
-//! removed, and the tripwire searches the rest for known credentials. Fields that carry
+//! removed, and the tripwire (`search`) searches the rest for known credentials. Fields that carry
 //! credentials by their name (`adminPass`, `private_key`, `user_data` and the
 //! like) stay, with null in JSON and no text in XML, so that a guest sees that
 //! they exist. No part of a response that fails here may reach the guest, except the status of an
@@ -87,16 +87,6 @@ pub fn screen(
 ) -> Result<Screened, Withheld> {
     let IncomingResponse { method, path, status, ref mut headers, ref mut body } = *response;
     let withheld = |reason, why: String| withheld(method, path, reason, &why);
-    // What is withheld for another reason is searched as well, because a leak must be reported.
-    let tripwire = |headers: &[(String, String)], body: &[u8]| {
-        let mut parts = headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).chain([body]);
-        let leak = parts.find_map(|part| vault.leak_in(part).transpose()).transpose();
-        let leak = leak.map_err(|stopped: SearchStopped| withheld(Reason::Unreadable, stopped.to_string()))?;
-        Check::Tripwire.reject(leak, |name| {
-            let why = format!("it holds the credential `{name}`");
-            withheld(Reason::Leak(name), why)
-        })
-    };
     let Screened { mut captured, mut hidden } = Screened::default();
     let here = |capture: &&Capture| capture.applies_to(method, path);
     let uncaptured = status >= 400 && holds_uncaptured(captures.iter().filter(here), headers, body);
@@ -110,7 +100,7 @@ pub fn screen(
     let searched = searched && !body.is_empty();
     let is_foreign = searched && charset::is_foreign(headers, body);
     if is_foreign {
-        tripwire(&[], body)?;
+        search_unseen(vault, method, path, body)?;
     }
     let foreign = Check::CharsetResponse.ensure(!is_foreign, || {
         let why = "it is text in another charset than UTF-8, or not text and not labelled as such, which is refused \
@@ -184,7 +174,7 @@ pub fn screen(
         Ok(None) => {}
         Ok(Some(blanked)) => **body = blanked,
         Err(fields::Unreadable { check }) => {
-            tripwire(&[], body)?;
+            search_unseen(vault, method, path, body)?;
             let unreadable = Check::CredentialUnreadable.ensure(false, || {
                 let why = "it names a field that carries credentials, and is not JSON or XML from which it can be \
                            removed; ask for JSON, and check the server";
@@ -194,8 +184,30 @@ pub fn screen(
         }
     }
 
-    tripwire(headers, body)?;
     Ok(Screened { captured, hidden })
+}
+
+/// The tripwire: withholds a response that holds a credential. It searches what the guest would get, so everything
+/// else must have been removed before: a captured value may be one that the guest chose.
+pub fn search(vault: &Vault, response: &IncomingResponse<'_>) -> Result<(), Withheld> {
+    let parts = response.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    let mut parts = parts.chain([response.body.as_slice()]);
+    let leak = parts.find_map(|part| vault.leak_in(part).transpose()).transpose();
+    reject_leak(leak, response.method, response.path)
+}
+
+/// Does the same for a text that is withheld for another reason, because a leak must be reported. Only credentials
+/// of the operator and of the VM count.
+pub(super) fn search_unseen(vault: &Vault, method: &str, path: &str, text: &[u8]) -> Result<(), Withheld> {
+    reject_leak(vault.leak_in_unseen(text), method, path)
+}
+
+fn reject_leak(leak: Result<Option<String>, SearchStopped>, method: &str, path: &str) -> Result<(), Withheld> {
+    let leak = leak.map_err(|stopped| withheld(method, path, Reason::Unreadable, &stopped.to_string()))?;
+    Check::Tripwire.reject(leak, |name| {
+        let why = format!("it holds the credential `{name}`");
+        withheld(method, path, Reason::Leak(name), &why)
+    })
 }
 
 /// Passes the reason for withholding a response on, unless it is an error: then the body is

@@ -7,7 +7,8 @@
 //!   the slot shows. The JSON or XML document is written anew with these places alone.
 //! - The places that any grant of the origin drops are removed from all its responses. A response in
 //!   which they cannot be found for certain is withheld.
-//! - Agent settings are replaced in any response; `settings` recognises them.
+//! - Agent settings are replaced in any response; `settings` recognises them. A response that shows them in
+//!   pieces is withheld.
 //! - Validators, digests and lengths are removed where the guest does not see everything: they are
 //!   those of the whole response.
 //!
@@ -21,7 +22,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use settings::MARKER;
+pub use settings::{MARKER, holds_marker};
 
 use super::captures::{self, IncomingResponse, Reason, Withheld, readable};
 pub(super) use digests::remove as remove_digests;
@@ -39,6 +40,9 @@ pub struct Rules<'a> {
     pub cleaning: &'a Cleaning,
     /// The names of the secrets that the request held.
     pub filled: &'a [String],
+    /// Fails if a text that is withheld because of its content holds a credential. A guest could otherwise find
+    /// out by a text of its own beside an echoed credential when both read as agent settings, without a report.
+    pub tripwire: &'a dyn Fn(&[u8]) -> Result<(), Withheld>,
 }
 
 /// Cleans a response in place. Returns the text of an error response that the guest does not see, for
@@ -48,15 +52,8 @@ pub fn clean(rules: &Rules<'_>, response: &mut IncomingResponse<'_>) -> Result<O
     let failed = status >= 400;
     let withheld = |why: &str| captures::withheld(method, path, Reason::NotCleaned, why);
     let mut hidden = None;
-    let replaced = settings::replace(headers, body);
-    Check::SettingsWithheld
-        .ensure(replaced, || {
-            withheld(
-                "it holds agent settings, and is not JSON or XML from which they can be removed; do not ask for it",
-            )
-        })
-        .or_else(|error| if failed { withhold(headers, body) } else { Err(error) })?;
-
+    // What the guest does not see must not decide about anything. So the places that it sees are kept first, and
+    // agent settings are recognised in these places alone: a server may echo a secret beside a guest's text.
     if !rules.filled.is_empty() {
         hidden = failed.then(|| for_people(rules.cleaning, headers, body)).flatten();
         Check::ShownPlaces.perform(|| {
@@ -79,6 +76,18 @@ pub fn clean(rules: &Rules<'_>, response: &mut IncomingResponse<'_>) -> Result<O
             hidden = hidden.take().or_else(|| for_people(rules.cleaning, headers, body));
             if failed { withhold(headers, body) } else { Err(error) }
         })?;
+    let replaced = settings::replace(headers, body);
+    if !replaced {
+        (rules.tripwire)(body)?;
+    }
+    Check::SettingsWithheld
+        .ensure(replaced, || {
+            withheld(
+                "it holds agent settings in pieces, or is not JSON or XML from which they can be removed; do not ask for \
+                 it, or list the places that show them under `drop` of the grant",
+            )
+        })
+        .or_else(|error| if failed { withhold(headers, body) } else { Err(error) })?;
     Ok(hidden)
 }
 
@@ -99,6 +108,9 @@ fn places_of_all<'a>(mut slots: impl Iterator<Item = &'a Slot>) -> Vec<&'a Place
 /// of a text that names one and in which it cannot be found.
 fn for_people(cleaning: &Cleaning, headers: &[(String, String)], body: &[u8]) -> Option<String> {
     let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
+    if Check::SettingsWithheld.refuses(!settings::replace(&mut headers, &mut body)) {
+        return Some(captures::not_shown(&body));
+    }
     let found = Check::DroppedPlaces.perform(|| documents::remove(&cleaning.drop, &mut headers, &mut body));
     let dropped = found.is_some_and(|found| found.is_err()) && documents::may_hold(&cleaning.drop, &body);
     if dropped || captures::holds_uncaptured(cleaning.captures.iter(), &headers, &body) {

@@ -80,7 +80,7 @@ impl Exchange {
     pub async fn run(mut self, mut body: SendBody, connections: &Connections) -> Result<Received, HttpError> {
         let context = ErrorContext::new(&self.method, &self.destination);
         if self.deadline <= Instant::now() {
-            return Err(context.no_time_left());
+            return Err(context.deadline_reached());
         }
         let key = ConnectionKey {
             origin: self.destination.origin(),

@@ -39,6 +39,12 @@ impl EndReason {
     }
 }
 
+/// Returns the failure of a call in which a response held a credential.
+fn leak_failure(leak: &Leak) -> Failure {
+    let what = format!("{} held the credential `{}` and was withheld", leak.place, leak.secret);
+    Failure::new(Who::Policy, format!("{what}, so the call was ended")).refused_by(Check::Tripwire)
+}
+
 /// The text that a guest gets when its call ends early. It is the same for every reason, because some
 /// reasons depend on a secret; the operator gets the reason.
 pub const ENDING: &str = "the call is ending: undo what is unfinished, and return";
@@ -122,9 +128,7 @@ impl CallClock {
     /// Asks the guest to end, because a response held a credential. Stops it at once, and never
     /// returns, if that happens again while it cleans up: it could otherwise continue to guess.
     pub async fn end_after_leak(&self, leak: &Leak) {
-        let what = format!("{} held the credential `{}` and was withheld", leak.place, leak.secret);
-        let failure = Failure::new(Who::Policy, format!("{what}, so the call was ended"));
-        self.request_end(EndReason::Leak(failure.refused_by(Check::Tripwire)));
+        self.request_end(EndReason::Leak(leak_failure(leak)));
         if Check::TripwireTwice.refuses(leak.count > 1) {
             self.stop();
             std::future::pending::<()>().await;
@@ -145,6 +149,12 @@ impl CallClock {
     /// Returns the reason for the early end, if the call is ending.
     pub fn end_reason(&self) -> Option<EndReason> {
         self.lock().as_ref().map(|(reason, _)| reason.clone())
+    }
+
+    /// Returns the reason for the early end. A leak counts first: the call may have been ending for another reason
+    /// when a credential leaked, and its result must not be returned then.
+    pub fn end_reason_with(&self, leak: Option<&Leak>) -> Option<EndReason> {
+        leak.map(|leak| EndReason::Leak(leak_failure(leak))).or_else(|| self.end_reason())
     }
 
     /// Returns the text that host functions fail with, if the call is ending.
@@ -212,5 +222,22 @@ impl CallClock {
 
     fn lock(&self) -> MutexGuard<'_, Option<(EndReason, Instant)>> {
         self.requested.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leak_decides_about_the_result_whatever_ended_the_call_first() {
+        let clock = CallClock::new(&Limits::default(), Method::HasVm);
+        let leak = Leak { secret: "password".into(), place: "the response to GET https://a.test/".into(), count: 1 };
+        assert_eq!(clock.end_reason_with(None), None);
+        clock.request_end(EndReason::Signal("SIGTERM"));
+        assert_eq!(clock.end_reason_with(None), Some(EndReason::Signal("SIGTERM")));
+        let Some(EndReason::Leak(failure)) = clock.end_reason_with(Some(&leak)) else { panic!("the call succeeds") };
+        assert_eq!(failure.check, Some(Check::Tripwire));
+        assert!(failure.message.contains("held the credential `password`"), "{failure}");
     }
 }

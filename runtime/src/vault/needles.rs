@@ -21,7 +21,7 @@ use wasm_cpi_policy::secret::Secret;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Plain,
-    /// Half of a secret or a seal. If a seal is cut in two, one piece holds a complete half.
+    /// Half of a secret or a seal, or a short line of a secret. If a seal is cut in two, one piece holds a complete half.
     Half,
     /// Text that is wrapped in lines.
     Wrapped,
@@ -141,7 +141,7 @@ impl Needle {
 pub(super) fn shortest(secret: &Secret) -> usize {
     let text = secret.reveal().trim();
     match text.len() {
-        length if text.contains('\n') => length.min(MIN_LINE),
+        length if text.contains('\n') => length.min(MIN_REDACTED),
         length if length >= 2 * MIN_TRIPWIRE => length / 2,
         length => length,
     }
@@ -177,6 +177,12 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         // `-----BEGIN …-----` occurs in every PEM file.
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
         lines.for_each(|line| drop(plain_and_base64(owner, line.as_bytes(), &mut needles)));
+        // The last line of a key is shorter. It is redacted only: a guest could guess it.
+        if text.starts_with("-----") {
+            let short = text.lines().map(str::trim).filter(|line| (MIN_REDACTED..MIN_LINE).contains(&line.len()));
+            let short = short.filter(|line| !line.starts_with("-----"));
+            needles.extend(short.map(|line| Needle::new(owner, Form::Half, &shared(line), 0)));
+        }
     }
     // A server that quotes a part of a request cuts it anywhere, so one half of a long secret is redacted alone.
     if text.len() >= 2 * MIN_TRIPWIRE && text.is_ascii() && !text.contains('\n') {

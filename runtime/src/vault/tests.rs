@@ -1,4 +1,25 @@
 use super::*;
+
+#[test]
+fn a_short_line_of_a_key_is_redacted_and_is_no_leak() {
+    let vault = Vault::new();
+    let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAvk3x9Qz7mB4tY1wLpR6vNsecretsecretsecretsecret00\nQz7mB4tY1w==\n\
+               -----END RSA PRIVATE KEY-----\n";
+    vault.register("key", Secret::new(key));
+    assert_eq!(vault.redact("the end is Qz7mB4tY1w== of -----END RSA"), "the end is <redacted> of -----END RSA");
+    assert_eq!(vault.leak_in(b"Qz7mB4tY1w==").unwrap(), None);
+    assert!(vault.leak_in(key.as_bytes()).unwrap().is_some());
+}
+
+#[test]
+fn captured_values_do_not_count_in_what_a_guest_does_not_get() {
+    let vault = Vault::new();
+    vault.register("password", Secret::new("password-of-the-job"));
+    vault.seal_captured("guess", Secret::new("admin password: h"), Layer::Job).unwrap();
+    assert_eq!(vault.leak_in_unseen(b"admin password: hunter2").unwrap(), None);
+    assert_eq!(vault.leak_in(b"admin password: hunter2").unwrap().as_deref(), Some("guess"));
+    assert_eq!(vault.leak_in_unseen(b"x password-of-the-job y").unwrap().as_deref(), Some("password"));
+}
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
@@ -362,7 +383,7 @@ fn values_of_servers_hide_nothing_in_targets() {
     vault.seal("password", Secret::new("correct-horse"), Layer::Job);
     let seal = vault.seal_captured("token", Secret::new("https://api.test/v1/"), Layer::Job).unwrap();
     let target = format!("https://api.test/v1/evil/correct-horse/{seal}");
-    assert_eq!(vault.redact_target(&target), "https://api.test/v1/evil/<redacted>/<sealed:token>");
+    assert_eq!(vault.redact_audit(&target), "https://api.test/v1/evil/<redacted>/<sealed:token>");
     assert_eq!(vault.redact(&target), "<redacted>evil/<redacted>/<sealed:token>");
 }
 

@@ -65,8 +65,10 @@ pub(crate) const SettingsMarker: Entry =
     safeguard("settings-marker", "Values of responses that hold the marker of agent settings are replaced.");
 pub(crate) const SettingsShape: Entry =
     safeguard("settings-shape", "Values of responses that read as agent settings of other CPIs are replaced.");
+pub(crate) const SettingsDivided: Entry =
+    safeguard("settings-divided", "A response that shows agent settings in pieces, one value each, is withheld.");
 pub(crate) const SettingsWithheld: Entry = refusal(
     "settings-withheld",
-    "The response holds agent settings, and it is neither JSON nor XML, so they cannot be removed.",
-    "The guest's author asks for another resource; the operator looks at what the server shows.",
+    "The response holds agent settings in pieces, or is neither JSON nor XML, so they cannot be removed.",
+    "The operator lists the places that show them under `drop`; the guest's author asks for another resource.",
 );

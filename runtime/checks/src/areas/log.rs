@@ -22,4 +22,4 @@ pub(crate) const TraceCredentials: Entry =
     safeguard("trace-credentials", "The trace of HTTP does not show values that are credentials by their names.");
 pub(crate) const TraceBounds: Entry = safeguard("trace-bounds", "The trace of HTTP is bounded for each call.");
 pub(crate) const AuditTarget: Entry =
-    safeguard("audit-target", "A value that a server chose hides nothing in the target of an audit line.");
+    safeguard("audit-target", "A value that a server chose hides nothing in any field of an audit line.");

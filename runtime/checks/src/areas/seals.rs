@@ -17,6 +17,11 @@ pub(crate) const AgentReserve: Entry = refusal(
     "The guest adds more than 4 KiB to agent settings.",
     "The guest's author shortens names, hints and routes, or adds fewer of them.",
 );
+pub(crate) const AgentMarker: Entry = refusal(
+    "agent-marker",
+    "The guest adds the marker of agent settings to them, which would hide where they begin and end.",
+    "The guest's author removes the marker from names, hints and routes.",
+);
 pub(crate) const AgentEncodings: Entry = refusal(
     "agent-encodings",
     "The guest asks for agent settings with an encoding twice, or with two kinds of base64.",

@@ -11,6 +11,10 @@ pub(crate) const TripwireCredentials: Entry =
     safeguard("tripwire-credentials", "Only credentials are searched for in responses, not every property.");
 pub(crate) const TripwireTwice: Entry =
     safeguard("tripwire-twice", "A guest that gets a second credential while it cleans up is stopped at once.");
+pub(crate) const TripwireUnseen: Entry = safeguard(
+    "tripwire-unseen",
+    "What a guest does not get is not searched for captured values, which the guest may have chosen.",
+);
 pub(crate) const TripwireShown: Entry = refusal(
     "tripwire-shown",
     "What a login would show the guest holds a secret.",

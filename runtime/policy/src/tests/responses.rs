@@ -115,7 +115,7 @@ fn the_smallest_max_bytes_of_declared_slots_for_agent_settings_counts() {
 #[test]
 fn settings_that_a_later_call_could_read_back_are_a_warning() {
     let warnings = |grants: Value| -> Vec<String> {
-        policy(&grants).warnings().iter().map(|problem| problem.key.clone()).collect()
+        policy_of(&grants, Some(&any_needs())).warnings().iter().map(|problem| problem.key.clone()).collect()
     };
     let writer = || grant("w", json!({"methods": ["POST"], "slots": [slot(json!({}))]}));
     let reader = |more: Value| {
@@ -126,7 +126,22 @@ fn settings_that_a_later_call_could_read_back_are_a_warning() {
     assert_eq!(warnings(json!([writer(), reader(json!({}))])), ["http[0].drop"]);
     assert_eq!(warnings(json!([reader(json!({"to": "https://*.iaas.test"})), writer()])), ["http[1].drop"]);
     assert_eq!(warnings(json!([grant("both", json!({"slots": [slot(json!({}))]}))])), ["http[0].drop"]);
+    // The grant of another path drops something, but not what these paths show.
+    let dropping = || grant("d", json!({"methods": ["GET"], "paths": ["/b"], "drop": ["json:/server/data"]}));
+    let reads = |path: &str, more: Value| {
+        let mut all = object(&json!({"paths": [path]}));
+        all.extend(object(&more));
+        reader(Value::Object(all))
+    };
+    for path in ["/a/*/console", "/b/logs", "/os-console-output/*", "/a/**", "/a", "/**"] {
+        assert_eq!(warnings(json!([writer(), reads(path, json!({})), dropping()])), ["http[1].drop"], "{path}");
+    }
+    let console = json!({"drop": ["json:/server/data"]});
+    assert_eq!(warnings(json!([writer(), reads("/a/*/console", console)])), ["http[1].drop"]);
     let fine = [
+        json!([writer(), reads("/a/*/console", json!({"drop": ["json:/output", "json:/server/data"]}))]),
+        json!([writer(), reads("/a/**", json!({"drop": ["json:/server/data"]})), dropping()]),
+        json!([writer(), reads("/other/*", json!({})), dropping()]),
         json!([writer()]),
         json!([writer(), reader(json!({"to": "https://b.test"}))]),
         json!([writer(), reader(json!({"drop": ["json:/data"]}))]),

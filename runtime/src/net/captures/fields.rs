@@ -1,6 +1,7 @@
 //! Blanks fields that carry credentials by their name, in JSON and XML bodies.
 //!
-//! All texts at any depth below such a field are removed, except seals. A body that
+//! All texts at any depth below such a field are removed, except seals, also in JSON documents that are
+//! strings of the body. A body that
 //! starts like JSON or XML, names such a field, and cannot be parsed is withheld from
 //! the guest. So is other text that names such a field, if the request carried
 //! credentials: a guest could ask for YAML, which is not parsed here.
@@ -150,13 +151,27 @@ fn walk(value: &mut Value, inside: bool, is_unwanted: IsOne<'_>, is_seal: IsOne<
             };
             fields.iter_mut().fold(false, each)
         }
-        Value::String(text) if !inside || is_seal(text) => false,
+        Value::String(text) if !inside => blank_nested(text, is_unwanted, is_seal),
+        Value::String(text) if is_seal(text) => false,
         _ if !inside => false,
         leaf => {
             *leaf = Value::Null;
             true
         }
     }
+}
+
+/// Blanks fields of a JSON document within a string: some servers keep documents as texts.
+fn blank_nested(text: &mut String, is_unwanted: IsOne<'_>, is_seal: IsOne<'_>) -> bool {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return false;
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(text) else { return false };
+    let blanked = walk(&mut value, false, is_unwanted, is_seal);
+    if blanked {
+        *text = value.to_string();
+    }
+    blanked
 }
 
 fn is_one_of(name: &str, names: &[&str]) -> bool {

@@ -38,6 +38,7 @@ fn receive(
     let (method, path, status) = line;
     let mut incoming = IncomingResponse { method, path, status, headers: &mut headers, body: &mut body };
     let screened = screen(vault, &captures(), true, Layer::Context, &mut incoming);
+    let screened = screened.and_then(|screened| search(vault, &incoming).map(|()| screened));
     (screened.map(|screened| screened.captured), headers, String::from_utf8(body).unwrap())
 }
 
@@ -196,6 +197,45 @@ fn credentials_in_fields_are_blanked() {
         let (names, _, after) = receive(&Vault::new(), ("GET", "/", 200), &[], body);
         assert_eq!((names, after.as_str()), (Ok(vec![]), expected), "{body}");
     }
+}
+
+#[test]
+fn credentials_in_documents_within_strings_are_blanked() {
+    let inner =
+        serde_json::json!({"data": {"password": "hush", "size": 7}, "list": "[{\"adminPass\":\"hush\"}]"}).to_string();
+    let body = serde_json::json!({"annotations": {"last-applied": inner, "text": "{ no document"}}).to_string();
+    let (names, _, after) = receive(&Vault::new(), ("GET", "/vms", 200), &[JSON], &body);
+    assert!(names.is_ok() && !after.contains("hush"), "{after}");
+    let after: serde_json::Value = serde_json::from_str(&after).unwrap();
+    let inner: serde_json::Value =
+        serde_json::from_str(after["annotations"]["last-applied"].as_str().unwrap()).unwrap();
+    assert_eq!((&inner["data"]["size"], &inner["data"]["password"]), (&json!(7), &json!(null)));
+    assert_eq!(after["annotations"]["text"], "{ no document");
+}
+
+#[test]
+fn a_guess_that_was_captured_is_not_searched_for_in_withheld_text() {
+    let vault = Vault::new();
+    vault.seal_captured("guess", Secret::new("admin password: h"), Layer::Job).unwrap();
+    let seen = |body: &str, content_type: &str, status| {
+        let (result, headers, body) = receive(&vault, ("GET", "/vms", status), &[("content-type", content_type)], body);
+        // Nothing of a body that is withheld reaches the guest.
+        let body = result.is_ok().then_some(body);
+        (result, headers, body)
+    };
+    for status in [200, 500] {
+        for content_type in ["text/plain", "text/plain; charset=utf-16"] {
+            let (hit, miss) = (
+                seen("admin password: hunter2", content_type, status),
+                seen("admin password: other-1", content_type, status),
+            );
+            assert_eq!(hit, miss, "{status} {content_type}");
+        }
+    }
+    // A credential of the operator is reported wherever it is.
+    vault.register("key", Secret::new("credential-of-the-job"));
+    let (result, ..) = seen("admin password: credential-of-the-job", "text/plain", 200);
+    assert_eq!(result.unwrap_err().reason, Reason::Leak("key".into()));
 }
 
 #[test]

@@ -19,8 +19,8 @@ const PARTS: [&str; 14] = [
     "xxh",
 ];
 
-/// Starts of the words in such names: `X-Body-SHA512`, `x-amz-crc64`.
-const WORDS: [&str; 5] = ["adler", "bytes", "crc", "sha", "sum"];
+/// Starts of the words in such names: `X-Body-SHA512`, `x-amz-crc64`, `X-Body-Len`.
+const WORDS: [&str; 8] = ["adler", "bytes", "crc", "len", "mac", "sha", "sig", "sum"];
 
 /// Removes such headers, except the seals of captured values, and the length of a body that the
 /// guest gets.
@@ -53,10 +53,10 @@ mod tests {
     const REMOVED: &str = "ETag OC-ETag X-Object-Etag Last-Modified Content-MD5 Digest Content-Digest Repr-Digest \
         X-Checksum-Sha1 x-amz-checksum-crc32 X-Goog-Hash Content-Range Accept-Ranges X-Uncompressed-Content-Length \
         x_content_length X-Body-SHA512 X-SHA-384 X-Content-CRC64 Signature Signature-Input X-Hub-Signature-256 \
-        X-Image-Meta-Size X-Container-Bytes-Used X-Sum";
+        X-Image-Meta-Size X-Container-Bytes-Used X-Sum X-Body-Len X-Sig X-Body-Mac X-Sig256";
 
     const KEPT: &str = "Content-Type Retry-After X-Request-Id X-Cloud-API-Version Cloud-Image-Import-Methods \
-        Date Location Link Vary X-Image-Tag X-Shared X-Summary WWW-Authenticate";
+        Date Location Link Vary X-Image-Tag X-Shared X-Summary X-Machine X-Lender X-Signal WWW-Authenticate";
 
     fn left(method: &str, names: &str) -> String {
         let mut headers: Vec<(String, String)> =

@@ -3,72 +3,103 @@
 //! A later call can read the user-data that an earlier call wrote: many APIs show it. User-data
 //! that this host built has a public marker as its first and last key. User-data of other CPIs is
 //! recognised by its keys. Both are found in plain text and below base64 at any alignment, however
-//! the text is divided into lines. No value is compared with a secret here.
+//! the text is divided into lines. A value that holds settings as a whole is replaced. If a value holds a
+//! piece of marked settings, the other pieces are somewhere in the same response, so all of it is withheld.
+//! No value is compared with a secret here.
+
+mod marker;
+
+pub use marker::MARKER;
 
 use super::PLACEHOLDER;
 use super::documents::{Kind, sniffed};
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use marker::{Found, escape_length, is_base64};
 use memchr::memmem;
 use serde_json::{Map, Value};
-use std::sync::LazyLock;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{parse_json, replace_xml_texts};
-
-/// The public marker in the first and the last key of user-data. It holds no character that JSON,
-/// XML, URLs or shells escape.
-pub const MARKER: &str = "wasm-cpi-agent-settings-5e0c7a41d29b";
 
 /// The shortest run of base64 that is decoded: settings are longer.
 const MIN_RUN: usize = 64;
 
-/// The marker, and every text that base64 makes of it, up to twice: a guest asks for one, and a
-/// server may add another one.
-static PATTERNS: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
-    let once = encoded(MARKER);
-    let twice: Vec<String> = once.iter().flat_map(|text| encoded(text)).collect();
-    let mut all: Vec<String> = [MARKER.to_owned()].into_iter().chain(once).chain(twice).collect();
-    all.sort_unstable();
-    all.dedup();
-    all.iter().map(|text| memmem::Finder::new(text.as_bytes()).into_owned()).collect()
-});
-
-/// Returns the characters that base64 makes of the text wherever it stands in longer text: for each
-/// alignment those that do not depend on what is around it.
-fn encoded(text: &str) -> Vec<String> {
-    let at = |offset: usize, engine: &GeneralPurpose| {
-        let all = engine.encode([&b"\0\0"[..offset], text.as_bytes()].concat());
-        all[(offset * 8).div_ceil(6)..(offset + text.len()) * 8 / 6].to_owned()
-    };
-    (0..3).flat_map(|offset| [at(offset, &BASE64_STANDARD_NO_PAD), at(offset, &BASE64_URL_SAFE_NO_PAD)]).collect()
-}
-
-/// Replaces agent settings in headers and body. Returns false if the body holds some and cannot be
-/// written without them.
+/// Replaces agent settings in headers and body. Returns false if the response holds some and cannot be
+/// written without them, or if it shows pieces of them.
 pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> bool {
-    for (_, value) in headers.iter_mut().filter(|(_, value)| are_in(value)) {
-        PLACEHOLDER.clone_into(value);
+    let mut pieces = Pieces::default();
+    for (name, value) in headers.iter_mut() {
+        pieces.note(marker::find(name.as_bytes()));
+        if pieces.are_in(&[], value) {
+            PLACEHOLDER.clone_into(value);
+        }
     }
     if !may_be_in(body) {
-        return true;
+        return pieces.are_absent();
     }
     let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let changed = match sniffed(document) {
-        Kind::Json => parse_json(document)
-            .map_err(drop)
-            .map(|mut value| replace_in(&mut value).then(|| value.to_string().into_bytes())),
-        Kind::Xml => replace_xml_texts(document, &are_in, PLACEHOLDER).map_err(drop),
+        Kind::Json => parse_json(document).map_err(drop).map(|mut value| {
+            let mut path = Vec::new();
+            replace_in(&mut value, &mut path, &mut pieces).then(|| value.to_string().into_bytes())
+        }),
+        Kind::Xml => {
+            let texts = RefCell::new(&mut pieces);
+            let are_in = |text: &str| texts.borrow_mut().are_in(&["xml"], text);
+            replace_xml_texts(document, &are_in, PLACEHOLDER).map_err(drop)
+        }
         Kind::Empty | Kind::Other => Err(()),
     };
-    match changed {
-        Ok(Some(changed)) => *body = changed,
-        Ok(None) => {}
-        Err(()) => return !are_in(&without_escapes(&String::from_utf8_lossy(body))),
-    }
+    let Ok(changed) = changed else {
+        return pieces.are_absent() && !are_in(&without_escapes(&String::from_utf8_lossy(body)));
+    };
     // A marker that is divided between values is in none of them.
-    Check::SettingsMarker.accepts(!has_divided_marker(body))
+    let left = changed.as_deref().unwrap_or(body);
+    let is_clean = pieces.are_absent() && Check::SettingsDivided.accepts(!marker::is_divided_in(left));
+    if let (true, Some(changed)) = (is_clean, changed) {
+        *body = changed;
+    }
+    is_clean
+}
+
+/// Returns true if a text holds the marker of agent settings, plain or in base64, whatever divides it.
+pub fn holds_marker(text: &str) -> bool {
+    marker::is_divided_in(text.as_bytes())
+}
+
+/// What the texts of a response hold of agent settings that a server shows in pieces.
+#[derive(Default)]
+struct Pieces {
+    is_shown: bool,
+    /// The letters of all texts that stay, by the names of the fields that hold them: other fields may stand
+    /// between two lines.
+    columns: BTreeMap<String, Vec<u8>>,
+}
+
+impl Pieces {
+    fn note(&mut self, found: Found) {
+        self.is_shown |= Check::SettingsDivided.refuses(found == Found::Piece);
+    }
+
+    /// Returns true if a text below these fields holds agent settings, or a piece of them.
+    fn are_in(&mut self, path: &[&str], text: &str) -> bool {
+        let found = marker::find(text.as_bytes());
+        self.note(found);
+        if Check::SettingsMarker.refuses(found != Found::Nothing) || has_shape_in_lines(text) {
+            return true;
+        }
+        self.columns.entry(path.join("/")).or_default().extend(marker::letters(text.as_bytes(), |_| 0));
+        false
+    }
+
+    /// Returns true if no text is a piece, and no texts of one column hold a marker together.
+    fn are_absent(&self) -> bool {
+        let together = self.columns.values().any(|letters| marker::is_in(letters));
+        !self.is_shown && Check::SettingsDivided.accepts(!together)
+    }
 }
 
 /// Returns false for most bodies without agent settings, so that they need not be parsed.
@@ -76,7 +107,8 @@ fn may_be_in(body: &[u8]) -> bool {
     let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
     ["agent_id", "registry", "\\u", "&#", "&lt;", "&amp;"].iter().any(|text| has(text))
         || has_long_run(body)
-        || has_divided_marker(body)
+        || marker::may_be_in(body)
+        || marker::is_divided_in(body)
 }
 
 /// Returns true if a body has base64 of the length of settings, even in short lines.
@@ -100,12 +132,13 @@ fn has_long_run(body: &[u8]) -> bool {
 }
 
 /// Replaces agent settings in a value. Returns true if there were any.
-fn replace_in(value: &mut Value) -> bool {
+fn replace_in<'a>(value: &'a mut Value, path: &mut Vec<&'a str>, pieces: &mut Pieces) -> bool {
     let found = match value {
-        Value::String(text) => are_in(text),
+        Value::String(text) => pieces.are_in(path, text),
         Value::Object(fields) => {
-            Check::SettingsMarker.refuses(fields.keys().any(|key| has_marker(key.as_bytes())))
-                || Check::SettingsShape.refuses(are_settings(fields))
+            let found = marker::find_in_keys(fields.keys());
+            pieces.note(found);
+            Check::SettingsMarker.refuses(found != Found::Nothing) || Check::SettingsShape.refuses(are_settings(fields))
         }
         _ => false,
     };
@@ -114,57 +147,25 @@ fn replace_in(value: &mut Value) -> bool {
         return true;
     }
     match value {
-        Value::Array(items) => items.iter_mut().fold(false, |replaced, item| replace_in(item) | replaced),
-        Value::Object(fields) => fields.values_mut().fold(false, |replaced, field| replace_in(field) | replaced),
+        Value::Array(items) => items.iter_mut().fold(false, |replaced, item| replace_in(item, path, pieces) | replaced),
+        Value::Object(fields) => fields.iter_mut().fold(false, |replaced, (name, field)| {
+            path.push(name);
+            let here = replace_in(field, path, pieces);
+            path.pop();
+            here | replaced
+        }),
         _ => false,
     }
 }
 
-/// Returns true if a text holds agent settings.
+/// Returns true if a text that is not a document holds agent settings, or a piece of them.
 fn are_in(text: &str) -> bool {
-    Check::SettingsMarker.refuses(has_divided_marker(text.as_bytes()))
-        || Check::SettingsShape.refuses(has_shape(text, 2) || has_shape(&joined_lines(text), 2))
+    Check::SettingsMarker.refuses(marker::find(text.as_bytes()) != Found::Nothing) || has_shape_in_lines(text)
 }
 
-/// Returns true if text holds the marker, whatever divides it. A tag may divide the marker, or hold it.
-fn has_divided_marker(text: &[u8]) -> bool {
-    let all = letters(text, |_| 0);
-    let undivided = letters(text, escape_length);
-    has_marker(&all) || (undivided != all && has_marker(&undivided))
-}
-
-/// Returns true if text holds the marker.
-fn has_marker(text: &[u8]) -> bool {
-    text.len() >= MARKER.len() && PATTERNS.iter().any(|pattern| pattern.find(text).is_some())
-}
-
-/// Returns the characters that the marker and base64 consist of, without everything that may divide
-/// them: white space, indentation, quotes, the zeros of UTF-16, and what `divider` returns the length of.
-fn letters(text: &[u8], divider: fn(&[u8]) -> usize) -> Vec<u8> {
-    let mut letters = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        let length = divider(&text[at..]);
-        if length == 0 && is_base64(*byte) {
-            letters.push(*byte);
-        }
-        at += length.max(1);
-    }
-    letters
-}
-
-/// Returns the length of an escape of white space or a tag at the start of the text; 0 if there is none.
-fn escape_length(text: &[u8]) -> usize {
-    /// The longest tag that divides lines, such as `<br class="…" />`.
-    const MAX_TAG: usize = 64;
-    let enclosed = |end: u8| text.iter().take(MAX_TAG).position(|byte| *byte == end).map_or(0, |at| at + 1);
-    match text {
-        [b'\\', b'n' | b'r' | b't', ..] => 2,
-        [b'%', b'2', b'0', ..] | [b'%', b'0', b'9' | b'A' | b'a' | b'D' | b'd', ..] => 3,
-        [b'&', b'#', ..] => enclosed(b';'),
-        [b'<', b'a'..=b'z' | b'A'..=b'Z' | b'/', ..] => enclosed(b'>'),
-        _ => 0,
-    }
+/// Returns true if a text, or its lines together, have the keys of settings.
+fn has_shape_in_lines(text: &str) -> bool {
+    Check::SettingsShape.refuses(has_shape(text, 2) || has_shape(&joined_lines(text), 2))
 }
 
 /// Returns the text without what may divide base64: white space, its escapes, and tags.
@@ -217,10 +218,6 @@ fn has_key(text: &str, key: &str) -> bool {
         (before.ends_with('"') && after.trim_start_matches('\\').starts_with('"'))
             || (!is_word && after.starts_with(':'))
     })
-}
-
-fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
 }
 
 /// Returns what a run of base64 stands for, as far as it is text.

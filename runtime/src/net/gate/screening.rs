@@ -29,6 +29,7 @@ impl Gate {
         event: &mut HttpEvent,
     ) -> Result<InboundResponse, HttpError> {
         let GrantedRequest { grant, method, destination } = request;
+        self.end_after_leak_elsewhere()?;
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let cleaning = self.policy.cleaning(destination);
@@ -36,10 +37,16 @@ impl Gate {
         let whole = (!guarded).then(|| body.clone());
         let (head, content) = (&mut headers, &mut body);
         let mut response = IncomingResponse { method: method.as_str(), path, status, headers: head, body: content };
-        let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals };
+        let tripwire = |text: &[u8]| captures::search_unseen(&self.vault, method.as_str(), path, text);
+        let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals, tripwire: &tripwire };
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         let hidden = cleaning::clean(&rules, &mut response).and_then(|hidden| {
             let screened = captures::screen(&self.vault, captures, guarded, layer, &mut response)?;
+            if whole.is_none_or(|whole| whole != *response.body) {
+                let is_seal = |value: &str| self.vault.open(value).is_some();
+                Check::ResponseDigests.perform(|| remove_digests(method.as_str(), status, response.headers, &is_seal));
+            }
+            captures::search(&self.vault, &response)?;
             Ok(hidden.or(screened.hidden))
         });
         match hidden {
@@ -52,10 +59,6 @@ impl Gate {
             Err(Withheld { message, check, .. }) => {
                 return Err(HttpError { check, ..HttpError::new(HttpErrorKind::Protocol, message) });
             }
-        }
-        if whole.is_none_or(|whole| whole != body) {
-            let is_seal = |value: &str| self.vault.open(value).is_some();
-            Check::ResponseDigests.perform(|| remove_digests(method.as_str(), status, &mut headers, &is_seal));
         }
         // The limits are for what the guest gets. The errors are those of a response that is too large at once.
         let (caps, target) = (self.transport.caps(), format!("{method} {destination}"));
@@ -90,10 +93,21 @@ impl Gate {
         }
     }
 
+    /// Fails, and ends the call, if another call of the guest leaked a credential while this one was running.
+    fn end_after_leak_elsewhere(&self) -> Result<(), HttpError> {
+        let leak =
+            self.latch.as_ref().filter(|_| self.usage.leak().is_none()).and_then(|latch| latch.recorded_meanwhile());
+        let Some(leak) = leak else { return Ok(()) };
+        let place = format!("in another call of this guest (`{}`, {}), {}", leak.method, leak.at, leak.place);
+        let leak = self.usage.record_leak(&leak.secret, place);
+        let detail = format!("{} held the credential `{}`, so this response was withheld", leak.place, leak.secret);
+        Err(HttpError::denied(DenialReason::Leak, "policy: the call is ending").with_detail(detail).after_sending())
+    }
+
     /// Records that a response held a credential. Returns the error, whose message says to the guest
     /// only that the call ends, and whose detail says everything to the operator.
     pub(super) fn leaked(&self, secret: &str, place: &str, advice: &str) -> HttpError {
-        let leak = self.usage.record_leak(secret, self.vault.redact_target(place));
+        let leak = self.usage.record_leak(secret, self.vault.redact_audit(place));
         let latched = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
             Some(Err(error)) => format!("; that later calls must be refused could not be recorded ({error})"),
             _ => String::new(),

@@ -244,7 +244,7 @@ fn the_deadline_ends_an_exchange_that_makes_slow_progress() {
 
     let late = Exchange { deadline: start, ..exchange(&drip.url("/")) };
     let error = failure(run(late.run(SendBody::None, &Connections::default())));
-    assert_eq!((error.kind, error.sent, drip.connections()), (HttpErrorKind::Cancelled, false, 1));
+    assert_eq!((error.kind, error.sent, drip.connections()), (HttpErrorKind::Timeout, false, 1));
 }
 
 #[test]

@@ -347,6 +347,48 @@ fn a_leak_is_remembered_at_once() {
 }
 
 #[test]
+fn a_leak_ends_the_other_running_calls_of_the_guest() {
+    let server = Server::answering(response("200 OK", "", "{}"));
+    let cache = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let key = LatchKey { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
+    let open = || LeakLatch::open(cache.path(), &key).unwrap().for_call("has_vm", None);
+    let mut running = Fixture::new(json!([grant(&server, None)])).start();
+    running.gate = running.gate.with_latch(Some(std::sync::Arc::new(open())));
+    assert!(running.get(server.url("/v1/x")).is_ok());
+    open().record("password", "the response to GET https://a.test/").unwrap();
+    let error = refusal(running.get(server.url("/v1/x")));
+    assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Leak), true), "{error}");
+    assert!(error.detail.contains("in another call of this guest (`has_vm`"), "{error:?}");
+    assert_eq!(running.gate.leak().unwrap().secret, "password");
+    // It has ended once. Requests that clean up are answered.
+    assert!(running.get(server.url("/v1/x")).is_ok());
+}
+
+#[test]
+fn a_guess_that_was_captured_is_not_searched_for_in_headers_that_are_removed() {
+    let server = Server::plain(|seen, wire| {
+        let answer = match seen.line().contains("/keys") {
+            true => response("200 OK", "Content-Type: application/json\r\n", "{\"key\":\"d41d8cd98f00b204\"}"),
+            false => response("200 OK", "ETag: \"d41d8cd98f00b204e980\"\r\nX-Body-Len: 16\r\n", "{\"id\":7,\"pin\":1}"),
+        };
+        wire.write_all(&answer).unwrap();
+    });
+    let mut granted = grant(&server, None);
+    granted["captures"] = json!([{"method": "POST", "path": "/v1/keys", "place": "json:/key", "as": "guess"}]);
+    granted["drop"] = json!(["json:/pin"]);
+    let running = Fixture::new(json!([granted])).start();
+    running.send(post(server.url("/v1/keys"), &json!({}))).unwrap();
+    let answer = running.get(server.url("/v1/x")).unwrap();
+    assert_eq!(answer.body, b"{\"id\":7}");
+    assert!(
+        !answer.headers.iter().any(|(name, _)| ["etag", "x-body-len"].contains(&name.as_str())),
+        "{:?}",
+        answer.headers
+    );
+}
+
+#[test]
 fn a_secret_in_a_slot_does_not_count_against_the_limits() {
     let server = Server::answering(response("200 OK", "", ""));
     let slot = json!([{"method": "POST", "path": "/v1/x", "place": "json:/data", "takes": ["password"]}]);

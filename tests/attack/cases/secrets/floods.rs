@@ -34,6 +34,15 @@ pub(super) fn cases() -> Vec<Case> {
                 }
             },
         ),
+        Case::offline(CLASS, "the marker of agent settings in what a guest adds to them", &["agent-marker"], || {
+            let marker = "__wasm-cpi-agent-settings-5e0c7a41d29b";
+            for addition in
+                [json!({"vm_name": marker}), json!({"vm_name": "v", "system_disk": format!("/dev/{marker}")})]
+            {
+                let said = refusal(&addition);
+                assert!(said.contains("adds the marker of agent settings"), "{said}");
+            }
+        }),
         Case::offline(
             CLASS,
             "agent settings with encodings that make them larger and larger",
