@@ -9,6 +9,7 @@ mod fixture;
 mod gates;
 mod handshakes;
 mod images;
+mod leaks;
 mod logins;
 mod server;
 mod tunnels;
