@@ -20,7 +20,7 @@ pub use crate::rpc::arguments::Call;
 pub use crate::rpc::conversion::{metadata_for_guest, networks_for_caller, networks_for_guest, visible_env};
 pub use crate::rpc::method::MethodName;
 pub use crate::rpc::request::Request;
-pub use crate::rpc::response::{WireError, write};
+pub use crate::rpc::response::{WireError, document};
 pub use crate::vault::Vault;
 
 use crate::net::resolver::{addresses, files};

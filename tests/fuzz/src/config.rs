@@ -6,7 +6,7 @@ use std::path::Path;
 use wasm_cpi::ConfigSource;
 use wasm_cpi::fuzzing::{Config, ConfigFile};
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "$schema",
     "version",
     "guest",

@@ -7,7 +7,9 @@ use wasm_cpi::fuzzing::Call;
 use wasm_cpi::fuzzing::MethodName;
 use wasm_cpi::fuzzing::Request;
 use wasm_cpi::fuzzing::Who;
-use wasm_cpi::fuzzing::{WireError, metadata_for_guest, networks_for_caller, networks_for_guest, visible_env, write};
+use wasm_cpi::fuzzing::{
+    WireError, document, metadata_for_guest, networks_for_caller, networks_for_guest, visible_env,
+};
 
 pub(crate) fn fuzz(data: &[u8]) {
     let request = match Request::parse(data, API_VERSION) {
@@ -66,7 +68,7 @@ fn arity(method: &str, api_version: u32) -> (usize, usize) {
 fn check_call(call: &Call, arguments: &[Value], api_version: u32) {
     let (least, most) = arity(call.method().name(), api_version);
     assert!((least..=most).contains(&arguments.len()), "{} with {} arguments", call.method().name(), arguments.len());
-    for id in call.ids() {
+    for id in call.registry_ids() {
         assert!(!id.is_empty() && arguments.contains(&Value::from(id)));
     }
     match call {
@@ -79,9 +81,9 @@ fn check_call(call: &Call, arguments: &[Value], api_version: u32) {
                 disks.iter().all(|disk| arguments[4].as_array().is_some_and(|all| all.contains(&disk.as_str().into())))
             );
         }
-        Call::CreateDisk { size, .. } | Call::ResizeDisk { size, .. } | Call::UpdateDisk { size, .. } => {
+        Call::CreateDisk { size_mib, .. } | Call::ResizeDisk { size_mib, .. } | Call::UpdateDisk { size_mib, .. } => {
             let given = arguments.iter().find_map(Value::as_f64);
-            assert_eq!(given, Some(*size as f64));
+            assert_eq!(given, Some(*size_mib as f64));
         }
         Call::SetVmMetadata { metadata, .. } | Call::SetDiskMetadata { metadata, .. } => {
             assert_eq!(metadata_for_guest(metadata).len(), metadata.len());
@@ -106,7 +108,7 @@ fn check_networks(sent: &Map<String, Value>, back: &Value) {
 }
 
 fn check_response(error: &WireError) {
-    let text = write(Err(error.clone()), "");
+    let text = document(Err(error.clone()), "");
     assert!(!text.contains('\n'));
     let document: Value = serde_json::from_str(&text).expect("a response is JSON");
     assert_eq!(document["error"]["message"], Value::from(error.message.as_str()));

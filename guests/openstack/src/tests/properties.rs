@@ -30,7 +30,7 @@ fn the_table_has_every_property_of_the_job_spec() {
         let expected = match treatment {
             Treatment::Same => "same",
             Treatment::Partly => "same, but",
-            Treatment::Moved => "in cpi.json",
+            Treatment::Moved => "without BOSH, in cpi.json",
             Treatment::Refused => "refused",
         };
         assert!(row[1] == expected, "{name}: README.md says `{}`, but `{expected}` is expected", row[1]);
