@@ -61,6 +61,9 @@ pub enum SecretKind {
     /// is treated like the others, except that it hides nothing in audit lines: a server could otherwise
     /// choose what they show.
     FromServer,
+    /// The token of a login, which a server chose, but which no guest could influence. So a withheld text
+    /// that holds it is a leak as well.
+    Token,
 }
 
 /// Texts up to this length share one index.
@@ -290,7 +293,9 @@ impl Vault {
 
     /// Does the same as `redact_start` for the audit log.
     pub fn redact_audit_start(&self, text: &str, most: usize) -> (String, usize) {
-        self.redact_kinds(text, most, &|kind| Check::AuditTarget.accepts(kind != SecretKind::FromServer))
+        self.redact_kinds(text, most, &|kind| {
+            Check::AuditTarget.accepts(!matches!(kind, SecretKind::FromServer | SecretKind::Token))
+        })
     }
 
     fn redact_kinds(&self, text: &str, most: usize, redacts: &dyn Fn(SecretKind) -> bool) -> (String, usize) {

@@ -32,7 +32,7 @@ impl Record {
 
     /// Reports what happened to the cache of prepared guests.
     pub fn cache_event(&self, event: &CacheEvent) {
-        self.log.write(event.level(), &with_code(&event.to_string(), event.check()));
         self.audit.cache(event);
+        self.log.write(event.level(), &with_code(&event.to_string(), event.check()));
     }
 }

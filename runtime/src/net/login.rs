@@ -95,7 +95,7 @@ impl Sessions {
         known.session = None;
         let kept = self.kept.find(login, refused, deadline).await.map_err(|error| for_guest(login, error))?;
         if let Some(session) = kept.session {
-            vault.register_as(SecretKind::FromServer, &token_name(login), session.token.clone());
+            vault.register_as(SecretKind::Token, &token_name(login), session.token.clone());
             known.session = Some(session.clone());
             return Ok(session);
         }
@@ -297,7 +297,7 @@ impl Session {
             Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
         };
-        vault.register_as(SecretKind::FromServer, &token_name(login), token.clone());
+        vault.register_as(SecretKind::Token, &token_name(login), token.clone());
         let text = |place: &wasm_cpi_policy::place::Place| place.read(&message).ok().flatten();
         let lifetime: Option<Duration> = match &login.expires {
             None => None,

@@ -5,7 +5,7 @@ use crate::bytes::{contains, shows};
 use crate::input::{message, parts};
 use serde_json::Value;
 use wasm_cpi::fuzzing::Vault;
-use wasm_cpi::fuzzing::{IncomingResponse, screen};
+use wasm_cpi::fuzzing::{IncomingResponse, screen, search};
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Capture, PathPattern};
 
@@ -36,7 +36,9 @@ pub(crate) fn fuzz(data: &[u8]) {
 
     let mut incoming =
         IncomingResponse { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
-    let names = match screen(&vault, &captures, true, Layer::Job, &mut incoming) {
+    let screened = screen(&vault, &captures, true, Layer::Job, &mut incoming);
+    let searched = screened.and_then(|screened| search(&vault, &incoming).map(|()| screened));
+    let names = match searched {
         Ok(screened) => screened.captured,
         Err(withheld) => {
             let leaks = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);

@@ -2,6 +2,7 @@
 //! guest never gets a response that the server did not send.
 
 use serde_json::{Value, json};
+use std::io::Read;
 use tests::cloud::{answered, call, failed, get, job, outcome};
 use tests::servers::{Answer, Server, with};
 
@@ -98,7 +99,7 @@ fn the_error_of_a_refused_or_broken_connection_says_whether_the_request_was_sent
     let origin = format!("http://{closed}");
     let refused = outcome(&job(json!([tests::servers::grant("api", &origin)])), get(&format!("{origin}/")));
     failed(&refused, "connect", false, &["iaas: ", "check that the server runs"]);
-    let hangs_up = Server::with_handler("http", drop);
+    let hangs_up = Server::with_handler("http", |mut stream| drop(stream.read(&mut [0])));
     let broken = outcome(&job(json!([hangs_up.grant("api")])), get(&hangs_up.url("/")));
     failed(&broken, "protocol", true, &["ended before the server responded"]);
 }

@@ -315,7 +315,7 @@ fn all_spellings_of_an_address_are_the_same_host() {
     let elsewhere = v1(&Server::answering(Answer::ok("")));
     let outcomes = tests::cloud::outcomes(&job(json!([elsewhere])), &json!(requests));
     outcomes.iter().for_each(|outcome| denied(outcome, "port", &[]));
-    assert_eq!(server.connections(), forms.len());
+    assert_eq!(server.requests().len(), forms.len());
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn a_grant_without_secrets_allows_credentials_of_the_guest_except_authorization(
     }
     denied(&run(&job, &server, &[("Authorization", "Basic eDp5")])[0], "header", &["`auth`"]);
     answered(&outcomes(&job, &json!([get(&server.url("/?token=x"))]))[0], 200);
-    assert_eq!(server.connections(), headers.len() + 1);
+    assert_eq!(server.requests().len(), headers.len() + 1);
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn the_grant_of_a_denial_allows_exactly_the_denied_request() {
         grants.as_array_mut().unwrap().push(pasted);
         if !sibling {
             // The operator has to decide about the addresses.
-            denied(&outcome(&job(grants.clone()), request.clone()), "address", &["`addresses`, as a CIDR"]);
+            denied(&outcome(&job(grants.clone()), request.clone()), "address", &["in `addresses` of the grant"]);
             grants.as_array_mut().unwrap().last_mut().unwrap()["addresses"] = json!(["127.0.0.1/32"]);
         }
         let opened = job(grants);

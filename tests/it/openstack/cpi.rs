@@ -109,6 +109,12 @@ impl<'g> Cpi<'g> {
         self
     }
 
+    /// Makes every call log in, so that a call has the same requests whatever was called before.
+    fn with_login_in_each_call(mut self) -> Cpi<'g> {
+        self.job = self.job.configure(|config| config["keep_tokens"] = json!(false));
+        self
+    }
+
     fn set(mut self, name: &str, value: Value) -> Cpi<'g> {
         self.job = self.job.configure(|config| config["properties"][name] = value);
         self

@@ -31,7 +31,7 @@ fn cleaned(policy: &Policy, filled: &[&str], status: u16, headers: &[(&str, &str
     let mut headers: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut body = body.as_bytes().to_vec();
-    let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled, tripwire: &|_| Ok(()) };
+    let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled };
     let method = if filled.is_empty() { "GET" } else { "POST" };
     let mut response = IncomingResponse { method, path: "/vms", status, headers: &mut headers, body: &mut body };
     let result = clean(&rules, &mut response);

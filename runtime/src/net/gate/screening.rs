@@ -37,8 +37,7 @@ impl Gate {
         let whole = (!guarded).then(|| body.clone());
         let (head, content) = (&mut headers, &mut body);
         let mut response = IncomingResponse { method: method.as_str(), path, status, headers: head, body: content };
-        let tripwire = |text: &[u8]| captures::search_unseen(&self.vault, method.as_str(), path, text);
-        let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals, tripwire: &tripwire };
+        let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals };
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         let hidden = cleaning::clean(&rules, &mut response).and_then(|hidden| {
             let screened = captures::screen(&self.vault, captures, guarded, layer, &mut response)?;

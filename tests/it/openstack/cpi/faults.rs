@@ -98,7 +98,8 @@ impl<'g> Fixture<'g> {
         // Polling a server is expensive for real services.
         let cpi = Cpi::new(gateway)
             .set("enable_auto_anti_affinity", json!(true))
-            .set("wait_resource_poll_interval", json!(5));
+            .set("wait_resource_poll_interval", json!(5))
+            .with_login_in_each_call();
         let before = cpi.api.contents();
         let stemcell = cpi.stemcell();
         let vm = cpi.create_vm(super::small_vm(&cpi, &stemcell, Fixture::ADDRESS)).0;
