@@ -184,7 +184,6 @@ impl World {
 
     /// Reads a request and answers it. Returns the request, and whether another one can follow. `None` if
     /// the connection is not to be closed properly.
-
     fn exchange(
         &self,
         stream: &mut (impl Read + Write),

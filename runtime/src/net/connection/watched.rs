@@ -73,7 +73,7 @@ struct Head {
 const STATUS_AT: usize = "HTTP/1.1 ".len();
 
 impl WatchedStream {
-    pub(super) fn plain(inner: Box<dyn Stream>) -> Self {
+    pub(in crate::net) fn plain(inner: Box<dyn Stream>) -> Self {
         WatchedStream {
             inner,
             sends_on_error: false,

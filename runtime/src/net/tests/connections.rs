@@ -3,7 +3,9 @@
 
 use super::fixture::{Fixture, Running, post, request};
 use super::handshakes::{Authority, trusted};
+use super::run;
 use super::server::{Seen, Server, Wire, kept_response, read_request};
+use crate::net::connection::WatchedStream;
 use crate::net::error::HttpErrorKind;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -11,6 +13,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Starts a server that serves many requests per connection. `serve` gets the number of the request on
 /// its connection, and returns false to close the connection.
@@ -108,19 +111,21 @@ fn both_lengths_and_a_flood_of_interim_responses_are_errors() {
 
 #[test]
 fn a_response_that_begins_before_the_request_is_complete_ends_the_connection() {
-    let server = Server::raw(|mut stream, _| {
-        let mut byte = [0];
-        // Responds after the first byte, and reads the rest afterwards.
-        let _ = stream.read(&mut byte);
-        let _ = stream.write_all(&hello());
-        let mut rest = Vec::new();
-        let _ = stream.read_to_end(&mut rest);
-    });
-    let running = start(&server);
-    let large = json!({"data": "x".repeat(8 << 20)});
-    let _ = running.send(post(server.url("/large"), &large));
-    let _ = running.get(server.url("/next"));
-    assert_eq!(server.connections(), 2);
+    let head = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n";
+    // The whole request before the response, then half of it, then nothing of it.
+    for (before, strict) in [(head.len() + 4, true), (head.len() + 2, false), (0, false)] {
+        let (client, mut server) = tokio::io::duplex(1024);
+        let mut stream = WatchedStream::plain(Box::new(client));
+        run(async {
+            let request = [&head[..], b"body"].concat();
+            stream.start_request(4);
+            stream.write_all(&request[..before]).await.unwrap();
+            server.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            assert!(stream.read(&mut [0; 100]).await.unwrap() > 20);
+            stream.write_all(&request[before..]).await.unwrap();
+        });
+        assert_eq!(stream.is_strictly_framed(false), strict, "{before}");
+    }
 }
 
 #[test]
@@ -255,7 +260,7 @@ fn check_sent(kept: bool, closes: Closes, method: &'static str) {
     let running = start(&server);
     if kept {
         running.get(server.url("/warm-up")).unwrap();
-        std::thread::sleep(Duration::from_millis(30));
+        std::thread::sleep(Duration::from_millis(100));
     }
     let request = match method {
         "GET" | "DELETE" => request(method, server.url("/x")),
@@ -267,7 +272,11 @@ fn check_sent(kept: bool, closes: Closes, method: &'static str) {
     let result = running.send(request);
     if kept && closes == Closes::BeforeTheFirstByte {
         // Nothing was sent, so the host itself opens a new connection, on which this server responds once.
-        return assert!(result.is_ok() && server.connections() == 2, "{method}: {result:?}");
+        // On a busy machine the end of the connection may arrive after the request was sent.
+        return match result {
+            Ok(_) => assert_eq!(server.connections(), 2, "{method}"),
+            Err(error) => assert!(error.sent, "{method}: {error}"),
+        };
     }
     let error = result.unwrap_err();
     std::thread::sleep(Duration::from_millis(20));
