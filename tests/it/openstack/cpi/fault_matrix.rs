@@ -32,7 +32,7 @@ const SIMULATORS: usize = 64;
 const TENANTS: usize = 5;
 
 /// The timeout of a response in seconds, on the simulator and on real services: see `Fixture`.
-const RESPONSE_TIMEOUT: (u32, u32) = (5, 6);
+const RESPONSE_TIMEOUT: (u32, u32) = (5, 10);
 
 /// The indices of rows, and the fault to inject at each of them.
 type Cell = (Vec<usize>, Kind);
