@@ -7,6 +7,18 @@
 //! `exchange`, `cleaning`, and `captures` with the tripwire. The host's own requests use
 //! `client`, without a policy, and nothing in them comes from a guest. Sockets,
 //! certificates and name servers are set up when they are first needed.
+//!
+//! Each stage of a request, and of its response, has its own type:
+//!
+//! 1. `gate::GuestRequest`: the request as the guest wrote it.
+//! 2. `gate::GrantedRequest`: method and destination of a request that the policy allows, and the grant.
+//! 3. `slots::RequestToFill`: the headers and the body in which secrets replace seals.
+//! 4. `gate::sending::CheckedRequest`: a request that passed every check except that on addresses.
+//! 5. `transport::WireRequest`: the request with its credentials, as it is sent.
+//! 6. `exchange::Exchange`: the same request with the addresses, TLS settings and limits to send it with.
+//! 7. `exchange::Received`: the complete response as the server sent it.
+//! 8. `captures::ResponseInScreening`: the response while secrets are removed from it.
+//! 9. `gate::GuestResponse`: the response as the guest gets it.
 
 pub mod captures;
 pub mod cleaning;

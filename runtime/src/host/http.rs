@@ -5,7 +5,7 @@ use crate::host::State;
 use crate::host::host_call::HostError;
 use crate::image;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::gate::{Gate, OutboundBody, OutboundRequest};
+use crate::net::gate::{Gate, GuestBody, GuestRequest};
 use crate::sandbox::call_clock::{CallClock, ENDING};
 use std::sync::Arc;
 use wasm_cpi_policy::DenialReason;
@@ -31,19 +31,19 @@ async fn end_after_leak(gate: &Gate, clock: &CallClock) {
 impl Host for State {
     async fn send(&mut self, request: Request) -> Result<Response, Error> {
         let gate = self.gate()?;
-        let request = OutboundRequest {
+        let request = GuestRequest {
             method: request.method,
             url: request.url,
             headers: request.headers,
             body: match request.body {
-                Body::None => OutboundBody::None,
-                Body::Bytes(bytes) => OutboundBody::Bytes(bytes),
-                Body::Image(ImagePart::Whole) => OutboundBody::Image(image::ImagePart::Whole),
-                Body::Image(ImagePart::Member(name)) => OutboundBody::Image(image::ImagePart::Member(name)),
+                Body::None => GuestBody::None,
+                Body::Bytes(bytes) => GuestBody::Bytes(bytes),
+                Body::Image(ImagePart::Whole) => GuestBody::Image(image::ImagePart::Whole),
+                Body::Image(ImagePart::Member(name)) => GuestBody::Image(image::ImagePart::Member(name)),
             },
             timeout_ms: request.timeout_ms,
         };
-        let is_image = matches!(request.body, OutboundBody::Image(_));
+        let is_image = matches!(request.body, GuestBody::Image(_));
         let (clock, already_ending) = (Arc::clone(&self.clock), self.clock.end_reason().is_some());
         let abandoned =
             async { if is_image { clock.until_upload_must_end().await } else { clock.until_request_must_end().await } };

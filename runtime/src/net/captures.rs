@@ -23,7 +23,7 @@ use wasm_cpi_policy::place::{FaultKind, Message, Place, PlaceError, parse_json};
 use wasm_cpi_policy::secret::{Layer, Secret};
 
 /// A complete response on its way to the guest, and the request that it answers. It is screened in place.
-pub struct IncomingResponse<'a> {
+pub struct ResponseInScreening<'a> {
     pub method: &'a str,
     /// The canonical path of the request.
     pub path: &'a str,
@@ -83,9 +83,9 @@ pub fn screen(
     captures: &[Capture],
     guarded: bool,
     layer: Layer,
-    response: &mut IncomingResponse<'_>,
+    response: &mut ResponseInScreening<'_>,
 ) -> Result<Screened, Withheld> {
-    let IncomingResponse { method, path, status, ref mut headers, ref mut body } = *response;
+    let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
     let withheld = |reason, why: String| withheld(method, path, reason, &why);
     let Screened { mut captured, mut hidden } = Screened::default();
     let here = |capture: &&Capture| capture.applies_to(method, path);
@@ -189,7 +189,7 @@ pub fn screen(
 
 /// The tripwire: withholds a response that holds a credential. It searches what the guest would get, so everything
 /// else must have been removed before: a captured value may be one that the guest chose.
-pub fn search(vault: &Vault, response: &IncomingResponse<'_>) -> Result<(), Withheld> {
+pub fn search(vault: &Vault, response: &ResponseInScreening<'_>) -> Result<(), Withheld> {
     let parts = response.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
     let mut parts = parts.chain([response.body.as_slice()]);
     let leak = parts.find_map(|part| vault.leak_in(part).transpose()).transpose();

@@ -24,7 +24,7 @@ mod tests;
 
 pub use settings::{MARKER, holds_marker};
 
-use super::captures::{self, IncomingResponse, Reason, Withheld, readable};
+use super::captures::{self, Reason, ResponseInScreening, Withheld, readable};
 pub(super) use digests::remove as remove_digests;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
@@ -44,8 +44,8 @@ pub struct Rules<'a> {
 
 /// Cleans a response in place. Returns the text of an error response that the guest does not see, for
 /// people; the caller redacts it before it cuts it.
-pub fn clean(rules: &Rules<'_>, response: &mut IncomingResponse<'_>) -> Result<Option<String>, Withheld> {
-    let IncomingResponse { method, path, status, ref mut headers, ref mut body } = *response;
+pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Result<Option<String>, Withheld> {
+    let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
     let failed = status >= 400;
     let withheld = |why: &str| captures::withheld(method, path, Reason::NotCleaned, why);
     let mut hidden = None;

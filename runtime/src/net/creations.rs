@@ -11,7 +11,7 @@
 //! even if a later GET shows the resource. Only what the guest itself could see counts, so that
 //! nothing depends on a secret in a response.
 
-use crate::net::gate::InboundResponse;
+use crate::net::gate::GuestResponse;
 use reqwest::Method;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -41,7 +41,7 @@ impl Creations {
     }
 
     /// Records an exchange with a response that the guest gets.
-    pub(super) fn record(&self, method: &Method, path: &str, response: &InboundResponse) {
+    pub(super) fn record(&self, method: &Method, path: &str, response: &GuestResponse) {
         let Some(mut state) = self.lock() else { return };
         if state.full || !(200..300).contains(&response.status) {
             return;
@@ -89,7 +89,7 @@ mod tests {
     fn proven(exchanges: &[(Method, &str, u16, &str)]) -> bool {
         let creations = Creations::recorded();
         for (method, path, status, body) in exchanges {
-            let response = InboundResponse { status: *status, headers: Vec::new(), body: (*body).into() };
+            let response = GuestResponse { status: *status, headers: Vec::new(), body: (*body).into() };
             creations.record(method, path, &response);
         }
         creations.prove("vm-7")
@@ -136,7 +136,7 @@ mod tests {
     fn a_header_counts_and_the_longest_part_of_an_id_counts() {
         let creations = Creations::recorded();
         let headers = vec![("location".to_owned(), "https://api/v1/servers/0a1b2c3d".to_owned())];
-        creations.record(&Method::POST, "/servers", &InboundResponse { status: 201, headers, body: Vec::new() });
+        creations.record(&Method::POST, "/servers", &GuestResponse { status: 201, headers, body: Vec::new() });
         assert!(creations.prove("zone-1/0a1b2c3d") && !creations.prove("zone-1/0a1b2c3e") && !creations.prove("/"));
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn a_call_that_sees_too_much_proves_nothing() {
         let creations = Creations::recorded();
         let body: String = (0..=MAX_WORDS).map(|n| format!("{n} ")).collect();
-        creations.record(&Method::POST, "/", &InboundResponse { status: 200, headers: Vec::new(), body: body.into() });
+        creations.record(&Method::POST, "/", &GuestResponse { status: 200, headers: Vec::new(), body: body.into() });
         assert!(!creations.prove("7"));
     }
 }

@@ -17,7 +17,7 @@ mod trace;
 
 pub use crate::net::http_event::HttpEvent;
 pub use crate::net::http_usage::{Leak, NetUsage};
-pub use message::{InboundResponse, OutboundBody, OutboundRequest};
+pub use message::{GuestBody, GuestRequest, GuestResponse};
 
 use crate::failure::{Cause, Who};
 use crate::image::Image;
@@ -31,12 +31,12 @@ use crate::net::http_trace::Tracer;
 use crate::net::http_usage::{HttpUsage, Outcome};
 use crate::net::login::{self, KeptTokens, Sessions};
 use crate::net::proxy::ProxyConfig;
-use crate::net::slots::{self, Outgoing};
+use crate::net::slots::{self, RequestToFill};
 use crate::net::transport::Transport;
 use crate::token_store::{TokenStore, TokenStoreError};
 use crate::vault::Vault;
 use reqwest::Method;
-use sending::Ready;
+use sending::CheckedRequest;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl Gate {
     }
 
     /// Sends a guest's request, if all checks pass, and returns the screened response.
-    pub async fn send(&self, request: OutboundRequest, deadline: Instant) -> Result<InboundResponse, HttpError> {
+    pub async fn send(&self, request: GuestRequest, deadline: Instant) -> Result<GuestResponse, HttpError> {
         let report = |event: &HttpEvent| self.report_event(event);
         let mut pending = PendingEvent::new(&report);
         let event = &mut pending.event;
@@ -236,10 +236,10 @@ impl Gate {
 
     async fn process(
         &self,
-        request: OutboundRequest,
+        request: GuestRequest,
         deadline: Instant,
         event: &mut HttpEvent,
-    ) -> Result<InboundResponse, HttpError> {
+    ) -> Result<GuestResponse, HttpError> {
         self.start_request()?;
         let method = headers::method(&request.method)?;
         method.as_str().clone_into(&mut event.method);
@@ -281,15 +281,15 @@ impl Gate {
         let url = destination.to_url();
         let counted = body.len() as u64;
         let (text, path) = (method.as_str(), destination.path());
-        let outgoing = Outgoing { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
-        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, outgoing)
+        let to_fill = RequestToFill { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
+        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, to_fill)
             .map_err(|error| self.refused_seal(error, request))?;
 
         event.seals.clone_from(&filled.names);
-        let ready = Ready { request, headers: &headers, body: body.into(), counted, part, shown };
+        let checked = CheckedRequest { request, headers: &headers, body: body.into(), counted, part, shown };
         // Recorded before it is sent, because the call may end before the response.
         let change = (!safe).then(|| self.usage.record_change(format!("{method} {}", event.target)));
-        let received = self.exchange(&ready, deadline, event).await;
+        let received = self.exchange(&checked, deadline, event).await;
         if let Some(number) = change {
             let outcome = match &received {
                 Ok(received) => Outcome::Answered(received.status),

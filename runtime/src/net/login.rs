@@ -18,7 +18,7 @@ use crate::net::gate::auth::login_identity;
 use crate::net::headers;
 use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::Shown;
-use crate::net::transport::{PreparedRequest, Route, Transport};
+use crate::net::transport::{Route, Transport, WireRequest};
 use crate::vault::{SecretKind, Vault};
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -184,9 +184,9 @@ async fn request(
         trace.request(&route.name, method.as_str(), &login.destination.to_url(), &names, &body);
     }
     let (destination, identity) = (login.destination.clone(), login_identity(&login.name));
-    let prepared = PreparedRequest { method, destination, headers: head, body, identity };
+    let wire_request = WireRequest { method, destination, headers: head, body, identity };
     event.sent = true;
-    let result = transport.send(&route, addresses, prepared, transport.caps(), deadline).await;
+    let result = transport.send(&route, addresses, wire_request, transport.caps(), deadline).await;
     if result.as_ref().err().is_none_or(|error| error.sent) {
         event.bytes_sent = rounded(length);
     }

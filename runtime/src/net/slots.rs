@@ -22,8 +22,8 @@ use wasm_cpi_policy::place::{Message, Place, PlaceError, expect_utf8, replace_al
 use wasm_cpi_policy::secret::Layer;
 use wasm_cpi_policy::{AGENT, Slot};
 
-/// A request that the policy allowed.
-pub struct Outgoing<'a> {
+/// A request that the policy allows. Its seals are replaced in place.
+pub struct RequestToFill<'a> {
     pub method: &'a str,
     /// The canonical path of its `Destination`.
     pub path: &'a str,
@@ -64,7 +64,7 @@ impl RefusedBy for SlotError {
 
 /// Fills the slots of a request to an origin that was configured in the layer `origin`.
 /// An error leaves the request unchanged.
-pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: Outgoing<'_>) -> Result<Filled, SlotError> {
+pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill<'_>) -> Result<Filled, SlotError> {
     let refuse = Refusal { method: request.method, path: request.path };
     Check::SealInUrl.reject(seal_in(vault, request.url.as_bytes()), |name| refuse.in_url(&name))?;
     if !holds_seals(vault, request.headers, request.body) {

@@ -67,8 +67,8 @@ pub(super) struct Route<'a> {
     pub tls: &'a Tls,
 }
 
-/// A request that is ready to be sent.
-pub(super) struct PreparedRequest {
+/// A request with its credentials, as it is written to the connection.
+pub(super) struct WireRequest {
     pub method: Method,
     pub destination: Destination,
     pub headers: HeaderMap,
@@ -214,16 +214,16 @@ impl Transport {
         &self,
         route: &Route<'_>,
         mut addresses: Vec<IpAddr>,
-        prepared: PreparedRequest,
+        wire_request: WireRequest,
         caps: Caps,
         deadline: Instant,
     ) -> Result<Received, HttpError> {
-        let tls = match prepared.destination.scheme() {
+        let tls = match wire_request.destination.scheme() {
             Scheme::Http => None,
             Scheme::Https => Some((route.tls.clone(), self.tls_config(route)?)),
         };
-        let proxy = self.resolve_proxy(&prepared.destination, &mut addresses, deadline).await?;
-        let PreparedRequest { method, destination, headers, body, identity } = prepared;
+        let proxy = self.resolve_proxy(&wire_request.destination, &mut addresses, deadline).await?;
+        let WireRequest { method, destination, headers, body, identity } = wire_request;
         let host = destination.host().to_string();
         let exchange = Exchange { method, destination, headers, addresses, proxy, tls, identity, caps, deadline };
         let result = exchange.run(body, &self.connections).await;

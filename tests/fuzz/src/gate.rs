@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use wasm_cpi::fuzzing::HttpErrorKind;
 use wasm_cpi::fuzzing::Limits;
 use wasm_cpi::fuzzing::Vault;
-use wasm_cpi::fuzzing::{Gate, OutboundBody, OutboundRequest};
+use wasm_cpi::fuzzing::{Gate, GuestBody, GuestRequest};
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Policy, PolicyFile, Properties};
 
@@ -56,11 +56,11 @@ pub(crate) fn fuzz(data: &[u8]) {
     let (method, url) = parts[0].split_once(' ').unwrap_or((parts[0], "@/v1/x"));
     let text = parts.get(1).unwrap_or(&"").replace("@A@", &seal);
     let (headers, sent) = message(&text);
-    let request = OutboundRequest {
+    let request = GuestRequest {
         method: method.to_owned(),
         url: url.replacen('@', &origin, 1).replace("@A@", &seal),
         headers,
-        body: if sent.is_empty() { OutboundBody::None } else { OutboundBody::Bytes(sent.as_bytes().to_vec()) },
+        body: if sent.is_empty() { GuestBody::None } else { GuestBody::Bytes(sent.as_bytes().to_vec()) },
         timeout_ms: None,
     };
     let answers: Vec<String> = parts.iter().skip(2).take(4).map(|answer| answer.replace('\n', "\r\n")).collect();

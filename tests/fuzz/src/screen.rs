@@ -5,7 +5,7 @@ use crate::bytes::{contains, shows};
 use crate::input::{message, parts};
 use serde_json::Value;
 use wasm_cpi::fuzzing::Vault;
-use wasm_cpi::fuzzing::{IncomingResponse, screen, search};
+use wasm_cpi::fuzzing::{ResponseInScreening, screen, search};
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Capture, PathPattern};
 
@@ -35,7 +35,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     SECRETS.iter().for_each(|(name, secret)| vault.register(name, Secret::new(*secret)));
 
     let mut incoming =
-        IncomingResponse { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
+        ResponseInScreening { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
     let screened = screen(&vault, &captures, true, Layer::Job, &mut incoming);
     let searched = screened.and_then(|screened| search(&vault, &incoming).map(|()| screened));
     let names = match searched {

@@ -3,7 +3,7 @@
 use crate::input::{message, parts};
 use serde_json::Value;
 use wasm_cpi::fuzzing::Vault;
-use wasm_cpi::fuzzing::{Outgoing, fill};
+use wasm_cpi::fuzzing::{RequestToFill, fill};
 use wasm_cpi_policy::place::Place;
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{PathPattern, Slot};
@@ -30,8 +30,8 @@ pub(crate) fn fuzz(data: &[u8]) {
     let layer = if parts.get(3).is_some_and(|layer| layer.trim() == "context") { Layer::Context } else { Layer::Job };
 
     let mut after = before.clone();
-    let outgoing = Outgoing { method: "POST", path: "/v1/x", url: &url, headers: &mut after.0, body: &mut after.1 };
-    let filled = match fill(&vault, &slots, layer, outgoing) {
+    let to_fill = RequestToFill { method: "POST", path: "/v1/x", url: &url, headers: &mut after.0, body: &mut after.1 };
+    let filled = match fill(&vault, &slots, layer, to_fill) {
         Err(error) => {
             assert!(before == after, "a refused request was changed");
             assert!(!error.message.contains(AGENT) && !error.message.contains(PASSWORD), "{error}");

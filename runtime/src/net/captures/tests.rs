@@ -36,9 +36,9 @@ fn receive(
 ) -> (Result<Vec<String>, Withheld>, Headers, String) {
     let (mut headers, mut body) = (headers(given), body.as_bytes().to_vec());
     let (method, path, status) = line;
-    let mut incoming = IncomingResponse { method, path, status, headers: &mut headers, body: &mut body };
-    let screened = screen(vault, &captures(), true, Layer::Context, &mut incoming);
-    let screened = screened.and_then(|screened| search(vault, &incoming).map(|()| screened));
+    let mut response = ResponseInScreening { method, path, status, headers: &mut headers, body: &mut body };
+    let screened = screen(vault, &captures(), true, Layer::Context, &mut response);
+    let screened = screened.and_then(|screened| search(vault, &response).map(|()| screened));
     (screened.map(|screened| screened.captured), headers, String::from_utf8(body).unwrap())
 }
 
@@ -112,8 +112,8 @@ fn a_value_that_cannot_be_captured_from_an_error_is_shown_to_no_one() {
         let mut headers = vec![("content-type".to_owned(), content_type.to_owned())];
         let mut body = sent.as_bytes().to_vec();
         let (headers, content) = (&mut headers, &mut body);
-        let mut incoming = IncomingResponse { method: "POST", path: "/tokens", status: 409, headers, body: content };
-        let screened = screen(&Vault::new(), &captures(), true, Layer::Job, &mut incoming).unwrap();
+        let mut response = ResponseInScreening { method: "POST", path: "/tokens", status: 409, headers, body: content };
+        let screened = screen(&Vault::new(), &captures(), true, Layer::Job, &mut response).unwrap();
         assert!(!screened.hidden.unwrap_or_default().contains("hush"), "{sent}");
         assert!(!String::from_utf8_lossy(&body).contains("hush"), "{sent}");
     }
@@ -252,8 +252,8 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
         ("text/html", "<html><password>hush</password><br></html>"),
     ] {
         let screen_with = |guarded, status, headers: &mut Headers, body: &mut Vec<u8>| {
-            let mut incoming = IncomingResponse { method: "GET", path: "/", status, headers, body };
-            screen(&Vault::new(), &[], guarded, Layer::Job, &mut incoming)
+            let mut response = ResponseInScreening { method: "GET", path: "/", status, headers, body };
+            screen(&Vault::new(), &[], guarded, Layer::Job, &mut response)
         };
         let new = || (headers(&[("content-type", content_type), ("retry-after", "7")]), body.as_bytes().to_vec());
         let (mut headers, mut left) = new();
@@ -267,9 +267,9 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
     }
     let binary = b"\x89PNG\0password\xff";
     let (mut headers, mut body) = (headers(&[("content-type", "image/png")]), binary.to_vec());
-    let mut incoming =
-        IncomingResponse { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
-    assert!(screen(&Vault::new(), &[], true, Layer::Job, &mut incoming).is_ok());
+    let mut response =
+        ResponseInScreening { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
+    assert!(screen(&Vault::new(), &[], true, Layer::Job, &mut response).is_ok());
     assert_eq!(body, binary);
 }
 
@@ -278,9 +278,9 @@ fn text_in_another_charset_is_withheld_where_secrets_are_sent() {
     let utf16: Vec<u8> = "{\"a\": \"hush\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let screen_with = |guarded, status, content_type: &str| {
         let (mut headers, mut body) = (headers(&[("content-type", content_type)]), utf16.clone());
-        let mut incoming =
-            IncomingResponse { method: "GET", path: "/", status, headers: &mut headers, body: &mut body };
-        screen(&Vault::new(), &[], guarded, Layer::Job, &mut incoming).map(|screened| (screened.hidden, body.len()))
+        let mut response =
+            ResponseInScreening { method: "GET", path: "/", status, headers: &mut headers, body: &mut body };
+        screen(&Vault::new(), &[], guarded, Layer::Job, &mut response).map(|screened| (screened.hidden, body.len()))
     };
     for content_type in ["application/json;charset=UTF-16", "application/json", "text/plain"] {
         let error = screen_with(true, 200, content_type).unwrap_err();
@@ -381,9 +381,9 @@ fn encoded_responses_are_refused_where_secrets_are_sent() {
         ("Transfer-Encoding", "chunked, Chunked", "x", true, false),
     ] {
         let (mut headers, mut body) = (headers(&[(header, encoding)]), body.as_bytes().to_vec());
-        let mut incoming =
-            IncomingResponse { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
-        let screened = screen(&Vault::new(), &[], guarded, Layer::Job, &mut incoming);
+        let mut response =
+            ResponseInScreening { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
+        let screened = screen(&Vault::new(), &[], guarded, Layer::Job, &mut response);
         assert_eq!(screened.is_ok(), allowed, "{encoding}");
         assert!(allowed || screened.unwrap_err().reason == Reason::Encoded);
     }

@@ -33,7 +33,7 @@ fn cleaned(policy: &Policy, filled: &[&str], status: u16, headers: &[(&str, &str
     let mut body = body.as_bytes().to_vec();
     let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled };
     let method = if filled.is_empty() { "GET" } else { "POST" };
-    let mut response = IncomingResponse { method, path: "/vms", status, headers: &mut headers, body: &mut body };
+    let mut response = ResponseInScreening { method, path: "/vms", status, headers: &mut headers, body: &mut body };
     let result = clean(&rules, &mut response);
     Cleaned { result, headers, body: String::from_utf8(body).unwrap() }
 }

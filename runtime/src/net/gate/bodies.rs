@@ -1,6 +1,6 @@
 //! The limits for bodies of requests and responses.
 
-use super::{Gate, InboundResponse, OutboundBody};
+use super::{Gate, GuestBody, GuestResponse};
 use crate::image::ImagePart;
 use crate::net::error::HttpError;
 
@@ -12,13 +12,13 @@ const TOTAL: &str = "the sum of all bodies of the call";
 impl Gate {
     /// Returns the body as bytes, or the part of the image to send instead. Rejects a body above
     /// the limits.
-    pub(super) fn bounded_body(&self, body: OutboundBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
+    pub(super) fn bounded_body(&self, body: GuestBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
         let bytes = match body {
-            OutboundBody::None => return Ok((Vec::new(), None)),
+            GuestBody::None => return Ok((Vec::new(), None)),
             // Rejected here, so that no name is resolved and no login is made for it.
-            OutboundBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
-            OutboundBody::Image(part) => return Ok((Vec::new(), Some(part))),
-            OutboundBody::Bytes(bytes) => bytes,
+            GuestBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
+            GuestBody::Image(part) => return Ok((Vec::new(), Some(part))),
+            GuestBody::Bytes(bytes) => bytes,
         };
         let length = bytes.len() as u64;
         if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
@@ -31,11 +31,7 @@ impl Gate {
     }
 
     /// Counts the response. Rejects it if all bodies of the call together are too large then.
-    pub(super) fn bounded_response(
-        &self,
-        response: InboundResponse,
-        received: u64,
-    ) -> Result<InboundResponse, HttpError> {
+    pub(super) fn bounded_response(&self, response: GuestResponse, received: u64) -> Result<GuestResponse, HttpError> {
         if self.usage.count_response(response.body.len() as u64, received, &self.limits) {
             return Ok(response);
         }

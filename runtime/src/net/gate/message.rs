@@ -5,23 +5,23 @@ use crate::net::error::quoted;
 use std::fmt;
 
 /// A request as the guest wrote it.
-pub struct OutboundRequest {
+pub struct GuestRequest {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
-    pub body: OutboundBody,
+    pub body: GuestBody,
     pub timeout_ms: Option<u32>,
 }
 
-impl fmt::Debug for OutboundRequest {
+impl fmt::Debug for GuestRequest {
     /// Shows the method only: URL, headers and body come from the guest and may hold anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OutboundRequest({})", quoted(&self.method))
+        write!(f, "GuestRequest({})", quoted(&self.method))
     }
 }
 
 /// The body of a guest's request.
-pub enum OutboundBody {
+pub enum GuestBody {
     None,
     Bytes(Vec<u8>),
     Image(ImagePart),
@@ -29,7 +29,7 @@ pub enum OutboundBody {
 
 /// A response as the guest may see it.
 #[derive(Debug)]
-pub struct InboundResponse {
+pub struct GuestResponse {
     pub status: u16,
     /// Names are in lower case.
     pub headers: Vec<(String, String)>,

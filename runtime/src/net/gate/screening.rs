@@ -1,7 +1,7 @@
 //! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `cleaning` and `captures`.
 
-use super::{Gate, GrantedRequest, HttpEvent, InboundResponse, auth};
-use crate::net::captures::{self, IncomingResponse, Reason, Withheld};
+use super::{Gate, GrantedRequest, GuestResponse, HttpEvent, auth};
+use crate::net::captures::{self, Reason, ResponseInScreening, Withheld};
 use crate::net::cleaning::{self, Rules, remove_digests};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
@@ -27,7 +27,7 @@ impl Gate {
         layer: Layer,
         received: Received,
         event: &mut HttpEvent,
-    ) -> Result<InboundResponse, HttpError> {
+    ) -> Result<GuestResponse, HttpError> {
         let GrantedRequest { grant, method, destination } = request;
         self.end_after_leak_elsewhere()?;
         let Received { status, mut headers, mut body, .. } = received;
@@ -36,7 +36,7 @@ impl Gate {
         let guarded = auth::carries_secrets(grant) || cleaning.applies;
         let whole = (!guarded).then(|| body.clone());
         let (head, content) = (&mut headers, &mut body);
-        let mut response = IncomingResponse { method: method.as_str(), path, status, headers: head, body: content };
+        let mut response = ResponseInScreening { method: method.as_str(), path, status, headers: head, body: content };
         let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals };
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         let hidden = cleaning::clean(&rules, &mut response).and_then(|hidden| {
@@ -72,7 +72,7 @@ impl Gate {
             let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");
             stale.for_each(|(_, value)| *value = body.len().to_string());
         }
-        Ok(InboundResponse { status, headers, body })
+        Ok(GuestResponse { status, headers, body })
     }
 
     /// Keeps the start of an error response that the guest does not see, for people. All values that are

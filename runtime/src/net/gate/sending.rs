@@ -7,14 +7,14 @@ use crate::image::{ImageError, ImagePart};
 use crate::net::error::HttpError;
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
-use crate::net::transport::{PreparedRequest, Route};
+use crate::net::transport::{Route, WireRequest};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use std::time::Instant;
 use wasm_cpi_checks::Check;
 
 /// A request that passed every check except the one on addresses.
-pub(super) struct Ready<'a> {
+pub(super) struct CheckedRequest<'a> {
     pub(super) request: GrantedRequest<'a>,
     pub(super) headers: &'a [(String, String)],
     pub(super) body: Bytes,
@@ -31,11 +31,11 @@ impl Gate {
     /// Sends the request, and sends it again with a new token if the server rejects the old one.
     pub(super) async fn exchange(
         &self,
-        ready: &Ready<'_>,
+        checked: &CheckedRequest<'_>,
         deadline: Instant,
         event: &mut HttpEvent,
     ) -> Result<Received, HttpError> {
-        let GrantedRequest { grant, method, destination } = ready.request;
+        let GrantedRequest { grant, method, destination } = checked.request;
         let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
         let addresses = self.transport.allowed_addresses(&route, destination, event, deadline).await?;
         let mut refused = None;
@@ -44,27 +44,27 @@ impl Gate {
             // The first attempt was sent, even if the second one is not.
             let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
             let Authorized { header, token } = authorized.map_err(later)?;
-            let mut head = headers::to_map(ready.headers)?;
+            let mut head = headers::to_map(checked.headers)?;
             let auth = header.as_ref().map(|(name, _)| name.clone());
             head.extend(header);
-            let (body, length) = self.body_to_send(ready).await.map_err(later)?;
-            let prepared = PreparedRequest {
+            let (body, length) = self.body_to_send(checked).await.map_err(later)?;
+            let wire_request = WireRequest {
                 method: method.clone(),
                 destination: destination.clone(),
                 headers: head,
                 body,
                 identity: identity(grant),
             };
-            self.trace_sending(ready, auth.as_ref(), length);
+            self.trace_sending(checked, auth.as_ref(), length);
             event.sent = true;
             let result = self
                 .transport
-                .send(&route, addresses.clone(), prepared, self.transport.caps().with_room(&self.limits), deadline)
+                .send(&route, addresses.clone(), wire_request, self.transport.caps().with_room(&self.limits), deadline)
                 .await
                 .map_err(later);
             if result.as_ref().err().is_none_or(|error| error.sent) {
-                let reported = if ready.part.is_some() { length } else { ready.counted };
-                self.usage.record_sent(reported, Check::CountedBytes.choose(ready.counted, length));
+                let reported = if checked.part.is_some() { length } else { checked.counted };
+                self.usage.record_sent(reported, Check::CountedBytes.choose(checked.counted, length));
                 event.bytes_sent += reported;
             }
             let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
@@ -72,7 +72,7 @@ impl Gate {
             self.usage.record_received(received.body.len() as u64);
             event.bytes_received += received.body.len() as u64;
             match token {
-                Some(token) if received.status == 401 && refused.is_none() && ready.part.is_none() => {
+                Some(token) if received.status == 401 && refused.is_none() && checked.part.is_none() => {
                     self.trace_second_try(grant);
                     refused = Some(token)
                 }
@@ -85,10 +85,10 @@ impl Gate {
         }
     }
 
-    async fn body_to_send(&self, ready: &Ready<'_>) -> Result<(SendBody, u64), HttpError> {
-        let Some(part) = &ready.part else {
-            let body = if ready.body.is_empty() { SendBody::None } else { SendBody::Bytes(ready.body.clone()) };
-            return Ok((body, ready.body.len() as u64));
+    async fn body_to_send(&self, checked: &CheckedRequest<'_>) -> Result<(SendBody, u64), HttpError> {
+        let Some(part) = &checked.part else {
+            let body = if checked.body.is_empty() { SendBody::None } else { SendBody::Bytes(checked.body.clone()) };
+            return Ok((body, checked.body.len() as u64));
         };
         let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
         let refused = |error: ImageError| HttpError { check: error.check(), ..HttpError::invalid(&error) };

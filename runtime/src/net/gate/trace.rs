@@ -1,7 +1,7 @@
 //! Traces a guest's requests for `http_trace`.
 
-use super::sending::Ready;
-use super::{Gate, GrantedRequest, InboundResponse};
+use super::sending::CheckedRequest;
+use super::{Gate, GrantedRequest, GuestResponse};
 use crate::net::error::HttpError;
 use crate::net::http_trace::{Headers, Shown};
 use reqwest::header::HeaderName;
@@ -30,16 +30,16 @@ impl Gate {
     }
 
     /// Traces a request. `auth` is the header of the grant's credential.
-    pub(super) fn trace_sending(&self, ready: &Ready<'_>, auth: Option<&HeaderName>, length: u64) {
-        let (Some(trace), Some((headers, body))) = (&self.transport.trace, &ready.shown) else { return };
+    pub(super) fn trace_sending(&self, checked: &CheckedRequest<'_>, auth: Option<&HeaderName>, length: u64) {
+        let (Some(trace), Some((headers, body))) = (&self.transport.trace, &checked.shown) else { return };
         let mut shown = borrowed(headers);
         shown.extend(auth.map(|name| (name.as_str(), "<redacted>")));
-        let body = if ready.part.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
-        let GrantedRequest { grant, method, destination } = ready.request;
+        let body = if checked.part.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
+        let GrantedRequest { grant, method, destination } = checked.request;
         trace.request(&named(grant), method.as_str(), &destination.to_url(), &shown, &body);
     }
 
-    pub(super) fn trace_response(&self, grant: &Grant, response: &Result<InboundResponse, HttpError>) {
+    pub(super) fn trace_response(&self, grant: &Grant, response: &Result<GuestResponse, HttpError>) {
         match (&self.transport.trace, response) {
             (None, _) => {}
             (Some(trace), Ok(response)) => {

@@ -58,7 +58,7 @@ fn send(
     let (method, path) = line;
     let mut body = body.into();
     let url = format!("https://api.test{path}?limit=1");
-    let request = Outgoing { method, path, url: &url, headers: &mut headers, body: &mut body };
+    let request = RequestToFill { method, path, url: &url, headers: &mut headers, body: &mut body };
     let filled = fill(vault, &slots(), origin, request);
     (filled, headers, String::from_utf8(body).unwrap())
 }
@@ -313,7 +313,7 @@ fn a_seal_in_the_url_is_refused_even_if_it_is_encoded() {
             format!("https://{text}.test/"),
         ] {
             let request =
-                Outgoing { method: "GET", path: "/", url: &url, headers: &mut Vec::new(), body: &mut Vec::new() };
+                RequestToFill { method: "GET", path: "/", url: &url, headers: &mut Vec::new(), body: &mut Vec::new() };
             let error = fill(&vault, &slots(), Layer::Job, request).unwrap_err();
             assert_eq!((error.name.as_str(), error.place, error.check), (AGENT, None, Some(Check::SealInUrl)));
         }
@@ -417,7 +417,7 @@ proptest! {
             ("POST", "/part", "multipart/form-data; boundary=b"),
             ("PUT", "/body", ""),
         ][path];
-        let request = Outgoing { method, path, url: "https://api.test/", headers: &mut typed(kind), body: &mut body };
+        let request = RequestToFill { method, path, url: "https://api.test/", headers: &mut typed(kind), body: &mut body };
         if fill(&vault, &slots(), Layer::Job, request).is_err() {
             prop_assert_eq!(body, before);
         }

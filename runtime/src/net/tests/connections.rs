@@ -268,7 +268,7 @@ fn check_sent(kept: bool, closes: Closes, method: &'static str) {
     }
     let request = match method {
         "GET" | "DELETE" => request(method, server.url("/x")),
-        _ => crate::net::gate::OutboundRequest {
+        _ => crate::net::gate::GuestRequest {
             method: method.to_owned(),
             ..post(server.url("/x"), &json!({"data": "x".repeat(500)}))
         },

@@ -3,7 +3,7 @@
 use crate::image::Image;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
-use crate::net::gate::{Gate, HttpEvent, InboundResponse, OutboundBody, OutboundRequest};
+use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse, HttpEvent};
 use crate::net::resolver::Resolver;
 use crate::vault::Vault;
 use serde_json::{Value, json};
@@ -94,28 +94,28 @@ fn near(part: &mut Value) {
     }
 }
 
-pub(super) fn request(method: &str, url: impl Into<String>) -> OutboundRequest {
-    OutboundRequest {
+pub(super) fn request(method: &str, url: impl Into<String>) -> GuestRequest {
+    GuestRequest {
         method: method.into(),
         url: url.into(),
         headers: Vec::new(),
-        body: OutboundBody::None,
+        body: GuestBody::None,
         timeout_ms: None,
     }
 }
 
-pub(super) fn post(url: impl Into<String>, json: &Value) -> OutboundRequest {
+pub(super) fn post(url: impl Into<String>, json: &Value) -> GuestRequest {
     let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-    let body = OutboundBody::Bytes(json.to_string().into_bytes());
-    OutboundRequest { headers, body, ..request("POST", url) }
+    let body = GuestBody::Bytes(json.to_string().into_bytes());
+    GuestRequest { headers, body, ..request("POST", url) }
 }
 
 impl Running {
-    pub(super) fn send(&self, request: OutboundRequest) -> Result<InboundResponse, HttpError> {
+    pub(super) fn send(&self, request: GuestRequest) -> Result<GuestResponse, HttpError> {
         self.runtime.block_on(self.gate.send(request, Instant::now() + Duration::from_secs(10)))
     }
 
-    pub(super) fn get(&self, url: impl Into<String>) -> Result<InboundResponse, HttpError> {
+    pub(super) fn get(&self, url: impl Into<String>) -> Result<GuestResponse, HttpError> {
         self.send(request("GET", url))
     }
 

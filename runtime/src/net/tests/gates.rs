@@ -4,7 +4,7 @@ use super::run;
 use super::server::{Server, response};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::gate::{Gate, InboundResponse, OutboundBody, OutboundRequest};
+use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
@@ -28,7 +28,7 @@ pub(super) fn with_password(fixture: Fixture) -> Fixture {
     Fixture { properties: json!({"user": "admin", "password": PASSWORD}), ..fixture }
 }
 
-pub(super) fn refusal(result: Result<InboundResponse, HttpError>) -> HttpError {
+pub(super) fn refusal(result: Result<GuestResponse, HttpError>) -> HttpError {
     let error = result.expect_err("a refusal");
     assert!(!error.message.contains(PASSWORD) && !error.message.contains("hunter2"), "{error}");
     error
@@ -78,7 +78,7 @@ fn fields_about_the_query_do_not_allow_the_body_of_a_get() {
         }
         let running = Fixture::new(json!([grant])).start();
         let filter = post(server.url("/v1/x?name=vm-1"), &json!({"prefix": {"user_data": "h"}}));
-        running.send(OutboundRequest { method: "GET".into(), ..filter }).map_err(|error| error.check)
+        running.send(GuestRequest { method: "GET".into(), ..filter }).map_err(|error| error.check)
     };
     for places in [Value::Null, json!({"query:name": {"pattern": "vm-[0-9]"}}), json!({"header:X-A": "any"})] {
         assert_eq!(with(places.clone()).unwrap_err(), Some(Check::ReadBody), "{places}");
@@ -98,7 +98,7 @@ fn a_refused_request_is_never_sent() {
     let running = with_password(Fixture { limits, ..Fixture::new(json!([grant(&server, Some(basic()))])) }).start();
     let denied = HttpErrorKind::Denied;
     let url = server.url("/v1/x?token=hunter2");
-    let header = |name: &str, value: &str| OutboundRequest {
+    let header = |name: &str, value: &str| GuestRequest {
         headers: vec![(name.to_owned(), value.to_owned())],
         ..request("GET", server.url("/v1/x"))
     };
@@ -132,12 +132,12 @@ fn a_refused_request_is_never_sent() {
         ("a seal in the body", post(server.url("/v1/x"), &json!({"name": seal})), denied(DenialReason::Slot)),
         (
             "a large body",
-            OutboundRequest { body: OutboundBody::Bytes(vec![0; 2 << 20]), ..request("POST", server.url("/v1/x")) },
+            GuestRequest { body: GuestBody::Bytes(vec![0; 2 << 20]), ..request("POST", server.url("/v1/x")) },
             HttpErrorKind::Limit("http_request_mib"),
         ),
         (
             "many headers",
-            OutboundRequest { headers: vec![("x".into(), "1".into()); 5], ..request("GET", server.url("/v1/x")) },
+            GuestRequest { headers: vec![("x".into(), "1".into()); 5], ..request("GET", server.url("/v1/x")) },
             HttpErrorKind::Limit("http_headers"),
         ),
     ];
@@ -343,9 +343,8 @@ fn the_number_of_requests_and_the_sum_of_bodies_are_limited() {
     refusal(running.get(server.url("/v2/x")));
     assert_eq!(refusal(running.get(server.url("/v1/x"))).kind, HttpErrorKind::Limit("http_requests"));
 
-    let body = || OutboundBody::Bytes(vec![0; 600 << 10]);
-    let send =
-        |running: &Running| running.send(OutboundRequest { body: body(), ..request("POST", server.url("/v1/x")) });
+    let body = || GuestBody::Bytes(vec![0; 600 << 10]);
+    let send = |running: &Running| running.send(GuestRequest { body: body(), ..request("POST", server.url("/v1/x")) });
     let running = started(Limits { http_total_mib: 1, ..Limits::default() });
     send(&running).unwrap();
     let error = refusal(send(&running));
@@ -403,8 +402,7 @@ fn time_is_bounded_by_the_request_the_call_and_the_limits() {
     let running = Fixture::new(json!([grant(&silent, None)])).start();
     for (timeout, at_most) in [(Some(0), 500), (Some(300), 800), (Some(u32::MAX), 2800)] {
         let start = Instant::now();
-        let error =
-            refusal(running.send(OutboundRequest { timeout_ms: timeout, ..request("GET", silent.url("/v1/x")) }));
+        let error = refusal(running.send(GuestRequest { timeout_ms: timeout, ..request("GET", silent.url("/v1/x")) }));
         assert_eq!(error.kind, HttpErrorKind::Timeout, "{timeout:?}: {error}");
         assert!(start.elapsed() < Duration::from_millis(at_most), "{timeout:?} took {:?}", start.elapsed());
     }

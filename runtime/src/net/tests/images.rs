@@ -3,7 +3,7 @@ use super::server::{Server, response};
 use crate::image::{Image, ImagePart};
 use crate::limits::Limits;
 use crate::net::error::HttpErrorKind;
-use crate::net::gate::{OutboundBody, OutboundRequest};
+use crate::net::gate::{GuestBody, GuestRequest};
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-fn upload(url: String, part: ImagePart) -> OutboundRequest {
-    OutboundRequest { body: OutboundBody::Image(part), ..request("PUT", url) }
+fn upload(url: String, part: ImagePart) -> GuestRequest {
+    GuestRequest { body: GuestBody::Image(part), ..request("PUT", url) }
 }
 
 fn grants(server: &Server) -> serde_json::Value {

@@ -2,7 +2,7 @@ use super::fixture::{Fixture, Running, request};
 use super::server::{Seen, Server, Wire, response};
 use crate::image::{Image, ImagePart};
 use crate::net::error::HttpErrorKind;
-use crate::net::gate::{OutboundBody, OutboundRequest};
+use crate::net::gate::{GuestBody, GuestRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,8 +86,8 @@ fn a_session_logs_in_if_needed_and_unknown_logins_are_denied() {
 fn after_a_401_the_request_is_repeated_with_a_new_token() {
     let (identity, api) = (identity("3600"), api(&["token-number-2"]));
     let running = start(&identity, &api);
-    let body = OutboundBody::Bytes(b"payload".to_vec());
-    let response = running.send(OutboundRequest { body, ..request("POST", api.url("/x")) }).unwrap();
+    let body = GuestBody::Bytes(b"payload".to_vec());
+    let response = running.send(GuestRequest { body, ..request("POST", api.url("/x")) }).unwrap();
     assert_eq!((response.status, identity.requests().len()), (200, 2));
     let seen = api.requests();
     assert!(seen.len() == 2 && seen.iter().all(|seen| seen.body == b"payload"));
@@ -129,7 +129,7 @@ fn an_image_is_not_sent_again_after_a_401() {
     std::fs::write(&path, b"image").unwrap();
     let image = Some(Arc::new(Image::open(&path, &[]).unwrap()));
     let running = Fixture { image, ..fixture(&identity, &api) }.start();
-    let upload = || OutboundRequest { body: OutboundBody::Image(ImagePart::Whole), ..request("PUT", api.url("/i")) };
+    let upload = || GuestRequest { body: GuestBody::Image(ImagePart::Whole), ..request("PUT", api.url("/i")) };
     assert_eq!(running.send(upload()).unwrap().status, 401);
     assert_eq!((identity.requests().len(), api.requests().len()), (1, 1));
     // The token was dropped, so that the guest's own retry gets a new one.
@@ -227,8 +227,7 @@ fn a_guest_cannot_set_or_see_the_token() {
         wire.write_all(&response("200 OK", "", &token)).unwrap();
     });
     let running = start(&identity, &echo);
-    let own =
-        OutboundRequest { headers: vec![("X-Auth-Token".into(), "mine".into())], ..request("GET", echo.url("/x")) };
+    let own = GuestRequest { headers: vec![("X-Auth-Token".into(), "mine".into())], ..request("GET", echo.url("/x")) };
     assert_eq!(running.send(own).unwrap_err().kind, HttpErrorKind::Denied(DenialReason::Header));
     let error = running.get(echo.url("/x")).unwrap_err();
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Leak), true));
