@@ -16,11 +16,12 @@ use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, SecretRef};
 use zeroize::Zeroizing;
 
-/// The credential for one request.
+/// The header that carries the grant's credential in one request.
 #[derive(Default)]
-pub(super) struct Authorized {
+pub(super) struct AuthHeader {
+    /// Name and value; `None` if the grant sends no credential.
     pub header: Option<(HeaderName, HeaderValue)>,
-    /// The token, if the credential comes from a login.
+    /// The token in the header, if it comes from a login.
     pub token: Option<Secret>,
 }
 
@@ -91,15 +92,15 @@ impl Gate {
         if only_context { Layer::Context } else { Layer::Job }
     }
 
-    /// Returns the credential for a request. `refused` is a token that the server rejected.
-    pub(super) async fn authorize(
+    /// Returns the header with the credential for a request, and logs in if that is needed. `refused` is a token that the server rejected.
+    pub(super) async fn auth_header(
         &self,
         grant: &Grant,
         refused: Option<&Secret>,
         deadline: Instant,
-    ) -> Result<Authorized, HttpError> {
+    ) -> Result<AuthHeader, HttpError> {
         let (name, value, token) = match &grant.auth {
-            None => return Ok(Authorized::default()),
+            None => return Ok(AuthHeader::default()),
             Some(Auth::Basic { user, password }) => {
                 (AUTHORIZATION, basic_auth(user.secret.reveal(), &password.secret)?, None)
             }
@@ -112,7 +113,7 @@ impl Gate {
                 (header(&login.send.header)?, value, Some(session.token))
             }
         };
-        Ok(Authorized { header: Some((name, value)), token })
+        Ok(AuthHeader { header: Some((name, value)), token })
     }
 
     async fn log_in(&self, login: &Login, refused: Option<&Secret>, deadline: Instant) -> Result<Session, HttpError> {

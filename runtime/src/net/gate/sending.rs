@@ -1,6 +1,6 @@
 //! Sends a request that passed the checks: finds the addresses, logs in, and tries again with a new token.
 
-use super::auth::{Authorized, identity};
+use super::auth::{AuthHeader, identity};
 use super::bodies::NO_IMAGE;
 use super::{Gate, GrantedRequest, HttpEvent, trace};
 use crate::image::{ImageError, ImagePart};
@@ -40,10 +40,10 @@ impl Gate {
         let addresses = self.transport.allowed_addresses(&route, destination, event, deadline).await?;
         let mut refused = None;
         loop {
-            let authorized = self.authorize(grant, refused.as_ref(), deadline).await;
+            let auth_header = self.auth_header(grant, refused.as_ref(), deadline).await;
             // The first attempt was sent, even if the second one is not.
             let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
-            let Authorized { header, token } = authorized.map_err(later)?;
+            let AuthHeader { header, token } = auth_header.map_err(later)?;
             let mut head = headers::to_map(checked.headers)?;
             let auth = header.as_ref().map(|(name, _)| name.clone());
             head.extend(header);
