@@ -66,125 +66,176 @@ pub enum Reason {
     Unreadable,
 }
 
-/// What was taken out of a response.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Screened {
-    /// The names of the captured values.
-    pub captured: Vec<String>,
-    /// The body of an error that the guest does not see, for people; the caller redacts it.
-    pub hidden: Option<String>,
-}
-
 /// Screens a response in place. `guarded` is true if the grant has auth or slots, or if a grant of
 /// the origin hides something. `layer` is the layer of the request's credentials, which captured
-/// values get.
+/// values get. Returns the body of an error that the guest does not see, for people; the caller redacts it.
 pub fn screen(
     vault: &Vault,
     captures: &[Capture],
     guarded: bool,
     layer: Layer,
     response: &mut ResponseInScreening<'_>,
-) -> Result<Screened, Withheld> {
-    let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
-    let withheld = |reason, why: String| withheld(method, path, reason, &why);
-    let Screened { mut captured, mut hidden } = Screened::default();
-    let here = |capture: &&Capture| capture.applies_to(method, path);
-    let uncaptured = status >= 400 && holds_uncaptured(captures.iter().filter(here), headers, body);
-    let searched = (guarded || !captures.is_empty()) && !body.is_empty();
-    let encoded = Check::EncodedResponse.ensure(!(searched && is_encoded(headers)), || {
-        let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused where secrets are sent; the \
-                   server must respond without compression";
-        withheld(Reason::Encoded, why.to_owned())
-    });
-    unless_failed(encoded, status, body, &mut hidden, uncaptured)?;
-    let searched = searched && !body.is_empty();
-    let is_foreign = searched && charset::is_foreign(headers, body);
-    if is_foreign {
-        search_unseen(vault, method, path, body)?;
+) -> Result<Option<String>, Withheld> {
+    let mut screening = Screening::new(vault, captures, response);
+    if guarded || !captures.is_empty() {
+        screening.reject_encoded()?;
+        screening.reject_foreign_charset()?;
     }
-    let foreign = Check::CharsetResponse.ensure(!is_foreign, || {
-        let why = "it is text in another charset than UTF-8, or not text and not labelled as such, which is refused \
-                   where secrets are sent; the server must respond in UTF-8";
-        withheld(Reason::Encoded, why.to_owned())
-    });
-    unless_failed(foreign, status, body, &mut hidden, uncaptured)?;
+    screening.seal_captured(Check::CaptureValue.choose(captures, &[]), layer)?;
+    screening.remove_credentials(guarded)?;
+    Ok(screening.hidden)
+}
 
-    // Two captures may name the same place: the second one finds the seal of the first.
-    let mut sealed: Vec<String> = Vec::new();
-    let (mut too_long, mut too_many) = (false, false);
-    for capture in Check::CaptureValue.choose(captures, &[]).iter().filter(here) {
-        let replaced = capture.place.replace(headers, body, &mut |value| {
-            let fresh = !value.is_empty() && !sealed.iter().any(|seal| seal == value);
+/// The screening of one response.
+struct Screening<'a, 'r> {
+    vault: &'a Vault,
+    response: &'a mut ResponseInScreening<'r>,
+    /// True for an error response that may hold a value to capture which cannot be captured. The vault does not know
+    /// that value and cannot redact it, so not even people see the body.
+    uncaptured: bool,
+    /// The body of an error response that was withheld, for people.
+    hidden: Option<String>,
+}
+
+impl<'a, 'r> Screening<'a, 'r> {
+    fn new(vault: &'a Vault, captures: &[Capture], response: &'a mut ResponseInScreening<'r>) -> Self {
+        let ResponseInScreening { method, path, status, ref headers, ref body } = *response;
+        let captures = captures.iter().filter(|capture| capture.applies_to(method, path));
+        let uncaptured = status >= 400 && holds_uncaptured(captures, headers, body);
+        Screening { vault, response, uncaptured, hidden: None }
+    }
+
+    /// Returns the error that withholds this response.
+    fn withheld(&self, reason: Reason, why: &str) -> Withheld {
+        withheld(self.response.method, self.response.path, reason, why)
+    }
+
+    /// Withholds the response. Of an error response (status 400 and above) only the body is withheld: people see
+    /// it, and the guest gets status and headers.
+    fn withhold(&mut self, reason: Withheld) -> Result<(), Withheld> {
+        if self.response.status < 400 {
+            return Err(reason);
+        }
+        let body = &mut *self.response.body;
+        self.hidden = if self.uncaptured { Some(not_shown(body)) } else { readable(body) };
+        body.clear();
+        Ok(())
+    }
+
+    fn reject_encoded(&mut self) -> Result<(), Withheld> {
+        let encoded = !self.response.body.is_empty() && is_encoded(self.response.headers);
+        let accepted = Check::EncodedResponse.ensure(!encoded, || {
+            let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused where secrets are sent; the \
+                       server must respond without compression";
+            self.withheld(Reason::Encoded, why)
+        });
+        accepted.or_else(|reason| self.withhold(reason))
+    }
+
+    fn reject_foreign_charset(&mut self) -> Result<(), Withheld> {
+        let ResponseInScreening { method, path, ref headers, ref body, .. } = *self.response;
+        let is_foreign = !body.is_empty() && charset::is_foreign(headers, body);
+        if is_foreign {
+            search_unseen(self.vault, method, path, body)?;
+        }
+        let accepted = Check::CharsetResponse.ensure(!is_foreign, || {
+            let why = "it is text in another charset than UTF-8, or not text and not labelled as such, which is refused \
+                       where secrets are sent; the server must respond in UTF-8";
+            self.withheld(Reason::Encoded, why)
+        });
+        accepted.or_else(|reason| self.withhold(reason))
+    }
+
+    /// Replaces the values to capture by seals.
+    fn seal_captured(&mut self, captures: &[Capture], layer: Layer) -> Result<(), Withheld> {
+        let ResponseInScreening { method, path, .. } = *self.response;
+        // Two captures may name the same place: the second one finds the seal of the first.
+        let mut seals = Vec::new();
+        for capture in captures.iter().filter(|capture| capture.applies_to(method, path)) {
+            self.seal_values(capture, layer, &mut seals)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the values of one capture by seals, and adds these to `seals`.
+    fn seal_values(&mut self, capture: &Capture, layer: Layer, seals: &mut Vec<String>) -> Result<(), Withheld> {
+        let (vault, name) = (self.vault, &capture.name);
+        let (mut too_long, mut too_many) = (false, false);
+        let replaced = capture.place.replace(self.response.headers, self.response.body, &mut |value| {
+            let fresh = !value.is_empty() && !seals.iter().any(|seal| seal == value);
             too_long |= Check::CaptureSize.refuses(value.len() > MAX_CAPTURE);
-            (fresh && !too_long).then(|| vault.seal_captured(&capture.name, Secret::new(value), layer)).map(|seal| {
+            (fresh && !too_long).then(|| vault.seal_captured(name, Secret::new(value), layer)).map(|seal| {
                 too_many |= seal.is_none();
-                sealed.extend(seal.clone());
+                seals.extend(seal.clone());
                 seal.unwrap_or_default()
             })
         });
         if too_many {
             let why = format!(
-                "the call has captured as many values as it may, and `{}` is one too many; capture fewer values",
-                capture.name
+                "the call has captured as many values as it may, and `{name}` is one too many; capture fewer values"
             );
-            return Err(withheld(Reason::Unreadable, why).refused_by(Check::CaptureTotal));
+            return Err(self.withheld(Reason::Unreadable, &why).refused_by(Check::CaptureTotal));
         }
         if too_long {
             let why = format!(
-                "the value `{}` is longer than {MAX_CAPTURE} bytes, so it is not a credential; correct the grant's \
-                 capture",
-                capture.name
+                "the value `{name}` is longer than {MAX_CAPTURE} bytes, so it is not a credential; correct the grant's \
+                 capture"
             );
-            return Err(withheld(Reason::Unreadable, why).refused_by(Check::CaptureSize));
+            return Err(self.withheld(Reason::Unreadable, &why).refused_by(Check::CaptureSize));
         }
         match replaced {
-            Ok(true) => captured.push(capture.name.clone()),
+            Ok(true) => Ok(()),
+            Ok(false) if has_shape_of(&capture.place, self.response.body) => Ok(()),
             // A list of objects, for example, holds the value elsewhere.
-            Ok(false) if !has_shape_of(&capture.place, body) => {
-                let why = format!(
-                    "the value `{}` is not in it, because it has another shape than the capture is for",
-                    capture.name
-                );
-                let error = withheld(Reason::Unreadable, why).refused_by(Check::CaptureUnreadable);
-                unless_failed(Err(error), status, body, &mut hidden, uncaptured)?;
-            }
-            Ok(false) => {}
-            // An error page need not hold the value to capture.
-            Err(error)
-                if matches!(error.fault.kind, FaultKind::ContentType(_))
-                    && !(200..300).contains(&status)
-                    && !may_hold([&capture.place], body) => {}
-            Err(error) => {
-                let why = unreadable(&error);
+            Ok(false) => {
                 let why =
-                    format!("the value `{}` cannot be captured: {why}; correct the grant's capture", capture.name);
-                let withheld = Check::CaptureUnreadable.ensure(false, || withheld(Reason::Unreadable, why));
-                match error.fault.kind {
-                    FaultKind::ContentType(_) => unless_failed(withheld, status, body, &mut hidden, uncaptured)?,
-                    _ => withheld?,
-                }
+                    format!("the value `{name}` is not in it, because it has another shape than the capture is for");
+                self.withhold(self.withheld(Reason::Unreadable, &why).refused_by(Check::CaptureUnreadable))
             }
+            Err(error) => self.reject_unreadable(capture, &error),
         }
     }
 
-    Check::CredentialHeaders
-        .perform(|| headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value)));
-    let is_seal = |text: &str| vault.open(text).is_some();
-    match Check::CredentialFields.perform(|| fields::blank(body, guarded, &is_seal)).unwrap_or(Ok(None)) {
-        Ok(None) => {}
-        Ok(Some(blanked)) => **body = blanked,
-        Err(fields::Unreadable { check }) => {
-            search_unseen(vault, method, path, body)?;
-            let unreadable = Check::CredentialUnreadable.ensure(false, || {
-                let why = "it names a field that carries credentials, and is not JSON or XML from which it can be \
-                           removed; ask for JSON, and check the server";
-                Withheld { check, ..withheld(Reason::Unreadable, why.to_owned()) }
-            });
-            unless_failed(unreadable, status, body, &mut hidden, uncaptured)?;
+    /// Withholds a response whose value to capture cannot be read. An error of another type need not hold that
+    /// value, and passes if it does not name it.
+    fn reject_unreadable(&mut self, capture: &Capture, error: &PlaceError) -> Result<(), Withheld> {
+        let is_other_type = matches!(error.fault.kind, FaultKind::ContentType(_));
+        let failed = !(200..300).contains(&self.response.status);
+        if is_other_type && failed && !may_hold([&capture.place], self.response.body) {
+            return Ok(());
         }
+        let accepted = Check::CaptureUnreadable.refuse(|| {
+            let why = unreadable(error);
+            let why = format!("the value `{}` cannot be captured: {why}; correct the grant's capture", capture.name);
+            self.withheld(Reason::Unreadable, &why)
+        });
+        if is_other_type { accepted.or_else(|reason| self.withhold(reason)) } else { accepted }
     }
 
-    Ok(Screened { captured, hidden })
+    /// Removes headers that carry credentials, and blanks such fields of the body. Seals stay.
+    fn remove_credentials(&mut self, guarded: bool) -> Result<(), Withheld> {
+        let vault = self.vault;
+        let ResponseInScreening { method, path, ref mut headers, ref mut body, .. } = *self.response;
+        Check::CredentialHeaders
+            .perform(|| headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value)));
+        let is_seal = |text: &str| vault.open(text).is_some();
+        let check = match Check::CredentialFields.perform(|| fields::blank(body, guarded, &is_seal)).unwrap_or(Ok(None))
+        {
+            Ok(None) => return Ok(()),
+            Ok(Some(blanked)) => {
+                **body = blanked;
+                return Ok(());
+            }
+            Err(fields::Unreadable { check }) => check,
+        };
+        search_unseen(vault, method, path, body)?;
+        let accepted = Check::CredentialUnreadable.refuse(|| {
+            let why = "it names a field that carries credentials, and is not JSON or XML from which it can be \
+                       removed; ask for JSON, and check the server";
+            Withheld { check, ..self.withheld(Reason::Unreadable, why) }
+        });
+        accepted.or_else(|reason| self.withhold(reason))
+    }
 }
 
 /// The tripwire: withholds a response that holds a credential. It searches what the guest would get, so everything
@@ -208,23 +259,6 @@ fn reject_leak(leak: Result<Option<String>, SearchStopped>, method: &str, path: 
         let why = format!("it holds the credential `{name}`");
         withheld(method, path, Reason::Leak(name), &why)
     })
-}
-
-/// Passes the reason for withholding a response on, unless it is an error: then the body is
-/// removed, and only people see it.
-fn unless_failed(
-    result: Result<(), Withheld>,
-    status: u16,
-    body: &mut Vec<u8>,
-    hidden: &mut Option<String>,
-    uncaptured: bool,
-) -> Result<(), Withheld> {
-    if result.is_ok() || status < 400 {
-        return result;
-    }
-    *hidden = if uncaptured { Some(not_shown(body)) } else { readable(body) };
-    body.clear();
-    Ok(())
 }
 
 /// Returns true if the body may hold a value to capture, and it cannot be captured. The vault does not know

@@ -28,6 +28,7 @@ fn headers(pairs: &[(&str, &str)]) -> Headers {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
+/// Screens and searches a response to a request. Returns the names of the seals in it, its headers and its body.
 fn receive(
     vault: &Vault,
     line: (&str, &str, u16),
@@ -39,7 +40,10 @@ fn receive(
     let mut response = ResponseInScreening { method, path, status, headers: &mut headers, body: &mut body };
     let screened = screen(vault, &captures(), true, Layer::Context, &mut response);
     let screened = screened.and_then(|screened| search(vault, &response).map(|()| screened));
-    (screened.map(|screened| screened.captured), headers, String::from_utf8(body).unwrap())
+    let texts = headers.iter().map(|(_, value)| value.as_bytes()).chain([body.as_slice()]);
+    let seals = texts.flat_map(|text| vault.seals_in(text));
+    let names = seals.map(|seal| vault.open(&seal).unwrap().name.clone()).collect();
+    (screened.map(|_| names), headers, String::from_utf8(body).unwrap())
 }
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -113,8 +117,8 @@ fn a_value_that_cannot_be_captured_from_an_error_is_shown_to_no_one() {
         let mut body = sent.as_bytes().to_vec();
         let (headers, content) = (&mut headers, &mut body);
         let mut response = ResponseInScreening { method: "POST", path: "/tokens", status: 409, headers, body: content };
-        let screened = screen(&Vault::new(), &captures(), true, Layer::Job, &mut response).unwrap();
-        assert!(!screened.hidden.unwrap_or_default().contains("hush"), "{sent}");
+        let hidden = screen(&Vault::new(), &captures(), true, Layer::Job, &mut response).unwrap();
+        assert!(!hidden.unwrap_or_default().contains("hush"), "{sent}");
         assert!(!String::from_utf8_lossy(&body).contains("hush"), "{sent}");
     }
     let (names, _, _) = receive(&Vault::new(), ("POST", "/tokens", 200), &[JSON], r#"[{"access_token":"hush"}]"#);
@@ -262,7 +266,7 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
         assert!(!error.message.contains("hush"), "{}", error.message);
         // An error keeps its status and headers, and people see none of the body.
         let (mut headers, mut left) = new();
-        let hidden = screen_with(true, 503, &mut headers, &mut left).unwrap().hidden.unwrap();
+        let hidden = screen_with(true, 503, &mut headers, &mut left).unwrap().unwrap();
         assert!(left.is_empty() && headers.len() == 2 && !hidden.contains("hush"), "{hidden}");
     }
     let binary = b"\x89PNG\0password\xff";
@@ -280,7 +284,7 @@ fn text_in_another_charset_is_withheld_where_secrets_are_sent() {
         let (mut headers, mut body) = (headers(&[("content-type", content_type)]), utf16.clone());
         let mut response =
             ResponseInScreening { method: "GET", path: "/", status, headers: &mut headers, body: &mut body };
-        screen(&Vault::new(), &[], guarded, Layer::Job, &mut response).map(|screened| (screened.hidden, body.len()))
+        screen(&Vault::new(), &[], guarded, Layer::Job, &mut response).map(|hidden| (hidden, body.len()))
     };
     for content_type in ["application/json;charset=UTF-16", "application/json", "text/plain"] {
         let error = screen_with(true, 200, content_type).unwrap_err();

@@ -92,7 +92,8 @@ impl Gate {
         if only_context { Layer::Context } else { Layer::Job }
     }
 
-    /// Returns the header with the credential for a request, and logs in if that is needed. `refused` is a token that the server rejected.
+    /// Returns the header with the credential for a request, and logs in if that is needed. `refused` is a token
+    /// that the server rejected.
     pub(super) async fn auth_header(
         &self,
         grant: &Grant,

@@ -40,13 +40,13 @@ impl Gate {
         let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals };
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         let hidden = cleaning::clean(&rules, &mut response).and_then(|hidden| {
-            let screened = captures::screen(&self.vault, captures, guarded, layer, &mut response)?;
+            let hidden_by_screen = captures::screen(&self.vault, captures, guarded, layer, &mut response)?;
             if whole.is_none_or(|whole| whole != *response.body) {
                 let is_seal = |value: &str| self.vault.open(value).is_some();
                 Check::ResponseDigests.perform(|| remove_digests(method.as_str(), status, response.headers, &is_seal));
             }
             captures::search(&self.vault, &response)?;
-            Ok(hidden.or(screened.hidden))
+            Ok(hidden.or(hidden_by_screen))
         });
         match hidden {
             Ok(hidden) => self.record_hidden(hidden, request, status, event),
