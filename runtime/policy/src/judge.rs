@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Policy;
 use super::auth::Auth;
-use super::body_fields::FieldMismatch;
+use super::body_fields::{FieldMismatch, JudgedRequest};
 use super::forbidden::Endpoint;
 use super::grant::Grant;
 use super::hint::{Declaring, Hint};
@@ -27,9 +27,15 @@ use wasm_cpi_checks::{Check, RefusedBy};
 /// The decision of [`Policy::judge`] on one request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The request may be sent. Of several grants that allow it this is the most specific one,
-    /// and its credentials, slots and TLS settings apply.
-    Allowed(Arc<Grant>),
+    /// The request may be sent.
+    Allowed {
+        /// The grant that allows the request, whose credentials, slots and TLS settings apply. Of
+        /// several such grants it is the most specific one.
+        grant: Arc<Grant>,
+        /// What `fields` judged of the request, as the host has to send it; `None` if no `fields`
+        /// apply to the request.
+        rewritten: Option<JudgedRequest>,
+    },
     /// The request must not be sent.
     Denied(Denial),
 }
@@ -147,18 +153,21 @@ impl Policy {
         let rules = self.field_rules(destination, method, message);
         let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
         let cleaned = self.cleaning(destination).applies;
-        let judged: Vec<(&Arc<Grant>, Result<(), Failed>)> =
+        let judged: Vec<(&Arc<Grant>, Result<Option<JudgedRequest>, Failed>)> =
             self.http.iter().map(|grant| (grant, grant.allows(&request, cleaned, &rules))).collect();
-        let allowing = judged.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(grant, _)| *grant);
+        let allowing = judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().ok()?)));
         // The guest's needs have no part in it: by leaving one out, a guest would choose a wider grant.
-        let ranked = |(grant, declared): &(&Arc<Grant>, Result<(), Undeclared>)| {
+        let ranked = |(grant, _, declared): &(&Arc<Grant>, &Option<JudgedRequest>, Result<(), Undeclared>)| {
             (Check::GrantSpecific.choose(true, declared.is_ok()), grant.specificity(destination))
         };
         // Of equals the first: `max_by_key` would take the last.
-        let declared = allowing.map(|grant| (grant, self.check_declared(grant, &request, needs.as_deref())));
+        let declared = allowing
+            .map(|(grant, rewritten)| (grant, rewritten, self.check_declared(grant, &request, needs.as_deref())));
         match declared.rev().max_by_key(ranked) {
-            Some((grant, Ok(()))) => return Verdict::Allowed(Arc::clone(grant)),
-            Some((grant, Err(undeclared))) => {
+            Some((grant, rewritten, Ok(()))) => {
+                return Verdict::Allowed { grant: Arc::clone(grant), rewritten: rewritten.clone() };
+            }
+            Some((grant, _, Err(undeclared))) => {
                 let why =
                     format!("grant `{}` allows it, but the guest's needs do not declare {}", grant.id, undeclared.what);
                 let why = format!("{why}; the guest's author has to declare it");
@@ -265,9 +274,15 @@ impl RefusedBy for Failed {
 }
 
 impl Grant {
+    /// Returns what `fields` judged of a request that the grant allows; `None` if no `fields` apply to it.
     /// `cleaned` is true if responses of the origin are cleaned, so that no parameter is allowed that
     /// the grant does not list. `rules` are the `fields` of the origin that are for the request.
-    fn allows(&self, request: &Request<'_>, cleaned: bool, rules: &AppliedRules<'_>) -> Result<(), Failed> {
+    fn allows(
+        &self,
+        request: &Request<'_>,
+        cleaned: bool,
+        rules: &AppliedRules<'_>,
+    ) -> Result<Option<JudgedRequest>, Failed> {
         let Request { destination, method, message } = *request;
         let at = |stage| move || Failed { stage, check: None, mismatch: None };
         Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
@@ -302,14 +317,19 @@ impl Grant {
                 mismatch: Some(Mismatch::Uncertain(owner.id.clone(), why)),
             }
         })?;
+        let mut rewritten: Option<JudgedRequest> = None;
         for (owner, rules) in rules.rules.iter().filter(|(owner, _)| applies(owner, self)) {
-            rules.judge(destination.query(), message).map_err(|mismatch| Failed {
+            let judged = rules.judge(destination.query(), message).map_err(|mismatch| Failed {
                 stage: DenialReason::Operation,
                 check: Some(mismatch.check()),
                 mismatch: Some(Mismatch::Field(owner.id.clone(), mismatch)),
             })?;
+            rewritten = Some(match rewritten {
+                None => judged,
+                Some(before) => before.and(judged),
+            });
         }
-        Ok(())
+        Ok(rewritten)
     }
 
     /// Returns true if the path has parameters behind a `;`, which the grant's paths do not have

@@ -50,7 +50,7 @@
 //!
 //! let servers = Destination::parse("https://api.iaas.test/v1/servers", 2048).unwrap();
 //! let message = Message { headers: &[], body: b"" };
-//! assert!(matches!(policy.judge(&servers, "GET", &message), Verdict::Allowed(grant) if grant.id == "api"));
+//! assert!(matches!(policy.judge(&servers, "GET", &message), Verdict::Allowed { grant, .. } if grant.id == "api"));
 //! // The guest declares POST, but the operator does not grant it.
 //! let Verdict::Denied(denial) = policy.judge(&servers, "POST", &message) else { unreachable!() };
 //! assert_eq!(denial.reason, DenialReason::Method);

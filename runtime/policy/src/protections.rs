@@ -6,7 +6,7 @@
 //! protected one and is not written exactly so.
 
 use super::Policy;
-use super::body_fields::{FieldRules, JudgedRequest};
+use super::body_fields::FieldRules;
 use super::grant::Grant;
 use super::operations::OperationMismatch;
 use super::path::PathPattern;
@@ -25,20 +25,6 @@ pub(super) struct AppliedRules<'a> {
 }
 
 impl Policy {
-    /// Returns what `fields` judged of a request that `grant` allows, as the host has to send it;
-    /// `None` if no `fields` apply to the request.
-    pub fn judged_request(
-        &self,
-        grant: &Grant,
-        destination: &Destination,
-        method: &str,
-        message: &Message<'_>,
-    ) -> Option<JudgedRequest> {
-        let rules = self.field_rules(destination, method, message).rules.into_iter();
-        let rules = rules.filter(|(owner, _)| applies(owner, grant));
-        rules.filter_map(|(_, rules)| rules.judge(destination.query(), message).ok()).reduce(JudgedRequest::and)
-    }
-
     /// Returns the `fields` of all grants of the origin that are for a request. Those of a grant that
     /// lists operations are for these operations only.
     pub(super) fn field_rules<'a>(

@@ -60,7 +60,7 @@ fn verdict(policy: &Policy, method: &str, url: &str) -> String {
 fn verdict_on(policy: &Policy, method: &str, url: &str, message: &Message<'_>) -> (String, String) {
     let destination = Destination::parse(url, 8192).unwrap_or_else(|invalid| panic!("{url}: {invalid}"));
     match policy.judge(&destination, method, message) {
-        Verdict::Allowed(grant) => (format!("allowed by {}", grant.id), String::new()),
+        Verdict::Allowed { grant, .. } => (format!("allowed by {}", grant.id), String::new()),
         Verdict::Denied(Denial { reason, message, hint, .. }) => {
             (reason.to_string(), hint.map_or(message.clone(), |hint| format!("{message}; {hint}")))
         }

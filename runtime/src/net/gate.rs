@@ -257,8 +257,8 @@ impl Gate {
         let mut headers = request.headers;
         let (mut body, part) = self.bounded_body(request.body)?;
         let message = Message { headers: &headers, body: &body };
-        let granted = match self.policy.judge(&destination, method.as_str(), &message) {
-            Verdict::Allowed(granted) => granted,
+        let (granted, rewritten) = match self.policy.judge(&destination, method.as_str(), &message) {
+            Verdict::Allowed { grant, rewritten } => (grant, rewritten),
             Verdict::Denied(Denial { reason, check, message, hint, detail }) => {
                 let error = HttpError::denied(reason, format!("policy: {message}")).with_detail(detail);
                 return Err(HttpError { hint, ..error.refused_by(check) });
@@ -266,9 +266,8 @@ impl Gate {
         };
         let grant = granted.as_ref();
         event.grant = Some(grant.id.clone());
-        let judged = self.policy.judged_request(grant, &destination, method.as_str(), &message);
-        let is_judged = judged.as_ref().is_some_and(|judged| judged.body.is_some());
-        judged_fields::serialise(grant, judged, part.is_some(), &mut destination, &mut headers, &mut body)?;
+        let is_judged = rewritten.as_ref().is_some_and(|judged| judged.body.is_some());
+        judged_fields::serialise(grant, rewritten, part.is_some(), &mut destination, &mut headers, &mut body)?;
         let request = GrantedRequest { grant, method: &method, destination: &destination };
         headers::check_credentials(&headers, destination.query(), &body, &self.header_rules(request), &self.vault)?;
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);

@@ -68,7 +68,7 @@ fn resolve(properties: &Properties, needs: &Needs) -> Policy {
 
 fn allows(policy: &Policy, method: &str, destination: &Destination) -> Option<Arc<Grant>> {
     match policy.judge(destination, method, &Message { headers: &[], body: b"" }) {
-        Verdict::Allowed(grant) => Some(grant),
+        Verdict::Allowed { grant, .. } => Some(grant),
         Verdict::Denied(denial) => {
             assert_printable(&denial.message);
             assert_printable(denial.hint.as_deref().unwrap_or_default());

@@ -48,7 +48,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     let case = Case { properties, needs, destination: &destination, method, message };
     let Some(policy) = case.resolve(&written) else { return };
     match policy.judge(case.destination, case.method, &case.message) {
-        Verdict::Allowed(grant) => case.check_allowed(&grant, &written),
+        Verdict::Allowed { grant, .. } => case.check_allowed(&grant, &written),
         Verdict::Denied(denial) => case.check_denied(&denial, written),
     }
 }
@@ -111,7 +111,10 @@ impl Case<'_> {
         }
         let policy = self.resolve(&written).expect("a suggested grant keeps the policy valid");
         let verdict = policy.judge(self.destination, self.method, &self.message);
-        assert!(matches!(verdict, Verdict::Allowed(_)), "denied although the suggested grant was added: {verdict:?}");
+        assert!(
+            matches!(verdict, Verdict::Allowed { .. }),
+            "denied although the suggested grant was added: {verdict:?}"
+        );
     }
 }
 

@@ -23,7 +23,7 @@ fn headers(content_type: &str) -> Vec<(String, String)> {
 fn judged(policy: &Policy, url: &str, headers: &[(String, String)], body: &[u8]) -> Result<(), String> {
     let destination = Destination::parse(url, 8192).unwrap();
     match policy.judge(&destination, "POST", &Message { headers, body }) {
-        Verdict::Allowed(_) => Ok(()),
+        Verdict::Allowed { .. } => Ok(()),
         Verdict::Denied(denial) => {
             assert_eq!(denial.reason, DenialReason::Operation, "{}", denial.message);
             Err(denial.check.to_string())
@@ -216,14 +216,17 @@ fn the_host_serialises_what_it_judged() {
     let headers = headers("text/plain");
     let destination = Destination::parse(&format!("{URL}?q=a+b%2B&x"), 8192).unwrap();
     let message = Message { headers: &headers, body: b" { \"a\" : [ 1.50 , \"\\u00e4\" ] } " };
-    let Verdict::Allowed(grant) = policy.judge(&destination, "POST", &message) else { panic!("it is allowed") };
-    let judged = policy.judged_request(&grant, &destination, "POST", &message).unwrap();
+    let rewritten = |method: &str| match policy.judge(&destination, method, &message) {
+        Verdict::Allowed { rewritten, .. } => rewritten,
+        Verdict::Denied(denial) => panic!("{}", denial.message),
+    };
+    let judged = rewritten("POST").unwrap();
     let body = judged.body.unwrap();
     assert_eq!((body.content_type, body.bytes.as_slice()), ("application/json", r#"{"a":[1.5,"ä"]}"#.as_bytes()));
     assert_eq!(judged.query.as_deref(), Some("q=a%20b%2B&x="));
     assert_eq!(destination.with_query("q=1").to_url().as_str(), format!("{URL}?q=1"));
     assert_eq!(destination.with_query("").to_url().as_str(), URL);
-    assert!(policy.judged_request(&grant, &destination, "GET", &message).is_none());
+    assert!(rewritten("GET").is_none());
 }
 
 #[test]
@@ -400,11 +403,12 @@ proptest! {
         let (headers, body) = (headers("application/json"), format!("{document:#}"));
         let destination = Destination::parse(URL, 8192).unwrap();
         let message = Message { headers: &headers, body: body.as_bytes() };
-        if let Verdict::Allowed(grant) = policy.judge(&destination, "POST", &message) {
-            let judged = policy.judged_request(&grant, &destination, "POST", &message).unwrap().body.unwrap();
+        if let Verdict::Allowed { rewritten, .. } = policy.judge(&destination, "POST", &message) {
+            let judged = rewritten.unwrap().body.unwrap();
             prop_assert_eq!(serde_json::from_slice::<Value>(&judged.bytes).unwrap(), document);
             let again = Message { headers: &headers, body: &judged.bytes };
-            prop_assert!(matches!(policy.judge(&destination, "POST", &again), Verdict::Allowed(_)));
+            let allowed = matches!(policy.judge(&destination, "POST", &again), Verdict::Allowed { .. });
+            prop_assert!(allowed);
         }
     }
 }

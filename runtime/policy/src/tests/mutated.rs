@@ -204,7 +204,7 @@ fn verdicts(file: &PolicyFile, needs: &Needs, many: &[Asked]) -> Result<Vec<Stri
     let judge = |asked: &Asked| {
         let (headers, destination) = (asked.headers(), Destination::parse(&asked.url(), 8192).unwrap());
         match policy.judge(&destination, asked.method, &Message { headers: &headers, body: b"" }) {
-            Verdict::Allowed(grant) => grant.id.clone(),
+            Verdict::Allowed { grant, .. } => grant.id.clone(),
             Verdict::Denied(denial) => denial.message,
         }
     };

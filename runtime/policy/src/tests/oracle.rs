@@ -22,7 +22,7 @@ fn judged(policy: &Policy, asked: &Asked) -> Result<String, Denial> {
     let headers = asked.headers();
     let destination = Destination::parse(&asked.url(), 8192).unwrap();
     match policy.judge(&destination, asked.method, &Message { headers: &headers, body: b"" }) {
-        Verdict::Allowed(grant) => Ok(grant.id.clone()),
+        Verdict::Allowed { grant, .. } => Ok(grant.id.clone()),
         Verdict::Denied(denial) => Err(denial),
     }
 }

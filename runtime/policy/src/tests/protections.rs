@@ -6,7 +6,7 @@ fn post(policy: &Policy, url: &str, body: &str) -> Result<String, Denial> {
     let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
     let destination = Destination::parse(url, 8192).unwrap();
     match policy.judge(&destination, "POST", &Message { headers: &headers, body: body.as_bytes() }) {
-        Verdict::Allowed(grant) => Ok(grant.id.clone()),
+        Verdict::Allowed { grant, .. } => Ok(grant.id.clone()),
         Verdict::Denied(denial) => Err(denial),
     }
 }
@@ -177,7 +177,7 @@ fn an_operation_that_cannot_be_read_for_certain_does_not_leave_the_fields_out() 
         let message = Message { headers: &headers, body: body.as_bytes() };
         let destination = Destination::parse("https://api.iaas.test/v1/act", 8192).unwrap();
         let refused = match policy.judge(&destination, "POST", &message) {
-            Verdict::Allowed(_) => None,
+            Verdict::Allowed { .. } => None,
             Verdict::Denied(denial) => {
                 assert!(denial.message.contains("`limited` limits the fields of"), "{}", denial.message);
                 Some(denial.check)
@@ -186,8 +186,8 @@ fn an_operation_that_cannot_be_read_for_certain_does_not_leave_the_fields_out() 
         assert_eq!(refused, expected, "{content_type} {body}");
         // Elsewhere, and with another method, the grant has no fields.
         let elsewhere = Destination::parse("https://api.iaas.test/v1/other", 8192).unwrap();
-        assert!(matches!(policy.judge(&elsewhere, "POST", &message), Verdict::Allowed(_)), "{body}");
-        assert!(matches!(policy.judge(&destination, "GET", &message), Verdict::Allowed(_)), "{body}");
+        assert!(matches!(policy.judge(&elsewhere, "POST", &message), Verdict::Allowed { .. }), "{body}");
+        assert!(matches!(policy.judge(&destination, "GET", &message), Verdict::Allowed { .. }), "{body}");
     }
 }
 
