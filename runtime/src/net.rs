@@ -11,14 +11,15 @@
 //! Each stage of a request, and of its response, has its own type:
 //!
 //! 1. `gate::GuestRequest`: the request as the guest wrote it.
-//! 2. `gate::GrantedRequest`: method and destination of a request that the policy allows, and the grant.
-//! 3. `slots::RequestToFill`: the headers and the body in which secrets replace seals.
-//! 4. `gate::sending::CheckedRequest`: a request that passed every check except that on addresses.
-//! 5. `transport::WireRequest`: the request with its credentials, as it is sent.
-//! 6. `exchange::Exchange`: the same request with the addresses, TLS settings and limits to send it with.
-//! 7. `exchange::Received`: the complete response as the server sent it.
-//! 8. `captures::ResponseInScreening`: the response while secrets are removed from it.
-//! 9. `gate::GuestResponse`: the response as the guest gets it.
+//! 2. `gate::message::ParsedRequest`: a request whose form and size are valid.
+//! 3. `gate::GrantedRequest`: method and destination of a request that the policy allows, and the grant.
+//! 4. `slots::RequestToFill`: the headers and the body in which secrets replace seals.
+//! 5. `gate::sending::CheckedRequest`: a request that passed every check except the one on addresses.
+//! 6. `transport::WireRequest`: the request with its credentials, as it is sent.
+//! 7. `exchange::Exchange`: the same request with the addresses, TLS settings and limits to send it with.
+//! 8. `exchange::Received`: the complete response as the server sent it.
+//! 9. `captures::ResponseInScreening`: the response while secrets are removed from it.
+//! 10. `gate::GuestResponse`: the response as the guest gets it.
 
 pub mod captures;
 pub mod cleaning;

@@ -8,6 +8,7 @@
 
 pub(super) mod auth;
 mod bodies;
+mod checking;
 mod judged_fields;
 mod message;
 mod refused_seal;
@@ -19,19 +20,18 @@ pub use crate::net::http_event::HttpEvent;
 pub use crate::net::http_usage::{Leak, NetUsage};
 pub use message::{GuestBody, GuestRequest, GuestResponse};
 
-use crate::failure::{Cause, Who};
+use crate::failure::Cause;
 use crate::image::Image;
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::creations::Creations;
-use crate::net::error::{HttpError, HttpErrorKind, quoted};
-use crate::net::headers;
+use crate::net::error::HttpError;
+use crate::net::exchange::Received;
 use crate::net::http_event::PendingEvent;
 use crate::net::http_trace::Tracer;
 use crate::net::http_usage::{HttpUsage, Outcome};
 use crate::net::login::{self, KeptTokens, Sessions};
 use crate::net::proxy::ProxyConfig;
-use crate::net::slots::{self, RequestToFill};
 use crate::net::transport::Transport;
 use crate::token_store::{TokenStore, TokenStoreError};
 use crate::vault::Vault;
@@ -40,16 +40,14 @@ use sending::CheckedRequest;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use wasm_cpi_checks::{Check, RefusedBy};
-use wasm_cpi_policy::destination::{Destination, InvalidUrl};
-use wasm_cpi_policy::place::Message;
-use wasm_cpi_policy::{Denial, DenialReason, Grant, Policy, Slot, Verdict};
+use std::time::Instant;
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::{Grant, Policy, Slot};
 
 /// Receives the event of every request, whatever its outcome.
 pub type HttpObserver = Box<dyn Fn(&HttpEvent) + Send + Sync>;
 
-/// A request of the guest, and the grant that allows it.
+/// Method and destination of a guest's request, and the grant that allows it.
 #[derive(Clone, Copy)]
 struct GrantedRequest<'a> {
     grant: &'a Grant,
@@ -240,78 +238,47 @@ impl Gate {
         deadline: Instant,
         event: &mut HttpEvent,
     ) -> Result<GuestResponse, HttpError> {
-        self.start_request()?;
-        let method = headers::method(&request.method)?;
-        method.as_str().clone_into(&mut event.method);
-        headers::check(&request.headers, &self.limits)?;
-        let mut destination =
-            destination(&request.url, &self.limits).map_err(|error| self.sealed_url(error, &request.url))?;
-        event.target = destination.to_string();
-        let own = request.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
-        let deadline = own.map_or(deadline, |own| own.min(deadline));
-        if deadline <= Instant::now() {
-            let what = "the call has no time left for requests";
-            return Err(HttpError::failed(Who::Runtime, HttpErrorKind::Cancelled, what));
-        }
+        let checked = self.check(request, deadline, event)?;
+        let received = self.send_and_record(&checked, event).await?;
+        self.finish(&checked, received, event)
+    }
 
-        let mut headers = request.headers;
-        let (mut body, part) = self.bounded_body(request.body)?;
-        let message = Message { headers: &headers, body: &body };
-        let (granted, rewritten) = match self.policy.judge(&destination, method.as_str(), &message) {
-            Verdict::Allowed { grant, rewritten } => (grant, rewritten),
-            Verdict::Denied(Denial { reason, check, message, hint, detail }) => {
-                let error = HttpError::denied(reason, format!("policy: {message}")).with_detail(detail);
-                return Err(HttpError { hint, ..error.refused_by(check) });
-            }
-        };
-        let grant = granted.as_ref();
-        event.grant = Some(grant.id.clone());
-        let is_judged = rewritten.as_ref().is_some_and(|judged| judged.body.is_some());
-        judged_fields::serialise(grant, rewritten, part.is_some(), &mut destination, &mut headers, &mut body)?;
-        let request = GrantedRequest { grant, method: &method, destination: &destination };
-        headers::check_credentials(&headers, destination.query(), &body, &self.header_rules(request), &self.vault)?;
-        let safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
-        let filters = safe && self.policy.cleaning(&destination).applies && (part.is_some() || !body.is_empty());
-        Check::ReadBody.ensure(!filters || is_judged, || {
-            let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
-            HttpError::denied(DenialReason::Query, format!("policy: {what}; send parameters in the query"))
-        })?;
-        let shown = self.request_to_trace(request, &headers, &body);
-        let url = destination.to_url();
-        let counted = body.len() as u64;
-        let (text, path) = (method.as_str(), destination.path());
-        let to_fill = RequestToFill { method: text, path, url: url.as_str(), headers: &mut headers, body: &mut body };
-        let filled = slots::fill(&self.vault, &grant.slots, grant.layer, to_fill)
-            .map_err(|error| self.refused_seal(error, request))?;
-
-        event.seals.clone_from(&filled.names);
-        let checked = CheckedRequest { request, headers: &headers, body: body.into(), counted, part, shown };
+    /// Sends a request, and records whether it may have changed something and which secrets it delivered.
+    async fn send_and_record(&self, checked: &CheckedRequest, event: &mut HttpEvent) -> Result<Received, HttpError> {
+        let method = &checked.method;
         // Recorded before it is sent, because the call may end before the response.
-        let change = (!safe).then(|| self.usage.record_change(format!("{method} {}", event.target)));
-        let received = self.exchange(&checked, deadline, event).await;
+        let change =
+            (!checking::is_read(method)).then(|| self.usage.record_change(format!("{method} {}", event.target)));
+        let received = self.exchange(checked, event).await;
         if let Some(number) = change {
-            let outcome = match &received {
-                Ok(received) => Outcome::Answered(received.status),
-                Err(error) if error.sent => Outcome::Unanswered,
-                Err(_) => Outcome::NotSent,
-            };
-            self.usage.record_outcome(number, outcome);
+            self.usage.record_outcome(number, Outcome::of(&received));
         }
-        let arrived = match &received {
+        let may_be_handled = match &received {
             Ok(received) => matches!(received.status, 200..=299 | 500..=599),
             Err(error) => error.sent,
         };
-        if arrived {
-            self.usage.record_delivered(filled.names);
+        if may_be_handled {
+            self.usage.record_delivered(&checked.secrets.names);
         }
-        let received = received?;
-        let (layer, length) = (self.layer_of_response(grant, &filled.layers), received.body.len() as u64);
-        let screened = self.screen(request, layer, received, event);
-        let screened =
-            screened.and_then(|response| self.bounded_response(response, length)).map_err(HttpError::after_sending);
-        self.trace_response(grant, &screened);
+        received
+    }
+
+    /// Returns the screened response, and counts, traces and records it.
+    fn finish(
+        &self,
+        checked: &CheckedRequest,
+        received: Received,
+        event: &mut HttpEvent,
+    ) -> Result<GuestResponse, HttpError> {
+        let layer = self.layer_of_response(&checked.grant, &checked.secrets.layers);
+        let received_bytes = received.body.len() as u64;
+        let screened = self
+            .screen(checked.granted(), layer, received, event)
+            .and_then(|response| self.bounded_response(response, received_bytes))
+            .map_err(HttpError::after_sending);
+        self.trace_response(&checked.grant, &screened);
         if let Ok(response) = &screened {
-            self.creations.record(&method, destination.path(), response);
+            self.creations.record(&checked.method, checked.destination.path(), response);
         }
         screened
     }
@@ -325,15 +292,4 @@ impl Gate {
     fn start_request(&self) -> Result<(), HttpError> {
         self.usage.start_request(&self.limits)
     }
-}
-
-fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
-    Destination::from_guest(url, limits.url_bytes).map_err(|invalid| {
-        let error = match invalid {
-            InvalidUrl::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
-            InvalidUrl::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
-            InvalidUrl::Form { .. } => HttpError::invalid(quoted(&invalid.to_string())),
-        };
-        HttpError { check: invalid.check(), ..error }
-    })
 }

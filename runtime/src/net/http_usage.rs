@@ -4,6 +4,7 @@
 use crate::failure::Cause;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
+use crate::net::exchange::Received;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wasm_cpi_checks::Check;
 
@@ -65,6 +66,16 @@ pub(super) enum Outcome {
     Unanswered,
     Answered(u16),
     NotSent,
+}
+
+impl Outcome {
+    pub(super) fn of(received: &Result<Received, HttpError>) -> Outcome {
+        match received {
+            Ok(received) => Outcome::Answered(received.status),
+            Err(error) if error.sent => Outcome::Unanswered,
+            Err(_) => Outcome::NotSent,
+        }
+    }
 }
 
 impl Change {
@@ -140,11 +151,11 @@ impl HttpUsage {
     }
 
     /// Records the secrets of a request that was handled, or may have been.
-    pub(super) fn record_delivered(&self, filled: Vec<String>) {
+    pub(super) fn record_delivered(&self, filled: &[String]) {
         let mut state = self.lock();
         for name in filled {
-            if !state.delivered.contains(&name) {
-                state.delivered.push(name);
+            if !state.delivered.contains(name) {
+                state.delivered.push(name.clone());
             }
         }
     }

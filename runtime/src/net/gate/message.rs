@@ -2,7 +2,10 @@
 
 use crate::image::ImagePart;
 use crate::net::error::quoted;
+use reqwest::Method;
 use std::fmt;
+use std::time::Instant;
+use wasm_cpi_policy::destination::Destination;
 
 /// A request as the guest wrote it.
 pub struct GuestRequest {
@@ -25,6 +28,20 @@ pub enum GuestBody {
     None,
     Bytes(Vec<u8>),
     Image(ImagePart),
+}
+
+/// A request whose form and size are valid.
+pub(super) struct ParsedRequest {
+    pub(super) method: Method,
+    pub(super) destination: Destination,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    /// The part of the image that is sent instead of the body.
+    pub(super) image_part: Option<ImagePart>,
+    /// True if `fields` of the policy judged the body.
+    pub(super) body_is_judged: bool,
+    /// The end of the request's time.
+    pub(super) deadline: Instant,
 }
 
 /// A response as the guest may see it.

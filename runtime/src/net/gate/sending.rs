@@ -7,72 +7,61 @@ use crate::image::{ImageError, ImagePart};
 use crate::net::error::HttpError;
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
+use crate::net::slots::Filled;
 use crate::net::transport::{Route, WireRequest};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use reqwest::Method;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Instant;
 use wasm_cpi_checks::Check;
+use wasm_cpi_policy::Grant;
+use wasm_cpi_policy::destination::Destination;
+use wasm_cpi_policy::secret::Secret;
 
-/// A request that passed every check except the one on addresses.
-pub(super) struct CheckedRequest<'a> {
-    pub(super) request: GrantedRequest<'a>,
-    pub(super) headers: &'a [(String, String)],
+/// A request that passed every check except the one on addresses. Secrets fill its slots.
+pub(super) struct CheckedRequest {
+    pub(super) grant: Arc<Grant>,
+    pub(super) method: Method,
+    pub(super) destination: Destination,
+    pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
+    /// The part of the image that is sent instead of the body.
+    pub(super) image_part: Option<ImagePart>,
     /// The bytes that count against `http_total_mib`, and that logs show: the body as the guest
     /// wrote it. A secret in a slot is not counted, because the limit or the log would measure it.
-    pub(super) counted: u64,
-    /// The part of the image that is sent instead of the body.
-    pub(super) part: Option<ImagePart>,
+    pub(super) counted_bytes: u64,
+    /// The secrets in its slots.
+    pub(super) secrets: Filled,
     /// The request as the trace shows it; `None` if requests are not traced.
-    pub(super) shown: Option<trace::AsSent>,
+    pub(super) traced: Option<trace::AsSent>,
+    /// The end of the request's time.
+    pub(super) deadline: Instant,
+}
+
+impl CheckedRequest {
+    /// Returns method and destination, and the grant that allows the request.
+    pub(super) fn granted(&self) -> GrantedRequest<'_> {
+        GrantedRequest { grant: &self.grant, method: &self.method, destination: &self.destination }
+    }
 }
 
 impl Gate {
     /// Sends the request, and sends it again with a new token if the server rejects the old one.
     pub(super) async fn exchange(
         &self,
-        checked: &CheckedRequest<'_>,
-        deadline: Instant,
+        checked: &CheckedRequest,
         event: &mut HttpEvent,
     ) -> Result<Received, HttpError> {
-        let GrantedRequest { grant, method, destination } = checked.request;
+        let grant = &checked.grant;
         let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
-        let addresses = self.transport.allowed_addresses(&route, destination, event, deadline).await?;
+        let addresses = self.transport.allowed_addresses(&route, &checked.destination, event, checked.deadline).await?;
         let mut refused = None;
         loop {
-            let auth_header = self.auth_header(grant, refused.as_ref(), deadline).await;
-            // The first attempt was sent, even if the second one is not.
-            let later = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
-            let AuthHeader { header, token } = auth_header.map_err(later)?;
-            let mut head = headers::to_map(checked.headers)?;
-            let auth = header.as_ref().map(|(name, _)| name.clone());
-            head.extend(header);
-            let (body, length) = self.body_to_send(checked).await.map_err(later)?;
-            let wire_request = WireRequest {
-                method: method.clone(),
-                destination: destination.clone(),
-                headers: head,
-                body,
-                identity: identity(grant),
-            };
-            self.trace_sending(checked, auth.as_ref(), length);
-            event.sent = true;
-            let result = self
-                .transport
-                .send(&route, addresses.clone(), wire_request, self.transport.caps().with_room(&self.limits), deadline)
-                .await
-                .map_err(later);
-            if result.as_ref().err().is_none_or(|error| error.sent) {
-                let reported = if checked.part.is_some() { length } else { checked.counted };
-                self.usage.record_sent(reported, Check::CountedBytes.choose(checked.counted, length));
-                event.bytes_sent += reported;
-            }
-            let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
-            event.address = received.peer.or(event.address);
-            self.usage.record_received(received.body.len() as u64);
-            event.bytes_received += received.body.len() as u64;
+            let (received, token) = self.send_once(checked, &route, addresses.clone(), refused.as_ref(), event).await?;
             match token {
-                Some(token) if received.status == 401 && refused.is_none() && checked.part.is_none() => {
+                Some(token) if received.status == 401 && refused.is_none() && checked.image_part.is_none() => {
                     self.trace_second_try(grant);
                     refused = Some(token)
                 }
@@ -85,8 +74,52 @@ impl Gate {
         }
     }
 
-    async fn body_to_send(&self, checked: &CheckedRequest<'_>) -> Result<(SendBody, u64), HttpError> {
-        let Some(part) = &checked.part else {
+    /// Sends the request once. Returns the response, and the token that was sent. `refused` is the token of the
+    /// first attempt, if this is the second one.
+    async fn send_once(
+        &self,
+        checked: &CheckedRequest,
+        route: &Route<'_>,
+        addresses: Vec<IpAddr>,
+        refused: Option<&Secret>,
+        event: &mut HttpEvent,
+    ) -> Result<(Received, Option<Secret>), HttpError> {
+        let (grant, deadline) = (&checked.grant, checked.deadline);
+        // The first attempt was sent, even if the second one is not.
+        let with_first_attempt = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
+        let auth_header = self.auth_header(grant, refused, deadline).await;
+        let AuthHeader { header, token } = auth_header.map_err(with_first_attempt)?;
+        let mut headers = headers::to_map(&checked.headers)?;
+        let auth_name = header.as_ref().map(|(name, _)| name.clone());
+        headers.extend(header);
+        let (body, length) = self.body_to_send(checked).await.map_err(with_first_attempt)?;
+        let (method, destination) = (checked.method.clone(), checked.destination.clone());
+        let wire_request = WireRequest { method, destination, headers, body, identity: identity(grant) };
+        self.trace_sending(checked, auth_name.as_ref(), length);
+        event.sent = true;
+        let caps = self.transport.caps().with_room(&self.limits);
+        let result = self.transport.send(route, addresses, wire_request, caps, deadline).await;
+        let result = result.map_err(with_first_attempt);
+        if result.as_ref().err().is_none_or(|error| error.sent) {
+            self.record_sent(checked, length, event);
+        }
+        let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
+        event.address = received.peer.or(event.address);
+        self.usage.record_received(received.body.len() as u64);
+        event.bytes_received += received.body.len() as u64;
+        Ok((received, token))
+    }
+
+    /// Counts a request whose body had `length` bytes, with its secrets.
+    fn record_sent(&self, checked: &CheckedRequest, length: u64, event: &mut HttpEvent) {
+        let reported = if checked.image_part.is_some() { length } else { checked.counted_bytes };
+        self.usage.record_sent(reported, Check::CountedBytes.choose(checked.counted_bytes, length));
+        event.bytes_sent += reported;
+    }
+
+    /// Returns the body and its length.
+    async fn body_to_send(&self, checked: &CheckedRequest) -> Result<(SendBody, u64), HttpError> {
+        let Some(part) = &checked.image_part else {
             let body = if checked.body.is_empty() { SendBody::None } else { SendBody::Bytes(checked.body.clone()) };
             return Ok((body, checked.body.len() as u64));
         };

@@ -30,12 +30,12 @@ impl Gate {
     }
 
     /// Traces a request. `auth` is the header of the grant's credential.
-    pub(super) fn trace_sending(&self, checked: &CheckedRequest<'_>, auth: Option<&HeaderName>, length: u64) {
-        let (Some(trace), Some((headers, body))) = (&self.transport.trace, &checked.shown) else { return };
+    pub(super) fn trace_sending(&self, checked: &CheckedRequest, auth: Option<&HeaderName>, length: u64) {
+        let (Some(trace), Some((headers, body))) = (&self.transport.trace, &checked.traced) else { return };
         let mut shown = borrowed(headers);
         shown.extend(auth.map(|name| (name.as_str(), "<redacted>")));
-        let body = if checked.part.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
-        let GrantedRequest { grant, method, destination } = checked.request;
+        let body = if checked.image_part.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
+        let GrantedRequest { grant, method, destination } = checked.granted();
         trace.request(&named(grant), method.as_str(), &destination.to_url(), &shown, &body);
     }
 

@@ -1,0 +1,155 @@
+//! Checks a request of the guest, and fills its slots: form and size, the policy's verdict, headers and body, and
+//! then the seals. Only the check on addresses comes later, in `sending`.
+
+use super::message::{GuestRequest, ParsedRequest};
+use super::sending::CheckedRequest;
+use super::{Gate, GrantedRequest, HttpEvent, judged_fields};
+use crate::failure::Who;
+use crate::limits::Limits;
+use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::headers;
+use crate::net::slots::{self, RequestToFill};
+use reqwest::Method;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wasm_cpi_checks::{Check, RefusedBy};
+use wasm_cpi_policy::destination::{Destination, InvalidUrl};
+use wasm_cpi_policy::place::Message;
+use wasm_cpi_policy::{Denial, DenialReason, Grant, Verdict};
+
+impl Gate {
+    /// Makes all checks of a request except the one on addresses, and fills its slots. Records in the event what
+    /// is known of the request so far.
+    pub(super) fn check(
+        &self,
+        request: GuestRequest,
+        deadline: Instant,
+        event: &mut HttpEvent,
+    ) -> Result<CheckedRequest, HttpError> {
+        self.start_request()?;
+        let mut request = self.parse(request, deadline, event)?;
+        let grant = self.judge(&mut request, event)?;
+        self.check_message(&request, &grant)?;
+        self.fill_slots(request, grant, event)
+    }
+
+    /// Checks the form and the size of a request.
+    fn parse(
+        &self,
+        request: GuestRequest,
+        deadline: Instant,
+        event: &mut HttpEvent,
+    ) -> Result<ParsedRequest, HttpError> {
+        let method = headers::method(&request.method)?;
+        method.as_str().clone_into(&mut event.method);
+        headers::check(&request.headers, &self.limits)?;
+        let destination =
+            destination(&request.url, &self.limits).map_err(|error| self.sealed_url(error, &request.url))?;
+        event.target = destination.to_string();
+        let deadline = request_deadline(request.timeout_ms, deadline)?;
+        let (body, image_part) = self.bounded_body(request.body)?;
+        let headers = request.headers;
+        Ok(ParsedRequest { method, destination, headers, body, image_part, body_is_judged: false, deadline })
+    }
+
+    /// Returns the grant that allows the request. Rewrites what `fields` judged of the request.
+    fn judge(&self, request: &mut ParsedRequest, event: &mut HttpEvent) -> Result<Arc<Grant>, HttpError> {
+        let message = Message { headers: &request.headers, body: &request.body };
+        match self.policy.judge(&request.destination, request.method.as_str(), &message) {
+            Verdict::Allowed { grant, rewritten } => {
+                event.grant = Some(grant.id.clone());
+                if let Some(judged) = rewritten {
+                    judged_fields::rewrite(request, judged, &grant)?;
+                }
+                Ok(grant)
+            }
+            Verdict::Denied(Denial { reason, check, message, hint, detail }) => {
+                let error = HttpError::denied(reason, format!("policy: {message}")).with_detail(detail);
+                Err(HttpError { hint, ..error.refused_by(check) })
+            }
+        }
+    }
+
+    /// Checks headers, query and body of a request that the grant allows.
+    fn check_message(&self, request: &ParsedRequest, grant: &Grant) -> Result<(), HttpError> {
+        let ParsedRequest { method, destination, headers, body, image_part, body_is_judged, .. } = request;
+        let rules = self.header_rules(request.granted_by(grant));
+        headers::check_credentials(headers, destination.query(), body, &rules, &self.vault)?;
+        let has_body = image_part.is_some() || !body.is_empty();
+        let could_filter = is_read(method) && self.policy.cleaning(destination).applies && has_body;
+        Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
+            let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
+            HttpError::denied(DenialReason::Query, format!("policy: {what}; send parameters in the query"))
+        })
+    }
+
+    /// Replaces the seals of a request by secrets.
+    fn fill_slots(
+        &self,
+        mut request: ParsedRequest,
+        grant: Arc<Grant>,
+        event: &mut HttpEvent,
+    ) -> Result<CheckedRequest, HttpError> {
+        let traced = self.request_to_trace(request.granted_by(&grant), &request.headers, &request.body);
+        let counted_bytes = request.body.len() as u64;
+        let url = request.destination.to_url();
+        let to_fill = RequestToFill {
+            method: request.method.as_str(),
+            path: request.destination.path(),
+            url: url.as_str(),
+            headers: &mut request.headers,
+            body: &mut request.body,
+        };
+        let secrets = slots::fill(&self.vault, &grant.slots, grant.layer, to_fill)
+            .map_err(|error| self.refused_seal(error, request.granted_by(&grant)))?;
+        event.seals.clone_from(&secrets.names);
+        let ParsedRequest { method, destination, headers, body, image_part, deadline, .. } = request;
+        let body = body.into();
+        Ok(CheckedRequest {
+            grant,
+            method,
+            destination,
+            headers,
+            body,
+            image_part,
+            counted_bytes,
+            secrets,
+            traced,
+            deadline,
+        })
+    }
+}
+
+impl ParsedRequest {
+    /// Returns the request as the given grant allows it.
+    fn granted_by<'a>(&'a self, grant: &'a Grant) -> GrantedRequest<'a> {
+        GrantedRequest { grant, method: &self.method, destination: &self.destination }
+    }
+}
+
+/// Returns true if requests with this method change nothing.
+pub(super) fn is_read(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+}
+
+/// Returns the end of a request's time: that of the call, or an earlier one if the guest set a timeout.
+fn request_deadline(timeout_ms: Option<u32>, call_deadline: Instant) -> Result<Instant, HttpError> {
+    let guest_deadline = timeout_ms.map(|ms| Instant::now() + Duration::from_millis(u64::from(ms.max(1))));
+    let deadline = guest_deadline.map_or(call_deadline, |guest_deadline| guest_deadline.min(call_deadline));
+    if deadline <= Instant::now() {
+        let what = "the call has no time left for requests";
+        return Err(HttpError::failed(Who::Runtime, HttpErrorKind::Cancelled, what));
+    }
+    Ok(deadline)
+}
+
+fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
+    Destination::from_guest(url, limits.url_bytes).map_err(|invalid| {
+        let error = match invalid {
+            InvalidUrl::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
+            InvalidUrl::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
+            InvalidUrl::Form { .. } => HttpError::invalid(quoted(&invalid.to_string())),
+        };
+        HttpError { check: invalid.check(), ..error }
+    })
+}
