@@ -169,15 +169,8 @@ impl Gate {
         let mut pending = PendingEvent::new(&report);
         let event = &mut pending.event;
         let result = self.process(request, deadline, event).await;
-        event.outcome = result.as_ref().map(|response| response.status).map_err(|error| error.kind);
-        event.check = result.as_ref().err().and_then(|error| error.check);
-        if let Some(hint) = result.as_ref().err().and_then(|error| error.hint.as_deref()) {
-            self.usage.record_hint(hint);
-            hint.clone_into(&mut event.hint);
-        }
-        event.sent = result.as_ref().err().is_none_or(|error| error.sent);
-        event.detail = result.as_ref().err().map(|error| error.detail.clone()).unwrap_or_default();
-        self.usage.record_failure(result.as_ref().err());
+        event.conclude(result.as_ref().map(|response| response.status));
+        self.usage.record_error(result.as_ref().err());
         result.map_err(|error| self.for_guest(error))
     }
 
@@ -185,10 +178,7 @@ impl Gate {
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         let shown = self.visible_session(name, deadline).await;
         let shown = shown.map_err(|error| HttpError { login: Some(name.into()), ..error });
-        self.usage.record_failure(shown.as_ref().err());
-        if let Some(hint) = shown.as_ref().err().and_then(|error| error.hint.as_deref()) {
-            self.usage.record_hint(hint);
-        }
+        self.usage.record_error(shown.as_ref().err());
         shown
     }
 

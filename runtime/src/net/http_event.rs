@@ -4,7 +4,7 @@
 //! Each fact is recorded as soon as it is known, so that a request which is
 //! cancelled is reported as well.
 
-use crate::net::error::HttpErrorKind;
+use crate::net::error::{HttpError, HttpErrorKind};
 use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -45,6 +45,22 @@ pub struct HttpEvent {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub elapsed: Duration,
+}
+
+impl HttpEvent {
+    /// Sets the outcome of the request: the status of its response, or why there is none.
+    pub(super) fn conclude(&mut self, result: Result<u16, &HttpError>) {
+        self.outcome = result.map_err(|error| error.kind);
+        match result {
+            Ok(_) => self.sent = true,
+            Err(error) => {
+                self.check = error.check;
+                self.sent = error.sent;
+                self.detail.clone_from(&error.detail);
+                self.hint = error.hint.clone().unwrap_or_default();
+            }
+        }
+    }
 }
 
 impl fmt::Display for HttpEvent {

@@ -187,17 +187,18 @@ impl HttpUsage {
         self.lock().leak.clone()
     }
 
-    /// Keeps the cause of a failure that the guest's message does not tell, until the next request.
-    pub(super) fn record_failure(&self, error: Option<&HttpError>) {
-        self.lock().last_failure = error.map(HttpError::cause).unwrap_or_default();
+    /// Records how a request ended: keeps the cause of a failure until the next request, because the guest's
+    /// message does not tell it, and the hint until another request is denied.
+    pub(super) fn record_error(&self, error: Option<&HttpError>) {
+        let mut state = self.lock();
+        state.last_failure = error.map(HttpError::cause).unwrap_or_default();
+        if let Some(hint) = error.and_then(|error| error.hint.clone()) {
+            state.hint = Some(hint);
+        }
     }
 
     pub(super) fn last_failure(&self) -> Cause {
         self.lock().last_failure.clone()
-    }
-
-    pub(super) fn record_hint(&self, hint: &str) {
-        self.lock().hint = Some(hint.to_owned());
     }
 
     pub(super) fn hint(&self) -> Option<String> {

@@ -259,11 +259,12 @@ impl Session {
             (event.method, event.target) = (login.method.clone(), login.destination.to_string());
             event.login = Some(login.name.clone());
             let result = request(login, transport, event, deadline).await;
-            event.outcome = result.as_ref().map(|received| received.status).map_err(|error| error.kind);
-            event.sent = result.as_ref().err().is_none_or(|error| error.sent);
+            event.conclude(result.as_ref().map(|received| received.status));
             let session = result.and_then(|received| Session::read(login, &received, vault));
-            event.check = session.as_ref().err().and_then(|error| error.check);
-            event.detail = session.as_ref().err().map(HttpError::explained).unwrap_or_default();
+            // The message is part of the detail, because the guest gets another one.
+            if let Err(error) = &session {
+                (event.check, event.detail) = (error.check, error.explained());
+            }
             session
         };
         result.map_err(|error| for_guest(login, error))
