@@ -239,7 +239,7 @@ impl Gate {
         // Recorded before it is sent, because the call may end before the response.
         let change =
             (!checking::is_read(method)).then(|| self.usage.record_change(format!("{method} {}", event.target)));
-        let received = self.exchange(checked, event).await;
+        let received = self.send_with_token(checked, event).await;
         if let Some(number) = change {
             self.usage.record_outcome(number, Outcome::of(&received));
         }

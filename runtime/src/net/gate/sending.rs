@@ -48,8 +48,9 @@ impl CheckedRequest {
 }
 
 impl Gate {
-    /// Sends the request, and sends it again with a new token if the server rejects the old one.
-    pub(super) async fn exchange(
+    /// Finds the addresses and sends the request. Sends it again with a new token if the server rejects
+    /// the old one.
+    pub(super) async fn send_with_token(
         &self,
         checked: &CheckedRequest,
         event: &mut HttpEvent,
