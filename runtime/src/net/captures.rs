@@ -42,9 +42,9 @@ pub struct Withheld {
     pub check: Option<Check>,
 }
 
-/// Returns the error that withholds the response to a request.
+/// Returns the error that withholds the response to a request. Its message does not say who failed.
 pub(super) fn withheld(method: &str, path: &str, reason: Reason, why: &str) -> Withheld {
-    Withheld { reason, message: format!("iaas: the response to {method} {path} was withheld: {why}"), check: None }
+    Withheld { reason, message: format!("the response to {method} {path} was withheld: {why}"), check: None }
 }
 
 impl RefusedBy for Withheld {

@@ -75,15 +75,10 @@ impl RefusedBy for HttpError {
 impl HttpError {
     /// Returns an error of a request of which nothing was sent. Its message is `who: what`.
     pub fn failed(who: Who, kind: HttpErrorKind, what: impl fmt::Display) -> Self {
-        HttpError { who, ..HttpError::new(kind, format!("{who}: {what}")) }
-    }
-
-    /// Returns an error of the cloud. The message already starts with `iaas: `.
-    pub fn new(kind: HttpErrorKind, message: impl Into<String>) -> Self {
         HttpError {
-            who: Who::Iaas,
+            who,
             kind,
-            message: message.into(),
+            message: format!("{who}: {what}"),
             detail: String::new(),
             sent: false,
             login: None,
@@ -92,14 +87,19 @@ impl HttpError {
         }
     }
 
-    /// Returns the error of a request that the policy refuses. The message already starts with `policy: `.
-    pub fn denied(reason: DenialReason, message: impl Into<String>) -> Self {
-        HttpError { who: Who::Policy, ..HttpError::new(HttpErrorKind::Denied(reason), message) }
+    /// Returns an error of the cloud. Its message is `iaas: what`.
+    pub fn cloud(kind: HttpErrorKind, what: impl fmt::Display) -> Self {
+        HttpError::failed(Who::Iaas, kind, what)
     }
 
-    /// Returns the error of a request that the guest wrote wrongly.
-    pub fn invalid(message: impl fmt::Display) -> Self {
-        HttpError::failed(Who::Guest, HttpErrorKind::InvalidRequest, message)
+    /// Returns the error of a request that the policy refuses. Its message is `policy: what`.
+    pub fn denied(reason: DenialReason, what: impl fmt::Display) -> Self {
+        HttpError::failed(Who::Policy, HttpErrorKind::Denied(reason), what)
+    }
+
+    /// Returns the error of a request that the guest wrote wrongly. Its message is `guest: what`.
+    pub fn invalid(what: impl fmt::Display) -> Self {
+        HttpError::failed(Who::Guest, HttpErrorKind::InvalidRequest, what)
     }
 
     /// Returns the error for `what` reaching the limit `name`.

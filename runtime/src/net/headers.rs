@@ -198,7 +198,7 @@ fn credential_in_query(query: &str) -> Option<String> {
 }
 
 fn denied(what: impl std::fmt::Display) -> HttpError {
-    HttpError::denied(DenialReason::Header, format!("policy: {what}"))
+    HttpError::denied(DenialReason::Header, what)
 }
 
 /// Converts headers that passed `check`. Filled slots may have changed their values since.

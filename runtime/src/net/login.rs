@@ -103,12 +103,12 @@ impl Sessions {
         Check::LoginCount.ensure(known.logins <= MAX_LOGINS, || {
             let what = "times in this call, and the servers do not accept its tokens; look at the servers' logs";
             let what = format!("login `{}` was done {MAX_LOGINS} {what}", login.name);
-            HttpError::failed(Who::Iaas, HttpErrorKind::Protocol, what)
+            HttpError::cloud(HttpErrorKind::Protocol, what)
         })?;
         Check::LoginFailures.ensure(known.failed < MAX_FAILED, || {
             let what = "times in this call, and is not tried again, because servers lock accounts; the log says why";
             let kind = HttpErrorKind::Denied(DenialReason::Credential);
-            HttpError::failed(Who::Iaas, kind, format_args!("login `{}` failed {MAX_FAILED} {what}", login.name))
+            HttpError::cloud(kind, format_args!("login `{}` failed {MAX_FAILED} {what}", login.name))
         })?;
         let session = Session::start(login, transport, vault, report, deadline).await.inspect_err(|_| {
             known.failed += 1;
@@ -273,12 +273,12 @@ impl Session {
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {
         let status = received.status;
         let what = format!("it was answered with HTTP {status}");
-        let iaas = |what: String| HttpError::failed(Who::Iaas, HttpErrorKind::Protocol, what);
+        let iaas = |what: String| HttpError::cloud(HttpErrorKind::Protocol, what);
         Check::LoginStatus.ensure((200..=299).contains(&status), || match status {
             400..=403 => {
                 let remedy = format!("check the properties {}", login.properties.join(", "));
                 let kind = HttpErrorKind::Denied(DenialReason::Credential);
-                HttpError::failed(Who::Iaas, kind, format_args!("{what}; {remedy}"))
+                HttpError::cloud(kind, format_args!("{what}; {remedy}"))
             }
             _ => iaas(format!("{what}; look at the server's log")),
         })?;

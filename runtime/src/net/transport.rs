@@ -125,8 +125,8 @@ impl Transport {
             Host::Name(name) => self.resolve_once(name, deadline).await?,
         };
         let denied = |why: &str| {
-            let message = format!("policy: {} does not reach {destination}: {why}", route.name);
-            HttpError::denied(DenialReason::Address, message)
+            let what = format!("{} does not reach {destination}: {why}", route.name);
+            HttpError::denied(DenialReason::Address, what)
         };
         event.address = found.first().copied();
         let ends = addresses::ends(&found);

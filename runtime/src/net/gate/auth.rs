@@ -139,7 +139,7 @@ impl Gate {
             )),
             ..HttpError::denied(
                 DenialReason::Undeclared,
-                format!("policy: the guest's needs do not declare the login `{}`", login.name),
+                format_args!("the guest's needs do not declare the login `{}`", login.name),
             )
         })?;
         let session = self.log_in(login, None, deadline).await?;
@@ -155,8 +155,8 @@ impl Gate {
         self.policy.logins.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.policy.logins.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!("policy: there is no login `{}`; there are: {known}", quoted(name));
-            HttpError::denied(DenialReason::Undeclared, message)
+            let what = format!("there is no login `{}`; there are: {known}", quoted(name));
+            HttpError::denied(DenialReason::Undeclared, what)
         })
     }
 }

@@ -64,7 +64,7 @@ impl Gate {
                 Ok(grant)
             }
             Verdict::Denied(Denial { reason, check, message, hint, detail }) => {
-                let error = HttpError::denied(reason, format!("policy: {message}")).with_detail(detail);
+                let error = HttpError::denied(reason, message).with_detail(detail);
                 Err(HttpError { hint, ..error.refused_by(check) })
             }
         }
@@ -79,7 +79,7 @@ impl Gate {
         let could_filter = is_read(method) && self.policy.cleaning(destination).applies && has_body;
         Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
             let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
-            HttpError::denied(DenialReason::Query, format!("policy: {what}; send parameters in the query"))
+            HttpError::denied(DenialReason::Query, format_args!("{what}; send parameters in the query"))
         })
     }
 
@@ -147,7 +147,7 @@ fn destination(url: &str, limits: &Limits) -> Result<Destination, HttpError> {
     Destination::from_guest(url, limits.url_bytes).map_err(|invalid| {
         let error = match invalid {
             InvalidUrl::TooLong { .. } => HttpError::limit("url_bytes", limits.url_bytes, "the URL of a request"),
-            InvalidUrl::Scheme(_) => HttpError::denied(DenialReason::Scheme, format!("policy: {invalid}")),
+            InvalidUrl::Scheme(_) => HttpError::denied(DenialReason::Scheme, &invalid),
             InvalidUrl::Form { .. } => HttpError::invalid(quoted(&invalid.to_string())),
         };
         HttpError { check: invalid.check(), ..error }

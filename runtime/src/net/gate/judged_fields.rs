@@ -11,7 +11,7 @@ use wasm_cpi_policy::{DenialReason, Grant, JudgedRequest, normalize_header_name}
 pub(super) fn rewrite(request: &mut ParsedRequest, judged: JudgedRequest, grant: &Grant) -> Result<(), HttpError> {
     Check::FieldBody.ensure(request.image_part.is_none(), || {
         let what = format!("the grant `{}` limits the fields of the request, and an image has none", grant.id);
-        HttpError::denied(DenialReason::Operation, format!("policy: {what}; send it where no `fields` apply"))
+        HttpError::denied(DenialReason::Operation, format_args!("{what}; send it where no `fields` apply"))
     })?;
     request.body_is_judged = judged.body.is_some();
     Check::FieldSerialised.perform(|| {

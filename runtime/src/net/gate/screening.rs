@@ -56,7 +56,7 @@ impl Gate {
                 return Err(HttpError { check, ..error });
             }
             Err(Withheld { message, check, .. }) => {
-                return Err(HttpError { check, ..HttpError::new(HttpErrorKind::Protocol, message) });
+                return Err(HttpError { check, ..HttpError::cloud(HttpErrorKind::Protocol, message) });
             }
         }
         // The limits are for what the guest gets. The errors are those of a response that is too large at once.
@@ -100,7 +100,7 @@ impl Gate {
         let place = format!("in another call of this guest (`{}`, {}), {}", leak.method, leak.at, leak.place);
         let leak = self.usage.record_leak(&leak.secret, place);
         let detail = format!("{} held the credential `{}`, so this response was withheld", leak.place, leak.secret);
-        Err(HttpError::denied(DenialReason::Leak, "policy: the call is ending").with_detail(detail).after_sending())
+        Err(HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending())
     }
 
     /// Records that a response held a credential. Returns the error, whose message says to the guest
@@ -112,6 +112,6 @@ impl Gate {
             _ => String::new(),
         };
         let detail = format!("{place} was withheld, because it holds the credential `{secret}`; {advice}{latched}");
-        HttpError::denied(DenialReason::Leak, "policy: the call is ending").with_detail(detail).after_sending()
+        HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending()
     }
 }

@@ -4,7 +4,6 @@
 //! token instead of logging in as well. What fails here only costs a login.
 
 use super::Session;
-use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::token_store::{TokenFile, TokenLock, TokenRecord};
 use jiff::Timestamp;
@@ -67,7 +66,7 @@ impl KeptTokens {
         Check::LoginRenewal.ensure(refused.is_none() || !recent, || {
             let what = "the server refuses the tokens of this login, also a new one; look at the server's log, and at \
                         the rights of the login's user";
-            HttpError::failed(Who::Iaas, HttpErrorKind::Denied(DenialReason::Credential), what)
+            HttpError::cloud(HttpErrorKind::Denied(DenialReason::Credential), what)
         })?;
         if refused == Some(&record.token) {
             let _ = file.clear();
