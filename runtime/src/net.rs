@@ -41,6 +41,7 @@ mod method_override;
 mod mutants;
 mod preopened;
 pub mod proxy;
+mod raw_text;
 pub mod resolver;
 pub mod slots;
 pub mod tls;

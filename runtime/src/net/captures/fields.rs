@@ -10,6 +10,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::charset::is_text;
+use crate::net::raw_text::{ESCAPE, without_byte_order_mark, without_escapes};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
@@ -52,9 +53,6 @@ const HANDED_OUT: [&str; 18] = [
     "sharedsecret",
 ];
 
-/// An escape may hide any letter of a name.
-const ESCAPE: &str = "\\u";
-
 /// The size of the parts that are searched, so that a large body is not copied as a whole.
 const PIECE: usize = 16 << 10;
 
@@ -81,14 +79,15 @@ pub(super) fn blank(
     if !named(body) && memmem::find(body, ESCAPE.as_bytes()).is_none() {
         return Ok(None);
     }
-    let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let document = without_byte_order_mark(body);
     let blanked = match document.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'<') => blank_xml(document, &is_unwanted, is_seal).map_err(|_| Unreadable { check: None }),
         Some(b'{' | b'[' | b'"') => blank_json(document, &is_unwanted, is_seal),
         Some(_) if handed_out && is_text(document) => Err(Unreadable { check: None }),
         _ => Ok(None),
     };
-    blanked.or_else(|unreadable| if named(&without_escapes(document)) { Err(unreadable) } else { Ok(None) })
+    let is_named = || named(without_escapes(&String::from_utf8_lossy(document)).as_bytes());
+    blanked.or_else(|unreadable| if is_named() { Err(unreadable) } else { Ok(None) })
 }
 
 /// Returns true if the text holds one of the names, in any case and with any `_` and `-` in it.
@@ -101,19 +100,6 @@ fn names_one_of(text: &[u8], names: &[&str]) -> bool {
         plain.extend(piece.iter().filter(|byte| !b"_-".contains(byte)).map(u8::to_ascii_lowercase));
         names.iter().any(|name| memmem::find(&plain, name.as_bytes()).is_some())
     })
-}
-
-/// Replaces escapes by their letters, and removes the mark of all other escapes.
-fn without_escapes(document: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(document);
-    let mut pieces = text.split(ESCAPE);
-    let mut plain = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let code = piece.get(..4).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        plain.push(code.map_or('\\', char::from));
-        plain.push_str(code.map_or(piece, |_| &piece[4..]));
-    }
-    plain.into_bytes()
 }
 
 /// Blanks one JSON document, or several documents in a row.

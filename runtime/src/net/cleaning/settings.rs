@@ -13,6 +13,7 @@ pub use marker::MARKER;
 
 use super::PLACEHOLDER;
 use super::documents::{Kind, sniffed};
+use crate::net::raw_text::{without_byte_order_mark, without_escapes};
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -40,7 +41,7 @@ pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> b
     if !may_be_in(body) {
         return pieces.are_absent();
     }
-    let document = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let document = without_byte_order_mark(body);
     let changed = match sniffed(document) {
         Kind::Json => parse_json(document).map_err(drop).map(|mut value| {
             let mut path = Vec::new();
@@ -54,7 +55,8 @@ pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> b
         Kind::Empty | Kind::Other => Err(()),
     };
     let Ok(changed) = changed else {
-        return pieces.are_absent() && !are_in(&without_escapes(&String::from_utf8_lossy(body)));
+        let text = without_escapes(&String::from_utf8_lossy(body)).replace("\\n", "\n").replace("\\r", "\r");
+        return pieces.are_absent() && !are_in(&text);
     };
     // A marker that is divided between values is in none of them.
     let left = changed.as_deref().unwrap_or(body);
@@ -230,16 +232,4 @@ fn decoded(run: &str) -> Option<String> {
     let whole = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
     let bytes = ENGINE.decode(whole.replace('-', "+").replace('_', "/")).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Replaces the escapes of JSON by their letters, in a text that cannot be parsed.
-fn without_escapes(text: &str) -> String {
-    let mut pieces = text.split("\\u");
-    let mut plain = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let code = piece.get(..4).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        plain.push(code.map_or('\\', char::from));
-        plain.push_str(code.map_or(piece, |_| &piece[4..]));
-    }
-    plain.replace("\\n", "\n").replace("\\r", "\r")
 }
