@@ -171,7 +171,9 @@ impl Gate {
         let result = self.process(request, deadline, event).await;
         event.conclude(result.as_ref().map(|response| response.status));
         self.usage.record_error(result.as_ref().err());
-        result.map_err(|error| self.for_guest(error))
+        #[cfg(feature = "mutation-testing")]
+        let result = result.map_err(|error| crate::net::mutants::redact_for_guest(&self.vault, error));
+        result
     }
 
     /// Returns the part of a login's response that the guest may see, a JSON object.

@@ -1,8 +1,10 @@
 //! The behaviour of the network code without a check, where skipping the check is not
 //! enough. Only mutation tests use it; no program that ships contains it.
 
+use crate::net::error::HttpError;
 use crate::net::resolver::Resolver;
 use crate::net::tls::refusing_check;
+use crate::vault::Vault;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
@@ -17,6 +19,11 @@ pub async fn resolve_again(destination: &Destination) -> Option<Vec<IpAddr>> {
     let Host::Name(name) = destination.host() else { return None };
     let until = Instant::now() + Duration::from_secs(10);
     if Check::ResolveOnce.is_off() { Resolver::system().resolve(name, until).await.ok() } else { None }
+}
+
+/// Redacts the message of an error for the guest, which could then find out which of its own words are secrets.
+pub fn redact_for_guest(vault: &Vault, error: HttpError) -> HttpError {
+    if Check::GuestText.is_off() { HttpError { message: vault.redact(&error.message), ..error } } else { error }
 }
 
 /// Returns the authorities that `SSL_CERT_FILE` names.

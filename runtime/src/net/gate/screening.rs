@@ -84,14 +84,6 @@ impl Gate {
         self.usage.record_hidden(format!("{} {} answered {status}: {}", request.method, event.target, event.hidden));
     }
 
-    /// Returns the error as the guest gets it: unchanged. A mutant redacts it.
-    pub(super) fn for_guest(&self, error: HttpError) -> HttpError {
-        match Check::GuestText.accepts(false) {
-            false => error,
-            true => HttpError { message: self.vault.redact(&error.message), ..error },
-        }
-    }
-
     /// Fails, and ends the call, if another call of the guest leaked a credential while this one was running.
     fn end_after_leak_elsewhere(&self) -> Result<(), HttpError> {
         let leak =
