@@ -63,25 +63,29 @@ pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Resul
     }
     let dropped =
         Check::DroppedPlaces.perform(|| documents::remove(&rules.cleaning.drop, headers, body)).unwrap_or(Ok(()));
-    Check::DropUnreadable
-        .reject(dropped.err(), |_| {
-            let what = "the grants drop places of this origin's responses, and it is not a document in which they can be \
-                        found";
-            withheld(&format!("{what} (another kind than the places are for, malformed, or a key twice)"))
-        })
-        .or_else(|error| {
-            hidden = hidden.take().or_else(|| for_people(rules.cleaning, headers, body));
-            if failed { withhold(headers, body) } else { Err(error) }
-        })?;
+    let accepted = Check::DropUnreadable.reject(dropped.err(), |_| {
+        let what = "the grants drop places of this origin's responses, and it is not a document in which they can be \
+                    found";
+        withheld(&format!("{what} (another kind than the places are for, malformed, or a key twice)"))
+    });
+    match accepted {
+        Err(_) if failed => {
+            hidden = hidden.or_else(|| for_people(rules.cleaning, headers, body));
+            keep_status_only(headers, body);
+        }
+        accepted => accepted?,
+    }
     let replaced = settings::replace(headers, body);
-    Check::SettingsWithheld
-        .ensure(replaced, || {
-            withheld(
-                "it holds agent settings in pieces, or is not JSON or XML from which they can be removed; do not ask for \
-                 it, or list the places that show them under `drop` of the grant",
-            )
-        })
-        .or_else(|error| if failed { withhold(headers, body) } else { Err(error) })?;
+    let accepted = Check::SettingsWithheld.ensure(replaced, || {
+        withheld(
+            "it holds agent settings in pieces, or is not JSON or XML from which they can be removed; do not ask for \
+             it, or list the places that show them under `drop` of the grant",
+        )
+    });
+    match accepted {
+        Err(_) if failed => keep_status_only(headers, body),
+        accepted => accepted?,
+    }
     Ok(hidden)
 }
 
@@ -113,11 +117,10 @@ fn for_people(cleaning: &Cleaning, headers: &[(String, String)], body: &[u8]) ->
     readable(&body)
 }
 
-/// Removes everything but the status.
-fn withhold(headers: &mut Vec<(String, String)>, body: &mut Vec<u8>) -> Result<(), Withheld> {
+/// Removes headers and body of a response.
+fn keep_status_only(headers: &mut Vec<(String, String)>, body: &mut Vec<u8>) {
     headers.clear();
     body.clear();
-    Ok(())
 }
 
 /// Returns a JSON object without agent settings; an empty one if they cannot be removed. It is for
