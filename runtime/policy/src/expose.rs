@@ -112,6 +112,6 @@ pub fn is_credential_name(path: &str) -> bool {
 }
 
 /// Returns true if a property holds a credential, by its name or because it is a private key.
-pub fn is_credential(path: &str, value: &str) -> bool {
+pub fn looks_like_credential(path: &str, value: &str) -> bool {
     is_credential_name(path) || is_private_key(value)
 }

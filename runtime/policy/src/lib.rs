@@ -130,7 +130,7 @@ pub use auth::Auth;
 pub use body::LoginBody;
 pub use body_fields::{FieldRules, JudgedRequest, Pattern, PatternError};
 pub use comparison::{ComparedNeed, Comparison};
-pub use expose::{Expose, is_credential, is_credential_name};
+pub use expose::{Expose, is_credential_name, looks_like_credential};
 pub use file::PolicyFile;
 pub use forbidden::Endpoint;
 pub use grant::Grant;

@@ -43,6 +43,7 @@ impl AgentConfig {
             );
         }
         let options = self.blobstore.get("options").and_then(Value::as_object);
+        // Wider than `is_credential_name`, because this is only a warning.
         let sensitive = ["password", "secret", "token", "key", "credential"];
         let credential = options.into_iter().flat_map(Map::keys).find(|name| {
             let name = name.to_lowercase();

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{AGENT, Needs, Policy, Properties, is_credential};
+use wasm_cpi_policy::{AGENT, Needs, Policy, Properties, looks_like_credential};
 
 /// A call that is ready to run.
 pub struct Assembled {
@@ -137,7 +137,7 @@ fn seal_properties(
 ) -> (Value, SealedProperties) {
     let mut sealed = Vec::new();
     let visible = properties.visible(&policy.expose, needs, |name, value, layer| {
-        let kind = if is_credential(name, value) { SecretKind::Credential } else { SecretKind::Value };
+        let kind = if looks_like_credential(name, value) { SecretKind::Credential } else { SecretKind::Value };
         let (name, secret) = (seal_name(name), Secret::new(value));
         sealed.push((name.clone(), secret.clone()));
         vault.seal_as(kind, &name, secret, layer)
@@ -157,7 +157,7 @@ fn register_credentials(policy: &Policy, sealed: &SealedProperties, vault: &Vaul
         // If one part is a credential by its name, its seal has registered it already, and the other
         // parts, such as `region` in `Key ${region}:${password}`, must not be searched for. If none is,
         // every part may be the credential, so all are registered.
-        if !parts.iter().any(|(name, secret)| is_credential(name, secret.reveal())) {
+        if !parts.iter().any(|(name, secret)| looks_like_credential(name, secret.reveal())) {
             parts.iter().for_each(|(name, secret)| vault.register(name, secret.clone()));
         }
         vault.register(&name, text);

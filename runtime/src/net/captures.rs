@@ -217,7 +217,7 @@ impl<'a, 'r> Screening<'a, 'r> {
         let vault = self.vault;
         let ResponseInScreening { method, path, ref mut headers, ref mut body, .. } = *self.response;
         Check::CredentialHeaders
-            .perform(|| headers.retain(|(name, value)| !is_credential(name) || is_sealed(vault, name, value)));
+            .perform(|| headers.retain(|(name, value)| !carries_credential(name) || is_sealed(vault, name, value)));
         let is_seal = |text: &str| vault.open(text).is_some();
         let check = match Check::CredentialFields.perform(|| fields::blank(body, guarded, &is_seal)).unwrap_or(Ok(None))
         {
@@ -325,8 +325,9 @@ fn is_encoded(headers: &[(String, String)]) -> bool {
         || others.iter().any(|encoding| !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity"))
 }
 
-/// Returns true for headers that carry credentials. `WWW-Authenticate` only asks for them.
-fn is_credential(name: &str) -> bool {
+/// Returns true for headers of a response that carry credentials. The list is narrower than that of the trace, because
+/// the guest needs the other headers: `WWW-Authenticate`, for example, only asks for credentials.
+fn carries_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     matches!(name.as_str(), "set-cookie" | "set-cookie2" | "x-subject-token" | "x-auth-token" | "authorization")
         || name.starts_with("proxy-")

@@ -28,12 +28,15 @@ const IMPOSTORS: [&str; 9] = [
     "x-rewrite-url",
 ];
 
+/// Headers with which a guest would send credentials of its own. Other names are not refused, because APIs have many
+/// headers whose names only resemble these.
 const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
 /// Signatures and keys of object stores and the like.
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 /// Headers that make the server respond in a form that cannot be searched, beside those for ranges.
 const UNSEARCHABLE: [&str; 2] = ["accept-encoding", "a-im"];
 
+/// Parameters of the query with which a guest would send credentials of its own.
 const QUERY_CREDENTIALS: [&str; 8] =
     ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
 

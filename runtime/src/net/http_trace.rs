@@ -41,7 +41,8 @@ const VALUE_MAX: usize = 256;
 
 const HIDDEN: &str = "<redacted>";
 
-/// Parts of names that suggest that the value is a credential.
+/// Parts of names that suggest that the value is a credential. The list is wider than those that decide about requests
+/// and responses: a value that is redacted without need only makes the trace less useful.
 const CREDENTIALS: [&str; 11] =
     ["auth", "cookie", "token", "secret", "passw", "key", "sig", "credential", "session", "x-amz-", "x-goog-"];
 
@@ -112,7 +113,7 @@ impl Tracer {
     fn value(&self, name: &str, value: &str) -> String {
         match self.vault.open(value) {
             Some(sealed) => format!("<sealed:{}>", self.log.clean_field(&sealed.name, VALUE_MAX)),
-            None if is_credential(name) => HIDDEN.to_owned(),
+            None if is_redacted(name) => HIDDEN.to_owned(),
             None => self.log.clean_field(value, VALUE_MAX),
         }
     }
@@ -122,7 +123,7 @@ impl Tracer {
         shown.set_query(None);
         let mut text = shown.to_string();
         let hidden = |pair: &str| match pair.split_once('=') {
-            Some((name, _)) if is_credential(name) => format!("{name}={HIDDEN}"),
+            Some((name, _)) if is_redacted(name) => format!("{name}={HIDDEN}"),
             _ => pair.to_owned(),
         };
         if let Some(query) = url.query() {
@@ -151,7 +152,8 @@ impl Tracer {
     }
 }
 
-fn is_credential(name: &str) -> bool {
+/// Returns true if the trace does not show the value of this header or parameter.
+fn is_redacted(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     Check::TraceCredentials.refuses(name.starts_with("proxy-") || CREDENTIALS.iter().any(|part| name.contains(part)))
 }
