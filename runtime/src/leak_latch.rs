@@ -24,6 +24,16 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// How the names of the files begin.
 const PREFIX: &str = "leaks-";
 
+/// What an operator does about a response or a result that holds a credential.
+pub const LEAK_REMEDY: &str = "remove its place from responses with `drop` of the grant, or replace it by a seal with \
+                               `captures`; list it under `expose` only if it is not a secret";
+
+/// Returns the end of a message about a leak that could not be recorded.
+pub fn not_recorded(error: &io::Error) -> String {
+    let remedy = "make the cache directory writable";
+    format!("; this leak could not be recorded ({error}), so later calls are not refused; {remedy}")
+}
+
 /// What follows when a response or a result holds a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -7,6 +7,7 @@ use crate::call::leak::{after_leak, with_leak};
 use crate::call::undo::Created;
 use crate::call::{CallError, Record, explanation};
 use crate::failure::Failure;
+use crate::leak_latch::{self, LEAK_REMEDY};
 use crate::limits::Limits;
 use crate::log::{Level, escape};
 use crate::rpc::answer::{Answer, with_cid};
@@ -107,11 +108,9 @@ fn check_for_secrets(result: &Value, run: &FinishedRun, record: &Record) -> Resu
         let then = match latch {
             None => String::new(),
             Some(Ok(())) => after_leak(run),
-            Some(Err(error)) => format!("; this leak could not be recorded ({error}), so later calls are not refused"),
+            Some(Err(error)) => leak_latch::not_recorded(&error),
         };
-        let remedy = "remove its place from responses with `drop` of the grant, or replace it by a seal with `captures`; list it \
-                      under `expose` only if it is not a secret";
-        let what = format!("the result was withheld, because it holds the credential `{name}`; {remedy}{then}");
+        let what = format!("the result was withheld, because it holds the credential `{name}`; {LEAK_REMEDY}{then}");
         Failure::guest(what)
     })
 }

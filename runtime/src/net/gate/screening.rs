@@ -1,6 +1,7 @@
 //! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `cleaning` and `captures`.
 
 use super::{Gate, GrantedRequest, GuestResponse, HttpEvent, auth};
+use crate::leak_latch::{self, LEAK_REMEDY};
 use crate::net::captures::{self, Reason, ResponseInScreening, Withheld};
 use crate::net::cleaning::{self, Rules, remove_digests};
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -8,10 +9,6 @@ use crate::net::exchange::Received;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::DenialReason;
 use wasm_cpi_policy::secret::Layer;
-
-/// What the operator can do about a response that holds a credential.
-const LEAK_ADVICE: &str = "remove the place that holds it with `drop` of the grant, or capture it with `captures`; only if it is \
-     not a secret, list it under `expose`";
 
 /// The most characters of a hidden error response that people see.
 const MAX_HIDDEN: usize = 2000;
@@ -51,7 +48,7 @@ impl Gate {
         match hidden {
             Ok(hidden) => self.record_hidden(hidden, request, status, event),
             Err(Withheld { reason: Reason::Leak(name), check, .. }) => {
-                let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_ADVICE);
+                let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_REMEDY);
                 event.leaked = Some(name);
                 return Err(HttpError { check, ..error });
             }
@@ -97,13 +94,13 @@ impl Gate {
 
     /// Records that a response held a credential. Returns the error, whose message says to the guest
     /// only that the call ends, and whose detail says everything to the operator.
-    pub(super) fn leaked(&self, secret: &str, place: &str, advice: &str) -> HttpError {
+    pub(super) fn leaked(&self, secret: &str, place: &str, remedy: &str) -> HttpError {
         let leak = self.usage.record_leak(secret, self.vault.redact_audit(place));
         let latched = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
-            Some(Err(error)) => format!("; that later calls must be refused could not be recorded ({error})"),
+            Some(Err(error)) => leak_latch::not_recorded(&error),
             _ => String::new(),
         };
-        let detail = format!("{place} was withheld, because it holds the credential `{secret}`; {advice}{latched}");
+        let detail = format!("{place} was withheld, because it holds the credential `{secret}`; {remedy}{latched}");
         HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending()
     }
 }
