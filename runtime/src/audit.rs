@@ -17,14 +17,14 @@ use crate::component::cache::CacheEvent;
 use crate::component::description::GuestDescription;
 use crate::config::AuditConfig;
 use crate::failure::{Failure, Problem, Who};
-use crate::host::{Counts, HostCall, HostCallOutcome};
+use crate::host::{HostCall, HostCallCounts, HostCallOutcome};
 use crate::limits::NamedLimit;
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
-use crate::net::gate::{HttpEvent, NetUsage};
+use crate::net::gate::{HttpCounts, HttpEvent};
 use crate::rpc::request::Request;
 use crate::rpc::response::WireError;
-use crate::sandbox::meter::Usage;
+use crate::sandbox::meter::MeterReading;
 use std::sync::Arc;
 use std::time::Duration;
 use wasm_cpi_checks::{Check, with_code};
@@ -48,9 +48,9 @@ pub struct Used {
     /// The time since the call's clock started, for `wasm-cpi call`.
     pub wall: Duration,
     pub wall_limit: NamedLimit,
-    pub usage: Usage,
-    pub network: NetUsage,
-    pub counts: Counts,
+    pub usage: MeterReading,
+    pub network: HttpCounts,
+    pub counts: HostCallCounts,
     /// The mechanisms of the lock-down that were in effect.
     pub hardening: String,
 }

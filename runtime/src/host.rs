@@ -18,7 +18,7 @@ mod registry;
 mod state;
 pub mod wasi;
 
-pub use host_call::{Counts, HostCall, HostCallObserver, HostCallOutcome, LastFailure};
+pub use host_call::{HostCall, HostCallCounts, HostCallObserver, HostCallOutcome, LastFailure};
 pub use state::State;
 
 use crate::agent::AgentSession;

@@ -104,12 +104,12 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let state = store.data();
     let last_failure = state.capabilities.as_ref().map(|capabilities| capabilities.last_failure.get());
     let last_host_call_cause = last_failure.unwrap_or_default();
-    let (usage, counts) = (state.meter.usage(), state.counts);
+    let (usage, counts) = (state.meter.reading(), state.counts);
     let used = Used {
         wall: clock.elapsed(),
         wall_limit: clock.wall_limit().clone(),
         usage,
-        network: gate.usage(),
+        network: gate.counts(),
         counts,
         hardening,
     };

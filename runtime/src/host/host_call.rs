@@ -48,7 +48,7 @@ pub type HostCallObserver = Arc<dyn Fn(&HostCall<'_>) + Send + Sync>;
 
 /// The numbers of host calls that the audit log only counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct HostCallCounts {
     pub config: u64,
     pub log: u64,
     pub clock: u64,

@@ -1,6 +1,6 @@
 //! The state of one guest: its capabilities, and what it uses.
 
-use crate::host::{Capabilities, Counts};
+use crate::host::{Capabilities, HostCallCounts};
 use crate::limits::{Limits, NamedLimit};
 use crate::log::Level;
 use crate::sandbox::call_clock::{CallClock, CleanupOver, EndReason};
@@ -23,7 +23,7 @@ pub struct State {
     pub clock: Arc<CallClock>,
     /// The guest's capabilities; `describe` runs without any.
     pub capabilities: Option<Capabilities>,
-    pub counts: Counts,
+    pub counts: HostCallCounts,
     /// Standard output and error, which `describe` does not have.
     streams: Option<[LogStream; 2]>,
 }
@@ -50,7 +50,7 @@ impl State {
             meter: Meter::new(limits),
             clock,
             capabilities,
-            counts: Counts::default(),
+            counts: HostCallCounts::default(),
             streams: None,
         }
     }

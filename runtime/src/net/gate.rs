@@ -17,7 +17,7 @@ mod sending;
 mod trace;
 
 pub use crate::net::http_event::HttpEvent;
-pub use crate::net::http_usage::{Leak, NetUsage};
+pub use crate::net::http_record::{HttpCounts, Leak};
 pub use message::{GuestBody, GuestRequest, GuestResponse};
 
 use crate::failure::Cause;
@@ -28,8 +28,8 @@ use crate::net::creations::Creations;
 use crate::net::error::HttpError;
 use crate::net::exchange::Received;
 use crate::net::http_event::PendingEvent;
+use crate::net::http_record::{HttpRecord, Outcome};
 use crate::net::http_trace::Tracer;
-use crate::net::http_usage::{HttpUsage, Outcome};
 use crate::net::login::{self, KeptTokens, Sessions};
 use crate::net::proxy::ProxyConfig;
 use crate::net::transport::Transport;
@@ -71,7 +71,7 @@ pub struct Gate {
     image: Option<Arc<Image>>,
     transport: Transport,
     sessions: Sessions,
-    usage: HttpUsage,
+    record: HttpRecord,
     latch: Option<Arc<LeakLatch>>,
     creations: Creations,
     observer: Option<HttpObserver>,
@@ -89,9 +89,9 @@ impl Gate {
         observer: Option<HttpObserver>,
     ) -> Self {
         let transport = Transport::new(Arc::clone(&policy), limits, allow_local);
-        let (sessions, usage, creations) = (Sessions::default(), HttpUsage::default(), Creations::default());
+        let (sessions, record, creations) = (Sessions::default(), HttpRecord::default(), Creations::default());
         let (limits, latch) = (limits.clone(), None);
-        Gate { policy, vault, limits, image, transport, sessions, usage, latch, creations, observer }
+        Gate { policy, vault, limits, image, transport, sessions, record, latch, creations, observer }
     }
 
     /// Sets the directory of the files that the policy names, which is that of the policy.
@@ -170,7 +170,7 @@ impl Gate {
         let event = &mut pending.event;
         let result = self.process(request, deadline, event).await;
         event.conclude(result.as_ref().map(|response| response.status));
-        self.usage.record_error(result.as_ref().err());
+        self.record.record_error(result.as_ref().err());
         #[cfg(feature = "mutation-testing")]
         let result = result.map_err(|error| crate::net::mutants::redact_for_guest(&self.vault, error));
         result
@@ -180,28 +180,28 @@ impl Gate {
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         let shown = self.visible_session(name, deadline).await;
         let shown = shown.map_err(|error| HttpError { login: Some(name.into()), ..error });
-        self.usage.record_error(shown.as_ref().err());
+        self.record.record_error(shown.as_ref().err());
         shown
     }
 
     /// Returns the leak because of which the call has to end, if there was one.
     pub fn leak(&self) -> Option<Leak> {
-        self.usage.leak()
+        self.record.leak()
     }
 
     /// Returns why the last request failed, for people.
     pub fn last_failure(&self) -> Cause {
-        self.usage.last_failure()
+        self.record.last_failure()
     }
 
     /// Returns the requests that changed something, or may have.
     pub fn changes(&self) -> Vec<String> {
-        self.usage.changes()
+        self.record.changes()
     }
 
     /// Returns the error responses of servers that the guest did not see, for people.
     pub fn hidden_errors(&self) -> Vec<String> {
-        self.usage.hidden_errors()
+        self.record.hidden_errors()
     }
 
     /// Returns true if the traffic proves that requests of this call created the resource.
@@ -212,16 +212,17 @@ impl Gate {
     /// Returns the names of the sealed values that a server received in a slot, or may have
     /// received: a response can get lost.
     pub fn delivered_secrets(&self) -> Vec<String> {
-        self.usage.delivered()
+        self.record.delivered()
     }
 
     /// Returns what would allow the last request that was denied, for operators.
     pub fn hint(&self) -> Option<String> {
-        self.usage.hint()
+        self.record.hint()
     }
 
-    pub fn usage(&self) -> NetUsage {
-        self.usage.usage()
+    /// Returns the number of requests so far, and the sizes of their bodies.
+    pub fn counts(&self) -> HttpCounts {
+        self.record.counts()
     }
 
     async fn process(
@@ -240,17 +241,17 @@ impl Gate {
         let method = &checked.method;
         // Recorded before it is sent, because the call may end before the response.
         let change =
-            (!checking::is_read(method)).then(|| self.usage.record_change(format!("{method} {}", event.target)));
+            (!checking::is_read(method)).then(|| self.record.record_change(format!("{method} {}", event.target)));
         let received = self.send_with_token(checked, event).await;
         if let Some(number) = change {
-            self.usage.record_outcome(number, Outcome::of(&received));
+            self.record.record_outcome(number, Outcome::of(&received));
         }
         let may_be_handled = match &received {
             Ok(received) => matches!(received.status, 200..=299 | 500..=599),
             Err(error) => error.sent,
         };
         if may_be_handled {
-            self.usage.record_delivered(&checked.secrets.names);
+            self.record.record_delivered(&checked.secrets.names);
         }
         received
     }
@@ -282,6 +283,6 @@ impl Gate {
     }
 
     fn start_request(&self) -> Result<(), HttpError> {
-        self.usage.start_request(&self.limits)
+        self.record.start_request(&self.limits)
     }
 }

@@ -38,13 +38,13 @@ pub struct Meter {
     max_table_elements: u64,
     max_host_calls: u64,
     max_cpu: Duration,
-    used: Usage,
+    used: MeterReading,
     cpu: CpuTime,
 }
 
 /// What a guest has used so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
+pub struct MeterReading {
     pub cpu: Duration,
     pub host_calls: u64,
     pub peak_memory_bytes: u64,
@@ -68,13 +68,13 @@ impl Meter {
             max_table_elements: limits.tables,
             max_host_calls: limits.host_calls,
             max_cpu: Duration::from_secs(limits.cpu_seconds),
-            used: Usage::default(),
+            used: MeterReading::default(),
             cpu: CpuTime::default(),
         }
     }
 
-    pub fn usage(&self) -> Usage {
-        Usage { cpu: self.cpu.total(), ..self.used }
+    pub fn reading(&self) -> MeterReading {
+        MeterReading { cpu: self.cpu.total(), ..self.used }
     }
 
     pub fn cpu_is_spent(&self) -> bool {

@@ -24,7 +24,7 @@ impl Gate {
         if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
             return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
         }
-        if length > self.usage.bytes_left(&self.limits) {
+        if length > self.record.bytes_left(&self.limits) {
             return Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL));
         }
         Ok((bytes, None))
@@ -32,7 +32,7 @@ impl Gate {
 
     /// Counts the response. Rejects it if all bodies of the call together are too large then.
     pub(super) fn bounded_response(&self, response: GuestResponse, received: u64) -> Result<GuestResponse, HttpError> {
-        if self.usage.count_response(response.body.len() as u64, received, &self.limits) {
+        if self.record.count_response(response.body.len() as u64, received, &self.limits) {
             return Ok(response);
         }
         Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL))

@@ -78,16 +78,16 @@ impl Gate {
         let Some(hidden) = hidden else { return };
         let (redacted, _) = self.vault.redact_start(&hidden, MAX_REDACTED);
         event.hidden = redacted.chars().take(MAX_HIDDEN).collect();
-        self.usage.record_hidden(format!("{} {} answered {status}: {}", request.method, event.target, event.hidden));
+        self.record.record_hidden(format!("{} {} answered {status}: {}", request.method, event.target, event.hidden));
     }
 
     /// Fails, and ends the call, if another call of the guest leaked a credential while this one was running.
     fn end_after_leak_elsewhere(&self) -> Result<(), HttpError> {
         let leak =
-            self.latch.as_ref().filter(|_| self.usage.leak().is_none()).and_then(|latch| latch.recorded_meanwhile());
+            self.latch.as_ref().filter(|_| self.record.leak().is_none()).and_then(|latch| latch.recorded_meanwhile());
         let Some(leak) = leak else { return Ok(()) };
         let place = format!("in another call of this guest (`{}`, {}), {}", leak.method, leak.at, leak.place);
-        let leak = self.usage.record_leak(&leak.secret, place);
+        let leak = self.record.record_leak(&leak.secret, place);
         let detail = format!("{} held the credential `{}`, so this response was withheld", leak.place, leak.secret);
         Err(HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending())
     }
@@ -95,7 +95,7 @@ impl Gate {
     /// Records that a response held a credential. Returns the error, whose message says to the guest
     /// only that the call ends, and whose detail says everything to the operator.
     pub(super) fn leaked(&self, secret: &str, place: &str, remedy: &str) -> HttpError {
-        let leak = self.usage.record_leak(secret, self.vault.redact_audit(place));
+        let leak = self.record.record_leak(secret, self.vault.redact_audit(place));
         let latched = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
             Some(Err(error)) => leak_latch::not_recorded(&error),
             _ => String::new(),

@@ -106,7 +106,7 @@ impl Gate {
         }
         let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
         event.address = received.peer.or(event.address);
-        self.usage.record_received(received.body.len() as u64);
+        self.record.record_received(received.body.len() as u64);
         event.bytes_received += received.body.len() as u64;
         Ok((received, token))
     }
@@ -114,7 +114,7 @@ impl Gate {
     /// Counts a request whose body had `length` bytes, with its secrets.
     fn record_sent(&self, checked: &CheckedRequest, length: u64, event: &mut HttpEvent) {
         let reported = if checked.image_part.is_some() { length } else { checked.counted_bytes };
-        self.usage.record_sent(reported, Check::CountedBytes.choose(checked.counted_bytes, length));
+        self.record.record_sent(reported, Check::CountedBytes.choose(checked.counted_bytes, length));
         event.bytes_sent += reported;
     }
 

@@ -252,7 +252,7 @@ fn tls_follows_the_grant_and_its_files_are_beside_the_policy() {
 }
 
 #[test]
-fn a_slot_takes_its_seal_and_the_usage_records_it() {
+fn a_slot_takes_its_seal_and_the_delivery_is_recorded() {
     let server = Server::answering(response("202 Accepted", "", "{}"));
     let mut granted = grant(&server, Some(basic()));
     granted["slots"] =
@@ -273,11 +273,11 @@ fn a_slot_takes_its_seal_and_the_usage_records_it() {
     assert_eq!(running.gate.changes(), [format!("POST {} -> 202", server.url("/v1/servers"))]);
     assert_eq!(running.events()[1].outcome, Ok(202));
     assert_eq!(running.events()[1].grant.as_deref(), Some("api"));
-    let usage = running.gate.usage();
-    assert_eq!((usage.requests, usage.bytes_received), (2, 2));
+    let counts = running.gate.counts();
+    assert_eq!((counts.requests, counts.bytes_received), (2, 2));
     // The length of the password is not reported.
     let written = wanted.to_string().len() as u64;
-    assert_eq!((usage.bytes_sent, running.events()[1].bytes_sent), (written, written));
+    assert_eq!((counts.bytes_sent, running.events()[1].bytes_sent), (written, written));
     assert_ne!(server.requests()[0].body.len() as u64, written);
 }
 

@@ -1,5 +1,5 @@
-//! The HTTP usage of a call: counters for the limits, requests that may have changed
-//! something, delivered secrets, and leaks.
+//! What is recorded of the HTTP requests of a call: counters for the limits, requests that may
+//! have changed something, delivered secrets, and leaks.
 
 use crate::failure::Cause;
 use crate::limits::Limits;
@@ -15,18 +15,19 @@ const MAX_HIDDEN: usize = 3;
 
 /// The number of requests of a call, and the sizes of their bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetUsage {
+pub struct HttpCounts {
     pub requests: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
 }
 
+/// The record of the HTTP requests of a call.
 #[derive(Default)]
-pub(super) struct HttpUsage(Mutex<State>);
+pub(super) struct HttpRecord(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    usage: NetUsage,
+    counts: HttpCounts,
     /// Bytes of bodies that count against `http_total_mib`.
     total: u64,
     changes: Vec<Change>,
@@ -91,18 +92,18 @@ impl Change {
     }
 }
 
-impl HttpUsage {
+impl HttpRecord {
     /// Counts a request, or rejects it if the limit is reached.
     pub(super) fn start_request(&self, limits: &Limits) -> Result<(), HttpError> {
         let mut state = self.lock();
-        if state.usage.requests >= limits.http_requests {
+        if state.counts.requests >= limits.http_requests {
             return Err(HttpError::limit(
                 "http_requests",
                 limits.http_requests,
                 "the number of HTTP requests of the call",
             ));
         }
-        state.usage.requests += 1;
+        state.counts.requests += 1;
         Ok(())
     }
 
@@ -115,13 +116,13 @@ impl HttpUsage {
     /// limit.
     pub(super) fn record_sent(&self, reported: u64, counted: u64) {
         let mut state = self.lock();
-        state.usage.bytes_sent = state.usage.bytes_sent.saturating_add(reported);
+        state.counts.bytes_sent = state.counts.bytes_sent.saturating_add(reported);
         state.total = state.total.saturating_add(counted);
     }
 
     pub(super) fn record_received(&self, bytes: u64) {
         let mut state = self.lock();
-        state.usage.bytes_received = state.usage.bytes_received.saturating_add(bytes);
+        state.counts.bytes_received = state.counts.bytes_received.saturating_add(bytes);
     }
 
     /// Counts the body of a response against the limit: as many bytes as the guest gets, because
@@ -205,8 +206,8 @@ impl HttpUsage {
         self.lock().hint.clone()
     }
 
-    pub(super) fn usage(&self) -> NetUsage {
-        self.lock().usage
+    pub(super) fn counts(&self) -> HttpCounts {
+        self.lock().counts
     }
 
     pub(super) fn changes(&self) -> Vec<String> {
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_change_is_listed_unless_the_outcome_shows_that_nothing_changed() {
-        let usage = HttpUsage::default();
+        let record = HttpRecord::default();
         for outcome in [
             Outcome::Answered(201),
             Outcome::Answered(404),
@@ -241,16 +242,16 @@ mod tests {
             Outcome::NotSent,
             Outcome::Unanswered,
         ] {
-            let number = usage.record_change("POST /a".into());
-            usage.record_outcome(number, outcome);
+            let number = record.record_change("POST /a".into());
+            record.record_outcome(number, outcome);
         }
-        usage.record_change("PUT /b".into());
+        record.record_change("PUT /b".into());
         let expected = ["POST /a -> 201", "POST /a -> 504", "POST /a without a response", "PUT /b without a response"]
             .map(String::from);
-        assert_eq!(usage.changes(), expected);
-        let last = (0..2 * MAX_CHANGES).map(|_| usage.record_change("PUT /c".into())).last();
-        usage.record_outcome(last.unwrap(), Outcome::NotSent);
-        assert!(usage.changes().len() <= MAX_CHANGES);
-        assert_eq!(usage.changes().last().unwrap(), "and 206 more");
+        assert_eq!(record.changes(), expected);
+        let last = (0..2 * MAX_CHANGES).map(|_| record.record_change("PUT /c".into())).last();
+        record.record_outcome(last.unwrap(), Outcome::NotSent);
+        assert!(record.changes().len() <= MAX_CHANGES);
+        assert_eq!(record.changes().last().unwrap(), "and 206 more");
     }
 }
