@@ -11,7 +11,7 @@ pub use crate::log::{Format, GuestLog, Level, Log, escape, escape_text};
 pub use crate::net::captures::{ResponseInScreening, screen, search};
 pub use crate::net::connections::Connections;
 pub use crate::net::error::{HttpError, HttpErrorKind};
-pub use crate::net::exchange::{Caps, Exchange, Received, Room, SendBody};
+pub use crate::net::exchange::{Caps, Exchange, NamedLimit, Received, Room, SendBody};
 pub use crate::net::gate::{Gate, GuestBody, GuestRequest};
 pub use crate::net::slots::{RequestToFill, fill};
 pub use crate::registry::{RegistryClient, RegistryConfig};

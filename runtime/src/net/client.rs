@@ -9,7 +9,8 @@ use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{
-    AGENT, Caps, ErrorContext, Failed, HEADERS_TO_COUNT, Progress, SendBody, ask_for_identity, await_head, receive,
+    AGENT, Caps, ErrorContext, Failed, HEADERS_TO_COUNT, NamedLimit, Progress, SendBody, ask_for_identity, await_head,
+    receive,
 };
 use crate::net::resolver::Resolver;
 use crate::net::tls::{self, TlsSettings};
@@ -73,7 +74,11 @@ impl HostClient {
         let settings = TlsSettings { ca: self.ca.as_deref(), ..TlsSettings::default() };
         let tls = tls::for_scheme(destination.scheme(), &settings)
             .map_err(|error| HttpError::failed(Who::Config, HttpErrorKind::Tls, error))?;
-        let caps = Caps { body: max_body, body_limit: ("registry_kib", max_body / 1024), ..self.caps };
+        let caps = Caps {
+            max_body_bytes: max_body,
+            body_limit: NamedLimit { name: "registry_kib", value: max_body / 1024 },
+            ..self.caps
+        };
         let body = body.map_or(SendBody::None, |bytes| SendBody::Bytes(bytes.into()));
         let context = ErrorContext::new(&method, &destination);
         let left = deadline.saturating_duration_since(Instant::now());
@@ -131,7 +136,7 @@ fn client(
         .retry(reqwest::retry::never())
         .referer(false)
         .http1_only()
-        .http1_max_headers(caps.headers.saturating_add(HEADERS_TO_COUNT))
+        .http1_max_headers(caps.max_headers.saturating_add(HEADERS_TO_COUNT))
         .pool_max_idle_per_host(0)
         .connect_timeout(caps.connect.min(left))
         .dns_resolver(FixedAddresses { host: destination.host().to_string(), addresses })

@@ -11,9 +11,9 @@ mod error_context;
 mod request_body;
 mod response;
 
-pub use caps::Caps;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use caps::Room;
+pub use caps::{Caps, NamedLimit};
 pub(in crate::net) use error_context::ErrorContext;
 pub(in crate::net) use request_body::Progress;
 pub use request_body::SendBody;
@@ -136,7 +136,7 @@ impl Exchange {
         let request = self.request(body, &progress).ok_or_else(|| context.unwritable())?;
         stream.start_request(length);
         let mut builder = http1::Builder::new();
-        builder.max_headers(self.caps.headers.saturating_add(HEADERS_TO_COUNT));
+        builder.max_headers(self.caps.max_headers.saturating_add(HEADERS_TO_COUNT));
         let handshake = builder.handshake(TokioIo::new(stream)).await;
         let (mut sender, mut wire) = handshake.map_err(|error| context.no_response(&error, &progress))?;
         let exchange = async {

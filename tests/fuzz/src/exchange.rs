@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use wasm_cpi::fuzzing::HttpError;
-use wasm_cpi::fuzzing::{Caps, Connections, Exchange, Received, Room, SendBody};
+use wasm_cpi::fuzzing::{Caps, Connections, Exchange, NamedLimit, Received, Room, SendBody};
 use wasm_cpi_policy::destination::Destination;
 
 const BODY: u64 = 2048;
@@ -46,10 +46,10 @@ fn exchange(method: Method) -> Exchange {
         connect: long,
         first_byte: long,
         idle: long,
-        body: BODY,
-        body_limit: ("http_response_mib", 1),
-        headers: HEADERS,
-        header_bytes: HEADER_BYTES,
+        max_body_bytes: BODY,
+        body_limit: NamedLimit { name: "http_response_mib", value: 1 },
+        max_headers: HEADERS,
+        max_header_bytes: HEADER_BYTES,
         room: Room::default(),
     };
     let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);

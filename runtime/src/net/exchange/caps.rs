@@ -19,15 +19,24 @@ pub struct Caps {
     pub connect: Duration,
     pub first_byte: Duration,
     pub idle: Duration,
-    /// The maximum size of the response's body in bytes, then the name and value of the limit
-    /// in the config that it comes from.
-    pub body: u64,
-    pub body_limit: (&'static str, u64),
-    pub headers: usize,
-    pub header_bytes: usize,
+    /// The most bytes of the response's body.
+    pub max_body_bytes: u64,
+    /// The limit in the config that `max_body_bytes` comes from.
+    pub body_limit: NamedLimit,
+    /// The most headers of the response.
+    pub max_headers: usize,
+    /// The most bytes of all names and values of the headers.
+    pub max_header_bytes: usize,
     /// What body and headers may have beyond their limits. The caller applies the limits to what is
     /// left of the response when it has removed what the guest must not see.
     pub room: Room,
+}
+
+/// A limit of the config.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedLimit {
+    pub name: &'static str,
+    pub value: u64,
 }
 
 /// The bytes that a response may have beyond its limits.
@@ -45,10 +54,10 @@ impl Caps {
             connect: seconds(limits.connect_seconds),
             first_byte: seconds(limits.first_byte_seconds),
             idle: seconds(limits.idle_seconds),
-            body: limits.http_response_mib.saturating_mul(1024 * 1024),
-            body_limit: ("http_response_mib", limits.http_response_mib),
-            headers: usize::try_from(limits.http_headers).unwrap_or(usize::MAX),
-            header_bytes: usize::try_from(limits.header_kib.saturating_mul(1024)).unwrap_or(usize::MAX),
+            max_body_bytes: limits.http_response_mib.saturating_mul(1024 * 1024),
+            body_limit: NamedLimit { name: "http_response_mib", value: limits.http_response_mib },
+            max_headers: usize::try_from(limits.http_headers).unwrap_or(usize::MAX),
+            max_header_bytes: usize::try_from(limits.header_kib.saturating_mul(1024)).unwrap_or(usize::MAX),
             room: Room::default(),
         }
     }
@@ -58,18 +67,19 @@ impl Caps {
     pub fn with_room(self, limits: &Limits) -> Self {
         let request = limits.http_request_mib.saturating_mul(1024 * 1024);
         let body = request.saturating_mul(2).min(MAX_ROOM).saturating_add(ROOM_FOR_SETTINGS);
-        let room = Room { body, headers: self.header_bytes.saturating_add(ROOM_FOR_HEADERS) };
+        let room = Room { body, headers: self.max_header_bytes.saturating_add(ROOM_FOR_HEADERS) };
         Caps { room: Check::ResponseRoom.choose(room, Room::default()), ..self }
     }
 
     /// Returns the error of a response whose body is larger than its limit.
     pub fn body_too_long(&self, target: impl fmt::Display) -> HttpError {
-        HttpError::limit(self.body_limit.0, self.body_limit.1, format_args!("the response to {target}"))
+        let NamedLimit { name, value } = self.body_limit;
+        HttpError::limit(name, value, format_args!("the response to {target}"))
     }
 
     /// Returns the error of a response whose headers are larger than their limit.
     pub fn headers_too_long(&self, target: impl fmt::Display) -> HttpError {
         let what = format_args!("the headers of the response to {target}");
-        HttpError::limit("header_kib", self.header_bytes / 1024, what)
+        HttpError::limit("header_kib", self.max_header_bytes / 1024, what)
     }
 }

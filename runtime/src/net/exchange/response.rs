@@ -94,7 +94,7 @@ pub(in crate::net) async fn receive(
         context.protocol("it has both Content-Length and Transfer-Encoding, so its end is ambiguous")
     })?;
     let headers = head(response.headers(), caps, context)?;
-    let most = caps.body.saturating_add(caps.room.body);
+    let most = caps.max_body_bytes.saturating_add(caps.room.body);
     if response.content_length().is_some_and(|length| length > most) {
         return Err(caps.body_too_long(context));
     }
@@ -120,12 +120,12 @@ pub(in crate::net) async fn receive(
 }
 
 fn head(headers: &HeaderMap, caps: &Caps, context: &ErrorContext) -> Result<Vec<(String, String)>, HttpError> {
-    if headers.len() > caps.headers {
+    if headers.len() > caps.max_headers {
         let what = format_args!("the number of headers of the response to {context}");
-        return Err(HttpError::limit("http_headers", caps.headers, what));
+        return Err(HttpError::limit("http_headers", caps.max_headers, what));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes > caps.header_bytes.saturating_add(caps.room.headers) {
+    if bytes > caps.max_header_bytes.saturating_add(caps.room.headers) {
         return Err(caps.headers_too_long(context));
     }
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

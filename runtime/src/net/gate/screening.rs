@@ -59,10 +59,10 @@ impl Gate {
         // The limits are for what the guest gets. The errors are those of a response that is too large at once.
         let (caps, target) = (self.transport.caps(), format!("{method} {destination}"));
         let head: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if head > caps.header_bytes {
+        if head > caps.max_header_bytes {
             return Err(caps.headers_too_long(target));
         }
-        if body.len() as u64 > caps.body {
+        if body.len() as u64 > caps.max_body_bytes {
             return Err(caps.body_too_long(target));
         }
         if body.len() != length {

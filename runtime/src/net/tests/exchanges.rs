@@ -2,7 +2,7 @@ use super::run;
 use super::server::{Server, Wire, response};
 use crate::net::connections::Connections;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, Exchange, Received, Room, SendBody};
+use crate::net::exchange::{Caps, Exchange, NamedLimit, Received, Room, SendBody};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use reqwest::Method;
@@ -19,10 +19,10 @@ fn caps() -> Caps {
         connect: Duration::from_millis(400),
         first_byte: Duration::from_millis(400),
         idle: Duration::from_millis(400),
-        body: 100_000,
-        body_limit: ("http_response_mib", 1),
-        headers: 64,
-        header_bytes: 32 * 1024,
+        max_body_bytes: 100_000,
+        body_limit: NamedLimit { name: "http_response_mib", value: 1 },
+        max_headers: 64,
+        max_header_bytes: 32 * 1024,
         room: Room::default(),
     }
 }
