@@ -9,8 +9,8 @@ use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{
-    AGENT, Caps, ErrorContext, Failed, HEADERS_TO_COUNT, NamedLimit, Progress, SendBody, ask_for_identity, await_head,
-    receive,
+    Caps, ErrorContext, Failed, HEADERS_TO_COUNT, NamedLimit, Progress, SendBody, USER_AGENT, ask_for_identity,
+    await_head, receive,
 };
 use crate::net::resolver::Resolver;
 use crate::net::tls::{self, TlsSettings};
@@ -131,7 +131,7 @@ fn client(
         // Servers of BOSH itself are always connected to directly.
         .perform(|| Client::builder().no_proxy())
         .unwrap_or_else(Client::builder)
-        .user_agent(AGENT)
+        .user_agent(USER_AGENT)
         .redirect(Check::Redirects.choose(Policy::none(), Policy::default()))
         .retry(reqwest::retry::never())
         .referer(false)

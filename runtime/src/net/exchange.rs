@@ -24,7 +24,7 @@ use crate::net::connections::{ConnectionKey, Connections};
 use crate::net::error::HttpError;
 use crate::net::proxy::tunnel::ResolvedProxy;
 use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, HOST, USER_AGENT};
+use hyper::header::{self, ACCEPT, HOST};
 use hyper_util::rt::TokioIo;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::{Body, Method, Response};
@@ -45,7 +45,7 @@ use wasm_cpi_policy::destination::Destination;
 pub(in crate::net) const HEADERS_TO_COUNT: usize = 64;
 
 /// The value of `User-Agent`.
-pub(in crate::net) const AGENT: &str = concat!("wasm-cpi/", env!("CARGO_PKG_VERSION"));
+pub(in crate::net) const USER_AGENT: &str = concat!("wasm-cpi/", env!("CARGO_PKG_VERSION"));
 
 /// A request that passed all checks, and where and how to send it.
 pub struct Exchange {
@@ -177,7 +177,7 @@ impl Exchange {
         headers.insert(HOST, HeaderValue::from_str(&self.destination.host_header()).ok()?);
         headers.extend(self.headers.clone());
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+        headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
         ask_for_identity(headers);
         if let Some(length) = length {
             headers.insert(CONTENT_LENGTH, length.into());

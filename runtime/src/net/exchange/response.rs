@@ -12,10 +12,10 @@ use wasm_cpi_checks::Check;
 
 /// If connecting takes until the deadline, the timeout of the connection must come first,
 /// because its error says that nothing was sent.
-const GRACE: Duration = Duration::from_millis(50);
+const DEADLINE_GRACE: Duration = Duration::from_millis(50);
 
 /// The interval at which the progress of sending is checked.
-const LOOK: Duration = Duration::from_millis(500);
+const PROGRESS_CHECK: Duration = Duration::from_millis(500);
 
 /// The error of the client that sent the request: of the host's own requests, or of guests' ones.
 pub(in crate::net) enum Failed {
@@ -67,12 +67,14 @@ pub(in crate::net) async fn await_head(
     let mut sending = Box::pin(sending);
     loop {
         // Each piece of the body can move `stalls_at` in either direction.
-        let look = (Instant::now() + LOOK).min(progress.stalls_at()).min(deadline + GRACE);
-        match timeout_at(look.into(), &mut sending).await {
+        let until = (Instant::now() + PROGRESS_CHECK).min(progress.stalls_at()).min(deadline + DEADLINE_GRACE);
+        match timeout_at(until.into(), &mut sending).await {
             Ok(Ok(response)) => return Ok(response),
             Ok(Err(Failed::Client(error))) => return Err(context.client_failed(&error, progress)),
             Ok(Err(Failed::Wire(error))) => return Err(context.no_response(&error, progress)),
-            Err(_) if Instant::now() >= deadline + GRACE => return Err(context.deadline_reached().after_sending()),
+            Err(_) if Instant::now() >= deadline + DEADLINE_GRACE => {
+                return Err(context.deadline_reached().after_sending());
+            }
             Err(_) if Instant::now() >= progress.stalls_at() => return Err(context.stalled(progress).after_sending()),
             Err(_) => {}
         }
