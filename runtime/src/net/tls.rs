@@ -137,9 +137,14 @@ pub fn for_scheme(scheme: Scheme, settings: &TlsSettings<'_>) -> Result<ClientCo
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
+/// Returns true if a text holds a block in PEM, and is not the path of a file.
+pub fn is_pem(text: &str) -> bool {
+    text.contains("-----BEGIN ")
+}
+
 /// Returns the PEM text of a setting, which is the text itself or the path of a file.
 pub fn pem_or_file(setting: &str) -> Result<String, TlsError> {
-    if setting.contains("-----BEGIN ") { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
+    if is_pem(setting) { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
 }
 
 /// Returns the text of a PEM file. Rejects a file that other users can write.
@@ -173,7 +178,7 @@ fn trusted_pem(file: &PreopenedFile) -> Result<(String, u32), TlsError> {
     let untrusted = |source| TlsError::Untrusted { path: path(), source };
     let mode = file.inspect(trust::check_file).map_err(unreadable)?.map_err(untrusted)?;
     match file.read(MAX).map(String::from_utf8).map_err(unreadable)? {
-        Ok(text) if text.contains("-----BEGIN ") => Ok((text, mode)),
+        Ok(text) if is_pem(&text) => Ok((text, mode)),
         _ => Err(TlsError::NoPem(path())),
     }
 }

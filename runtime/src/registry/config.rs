@@ -1,5 +1,6 @@
 //! The section `registry` of the operator's config.
 
+use crate::net::tls;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -82,7 +83,7 @@ impl RegistryConfig {
     /// Resolves the path of the CA file relative to the config's directory.
     pub fn resolve_paths(&mut self, base: &Path) {
         if let Some(ca) = &mut self.ca
-            && !ca.contains("-----BEGIN")
+            && !tls::is_pem(ca)
         {
             *ca = base.join(&*ca).to_string_lossy().into_owned();
         }
