@@ -4,8 +4,7 @@
 //!
 //! A URL here must never hold text of a guest.
 
-use crate::failure::Failure;
-use crate::failure::Who;
+use crate::failure::{Failure, Who};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{
@@ -13,7 +12,7 @@ use crate::net::exchange::{
     await_head, receive,
 };
 use crate::net::resolver::Resolver;
-use crate::net::tls::{self, TlsSettings};
+use crate::net::tls::{self, TlsSettings, TrustedCa};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -33,28 +32,41 @@ const MAX_URL: u64 = 8192;
 /// Sends the host's own requests.
 pub struct HostClient {
     resolver: Resolver,
+    /// The setting that `ca` comes from.
+    ca_setting: &'static str,
     /// PEM of the only trusted authorities; `None` trusts the public ones.
     ca: Option<String>,
     caps: Caps,
 }
 
+/// A request of the host.
+pub struct HostRequest<'a> {
+    pub method: &'a str,
+    pub url: &'a str,
+    /// User and password for basic authentication.
+    pub basic: Option<(&'a str, &'a Secret)>,
+    /// A JSON document.
+    pub body: Option<Vec<u8>>,
+    pub deadline: Instant,
+    /// The most bytes of the response's body.
+    pub max_body_bytes: u64,
+    /// The limit in the config that `max_body_bytes` comes from.
+    pub body_limit: NamedLimit,
+}
+
 impl HostClient {
-    /// Creates a client. `ca` is a PEM text, or the path of a PEM file.
-    pub fn new(ca: Option<&str>, limits: &Limits) -> Result<Self, Failure> {
-        let ca = ca.map(tls::pem_or_file).transpose().map_err(|error| Failure::config(error.to_string()))?;
-        Ok(HostClient { resolver: Resolver::system(), ca, caps: Caps::of(limits) })
+    /// Creates a client. `ca` is a PEM text, or the path of a PEM file, and `ca_setting` is its name in the config.
+    pub fn new(ca_setting: &'static str, ca: Option<&str>, limits: &Limits) -> Result<Self, Failure> {
+        let ca = ca
+            .map(tls::pem_or_file)
+            .transpose()
+            .map_err(|error| Failure { check: error.check(), ..Failure::config(format!("`{ca_setting}`: {error}")) })?;
+        Ok(HostClient { resolver: Resolver::system(), ca_setting, ca, caps: Caps::of(limits) })
     }
 
     /// Sends a request and returns status and body, whatever the status is.
-    pub async fn request(
-        &self,
-        method: &str,
-        url: &str,
-        basic: Option<(&str, &Secret)>,
-        body: Option<Vec<u8>>,
-        deadline: Instant,
-        max_body: u64,
-    ) -> Result<(u16, Vec<u8>), HttpError> {
+    pub async fn request(&self, request: HostRequest<'_>) -> Result<(u16, Vec<u8>), HttpError> {
+        let HostRequest { method, url, basic, body, deadline, max_body_bytes, body_limit } = request;
         let unusable = |what: &str| HttpError::failed(Who::Config, HttpErrorKind::InvalidRequest, what);
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| unusable("the HTTP method of a host request is invalid"))?;
@@ -64,22 +76,9 @@ impl HostClient {
             Host::Ip(address) => vec![*address],
             Host::Name(name) => self.resolver.resolve(name, deadline).await?,
         };
-        let mut headers = HeaderMap::new();
-        if let Some((user, password)) = basic {
-            headers.insert(AUTHORIZATION, basic_auth(user, password)?);
-        }
-        if body.is_some() {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        let settings = TlsSettings { ca: self.ca.as_deref(), ..TlsSettings::default() };
-        let tls = tls::for_scheme(destination.scheme(), &settings)
-            .map_err(|error| HttpError::failed(Who::Config, HttpErrorKind::Tls, error))?;
-        let caps = Caps {
-            max_body_bytes: max_body,
-            body_limit: NamedLimit { name: "registry_kib", value: max_body / 1024 },
-            ..self.caps
-        };
-        let body = body.map_or(SendBody::None, |bytes| SendBody::Bytes(bytes.into()));
+        let headers = request_headers(basic, body.is_some())?;
+        let tls = self.tls_config(&destination)?;
+        let caps = Caps { max_body_bytes, body_limit, ..self.caps };
         let context = ErrorContext::new(&method, &destination);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -87,11 +86,13 @@ impl HostClient {
         }
         let client =
             client(&destination, addresses, tls, &caps, left).map_err(|error| context.client_not_built(&error))?;
-        ask_for_identity(&mut headers);
+        let body = body.map_or(SendBody::None, |bytes| SendBody::Bytes(bytes.into()));
         let length = body.announced(&method);
-        headers.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
         let progress = Progress::while_connecting(&caps, length.unwrap_or(0));
         let mut request = client.request(method, destination.to_url()).headers(headers);
+        if let Some(length) = length {
+            request = request.header(CONTENT_LENGTH, length);
+        }
         if let Some(body) = body.monitored(progress.clone()) {
             request = request.body(body);
         }
@@ -100,6 +101,27 @@ impl HostClient {
         let received = receive(response, &caps, &context, deadline).await.map_err(HttpError::after_sending)?;
         Ok((received.status, received.body))
     }
+
+    fn tls_config(&self, destination: &Destination) -> Result<ClientConfig, HttpError> {
+        let ca = self.ca.as_deref().map(|pem| TrustedCa { setting: self.ca_setting, pem });
+        let settings = TlsSettings { ca, ..TlsSettings::default() };
+        tls::for_scheme(destination.scheme(), &settings).map_err(|error| HttpError {
+            check: error.check(),
+            ..HttpError::failed(Who::Config, HttpErrorKind::Tls, error)
+        })
+    }
+}
+
+fn request_headers(basic: Option<(&str, &Secret)>, has_body: bool) -> Result<HeaderMap, HttpError> {
+    let mut headers = HeaderMap::new();
+    if let Some((user, password)) = basic {
+        headers.insert(AUTHORIZATION, basic_auth(user, password)?);
+    }
+    if has_body {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    ask_for_identity(&mut headers);
+    Ok(headers)
 }
 
 /// Resolves one name to its addresses, and no other name.

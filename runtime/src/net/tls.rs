@@ -29,11 +29,19 @@ use wasm_cpi_policy::secret::Secret;
 #[derive(Default)]
 pub struct TlsSettings<'a> {
     /// The only trusted authorities; `None` trusts the public ones.
-    pub ca: Option<&'a str>,
+    pub ca: Option<TrustedCa<'a>>,
     pub client: Option<ClientIdentity<'a>>,
     /// SHA-256 of the server's public key (SubjectPublicKeyInfo) or of its certificate. The
     /// server must match one of them, unless the list is empty.
     pub pins: &'a [[u8; 32]],
+}
+
+/// Authorities that are trusted instead of the public ones.
+#[derive(Clone, Copy)]
+pub struct TrustedCa<'a> {
+    /// The setting that holds them, for messages.
+    pub setting: &'static str,
+    pub pem: &'a str,
 }
 
 /// The certificate chain and the private key of a client.
@@ -47,10 +55,10 @@ pub struct ClientIdentity<'a> {
 pub enum TlsError {
     #[error("TLS cannot be set up: {0}")]
     Setup(#[source] rustls::Error),
-    #[error("the authorities in `tls.ca` cannot be used: {0}")]
-    Authorities(#[source] VerifierBuilderError),
-    #[error("`tls.ca` holds a certificate that cannot be used: {0}")]
-    Authority(#[source] rustls::Error),
+    #[error("the authorities in `{setting}` cannot be used: {source}")]
+    Authorities { setting: &'static str, source: VerifierBuilderError },
+    #[error("`{setting}` holds a certificate that cannot be used: {source}")]
+    Authority { setting: &'static str, source: rustls::Error },
     #[error("`tls.client` cannot be used: {0}")]
     Client(#[source] rustls::Error),
     /// Has no source, because its message could quote the contents.
@@ -100,9 +108,10 @@ pub(super) fn refusing_check(error: &CertificateError) -> Option<Check> {
 /// Returns the TLS configuration for these settings.
 pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(settings.ca)?), provider.clone())
-        .build()
-        .map_err(TlsError::Authorities)?;
+    let webpki =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots(settings.ca)?), provider.clone()).build().map_err(
+            |source| TlsError::Authorities { setting: settings.ca.map_or("tls.ca", |ca| ca.setting), source },
+        )?;
     let verifier: Arc<dyn ServerCertVerifier> =
         if settings.pins.is_empty() { webpki } else { Arc::new(Pinned::new(webpki, settings.pins)) };
     #[cfg(feature = "mutation-testing")]
@@ -183,15 +192,15 @@ fn trusted_pem(file: &PreopenedFile) -> Result<(String, u32), TlsError> {
     }
 }
 
-fn roots(ca: Option<&str>) -> Result<RootCertStore, TlsError> {
+fn roots(ca: Option<TrustedCa<'_>>) -> Result<RootCertStore, TlsError> {
     #[cfg(feature = "mutation-testing")]
-    let ca = if ca.is_none() { mutants::environment_ca() } else { ca };
-    let Some(ca) = ca else {
+    let ca = ca.or_else(|| Some(TrustedCa { setting: "SSL_CERT_FILE", pem: mutants::environment_ca()? }));
+    let Some(TrustedCa { setting, pem }) = ca else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };
     let mut store = RootCertStore::empty();
-    for certificate in certificates("tls.ca", ca)? {
-        store.add(certificate).map_err(TlsError::Authority)?;
+    for certificate in certificates(setting, pem)? {
+        store.add(certificate).map_err(|source| TlsError::Authority { setting, source })?;
     }
     Ok(store)
 }
@@ -239,9 +248,10 @@ mod tests {
         let garbage = Secret::new("-----BEGIN PRIVATE KEY-----\nhunter2hunter2\n-----END PRIVATE KEY-----");
         let client = |chain, key| Some(ClientIdentity { chain, key });
         let broken = "-----BEGIN CERTIFICATE-----\nhunter2";
+        let ca = |setting, pem| Some(TrustedCa { setting, pem });
         let cases = [
-            (TlsSettings { ca: Some(""), ..Default::default() }, "`tls.ca` holds no certificate"),
-            (TlsSettings { ca: Some(broken), ..Default::default() }, "`tls.ca` holds a broken PEM"),
+            (TlsSettings { ca: ca("tls.ca", ""), ..Default::default() }, "`tls.ca` holds no certificate"),
+            (TlsSettings { ca: ca("registry.ca", broken), ..Default::default() }, "`registry.ca` holds a broken PEM"),
             (TlsSettings { client: client("", &key), ..Default::default() }, "`tls.client.cert` holds no"),
             (TlsSettings { client: client(&good, &garbage), ..Default::default() }, "`tls.client.key` holds"),
             (TlsSettings { client: client(&good, &other_key), ..Default::default() }, "`tls.client` cannot be used"),
@@ -258,6 +268,7 @@ mod tests {
         let key = Secret::new(key);
         client_config(&TlsSettings::default()).unwrap();
         let client = Some(ClientIdentity { chain: &good, key: &key });
-        client_config(&TlsSettings { ca: Some(&good), client, pins: &[[0; 32]] }).unwrap();
+        let ca = Some(TrustedCa { setting: "tls.ca", pem: &good });
+        client_config(&TlsSettings { ca, client, pins: &[[0; 32]] }).unwrap();
     }
 }

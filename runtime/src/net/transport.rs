@@ -16,7 +16,7 @@ use crate::net::preopened::PreopenedFile;
 use crate::net::proxy::ProxyConfig;
 use crate::net::proxy::tunnel::ResolvedProxy;
 use crate::net::resolver::Resolver;
-use crate::net::tls::{self, ClientIdentity, TlsError, TlsSettings};
+use crate::net::tls::{self, ClientIdentity, TlsError, TlsSettings, TrustedCa};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use rustls::ClientConfig;
@@ -274,7 +274,8 @@ impl Transport {
             Some(client) => Some((self.read_pem(&client.cert, tls::pem_in)?, self.read_pem(&client.key, tls::key_in)?)),
         };
         let client = client.as_ref().map(|(cert, key)| ClientIdentity { chain: cert.reveal(), key });
-        let settings = TlsSettings { ca: ca.as_ref().map(Secret::reveal), client, pins: &tls.pin_sha256 };
+        let ca = ca.as_ref().map(|ca| TrustedCa { setting: "tls.ca", pem: ca.reveal() });
+        let settings = TlsSettings { ca, client, pins: &tls.pin_sha256 };
         tls::client_config(&settings)
     }
 

@@ -8,13 +8,17 @@ use super::config::RegistryConfig;
 use super::settings::{self, MAX_VALUES, Part};
 use crate::failure::{Failure, Who};
 use crate::limits::Limits;
-use crate::net::client::HostClient;
+use crate::net::client::{HostClient, HostRequest};
 use crate::net::error::HttpErrorKind;
+use crate::net::exchange::NamedLimit;
 use serde_json::{Map, Value};
 use std::time::Instant;
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::secret::Secret;
 use wasm_cpi_policy::strict_json;
+
+/// The limit for the size of settings.
+const LIMIT: &str = "registry_kib";
 
 /// The deepest nesting of settings. Anyone with the registry's password can store any JSON.
 const MAX_DEPTH: usize = 64;
@@ -35,7 +39,7 @@ pub struct RegistryClient {
 impl RegistryClient {
     pub fn new(config: &RegistryConfig, limits: &Limits) -> Result<Self, Failure> {
         Ok(RegistryClient {
-            http: HostClient::new(config.ca(), limits)?,
+            http: HostClient::new("registry.ca", config.ca(), limits)?,
             endpoint: config.endpoint().as_str().trim_end_matches('/').to_owned(),
             user: config.user().clone(),
             password: config.password().clone(),
@@ -103,9 +107,11 @@ impl RegistryClient {
         let basic = Some((self.user.reveal(), &self.password));
         // There are two parts, each with the limit's size. The registry decides how it escapes them: parts
         // within their limits must be read whatever it does, or a guest could measure the other part.
-        let max_body = self.max_kib * 1024 * Part::ALL.len() as u64 * LONGEST_ESCAPE + 1024;
-        self.http.request(method, &url, basic, body, deadline, max_body).await.map_err(|error| match error.kind {
-            HttpErrorKind::Limit("registry_kib") => self.too_large(id),
+        let max_body_bytes = self.max_kib * 1024 * Part::ALL.len() as u64 * LONGEST_ESCAPE + 1024;
+        let body_limit = NamedLimit { name: LIMIT, value: self.max_kib };
+        let request = HostRequest { method, url: &url, basic, body, deadline, max_body_bytes, body_limit };
+        self.http.request(request).await.map_err(|error| match error.kind {
+            HttpErrorKind::Limit(LIMIT) => self.too_large(id),
             _ => {
                 let failure = self.failure(&format!(
                     "did not answer {method} for `{id}`: {}; check that it runs and that `registry` in the CPI's \

@@ -3,7 +3,7 @@ use super::server::{Server, response};
 use crate::net::connections::Connections;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
-use crate::net::tls::{ClientIdentity, TlsSettings, client_config};
+use crate::net::tls::{ClientIdentity, TlsSettings, TrustedCa, client_config};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, date_time_ymd};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -87,6 +87,10 @@ fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Receiv
     run(exchange.run(SendBody::None, &Connections::default()))
 }
 
+fn trusting_only(pem: &str) -> Option<TrustedCa<'_>> {
+    Some(TrustedCa { setting: "tls.ca", pem })
+}
+
 fn refused(server: &Server, host: &str, settings: &TlsSettings<'_>, said: &str) {
     let error = get(server, host, settings).err().expect(said);
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Tls, false), "{said}: {error}");
@@ -99,14 +103,14 @@ fn refused(server: &Server, host: &str, settings: &TlsSettings<'_>, said: &str) 
 fn a_certificate_must_have_the_right_name_time_and_issuer() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let ca = authority.pem();
-    let trusting = TlsSettings { ca: Some(&ca), ..TlsSettings::default() };
+    let trusting = TlsSettings { ca: trusting_only(&ca), ..TlsSettings::default() };
 
     let (certificate, key) = authority.issue("api.test", 2999);
     let server = hello(server_config(&certificate, &key, None));
     refused(&server, "other.test", &trusting, "not valid for name");
     refused(&server, "127.0.0.1", &trusting, "not valid for name");
     refused(&server, "api.test", &TlsSettings::default(), "UnknownIssuer");
-    refused(&server, "api.test", &TlsSettings { ca: Some(&stranger.pem()), ..TlsSettings::default() }, "");
+    refused(&server, "api.test", &TlsSettings { ca: trusting_only(&stranger.pem()), ..TlsSettings::default() }, "");
     assert_eq!(get(&server, "api.test", &trusting).ok().unwrap().body, b"hello");
     assert_eq!(server.requests()[0].header("host"), Some(format!("api.test:{}", server.address.port()).as_str()));
 
@@ -128,10 +132,10 @@ fn a_pin_is_required_in_addition_to_a_trusted_authority() {
     let server = hello(server_config(&certificate, &key, None));
     let key_pin: [u8; 32] = Sha256::digest(key.subject_public_key_info()).into();
     let certificate_pin: [u8; 32] = Sha256::digest(certificate.der()).into();
-    refused(&server, "api.test", &TlsSettings { ca: Some(&ca), pins: &[[1; 32]], client: None }, "pin_sha256");
-    refused(&server, "api.test", &TlsSettings { ca: Some(&foreign), pins: &[key_pin], client: None }, "");
+    refused(&server, "api.test", &TlsSettings { ca: trusting_only(&ca), pins: &[[1; 32]], client: None }, "pin_sha256");
+    refused(&server, "api.test", &TlsSettings { ca: trusting_only(&foreign), pins: &[key_pin], client: None }, "");
     for pins in [[[1; 32], key_pin], [certificate_pin, [1; 32]]] {
-        let settings = TlsSettings { ca: Some(&ca), pins: &pins, client: None };
+        let settings = TlsSettings { ca: trusting_only(&ca), pins: &pins, client: None };
         assert_eq!(get(&server, "api.test", &settings).ok().unwrap().status, 200);
     }
 }
@@ -145,10 +149,11 @@ fn a_client_certificate_is_sent_if_it_is_configured() {
     let (own, own_key) = clients.issue("cpi", 2999);
     let (chain, own_key) = (own.pem(), Secret::new(own_key.serialize_pem()));
     let client = Some(ClientIdentity { chain: &chain, key: &own_key });
-    let received = get(&server, "api.test", &TlsSettings { ca: Some(&ca), client, pins: &[] });
+    let received = get(&server, "api.test", &TlsSettings { ca: trusting_only(&ca), client, pins: &[] });
     assert_eq!(received.ok().unwrap().body, b"hello");
     // In TLS 1.3 the client learns this only after it has sent the request.
-    let error = get(&server, "api.test", &TlsSettings { ca: Some(&ca), ..TlsSettings::default() }).err().unwrap();
+    let error =
+        get(&server, "api.test", &TlsSettings { ca: trusting_only(&ca), ..TlsSettings::default() }).err().unwrap();
     assert!(error.kind == HttpErrorKind::Tls && error.explained().contains("CertificateRequired"), "{error:?}");
     assert_eq!(server.requests().len(), 1);
 }
