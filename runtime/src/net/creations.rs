@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The most words that are kept, as hashes of eight bytes. A call that sees more proves nothing.
 const MAX_WORDS: usize = 500_000;
 
-/// The record of one call; `None` if its method creates nothing that could be undone.
+/// The record of one call. The default one keeps nothing: it is for methods that create nothing which could be undone.
 #[derive(Default)]
 pub(super) struct Creations(Option<Mutex<State>>);
 
@@ -35,8 +35,8 @@ struct State {
 }
 
 impl Creations {
-    /// Returns a record that is kept.
-    pub(super) fn recorded() -> Creations {
+    /// Returns a record that keeps what the requests create.
+    pub(super) fn recording() -> Creations {
         Creations(Some(Mutex::default()))
     }
 
@@ -64,7 +64,7 @@ impl Creations {
 
     /// Returns true if this call created the resource. Of an ID with several parts, such as
     /// `zone/id`, the longest part counts.
-    pub(super) fn prove(&self, cid: &str) -> bool {
+    pub(super) fn has_created(&self, cid: &str) -> bool {
         let Some(state) = self.lock() else { return false };
         let longest = words(cid.as_bytes()).max_by_key(|word| word.len());
         longest.is_some_and(|word| !state.full && state.created.contains(&state.hasher.hash_one(word)))
@@ -87,12 +87,12 @@ mod tests {
 
     /// Records exchanges of method, path, status and body, and returns whether `vm-7` was created.
     fn proven(exchanges: &[(Method, &str, u16, &str)]) -> bool {
-        let creations = Creations::recorded();
+        let creations = Creations::recording();
         for (method, path, status, body) in exchanges {
             let response = GuestResponse { status: *status, headers: Vec::new(), body: (*body).into() };
             creations.record(method, path, &response);
         }
-        creations.prove("vm-7")
+        creations.has_created("vm-7")
     }
 
     const CREATED: (Method, &str, u16, &str) = (Method::POST, "/servers", 202, r#"{"server":{"id":"vm-7"}}"#);
@@ -129,22 +129,26 @@ mod tests {
         ] {
             assert!(!proven(&exchanges), "{exchanges:?}");
         }
-        assert!(!Creations::default().prove("vm-7"));
+        assert!(!Creations::default().has_created("vm-7"));
     }
 
     #[test]
     fn a_header_counts_and_the_longest_part_of_an_id_counts() {
-        let creations = Creations::recorded();
+        let creations = Creations::recording();
         let headers = vec![("location".to_owned(), "https://api/v1/servers/0a1b2c3d".to_owned())];
         creations.record(&Method::POST, "/servers", &GuestResponse { status: 201, headers, body: Vec::new() });
-        assert!(creations.prove("zone-1/0a1b2c3d") && !creations.prove("zone-1/0a1b2c3e") && !creations.prove("/"));
+        assert!(
+            creations.has_created("zone-1/0a1b2c3d")
+                && !creations.has_created("zone-1/0a1b2c3e")
+                && !creations.has_created("/")
+        );
     }
 
     #[test]
     fn a_call_that_sees_too_much_proves_nothing() {
-        let creations = Creations::recorded();
+        let creations = Creations::recording();
         let body: String = (0..=MAX_WORDS).map(|n| format!("{n} ")).collect();
         creations.record(&Method::POST, "/", &GuestResponse { status: 200, headers: Vec::new(), body: body.into() });
-        assert!(!creations.prove("7"));
+        assert!(!creations.has_created("7"));
     }
 }

@@ -147,7 +147,7 @@ impl Gate {
     /// Records what the requests create, so that the call can be undone.
     #[must_use]
     pub fn with_creations(mut self) -> Self {
-        self.creations = Creations::recorded();
+        self.creations = Creations::recording();
         self
     }
 
@@ -206,7 +206,7 @@ impl Gate {
 
     /// Returns true if the traffic proves that requests of this call created the resource.
     pub fn has_created(&self, cid: &str) -> bool {
-        self.creations.prove(cid)
+        self.creations.has_created(cid)
     }
 
     /// Returns the names of the sealed values that a server received in a slot, or may have
