@@ -223,8 +223,7 @@ impl GrantSpec {
             && let Some(login) = logins.get(name)
         {
             self.check_slots(&login.send.header, problems);
-            let may_go = login.token_layer != Layer::Job || target.layer != Layer::Context;
-            problems.ensure(Check::LayerToken, may_go, || {
+            problems.ensure(Check::LayerToken, login.token_layer.may_go_to(target.layer), || {
                 let what = format!(
                     "would send the token of the login `{name}`, obtained with the job's credentials, to an origin that the context (a cpi-config) chose"
                 );

@@ -21,6 +21,26 @@ pub enum Layer {
     Call,
 }
 
+impl Layer {
+    /// Returns true if a secret of this layer may be sent to an origin. Origins of the job may get secrets of the
+    /// context, but origins of the context must not get secrets of the job.
+    ///
+    /// ```
+    /// use wasm_cpi_policy::secret::Layer;
+    ///
+    /// assert!(Layer::Context.may_go_to(Layer::Job) && Layer::Call.may_go_to(Layer::Context));
+    /// assert!(!Layer::Job.may_go_to(Layer::Context));
+    /// ```
+    #[must_use]
+    pub fn may_go_to(self, origin: Layer) -> bool {
+        match self {
+            Layer::Job => origin == Layer::Job,
+            Layer::Context => origin != Layer::Call,
+            Layer::Call => true,
+        }
+    }
+}
+
 impl Secret {
     /// Takes over a text as a secret.
     pub fn new(value: impl Into<String>) -> Self {

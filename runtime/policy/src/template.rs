@@ -166,7 +166,7 @@ pub(super) fn scalar<'p>(
 /// Applies the layer rule: an origin that the context chose does not get properties of the job.
 /// Returns true if the property may be sent; otherwise reports a problem at the key `at`.
 pub(super) fn may_go(name: &str, secret: Layer, origin: Layer, at: &str, problems: &Problems) -> bool {
-    problems.ensure(Check::LayerProperty, origin != Layer::Context || secret != Layer::Job, || {
+    problems.ensure(Check::LayerProperty, secret.may_go_to(origin), || {
         let what = format!("would send the job's property `{name}` to an origin that the context (a cpi-config) chose");
         PolicyProblem::new(
             at,

@@ -109,8 +109,7 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill
             .collect();
         let taken = takes.contains(&sealed.name.as_str());
         Check::SlotTakes.ensure(taken, || refuse.not_taken(&sealed.name, place, &takes))?;
-        let may_go = may_travel(sealed.layer, origin);
-        Check::LayerProperty.ensure(may_go, || refuse.wrong_layer(&sealed.name, place))?;
+        Check::LayerProperty.ensure(sealed.layer.may_go_to(origin), || refuse.wrong_layer(&sealed.name, place))?;
     }
 
     let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
@@ -137,16 +136,6 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill
         .map_err(|error| refuse.unwritable(plan.first().map_or("", |(_, sealed)| &sealed.name), &error))?;
     (*request.headers, *request.body) = (headers, body);
     Ok(filled)
-}
-
-/// Returns true if a secret may be sent to an origin. Origins of the job may get secrets of the
-/// context, but origins of the context must not get secrets of the job.
-fn may_travel(secret: Layer, origin: Layer) -> bool {
-    match secret {
-        Layer::Job => origin == Layer::Job,
-        Layer::Context => origin != Layer::Call,
-        Layer::Call => true,
-    }
 }
 
 /// Returns the name of a seal in the bytes, even if it was changed.
