@@ -170,8 +170,9 @@ async fn request(
     head.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
     for (name, value) in &login.headers {
         let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-            let what = "a header of the login has no valid name";
-            HttpError::failed(Who::Policy, HttpErrorKind::InvalidRequest, what)
+            let what = "has a header whose name is invalid; use letters, digits and `-`";
+            let what = format!("the login `{}` {what}", login.name);
+            HttpError::failed(Who::Config, HttpErrorKind::InvalidRequest, what)
         })?;
         head.insert(known, headers::secret_value(value.secret.reveal(), name)?);
     }
