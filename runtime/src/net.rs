@@ -29,6 +29,7 @@ pub mod connections;
 mod creations;
 pub mod error;
 pub mod exchange;
+mod exposure;
 pub mod gate;
 mod headers;
 mod http_event;

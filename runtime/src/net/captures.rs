@@ -66,8 +66,8 @@ pub enum Reason {
     Unreadable,
 }
 
-/// Screens a response in place. `guarded` is true if the grant has auth or slots, or if a grant of
-/// the origin hides something. `layer` is the layer of the request's credentials, which captured
+/// Screens a response in place. `guarded` is true if the request sent secrets, or if a grant of the origin hides parts
+/// of its responses (see `Exposure`). `layer` is the layer of the request's credentials, which captured
 /// values get. Returns the body of an error that the guest does not see, for people; the caller redacts it.
 pub fn screen(
     vault: &Vault,

@@ -1,13 +1,15 @@
 //! Checks the method, headers and query of a guest's request.
 //!
-//! Headers for framing and routing are invalid, because the host sets them. If a
-//! grant sends credentials or fills slots, the guest's own credentials in headers
-//! and query are denied, and so are headers that would keep the tripwire from
-//! reading the response, or that compare values which the guest does not see. Names are normalized as the policy does it.
+//! Headers for framing and routing are invalid, because the host sets them. Headers that ask for a part, an encoded
+//! form or another charset of the response are always denied, because secrets are not found in it. If a grant sends
+//! secrets, the guest's own credentials in headers and query are denied, too. If the guest does not see everything of
+//! the origin's responses, so are headers that ask for a special form of them; and in both cases headers that compare
+//! values which the guest does not see. Names are normalized as the policy does it.
 
 use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
+use crate::net::exposure::Exposure;
 use crate::net::method_override;
 use crate::vault::Vault;
 use reqwest::Method;
@@ -43,10 +45,7 @@ const QUERY_CREDENTIALS: [&str; 8] =
 /// The rules of a grant for the headers of one request.
 pub(super) struct HeaderRules<'a> {
     pub grant: &'a str,
-    /// True if the grant has auth or slots.
-    pub secrets: bool,
-    /// True if the guest does not see everything of the origin's responses.
-    pub cleaned: bool,
+    pub exposure: Exposure,
     /// The header that the grant's auth sets.
     pub auth: Option<&'a str>,
     /// Headers that hold a slot of this request.
@@ -105,7 +104,7 @@ pub(super) fn check_credentials(
     for (name, value) in headers {
         check_header(&normalize_header_name(name), value, rules, vault)?;
     }
-    let credential = query.filter(|_| rules.secrets).and_then(credential_in_query);
+    let credential = query.filter(|_| rules.exposure.sends_secrets).and_then(credential_in_query);
     Check::QueryCredentials.reject(credential, |name| {
         let what = "is a credential, and the grant";
         denied(format_args!("the query's `{name}` {what} `{}` sends its own; leave it out", rules.grant))
@@ -114,7 +113,7 @@ pub(super) fn check_credentials(
 
 /// Checks one header by its normalized name.
 fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault) -> Result<(), HttpError> {
-    let grant = rules.grant;
+    let (grant, exposure) = (rules.grant, rules.exposure);
     let set_by_auth = rules.auth.is_some_and(|auth| normalize_header_name(auth) == name);
     Check::HeaderOfAuth.ensure(!set_by_auth, || {
         denied(format_args!("the header `{name}` is set by the auth of the grant `{grant}`; leave it out"))
@@ -137,12 +136,11 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         denied(format_args!("the header `{name}` {what}, as the grant `{grant}` does; leave it out"))
     };
     let credential = CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    Check::HeaderCredentials.ensure(!(rules.secrets && credential), beside_secrets)?;
+    Check::HeaderCredentials.ensure(!(exposure.sends_secrets && credential), beside_secrets)?;
     Check::HeaderCharset.ensure(!chooses_charset(name, value), || {
         let what = "asks for a charset, and the host reads responses in UTF-8";
         denied(format_args!("the header `{name}` {what}; leave the charset out"))
     })?;
-    let guarded = rules.secrets || rules.cleaned;
     // `Request-Range` and `x-ms-range` ask for a part, too; `Content-Range` is about the request.
     let partial = has_word(name, "range") && !name.ends_with("content-range");
     let unsearchable = UNSEARCHABLE.contains(&name) || partial;
@@ -150,14 +148,14 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         let what = "asks for a part or an encoded form of the response, in which secrets cannot be found";
         denied(format_args!("the header `{name}` {what}; leave it out"))
     })?;
-    Check::HeaderAccept.ensure(!(rules.cleaned && name == "accept" && !is_plain_accept(value)), || {
+    Check::HeaderAccept.ensure(!(exposure.hides_places && name == "accept" && !is_plain_accept(value)), || {
         let what =
             "asks for another form of the response than plain JSON or XML, in which hidden places could be elsewhere";
         denied(format_args!("the header `{name}` {what}; ask for `application/json`"))
     })?;
     // `*` asks whether the resource exists, and compares nothing.
     let compares = has_word(name, "if") && value.trim() != "*";
-    Check::HeaderConditional.ensure(!(guarded && compares), || {
+    Check::HeaderConditional.ensure(!(exposure.is_guarded() && compares), || {
         let what = "could compare values that the guest must not see";
         denied(format_args!("the header `{name}` {what} in responses to the grant `{grant}`; leave it out"))
     })

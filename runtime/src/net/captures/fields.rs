@@ -1,10 +1,9 @@
 //! Blanks fields that carry credentials by their name, in JSON and XML bodies.
 //!
-//! All texts at any depth below such a field are removed, except seals, also in JSON documents that are
-//! strings of the body. A body that
-//! starts like JSON or XML, names such a field, and cannot be parsed is withheld from
-//! the guest. So is other text that names such a field, if the request carried
-//! credentials: a guest could ask for YAML, which is not parsed here.
+//! All texts at any depth below such a field are removed, except seals, also in JSON documents that are strings of the
+//! body. A body that starts like JSON or XML, names such a field, and cannot be parsed is withheld from the guest. So
+//! is other text that names such a field, if the response is guarded: a guest could ask for YAML, which is not parsed
+//! here.
 
 use memchr::memmem;
 use serde_json::Value;
@@ -31,7 +30,7 @@ const NAMES: [&str; 12] = [
     "userdata",
 ];
 
-/// More names, for responses to requests with credentials, which may return new ones.
+/// More names, for responses that are guarded: to a request with credentials, a server may return new ones.
 const HANDED_OUT: [&str; 18] = [
     "accesstoken",
     "apikey",
@@ -65,14 +64,10 @@ pub(super) struct Unreadable {
     pub(super) check: Option<Check>,
 }
 
-/// Returns the body without such texts, or `None` if it can stay as it is. `with_credentials` is
-/// true if the request carried credentials.
-pub(super) fn blank(
-    body: &[u8],
-    with_credentials: bool,
-    is_seal: &dyn Fn(&str) -> bool,
-) -> Result<Option<Vec<u8>>, Unreadable> {
-    let handed_out = Check::CredentialsHandedOut.choose(with_credentials, false);
+/// Returns the body without such texts, or `None` if it can stay as it is. `guarded` is
+/// true for responses that may hold secrets (see `Exposure`).
+pub(super) fn blank(body: &[u8], guarded: bool, is_seal: &dyn Fn(&str) -> bool) -> Result<Option<Vec<u8>>, Unreadable> {
+    let handed_out = Check::CredentialsHandedOut.choose(guarded, false);
     let is_unwanted = |name: &str| is_one_of(name, &NAMES) || (handed_out && is_one_of(name, &HANDED_OUT));
     let named = |text: &[u8]| names_one_of(text, &NAMES) || (handed_out && names_one_of(text, &HANDED_OUT));
     // Most bodies need no parsing.

@@ -6,6 +6,7 @@ use crate::failure::Who;
 use crate::net::cleaning;
 use crate::net::client::basic_auth;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::exposure::Exposure;
 use crate::net::headers::{HeaderRules, secret_value};
 use crate::net::login::Session;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
@@ -23,11 +24,6 @@ pub(super) struct AuthHeader {
     pub header: Option<(HeaderName, HeaderValue)>,
     /// The token in the header, if it comes from a login.
     pub token: Option<Secret>,
-}
-
-/// Returns true if the grant's requests carry secrets, so that its responses may hold them, too.
-pub(super) fn carries_secrets(grant: &Grant) -> bool {
-    grant.auth.is_some() || !grant.slots.is_empty() || grant.tls.client.is_some()
 }
 
 /// Returns whose credentials the grant's requests carry, by names of the policy. Requests of different
@@ -53,7 +49,7 @@ pub(in crate::net) fn login_identity(name: &str) -> String {
 }
 
 impl Gate {
-    pub(super) fn header_rules<'a>(&'a self, request: GrantedRequest<'a>) -> HeaderRules<'a> {
+    pub(super) fn header_rules<'a>(&'a self, request: GrantedRequest<'a>, exposure: Exposure) -> HeaderRules<'a> {
         let grant = request.grant;
         let auth = match &grant.auth {
             None => None,
@@ -65,8 +61,7 @@ impl Gate {
             Place::Header(name) => Some(name.as_str()),
             _ => None,
         });
-        let cleaned = self.policy.cleaning(request.destination).applies;
-        HeaderRules { grant: &grant.id, secrets: carries_secrets(grant), cleaned, auth, slots: slots.collect() }
+        HeaderRules { grant: &grant.id, exposure, auth, slots: slots.collect() }
     }
 
     /// Returns the layer of the values that the response holds: the job's, if any credential of

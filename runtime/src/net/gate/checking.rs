@@ -7,6 +7,7 @@ use super::{Gate, GrantedRequest, HttpEvent, judged_fields};
 use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
+use crate::net::exposure::Exposure;
 use crate::net::headers;
 use crate::net::slots::{self, RequestToFill};
 use reqwest::Method;
@@ -73,10 +74,11 @@ impl Gate {
     /// Checks headers, query and body of a request that the grant allows.
     fn check_message(&self, request: &ParsedRequest, grant: &Grant) -> Result<(), HttpError> {
         let ParsedRequest { method, destination, headers, body, image_part, body_is_judged, .. } = request;
-        let rules = self.header_rules(request.granted_by(grant));
+        let exposure = Exposure::of(grant, &self.policy.cleaning(destination));
+        let rules = self.header_rules(request.granted_by(grant), exposure);
         headers::check_credentials(headers, destination.query(), body, &rules, &self.vault)?;
         let has_body = image_part.is_some() || !body.is_empty();
-        let could_filter = is_read(method) && self.policy.cleaning(destination).applies && has_body;
+        let could_filter = is_read(method) && exposure.hides_places && has_body;
         Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
             let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
             HttpError::denied(DenialReason::Query, format_args!("{what}; send parameters in the query"))

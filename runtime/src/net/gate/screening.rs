@@ -1,11 +1,12 @@
 //! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `cleaning` and `captures`.
 
-use super::{Gate, GrantedRequest, GuestResponse, HttpEvent, auth};
+use super::{Gate, GrantedRequest, GuestResponse, HttpEvent};
 use crate::leak_latch::{self, LEAK_REMEDY};
 use crate::net::captures::{self, Reason, ResponseInScreening, Withheld};
 use crate::net::cleaning::{self, Rules, remove_digests};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
+use crate::net::exposure::Exposure;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::DenialReason;
 use wasm_cpi_policy::secret::Layer;
@@ -30,7 +31,7 @@ impl Gate {
         let Received { status, mut headers, mut body, .. } = received;
         let (path, length) = (destination.path(), body.len());
         let cleaning = self.policy.cleaning(destination);
-        let guarded = auth::carries_secrets(grant) || cleaning.applies;
+        let guarded = Exposure::of(grant, &cleaning).is_guarded();
         let whole = (!guarded).then(|| body.clone());
         let (head, content) = (&mut headers, &mut body);
         let mut response = ResponseInScreening { method: method.as_str(), path, status, headers: head, body: content };

@@ -67,7 +67,8 @@ fn too_many_or_too_large_headers_reach_their_limit() {
 }
 
 fn rules(secrets: bool) -> HeaderRules<'static> {
-    HeaderRules { grant: "compute", secrets, cleaned: secrets, auth: secrets.then_some("x-key"), slots: vec!["x-slot"] }
+    let exposure = Exposure { sends_secrets: secrets, hides_places: secrets };
+    HeaderRules { grant: "compute", exposure, auth: secrets.then_some("x-key"), slots: vec!["x-slot"] }
 }
 
 #[test]
