@@ -99,7 +99,7 @@ fn compile_and_describe(
     describe(&engine, &component, &limits)
 }
 
-/// Lowers the limits of file size, CPU time and memory, becomes `nobody` if this is root, and gives up
+/// Lowers the limits of file size, CPU time and memory, becomes `nobody` if this is root, and drops
 /// all privileges.
 fn restrict_process(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     // wasmtime keeps the initial memory of a guest in an in-memory file, so files must not be forbidden.

@@ -351,7 +351,7 @@ fn one_marker_alone_withholds_the_answer() {
         json!({"lines": [format!("{{\"{first}\":true,"), "\"env\":\"SECRET\",", format!("\"{last}\":true}}")]}),
         json!({"cut": format!("{{\"{first}\":true,\"env\":"), "rest": "SECRET"}),
         json!({"start": "SECRET", "end": format!("SECRET\",\"{last}\":true}}")}),
-        // A second first marker is no end.
+        // A second copy of the first marker does not count as the last marker.
         json!({"a": format!("{first} {first}"), "rest": "SECRET"}),
         json!({"a": format!("{last} {first}"), "rest": "SECRET"}),
         json!({"a": &first[..20], "rest": "SECRET"}),
