@@ -26,51 +26,82 @@ impl Gate {
         received: Received,
         event: &mut HttpEvent,
     ) -> Result<GuestResponse, HttpError> {
-        let GrantedRequest { grant, method, destination } = request;
+        let GrantedRequest { method, destination, .. } = request;
         self.end_after_leak_elsewhere()?;
         let Received { status, mut headers, mut body, .. } = received;
-        let (path, length) = (destination.path(), body.len());
+        let received_bytes = body.len();
+        let mut response = ResponseInScreening {
+            method: method.as_str(),
+            path: destination.path(),
+            status,
+            headers: &mut headers,
+            body: &mut body,
+        };
+        match self.clean_and_screen(request, layer, &event.seals, &mut response) {
+            Ok(hidden) => self.record_hidden(hidden, request, status, event),
+            Err(withheld) => return Err(self.withheld(withheld, request, event)),
+        }
+        self.check_size(request, &headers, &body)?;
+        if body.len() != received_bytes {
+            let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");
+            stale.for_each(|(_, value)| *value = body.len().to_string());
+        }
+        Ok(GuestResponse { status, headers, body })
+    }
+
+    /// Removes from a response what the guest must not see. Returns the text of an error response that the guest
+    /// does not see. `filled` are the names of the secrets that the request held.
+    fn clean_and_screen(
+        &self,
+        request: GrantedRequest<'_>,
+        layer: Layer,
+        filled: &[String],
+        response: &mut ResponseInScreening<'_>,
+    ) -> Result<Option<String>, Withheld> {
+        let GrantedRequest { grant, method, destination } = request;
         let cleaning = self.policy.cleaning(destination);
         let guarded = Exposure::of(grant, &cleaning).is_guarded();
-        let whole = (!guarded).then(|| body.clone());
-        let (head, content) = (&mut headers, &mut body);
-        let mut response = ResponseInScreening { method: method.as_str(), path, status, headers: head, body: content };
-        let rules = Rules { grant, cleaning: &cleaning, filled: &event.seals };
+        let whole = (!guarded).then(|| response.body.clone());
+        let hidden = cleaning::clean(&Rules { grant, cleaning: &cleaning, filled }, response)?;
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
-        let hidden = cleaning::clean(&rules, &mut response).and_then(|hidden| {
-            let hidden_by_screen = captures::screen(&self.vault, captures, guarded, layer, &mut response)?;
-            if whole.is_none_or(|whole| whole != *response.body) {
-                let is_seal = |value: &str| self.vault.open(value).is_some();
-                Check::ResponseDigests.perform(|| remove_digests(method.as_str(), status, response.headers, &is_seal));
-            }
-            captures::search(&self.vault, &response)?;
-            Ok(hidden.or(hidden_by_screen))
-        });
-        match hidden {
-            Ok(hidden) => self.record_hidden(hidden, request, status, event),
-            Err(Withheld { reason: Reason::Leak(name), check, .. }) => {
-                let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_REMEDY);
-                event.leaked = Some(name);
-                return Err(HttpError { check, ..error });
-            }
-            Err(Withheld { message, check, .. }) => {
-                return Err(HttpError { check, ..HttpError::cloud(HttpErrorKind::Protocol, message) });
-            }
+        let hidden_by_screen = captures::screen(&self.vault, captures, guarded, layer, response)?;
+        if whole.is_none_or(|whole| whole != *response.body) {
+            let is_seal = |value: &str| self.vault.open(value).is_some();
+            let (method, status) = (method.as_str(), response.status);
+            Check::ResponseDigests.perform(|| remove_digests(method, status, response.headers, &is_seal));
         }
-        // The limits are for what the guest gets. The errors are those of a response that is too large at once.
-        let (caps, target) = (self.transport.caps(), format!("{method} {destination}"));
-        let head: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if head > caps.max_header_bytes {
+        captures::search(&self.vault, response)?;
+        Ok(hidden.or(hidden_by_screen))
+    }
+
+    /// Returns the error of a response that is withheld, and records a leak.
+    fn withheld(&self, withheld: Withheld, request: GrantedRequest<'_>, event: &mut HttpEvent) -> HttpError {
+        let Withheld { reason, message, check } = withheld;
+        let Reason::Leak(name) = reason else {
+            return HttpError { check, ..HttpError::cloud(HttpErrorKind::Protocol, message) };
+        };
+        let GrantedRequest { method, destination, .. } = request;
+        let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_REMEDY);
+        event.leaked = Some(name);
+        HttpError { check, ..error }
+    }
+
+    /// Applies the limits to what the guest gets. The errors are those of a response that is too large at once.
+    fn check_size(
+        &self,
+        request: GrantedRequest<'_>,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<(), HttpError> {
+        let (caps, target) = (self.transport.caps(), format!("{} {}", request.method, request.destination));
+        let header_bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if header_bytes > caps.max_header_bytes {
             return Err(caps.headers_too_long(target));
         }
         if body.len() as u64 > caps.max_body_bytes {
             return Err(caps.body_too_long(target));
         }
-        if body.len() != length {
-            let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");
-            stale.for_each(|(_, value)| *value = body.len().to_string());
-        }
-        Ok(GuestResponse { status, headers, body })
+        Ok(())
     }
 
     /// Keeps the start of an error response that the guest does not see, for people. All values that are
