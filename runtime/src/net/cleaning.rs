@@ -1,4 +1,4 @@
-//! Cleans a response before `captures` screens it: by place, by marker and by shape.
+//! Cleans a response before `screening` screens it: by place, by marker and by shape.
 //!
 //! What a guest sees must not depend on a secret. So the values that a guest must not see are found
 //! by where they are and what they look like, and never by comparison with a secret:
@@ -24,7 +24,8 @@ mod tests;
 
 pub use settings::{MARKER, holds_marker};
 
-use super::captures::{self, Reason, ResponseInScreening, Withheld, readable};
+use super::screening::{self, ResponseInScreening, readable};
+use super::withheld::{self, Reason, Withheld};
 pub(super) use digests::remove as remove_digests;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
@@ -47,7 +48,7 @@ pub struct Rules<'a> {
 pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Result<Option<String>, Withheld> {
     let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
     let failed = status >= 400;
-    let withheld = |why: &str| captures::withheld(method, path, Reason::NotCleaned, why);
+    let withheld = |why: &str| withheld::withheld(method, path, Reason::NotCleaned, why);
     let mut hidden = None;
     // What the guest does not see must not decide about anything. So the places that it sees are kept first, and
     // agent settings are recognised in these places alone: a server may echo a secret beside a guest's text.
@@ -107,12 +108,12 @@ fn places_of_all<'a>(mut slots: impl Iterator<Item = &'a Slot>) -> Vec<&'a Place
 fn for_people(cleaning: &Cleaning, headers: &[(String, String)], body: &[u8]) -> Option<String> {
     let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
     if Check::SettingsWithheld.refuses(!settings::replace(&mut headers, &mut body)) {
-        return Some(captures::not_shown(&body));
+        return Some(screening::not_shown(&body));
     }
     let found = Check::DroppedPlaces.perform(|| documents::remove(&cleaning.drop, &mut headers, &mut body));
     let dropped = found.is_some_and(|found| found.is_err()) && documents::may_hold(&cleaning.drop, &body);
-    if dropped || captures::holds_uncaptured(cleaning.captures.iter(), &headers, &body) {
-        return Some(captures::not_shown(&body));
+    if dropped || screening::holds_uncaptured(cleaning.captures.iter(), &headers, &body) {
+        return Some(screening::not_shown(&body));
     }
     readable(&body)
 }

@@ -1,7 +1,7 @@
 //! The gate: the only access of a guest to the network.
 //!
 //! Each request passes the same steps in the same order (see `net`). Nothing is
-//! sent before all checks have passed, and `captures` screens every response.
+//! sent before all checks have passed, and `screening` screens every response.
 //!
 //! What the guest gets does not depend on secrets: the messages of errors have fixed words and the
 //! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
@@ -12,7 +12,7 @@ mod checking;
 mod judged_fields;
 mod message;
 mod refused_seal;
-mod screening;
+mod response;
 mod sending;
 mod trace;
 

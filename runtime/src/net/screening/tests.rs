@@ -2,6 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 use wasm_cpi_policy::PathPattern;
+use wasm_cpi_policy::secret::Secret;
 
 type Headers = Vec<(String, String)>;
 

@@ -1,12 +1,13 @@
-//! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `cleaning` and `captures`.
+//! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `cleaning` and `screening`.
 
 use super::{Gate, GrantedRequest, GuestResponse, HttpEvent};
 use crate::leak_latch::{self, LEAK_REMEDY};
-use crate::net::captures::{self, Reason, ResponseInScreening, Withheld};
 use crate::net::cleaning::{self, Rules, remove_digests};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
 use crate::net::exposure::Exposure;
+use crate::net::screening::{self, ResponseInScreening};
+use crate::net::withheld::{Reason, Withheld};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::DenialReason;
 use wasm_cpi_policy::secret::Layer;
@@ -64,13 +65,13 @@ impl Gate {
         let whole = (!guarded).then(|| response.body.clone());
         let hidden = cleaning::clean(&Rules { grant, cleaning: &cleaning, filled }, response)?;
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
-        let hidden_by_screen = captures::screen(&self.vault, captures, guarded, layer, response)?;
+        let hidden_by_screen = screening::screen(&self.vault, captures, guarded, layer, response)?;
         if whole.is_none_or(|whole| whole != *response.body) {
             let is_seal = |value: &str| self.vault.open(value).is_some();
             let (method, status) = (method.as_str(), response.status);
             Check::ResponseDigests.perform(|| remove_digests(method, status, response.headers, &is_seal));
         }
-        captures::search(&self.vault, response)?;
+        screening::search(&self.vault, response)?;
         Ok(hidden.or(hidden_by_screen))
     }
 
