@@ -17,7 +17,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::io::{self, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,17 +45,26 @@ struct Shared {
 impl Gateway {
     /// Starts a gateway with plain HTTP.
     pub fn start(backend: impl Backend + 'static) -> Gateway {
-        Gateway::serve(Box::new(backend), None)
+        Gateway::serve(Box::new(backend), None, |address| address)
     }
 
     /// Starts a gateway with TLS and its own certificate authority, whose certificate
     /// is `ca` in `cloud`.
     pub fn secure(backend: impl Backend + 'static) -> Gateway {
-        let authority = Authority::new();
-        Gateway::serve(Box::new(backend), Some(&authority))
+        Gateway::secure_behind(backend, |address| address)
     }
 
-    fn serve(backend: Box<dyn Backend>, authority: Option<&Authority>) -> Gateway {
+    /// Starts a gateway with TLS behind proxies. `front` receives the address of each port and
+    /// returns the one at which clients reach it.
+    pub fn secure_behind(backend: impl Backend + 'static, front: impl FnMut(SocketAddr) -> SocketAddr) -> Gateway {
+        Gateway::serve(Box::new(backend), Some(&Authority::new()), front)
+    }
+
+    fn serve(
+        backend: Box<dyn Backend>,
+        authority: Option<&Authority>,
+        mut front: impl FnMut(SocketAddr) -> SocketAddr,
+    ) -> Gateway {
         let own = backend.cloud();
         let scheme = if authority.is_some() { "https" } else { "http" };
         let (mut origins, mut listeners) = (Vec::new(), Vec::new());
@@ -65,7 +74,7 @@ impl Gateway {
                 TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("cannot bind a port: {error}"));
             let address =
                 listener.local_addr().unwrap_or_else(|error| panic!("cannot read the local address: {error}"));
-            origins.push((origin, format!("{scheme}://{address}")));
+            origins.push((origin, format!("{scheme}://{}", front(address))));
             listeners.push((service, listener));
         }
         let mut cloud: Value = serde_json::from_str(&rewrite_origins(&own.to_string(), &origins)).unwrap_or_default();

@@ -50,7 +50,7 @@ impl Service {
     }
 
     /// Returns scheme, host and port of that URL.
-    pub(super) fn origin(self, cloud: &Value) -> Option<String> {
+    pub fn origin(self, cloud: &Value) -> Option<String> {
         let url = self.url(cloud)?;
         let (scheme, rest) = url.split_once("://")?;
         Some(format!("{scheme}://{}", rest.split('/').next()?))
