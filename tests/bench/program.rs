@@ -44,25 +44,30 @@ impl Program {
     }
 
     pub(crate) fn run(&self) -> Result<Sample, String> {
+        self.run_with_output().map(|(sample, _)| sample)
+    }
+
+    pub(crate) fn run_with_output(&self) -> Result<(Sample, String), String> {
         self.try_run().map_err(|error| format!("{}: {error}", self.name))
     }
 
-    fn try_run(&self) -> io::Result<Sample> {
+    fn try_run(&self) -> io::Result<(Sample, String)> {
         let answer = tempfile::tempfile()?;
         let mut command = self.command(&self.command_line, &answer)?;
         let start = Instant::now();
         let child = command.spawn()?;
         let (status, usage) = wait4(child.id())?;
         let wall = start.elapsed();
-        self.expect(status, answer)?;
+        let output = self.expect(status, answer)?;
         let time = |of: libc::timeval| {
             Duration::from_secs(of.tv_sec.unsigned_abs()) + Duration::from_micros(of.tv_usec.unsigned_abs())
         };
-        Ok(Sample {
+        let sample = Sample {
             wall,
             cpu: time(usage.ru_utime) + time(usage.ru_stime),
             page_faults: usage.ru_minflt.unsigned_abs() + usage.ru_majflt.unsigned_abs(),
-        })
+        };
+        Ok((sample, output))
     }
 
     /// Returns the peak memory in KiB. The peak of a process includes the memory of its
@@ -90,14 +95,14 @@ impl Program {
         Ok(command)
     }
 
-    /// Returns an error if the program failed or its output is not as expected.
-    fn expect(&self, status: ExitStatus, answer: File) -> io::Result<()> {
+    /// Returns the output, or an error if the program failed or its output is not as expected.
+    fn expect(&self, status: ExitStatus, answer: File) -> io::Result<String> {
         use std::io::{Read, Seek};
         let (mut output, mut answer) = (String::new(), answer);
         answer.rewind()?;
         answer.read_to_string(&mut output)?;
         if status.success() && output.contains(self.expected_output) {
-            return Ok(());
+            return Ok(output);
         }
         output.truncate(output.floor_char_boundary(2000));
         Err(io::Error::other(format!("{status}, with the output: {output}")))

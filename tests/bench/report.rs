@@ -26,6 +26,14 @@ pub(crate) struct Report {
     figures: Vec<Figure>,
     runs: Vec<Value>,
     curves: Vec<Curve>,
+    tables: Vec<Table>,
+}
+
+/// Details that are more than one figure. Each row has a value for each column.
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) columns: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<Value>>,
 }
 
 /// The time of a call as the size of something grows.
@@ -86,6 +94,10 @@ impl Report {
         self.curves.push(Curve { name, points });
     }
 
+    pub(crate) fn table(&mut self, table: Table) {
+        self.tables.push(table);
+    }
+
     pub(crate) fn figures(&self) -> &[Figure] {
         &self.figures
     }
@@ -101,7 +113,9 @@ impl Report {
             let (value, unit, target, verdict) = (figure.value, figure.unit, figure.target_text(), figure.verdict());
             let _ = writeln!(text, "| {} | {value:.2} {unit} | {target} | {verdict} |", figure.name);
         }
-        text += "\n| program | median ms | min | p95 | CPU ms | memory MiB | page faults |\n|---|---:|---:|---:|---:|---:|---:|\n";
+        if !self.runs.is_empty() {
+            text += "\n| program | median ms | min | p95 | CPU ms | memory MiB | page faults |\n|---|---:|---:|---:|---:|---:|---:|\n";
+        }
         for run in &self.runs {
             let number = |key: &str| run[key].as_f64().unwrap_or_default();
             let _ = writeln!(
@@ -124,7 +138,7 @@ impl Report {
             }
             text.push('\n');
         }
-        text
+        text + &self.tables.iter().map(Table::text).collect::<String>()
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -138,6 +152,31 @@ impl Report {
             let points = curve.points.iter().map(|(size, time)| json!([size, time.as_secs_f64() * 1e3]));
             json!({"name": curve.name, "points_ms": points.collect::<Vec<_>>()})
         });
-        json!({"figures": figures.collect::<Vec<_>>(), "runs": self.runs, "curves": curves.collect::<Vec<_>>()})
+        json!({
+            "figures": figures.collect::<Vec<_>>(), "runs": self.runs, "curves": curves.collect::<Vec<_>>(),
+            "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Table {
+    fn text(&self) -> String {
+        let mut text = format!("\n{}:\n\n| {} |\n|---", self.name, self.columns.join(" | "));
+        text += &"|---:".repeat(self.columns.len() - 1);
+        text += "|\n";
+        for row in &self.rows {
+            let cells: Vec<String> =
+                row.iter().map(|cell| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)).collect();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let row = |row: &Vec<Value>| {
+            let cells = self.columns.iter().zip(row).map(|(column, cell)| ((*column).to_owned(), cell.clone()));
+            Value::Object(cells.collect())
+        };
+        json!({"name": self.name, "rows": self.rows.iter().map(row).collect::<Vec<_>>()})
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
     });
     let config = usual.config_file();
     let ours = |name: &str, job: &Job, request: &Path| call(name, &dist::hot(), &job.config_file(), request);
-    let script = Program::new("job", &[&bench.job.join("bin/cpi")], &info);
+    let script = Program::new("job", &[&bench.job().join("bin/cpi")], &info);
     let native_script = Program::new("Rust in the same job", &[&peer_job(bench, &echo)?.join("bin/cpi")], &info);
     let ruby = Program::new("Ruby", &[Path::new("/usr/bin/ruby"), &ruby, Path::new("--config"), &config], &vm);
     let all = run_interleaved(
@@ -109,12 +109,12 @@ pub(crate) fn create_vm(cloud_properties: Value) -> Value {
 /// starts.
 fn peer_job(bench: &Bench, echo: &Path) -> Result<PathBuf, String> {
     let copy = bench.files.path().join("job");
-    let copied = Command::new("cp").arg("--recursive").arg(&bench.job).arg(&copy).status();
+    let copied = Command::new("cp").arg("--recursive").arg(bench.job()).arg(&copy).status();
     let found = Command::new("find").arg(&copy).args(["-name", "wasm-cpi-run"]).output();
     let program = found.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
     let replaced = Command::new("cp").arg(echo).arg(program.trim()).status();
     match (copied, replaced) {
         (Ok(copied), Ok(replaced)) if copied.success() && replaced.success() => Ok(copy),
-        _ => Err(format!("the job in {} cannot be copied", bench.job.display())),
+        _ => Err(format!("the job in {} cannot be copied", bench.job().display())),
     }
 }

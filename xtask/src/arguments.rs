@@ -97,10 +97,12 @@ pub(crate) struct Fuzz {
     pub(crate) minutes: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bench {
-    Full,
-    Quick,
+/// What to measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bench {
+    pub(crate) quick: bool,
+    /// Measure connections, logins and times on a network with latency.
+    pub(crate) wire: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -162,11 +164,15 @@ fn unknown_option<T>(command: &str, option: &str) -> Result<T, String> {
 }
 
 fn bench(arguments: &[String]) -> Result<Task, String> {
-    match arguments {
-        [] => Ok(Task::Bench(Bench::Full)),
-        [flag] if flag == "--quick" => Ok(Task::Bench(Bench::Quick)),
-        other => Err(format!("`bench` takes `--quick` or no arguments, got `{}`", other.join(" "))),
+    let mut bench = Bench::default();
+    for argument in arguments {
+        match argument.as_str() {
+            "--quick" => bench.quick = true,
+            "--wire" => bench.wire = true,
+            other => return unknown_option("bench", other),
+        }
     }
+    Ok(Task::Bench(bench))
 }
 
 fn attack(arguments: &[String]) -> Result<Task, String> {

@@ -2,7 +2,8 @@
 //!
 //! It builds everything that is needed, including the peers in Rust and Go, and starts
 //! the program `bench` of the tests crate, which measures. The figures are written to
-//! `target/bench` as JSON and as a chart.
+//! `target/bench` as JSON and as a chart. With `--wire`, the program lays out its jobs
+//! itself, because they contain the addresses of its cloud.
 
 use crate::arguments::{Bench, Job};
 use crate::build;
@@ -21,28 +22,31 @@ const TOOLS: [(&str, &str); 3] = [("go", "golang-go"), ("ruby", "ruby"), ("curl"
 /// The programs of the peers in Rust.
 const NATIVE: [&str; 2] = ["peer-echo", "peer-https"];
 
-pub(crate) fn run(repo: &Repo, kind: Bench) -> Result<()> {
+pub(crate) fn run(repo: &Repo, bench: Bench) -> Result<()> {
     let out = repo.root.join("target/bench");
-    let (peers, job_directory) = (out.join("peers"), out.join("job"));
+    let peers = out.join("peers");
     let mut steps = Steps::new();
     build::build_everything(repo, &mut steps)?;
     steps.need("install tools", || setup::tools(&TOOLS))?;
-    steps.need("build the peers", || build_peers(repo, &peers))?;
-    let job = Job { out: job_directory.clone(), no_build: true, ..Job::default() };
-    steps.need("lay out a job", || job::lay_out(repo, &job, &JobInputs::new(repo, &job)?))?;
+    steps.need("build the peers", || {
+        files::directory(&peers, 0o755)?;
+        if bench.wire { build_go_peer(repo, "go-wire", &peers) } else { build_peers(repo, &peers) }
+    })?;
+    if !bench.wire {
+        let job = Job { out: out.join("job"), no_build: true, ..Job::default() };
+        steps.need("lay out a job", || job::lay_out(repo, &job, &JobInputs::new(repo, &job)?))?;
+    }
     let program = steps.need("build the benchmark program", || build_benchmark(repo))?;
     steps.check("measure", || {
-        let mut bench = command::new(program);
-        bench.args((kind == Bench::Quick).then_some("--quick")).args([&job_directory, &peers, &out]);
-        command::run(bench.env(build::DIST, repo.dist()))
+        let mut program = command::new(program);
+        program.args(bench.wire.then_some("--wire")).args(bench.quick.then_some("--quick")).arg(&out);
+        command::run(program.env(build::DIST, repo.dist()))
     });
     eprintln!("\nThe figures as JSON and as a chart are in {}", out.display());
     steps.finish()
 }
 
 fn build_peers(repo: &Repo, peers: &Path) -> Result<()> {
-    let sources = repo.root.join("tests/bench/peers");
-    files::directory(peers, 0o755)?;
     for program in NATIVE {
         // Built like the hot program, so that the comparison is fair.
         let mut cargo = repo.cargo_static("rustc");
@@ -50,11 +54,21 @@ fn build_peers(repo: &Repo, peers: &Path) -> Result<()> {
         command::run(cargo.args(build::LTO_ARGUMENTS))?;
         files::copy(&repo.built(program), &peers.join(program), 0o755)?;
     }
-    files::copy(&sources.join("ruby/cpi.rb"), &peers.join("cpi.rb"), 0o644)?;
+    files::copy(&sources(repo).join("ruby/cpi.rb"), &peers.join("cpi.rb"), 0o644)?;
+    build_go_peer(repo, "go", peers)
+}
+
+/// Builds the Go program in this directory of the peers as `peer-DIRECTORY`.
+fn build_go_peer(repo: &Repo, directory: &str, peers: &Path) -> Result<()> {
+    let program = peers.join(format!("peer-{directory}"));
     let mut go = command::new("go");
     // Without debug information, as Go programs are usually shipped.
-    go.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(peers.join("peer-go")).arg("main.go");
-    command::run(go.current_dir(sources.join("go")).env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off"))
+    go.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(program).arg("main.go");
+    command::run(go.current_dir(sources(repo).join(directory)).env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off"))
+}
+
+fn sources(repo: &Repo) -> PathBuf {
+    repo.root.join("tests/bench/peers")
 }
 
 fn build_benchmark(repo: &Repo) -> Result<PathBuf> {

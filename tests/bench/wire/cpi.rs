@@ -1,0 +1,105 @@
+//! The runtime with the OpenStack guest, installed as a job of the release, and what one
+//! call of it sends.
+
+use super::cloud::WireCloud;
+use super::recording::{Exchange, Recorder};
+use crate::Bench;
+use crate::program::Program;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Duration;
+use tests::Job;
+
+pub(super) struct Cpi {
+    job: Job,
+    /// A temporary directory with the prepared guest and the kept tokens of this job.
+    _cache: tempfile::TempDir,
+}
+
+/// The simulated cloud that calls use.
+pub(super) struct Site {
+    pub(super) recorder: Recorder,
+    pub(super) cloud: WireCloud,
+}
+
+/// One call and what it sent.
+pub(super) struct Call {
+    pub(super) wall: Duration,
+    pub(super) connections: usize,
+    pub(super) exchanges: Vec<Exchange>,
+    pub(super) result: Value,
+    /// The file with the Director's request.
+    pub(super) request: PathBuf,
+}
+
+impl Site {
+    pub(super) fn new() -> Site {
+        let recorder = Recorder::new();
+        // Changes complete before the first read, so that no call waits for the cloud.
+        recorder.simulator.set_reads_before_change(0);
+        Site { cloud: WireCloud::new(recorder.clone()), recorder }
+    }
+}
+
+impl Cpi {
+    /// Installs a job for the cloud, prepares its guest, and keeps no token yet.
+    pub(super) fn install(site: &Site, keep_tokens: bool) -> Result<Cpi, String> {
+        let cache = tempfile::tempdir().map_err(|error| format!("cannot create a temporary directory: {error}"))?;
+        let cloud = site.cloud.description();
+        let mut properties = json!({
+            "default_key_name": cloud["key_name"], "default_security_groups": [cloud["security_group"]],
+            "wait_resource_poll_interval": 1, "connection_options": {"ca_cert": cloud["ca"]},
+        });
+        for key in ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"] {
+            properties[key] = cloud[key].clone();
+        }
+        let job = Job::installed(&json!({
+            "guest": {"file": "openstack.wasm"}, "cache": cache.path(), "allow_local": true, "openstack": properties,
+            "keep_tokens": keep_tokens, "agent": {"mbus": "nats://127.0.0.1:4222"},
+            "policy": {"presets": [{
+                "package": "wasm-cpi-guests", "file": "openstack.json", "addresses": ["127.0.0.0/8"],
+                "tls": {"ca": "${connection_options.ca_cert}"},
+            }]},
+        }));
+        // The first call of a guest compiles it.
+        job.call("info", json!([])).run().result();
+        Ok(Cpi { job, _cache: cache })
+    }
+
+    /// Returns the program that runs a call as a Director starts it, and the file with its request.
+    pub(super) fn program(&self, bench: &Bench, method: &str, arguments: Value) -> (Program, PathBuf) {
+        let request = bench.write(&format!("{method}.json"), self.job.call(method, arguments).request());
+        (Program::new(method, &[self.job.program()], &request), request)
+    }
+
+    /// Runs one call.
+    pub(super) fn call(&self, bench: &Bench, site: &Site, method: &str, arguments: Value) -> Result<Call, String> {
+        let (program, request) = self.program(bench, method, arguments);
+        site.recorder.take();
+        let before = site.cloud.connections();
+        let (sample, output) = program.run_with_output()?;
+        let connections = site.cloud.connections() - before;
+        let response: Value = serde_json::from_str(&output).map_err(|error| format!("{method}: {error}: {output}"))?;
+        let (exchanges, result) = (site.recorder.take(), response["result"].clone());
+        Ok(Call { wall: sample.wall, connections, exchanges, result, request })
+    }
+
+    /// Writes the image of a stemcell as a client unpacks it.
+    pub(super) fn image(bench: &Bench) -> PathBuf {
+        let disk = b"a little root disk".repeat(1000);
+        bench.write("image", tests::archive::gzip(&tests::archive::tar(&[("root.img", &disk)])))
+    }
+}
+
+impl Call {
+    pub(super) fn logins(&self) -> usize {
+        self.exchanges.iter().filter(|exchange| exchange.is_login()).count()
+    }
+
+    /// Returns the number of distinct connection keys: all requests of the preset to a service, and the
+    /// login, have the same TLS settings, identity and proxy, so the keys differ in their origins only.
+    pub(super) fn connection_keys(&self) -> usize {
+        self.exchanges.iter().map(|exchange| exchange.service).collect::<HashSet<_>>().len()
+    }
+}

@@ -1,0 +1,189 @@
+//! What a call sends: a backend that records exchanges with the simulator, and one that
+//! answers the same requests of the peer with the recorded responses.
+//!
+//! The peer cannot send recorded requests to the simulator, because a second server with
+//! the same name or address is another request to it, and its ids differ. So the peer gets
+//! exactly the responses of the runtime's call, after the time that the simulator took,
+//! through the same kind of gateway and links. Any request that differs from the recorded
+//! one, and any without the token of the peer's own login, is an error of the benchmark.
+
+use ::tests::openstack::{Backend, Request, Response, Service, Simulator};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One request and its response.
+#[derive(Clone)]
+pub(super) struct Exchange {
+    pub(super) service: Service,
+    pub(super) request: Request,
+    pub(super) body: Vec<u8>,
+    pub(super) response: Response,
+    /// The time that the simulator took.
+    took: Duration,
+}
+
+impl Exchange {
+    pub(super) fn is_login(&self) -> bool {
+        is_login(self.service, &self.request)
+    }
+}
+
+fn is_login(service: Service, request: &Request) -> bool {
+    service == Service::Identity && request.method == "POST" && request.path.ends_with("/auth/tokens")
+}
+
+/// A simulator whose exchanges are recorded. Clones are the same simulator.
+#[derive(Clone)]
+pub(super) struct Recorder {
+    pub(super) simulator: Simulator,
+    exchanges: Arc<Mutex<Vec<Exchange>>>,
+    closes: Arc<AtomicBool>,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Recorder {
+        Recorder { simulator: Simulator::new(), exchanges: Arc::default(), closes: Arc::default() }
+    }
+
+    /// Returns the exchanges since the start or the last call of this, in the order of the responses.
+    pub(super) fn take(&self) -> Vec<Exchange> {
+        std::mem::take(&mut lock(&self.exchanges))
+    }
+
+    /// Makes every response end its connection, or none.
+    pub(super) fn close_connections(&self, closes: bool) {
+        self.closes.store(closes, Ordering::SeqCst);
+    }
+}
+
+impl Backend for Recorder {
+    fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
+        let mut bytes = Vec::new();
+        body.read_to_end(&mut bytes)?;
+        let start = Instant::now();
+        let response = self.simulator.answer(service, request, &mut bytes.as_slice())?;
+        let took = start.elapsed();
+        let exchange = Exchange { service, request: request.clone(), body: bytes, response: response.clone(), took };
+        lock(&self.exchanges).push(exchange);
+        Ok(if self.closes.load(Ordering::SeqCst) { response.with("Connection", "close") } else { response })
+    }
+
+    fn cloud(&self) -> Value {
+        self.simulator.cloud()
+    }
+}
+
+/// Answers requests with recorded responses. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Replay {
+    cloud: Value,
+    login: Arc<Exchange>,
+    expected: Arc<Mutex<VecDeque<Exchange>>>,
+}
+
+impl Replay {
+    /// `login` is the exchange of a login; every login gets its response.
+    pub(super) fn new(cloud: Value, login: Exchange) -> Replay {
+        Replay { cloud, login: Arc::new(login), expected: Arc::default() }
+    }
+
+    /// Sets the exchanges of the next process, which must have completed the previous ones.
+    pub(super) fn expect(&self, exchanges: &[Exchange]) {
+        *lock(&self.expected) = exchanges.iter().cloned().collect();
+    }
+
+    /// Returns the number of requests that the process has not sent.
+    pub(super) fn missing(&self) -> usize {
+        lock(&self.expected).len()
+    }
+
+    /// Returns the next exchange, or how the request differs from its request.
+    fn next(&self, service: Service, request: &Request, body: &[u8]) -> Result<Exchange, String> {
+        if is_login(service, request) {
+            return Ok((*self.login).clone());
+        }
+        let next = lock(&self.expected).pop_front().ok_or("the call has no further request")?;
+        if (service, &request.method, &request.target) != (next.service, &next.request.method, &next.request.target) {
+            return Err(format!("expected {} {}", next.request.method, next.request.target));
+        }
+        if body != next.body {
+            return Err("the body is not the recorded one".to_owned());
+        }
+        if request.header("x-auth-token") != self.login.response.header("x-subject-token") {
+            return Err("the token is not that of the login".to_owned());
+        }
+        Ok(next)
+    }
+}
+
+impl Backend for Replay {
+    fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
+        let mut bytes = Vec::new();
+        body.read_to_end(&mut bytes)?;
+        let start = Instant::now();
+        match self.next(service, request, &bytes) {
+            Ok(exchange) => {
+                // The simulator takes microseconds, and a sleep would take longer.
+                while start.elapsed() < exchange.took {
+                    std::hint::spin_loop();
+                }
+                Ok(exchange.response)
+            }
+            Err(problem) => {
+                let text = format!("{} {}: {problem}", request.method, request.target);
+                Ok(Response { body: text.into_bytes(), ..Response::new(500) })
+            }
+        }
+    }
+
+    fn cloud(&self) -> Value {
+        self.cloud.clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(backend: &impl Backend, method: &str, target: &str, token: &str, body: &str) -> Response {
+        let headers = vec![("X-Auth-Token".to_owned(), token.to_owned())];
+        let service = if target.contains("/auth/") { Service::Identity } else { Service::Image };
+        backend.answer(service, &Request::new(method, target, headers), &mut body.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_replay_answers_only_the_recorded_requests_in_their_order_and_with_its_token() {
+        let recorder = Recorder::new();
+        let cloud = recorder.cloud();
+        let login = serde_json::json!({"auth": {
+            "identity": {"methods": ["application_credential"], "application_credential": {
+                "id": cloud["application_credential_id"], "secret": cloud["application_credential_secret"]}},
+        }});
+        let answer = send(&recorder, "POST", "/v3/auth/tokens", "", &login.to_string());
+        let token = answer.header("x-subject-token").unwrap().to_owned();
+        for target in ["/v2/images/a", "/v2/images/b"] {
+            assert_eq!(send(&recorder, "GET", target, &token, "").status, 404);
+        }
+        let mut exchanges = recorder.take();
+        let replay = Replay::new(cloud, exchanges.remove(0));
+        replay.expect(&exchanges);
+        assert_eq!(send(&replay, "POST", "/v3/auth/tokens", "", "").header("x-subject-token"), Some(token.as_str()));
+        assert_eq!(send(&replay, "GET", "/v2/images/a", &token, "").body, exchanges[0].response.body);
+        assert_eq!(replay.missing(), 1);
+        for (target, token, body) in
+            [("/v2/images/c", &*token, ""), ("/v2/images/b", "other", ""), ("/v2/images/b", &token, "body")]
+        {
+            replay.expect(&exchanges[1..]);
+            assert_eq!(send(&replay, "GET", target, token, body).status, 500, "{target} {token} {body}");
+        }
+        assert_eq!(send(&replay, "GET", "/v2/images/b", &token, "").status, 500, "nothing is expected any more");
+    }
+}
