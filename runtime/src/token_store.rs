@@ -9,7 +9,7 @@
 
 use crate::trust::{Untrusted, check_owner_and_mode};
 use blake3::Hasher;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -25,6 +25,8 @@ use zeroize::Zeroizing;
 /// How the names of the files begin.
 const PREFIX: &str = "token-";
 const KEY_FILE: &str = "tokens.key";
+/// How the names of keys begin that are being written.
+const NEW_KEY_PREFIX: &str = "tokens.key.";
 const KEY_BYTES: usize = 32;
 
 /// The most bytes of a record: a token and what the login shows, such as a catalog of services.
@@ -52,6 +54,17 @@ pub struct TokenRecord {
 }
 
 impl TokenRecord {
+    /// Returns the record of a token that was made now and expires after this time.
+    pub fn new(token: Secret, shown: String, now: i64, lifetime: Duration, refused: Option<i64>) -> TokenRecord {
+        let lifetime = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
+        TokenRecord { token, shown, made: now, expires: now.saturating_add(lifetime), refused }
+    }
+
+    /// Returns a record without a token, which remembers when a server refused the last one.
+    pub fn without_token(refused: i64) -> TokenRecord {
+        TokenRecord { token: Secret::new(""), shown: String::new(), made: 0, expires: 0, refused: Some(refused) }
+    }
+
     /// Returns how long the token can still be used.
     pub fn usable_for(&self, now: i64) -> Option<Duration> {
         let margin = i64::try_from(MARGIN.as_secs()).unwrap_or(i64::MAX);
@@ -81,8 +94,12 @@ pub enum TokenStoreError {
     Io(#[from] io::Error),
     #[error("tokens are not kept: the cache directory {0}")]
     Directory(#[source] Untrusted),
-    #[error("tokens are not kept: {0} belongs to another user, can be read by others or has several names; delete it")]
+    #[error(
+        "tokens are not kept: {0} belongs to another user, can be read by others, is a link or has several names; delete it"
+    )]
     Untrusted(String),
+    #[error("tokens are not kept: {0} is damaged; run `wasm-cpi forget-tokens`")]
+    Damaged(&'static str),
 }
 
 impl From<Errno> for TokenStoreError {
@@ -117,16 +134,26 @@ impl TokenStore {
     /// Opens the store in a cache directory, and creates its key if there is none.
     pub fn open(cache: &Path) -> Result<TokenStore, TokenStoreError> {
         let directory = open_directory(cache)?;
-        let file = match open_trusted(&directory, KEY_FILE, OFlags::RDONLY) {
-            Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+        let key = match read_key(&directory)? {
+            Some(key) => key,
+            None => {
                 create_key(&directory)?;
-                open_trusted(&directory, KEY_FILE, OFlags::RDONLY)?
+                read_key(&directory)?.ok_or(io::ErrorKind::NotFound).map_err(io::Error::from)?
             }
-            opened => opened?,
         };
-        let mut key = Zeroizing::new([0; KEY_BYTES]);
-        file.read_exact_at(key.as_mut(), 0)?;
         Ok(TokenStore { directory, key })
+    }
+
+    /// Returns how many tokens are kept that can still be used. Fails if a file is not trusted.
+    fn count(&self) -> Result<usize, TokenStoreError> {
+        let now = jiff::Timestamp::now().as_second();
+        let mut count = 0;
+        for name in names(&self.directory, PREFIX)? {
+            let file = open_trusted(&self.directory, &name, OFlags::RDONLY)?;
+            let record = TokenFile { file, name, key: self.key.clone() }.read();
+            count += usize::from(record.is_some_and(|record| record.usable_for(now).is_some()));
+        }
+        Ok(count)
     }
 
     /// Opens the file for a token that depends on these values, and creates it if there is none.
@@ -163,22 +190,21 @@ impl TokenFile {
         Check::TokenRecord.accepts(genuine).then(|| serde_json::from_slice(&text).ok())?
     }
 
-    /// Replaces the record. The caller holds the lock.
+    /// Replaces the record and overwrites all bytes of the last one. The caller holds the lock.
     pub fn write(&self, record: &TokenRecord) -> io::Result<()> {
         let text = Zeroizing::new(serde_json::to_vec(record).map_err(io::Error::other)?);
         if text.len() > MAX_RECORD {
             return Err(io::Error::other("the login's response is too large to keep"));
         }
-        let mut bytes = Zeroizing::new(Vec::with_capacity(HEADER + text.len()));
+        // The lock-down does not let a call shorten the file.
+        let before = usize::try_from(rustix::fs::fstat(&self.file)?.st_size).unwrap_or_default();
+        let length = (HEADER + text.len()).max(before.min(HEADER + MAX_RECORD));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(length));
         bytes.extend_from_slice(self.hash(&text).as_bytes());
         bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&text);
+        bytes.resize(length, 0);
         self.file.write_all_at(&bytes, 0)
-    }
-
-    /// Removes the record. The file stays, because other calls have it open.
-    pub fn clear(&self) -> io::Result<()> {
-        self.file.write_all_at(&[0; HEADER], 0)
     }
 
     /// Returns the lock, or `None` if another call has it.
@@ -197,38 +223,43 @@ impl TokenFile {
     }
 }
 
-/// Deletes all tokens and the key of a cache directory, and returns how many tokens there were.
+/// Deletes all tokens and the key of a cache directory, and returns how many tokens could still be used.
 pub fn forget_tokens(cache: &Path) -> Result<usize, TokenStoreError> {
     let directory = match open_directory(cache) {
         Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         opened => opened?,
     };
-    let names = token_names(&directory)?;
-    let mut tokens = 0;
-    for name in &names {
+    // Files that are not trusted are deleted as well.
+    let count = count_tokens(cache).unwrap_or_default();
+    for name in names(&directory, PREFIX)? {
         // A running call may still have the file open.
-        if let Ok(file) = open_trusted(&directory, name, OFlags::RDWR) {
-            tokens += usize::from(file.metadata()?.len() > 0);
+        if let Ok(file) = open_trusted(&directory, &name, OFlags::RDWR) {
             file.set_len(0)?;
         }
-        rustix::fs::unlinkat(&directory, name, AtFlags::empty())?;
+        rustix::fs::unlinkat(&directory, &name, AtFlags::empty())?;
     }
-    match rustix::fs::unlinkat(&directory, KEY_FILE, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(tokens),
-        Err(error) => Err(error.into()),
+    for name in names(&directory, KEY_FILE)? {
+        rustix::fs::unlinkat(&directory, &name, AtFlags::empty())?;
     }
+    Ok(count)
 }
 
-/// Returns how many token files a cache directory has.
+/// Returns how many tokens a cache directory keeps that can still be used.
 pub fn count_tokens(cache: &Path) -> Result<usize, TokenStoreError> {
-    Ok(token_names(&open_directory(cache)?)?.len())
+    let directory = match open_directory(cache) {
+        Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        opened => opened?,
+    };
+    // Without a key, no file can be read.
+    read_key(&directory)?.map_or(Ok(0), |key| TokenStore { directory, key }.count())
 }
 
-fn token_names(directory: &OwnedFd) -> Result<Vec<String>, TokenStoreError> {
+/// Returns the names in a directory that begin with this prefix.
+fn names(directory: &OwnedFd, prefix: &str) -> Result<Vec<String>, TokenStoreError> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(directory)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.starts_with(PREFIX) {
+        if name.starts_with(prefix) {
             names.push(name);
         }
     }
@@ -248,7 +279,13 @@ fn open_trusted(directory: &OwnedFd, name: &str, access: OFlags) -> Result<File,
     let no_link = Check::TokenTrust.choose(OFlags::NOFOLLOW, OFlags::empty());
     // Opening must not wait for the other end of a pipe.
     let flags = access | OFlags::CLOEXEC | OFlags::NONBLOCK | no_link;
-    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?);
+    let file = match rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR) {
+        Err(Errno::LOOP | Errno::ISDIR) => return Err(TokenStoreError::Untrusted(name.to_owned())),
+        Err(Errno::ACCESS) if !access.contains(OFlags::CREATE) => {
+            return Err(TokenStoreError::Untrusted(name.to_owned()));
+        }
+        opened => File::from(opened?),
+    };
     let metadata = file.metadata()?;
     let own = metadata.uid() == rustix::process::geteuid().as_raw();
     let private = metadata.mode() & 0o077 == 0 && metadata.nlink() == 1;
@@ -258,30 +295,54 @@ fn open_trusted(directory: &OwnedFd, name: &str, access: OFlags) -> Result<File,
     Ok(file)
 }
 
-/// Creates the key under another name first, so that no process reads half of it.
-fn create_key(directory: &OwnedFd) -> Result<(), TokenStoreError> {
+/// Returns the key, or `None` if there is none.
+fn read_key(directory: &OwnedFd) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, TokenStoreError> {
+    let file = match open_trusted(directory, KEY_FILE, OFlags::RDONLY) {
+        Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    let mut suffix = [0; 8];
-    getrandom::fill(key.as_mut()).map_err(io::Error::other)?;
-    getrandom::fill(&mut suffix).map_err(io::Error::other)?;
-    let new = format!("{KEY_FILE}.{:016x}", u64::from_le_bytes(suffix));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = File::from(rustix::fs::openat(directory, &new, flags, Mode::RUSR | Mode::WUSR)?);
-    file.write_all_at(key.as_ref(), 0)?;
-    let linked = rustix::fs::linkat(directory, &new, directory, KEY_FILE, AtFlags::empty());
-    let _ = rustix::fs::unlinkat(directory, &new, AtFlags::empty());
-    match linked {
-        // Another process was faster, and its key counts.
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
+    match file.read_exact_at(key.as_mut(), 0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(TokenStoreError::Damaged(KEY_FILE)),
+        read => Ok(read.map(|()| Some(key))?),
     }
 }
 
-/// Removes files whose tokens have expired long ago, for example those of an old password.
+/// Creates the key under another name first, so that no process reads half of it. The file never has two
+/// names, because a key with two names is not trusted.
+fn create_key(directory: &OwnedFd) -> Result<(), TokenStoreError> {
+    let mut suffix = [0; 8];
+    getrandom::fill(&mut suffix).map_err(io::Error::other)?;
+    let new = format!("{NEW_KEY_PREFIX}{:016x}", u64::from_le_bytes(suffix));
+    let renamed = write_new_key(directory, &new)
+        .and_then(|()| Ok(rustix::fs::renameat_with(directory, &new, directory, KEY_FILE, RenameFlags::NOREPLACE)?));
+    if renamed.is_err() {
+        let _ = rustix::fs::unlinkat(directory, &new, AtFlags::empty());
+    }
+    match renamed {
+        // Another process was faster, and its key counts.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        renamed => Ok(renamed?),
+    }
+}
+
+fn write_new_key(directory: &OwnedFd, name: &str) -> io::Result<()> {
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    getrandom::fill(key.as_mut()).map_err(io::Error::other)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all_at(key.as_ref(), 0)?;
+    // A power failure must not leave an empty key, as that would stay.
+    file.sync_all()
+}
+
+/// Removes files whose tokens have expired long ago, for example those of an old password, and keys that a
+/// killed process left half-written.
 fn remove_old(directory: &OwnedFd) {
     let now = jiff::Timestamp::now().as_second();
     let oldest = now.saturating_sub_unsigned(24 * MAX_AGE.as_secs());
-    for name in token_names(directory).unwrap_or_default() {
+    let all = [PREFIX, NEW_KEY_PREFIX].map(|prefix| names(directory, prefix).unwrap_or_default());
+    for name in all.concat() {
         let old =
             rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_mtime < oldest);
         if old {

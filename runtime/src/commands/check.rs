@@ -15,7 +15,7 @@ use crate::leak_latch::{LeakLatch, OnLeak};
 use crate::lock_down::{self, LockDownLevel};
 use crate::net::tls;
 use crate::startup;
-use crate::token_store;
+use crate::token_store::{self, TokenStoreError};
 use clap::Args;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -113,14 +113,15 @@ impl CheckReport {
     fn report_tokens(&mut self, config: &Config) {
         let cache = config.cache.display();
         match token_store::count_tokens(&config.cache) {
-            // Calls create the directory.
+            // The cache directory has warnings of its own, and calls create it.
+            Err(TokenStoreError::Io(_) | TokenStoreError::Directory(_)) | Ok(0) => {}
+            Err(error) if config.keep_tokens => self.warnings.push(error.to_string()),
             Err(_) => {}
-            Ok(0) => {}
             Ok(count) if config.keep_tokens => {
-                self.good.push(format!("{cache}: keeps the tokens of {count} logins; `wasm-cpi forget-tokens` deletes them"));
+                self.good.push(format!("{cache}: tokens kept for later calls: {count}; `wasm-cpi forget-tokens` deletes them"));
             }
             Ok(count) => self.warnings.push(format!(
-                "`keep_tokens` is false, but {cache} still has files of {count} logins; `wasm-cpi forget-tokens` deletes them"
+                "`keep_tokens` is false, but tokens are still in {cache}: {count}; `wasm-cpi forget-tokens` deletes them"
             )),
         }
     }

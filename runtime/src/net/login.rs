@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::mem;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use wasm_cpi_checks::Check;
@@ -37,7 +38,10 @@ pub(super) struct Session {
     pub token: Secret,
     /// The part of the response that the guest may see, a JSON object.
     pub shown: String,
+    /// When this call stops using the token, some time before it expires.
     ends: Option<Instant>,
+    /// When a new token expires, if the server says it.
+    expires: Option<Instant>,
 }
 
 /// The sessions of a call, by the names of their logins.
@@ -130,11 +134,14 @@ impl Sessions {
 pub(super) fn token_depends_on(login: &Login) -> Vec<Secret> {
     let Login { name, destination, method, addresses, tls, token, expires, send, show, .. } = login;
     let pins = &tls.pin_sha256;
-    let definition = format!("{name:?} {method:?} {addresses:?} {pins:?} {token:?} {expires:?} {send:?} {show:?}");
+    // Names and values follow each other, so their number belongs to the definition.
+    let (headers, body) = (login.headers.len(), mem::discriminant(&login.body));
+    let definition = format!(
+        "{name:?} {method:?} {addresses:?} {pins:?} {token:?} {expires:?} {send:?} {show:?} {headers} {body:?}"
+    );
     let mut values = vec![Secret::new(definition), Secret::new(destination.to_url().as_str())];
     let named = |(name, value): &(String, SecretRef)| [Secret::new(name.as_str()), value.secret.clone()];
     values.extend(login.headers.iter().flat_map(named));
-    values.push(Secret::new("body"));
     match &login.body {
         LoginBody::None => {}
         LoginBody::Json(text) => values.push(text.clone()),
@@ -313,7 +320,8 @@ impl Session {
                 .map_err(|error| unusable(format!("and what the login shows as `{name}` cannot be read: {error}")))?;
             shown.insert(name.clone(), value.unwrap_or(Value::Null));
         }
-        let ends = lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime));
-        Ok(Session { token, shown: Value::Object(shown).to_string(), ends })
+        let after = |time: Duration| Instant::now().checked_add(time);
+        let (ends, expires) = (lifetime.map(expiry::usable).and_then(after), lifetime.and_then(after));
+        Ok(Session { token, shown: Value::Object(shown).to_string(), ends, expires })
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
@@ -33,10 +34,24 @@ fn a_kept_token_is_read_by_calls_with_the_same_values_only() {
     // The values are not simply joined.
     let store = TokenStore::open(dir.path()).unwrap();
     assert_ne!(store.file(&[b"ab", b"c"]).unwrap().name, store.file(&[b"a", b"bc"]).unwrap().name);
+    // Nothing of a longer record is left behind a shorter one.
     one.write(&record("t")).unwrap();
     assert_eq!(file(dir.path(), "one").read().unwrap().token.reveal(), "t");
-    one.clear().unwrap();
-    assert!(file(dir.path(), "one").read().is_none());
+    one.write(&record("secret-token")).unwrap();
+    one.write(&TokenRecord::without_token(NOW)).unwrap();
+    let removed = file(dir.path(), "one").read().unwrap();
+    assert_eq!((removed.token.reveal(), removed.refused, removed.usable_for(NOW)), ("", Some(NOW), None));
+    let bytes = std::fs::read(path_of(dir.path(), &one)).unwrap();
+    assert!(!bytes.windows(5).any(|part| b"secret-token".windows(5).any(|of_token| of_token == part)));
+}
+
+#[test]
+fn the_name_of_a_file_depends_on_the_key() {
+    let (one, two) = (cache(), cache());
+    let name = file(one.path(), "one").name;
+    assert_ne!(name, file(two.path(), "one").name);
+    std::fs::copy(one.path().join(KEY_FILE), two.path().join(KEY_FILE)).unwrap();
+    assert_eq!(name, file(two.path(), "one").name);
 }
 
 #[test]
@@ -57,6 +72,49 @@ fn a_damaged_exchanged_or_half_written_record_counts_as_none() {
     assert!(two.read().is_none());
     std::fs::write(path_of(dir.path(), &one), &good).unwrap();
     assert!(one.read().is_some());
+    // Another key does not accept it under the same name.
+    let other = cache();
+    let exchanged = TokenFile { name: one.name.clone(), ..file(other.path(), "one") };
+    std::fs::write(path_of(other.path(), &file(other.path(), "one")), &good).unwrap();
+    assert!(exchanged.read().is_none());
+}
+
+#[test]
+fn a_record_that_is_too_large_is_not_written_and_one_that_claims_to_be_is_not_read() {
+    let dir = cache();
+    let one = file(dir.path(), "one");
+    one.write(&record("secret-token")).unwrap();
+    let large = TokenRecord { shown: "x".repeat(MAX_RECORD), ..record("other-token") };
+    assert!(one.write(&large).is_err());
+    assert_eq!(one.read().unwrap().token.reveal(), "secret-token");
+    for length in [0, MAX_RECORD as u64 + 1, u64::MAX] {
+        one.file.write_all_at(&length.to_le_bytes(), 32).unwrap();
+        assert!(one.read().is_none(), "{length}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn only_what_was_written_is_read(
+        token in "\\PC{1,40}", at in any::<prop::sample::Index>(), part in prop::collection::vec(any::<u8>(), 0..60),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let dir = cache();
+        let one = file(dir.path(), "one");
+        one.write(&record(&token)).unwrap();
+        let path = path_of(dir.path(), &one);
+        let good = std::fs::read(&path).unwrap();
+        prop_assert_eq!(one.read().unwrap().token.reveal(), token.as_str());
+        // A write that was interrupted anywhere, over anything.
+        let mut torn = good.clone();
+        let at = at.index(good.len());
+        torn.splice(at..good.len().min(at + part.len()), part);
+        let shorter = torn[..cut.index(torn.len() + 1)].to_vec();
+        for bytes in [torn, shorter] {
+            std::fs::write(&path, &bytes).unwrap();
+            prop_assert_eq!(one.read().is_some(), bytes.starts_with(&good));
+        }
+    }
 }
 
 #[test]
@@ -79,6 +137,17 @@ fn files_that_others_can_read_and_links_are_not_used() {
     std::fs::create_dir(&path).unwrap();
     refused("a directory");
     std::fs::remove_dir(&path).unwrap();
+    let key = dir.path().join(KEY_FILE);
+    std::fs::hard_link(&key, dir.path().join("second-key")).unwrap();
+    refused("a key with a second name");
+    std::fs::remove_file(&key).unwrap();
+    symlink("second-key", &key).unwrap();
+    refused("a link in place of the key");
+    std::fs::remove_file(&key).unwrap();
+    std::fs::rename(dir.path().join("second-key"), &key).unwrap();
+    TokenStore::open(dir.path()).unwrap();
+    std::fs::write(&key, [0; KEY_BYTES - 1]).unwrap();
+    refused("half a key");
     std::fs::set_permissions(dir.path().join(KEY_FILE), std::fs::Permissions::from_mode(0o644)).unwrap();
     refused("a key that others can read");
     std::fs::remove_file(dir.path().join(KEY_FILE)).unwrap();
@@ -101,6 +170,13 @@ fn a_token_is_used_for_an_hour_at_most_and_not_shortly_before_it_expires() {
         let kept = TokenRecord { made, expires, ..record("t") };
         assert_eq!(kept.usable_for(NOW), left.map(Duration::from_secs), "{made} {expires}");
     }
+    // A new token is used until one minute before it expires.
+    for (lifetime, left) in [(7200, Some(3600)), (3600, Some(3540)), (100, Some(40)), (60, None), (0, None)] {
+        let new = TokenRecord::new(Secret::new("t"), "{}".into(), NOW, Duration::from_secs(lifetime), None);
+        assert_eq!(new.usable_for(NOW), left.map(Duration::from_secs), "{lifetime}");
+    }
+    let endless = TokenRecord::new(Secret::new("t"), "{}".into(), NOW, Duration::MAX, None);
+    assert_eq!(endless.usable_for(NOW), Some(MAX_AGE));
 }
 
 #[test]
@@ -122,17 +198,47 @@ fn all_processes_agree_on_one_key() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(names.iter().all(|name| *name == file(dir.path(), "one").name));
+    assert_eq!(super::names(&open_directory(dir.path()).unwrap(), KEY_FILE).unwrap(), [KEY_FILE]);
+}
+
+#[test]
+fn old_files_and_unfinished_keys_are_removed_when_a_new_file_is_made() {
+    let dir = cache();
+    let (old, new) = (path_of(dir.path(), &file(dir.path(), "old")), path_of(dir.path(), &file(dir.path(), "new")));
+    let unfinished = ["1", "2"].map(|end| dir.path().join(format!("{NEW_KEY_PREFIX}{end}")));
+    unfinished.iter().for_each(|path| std::fs::write(path, b"half").unwrap());
+    let long_ago = std::time::SystemTime::now() - 25 * MAX_AGE;
+    for path in [&old, &unfinished[0]] {
+        File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+    }
+    file(dir.path(), "another");
+    assert!(!old.exists() && !unfinished[0].exists() && new.exists() && unfinished[1].exists());
 }
 
 #[test]
 fn forgotten_tokens_are_gone_for_running_calls_too() {
     let dir = cache();
-    let running = file(dir.path(), "one");
-    running.write(&record("secret-token")).unwrap();
-    file(dir.path(), "two");
+    let (running, expired) = (file(dir.path(), "one"), file(dir.path(), "two"));
+    let now = jiff::Timestamp::now().as_second();
+    assert_eq!(count_tokens(dir.path()).unwrap(), 0);
+    running.write(&TokenRecord { made: now, expires: now + 3600, ..record("secret-token") }).unwrap();
+    expired.write(&TokenRecord { made: now - 7200, expires: now - 1, ..record("secret-token") }).unwrap();
+    file(dir.path(), "empty");
+    std::fs::write(dir.path().join(format!("{NEW_KEY_PREFIX}1")), b"half").unwrap();
+    std::fs::write(dir.path().join("guest.json"), b"{}").unwrap();
+    assert_eq!(count_tokens(dir.path()).unwrap(), 1);
     assert_eq!(forget_tokens(dir.path()).unwrap(), 1);
-    assert!(running.read().is_none());
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert!(running.read().is_none() && expired.read().is_none());
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["guest.json"]);
     assert_eq!(forget_tokens(dir.path()).unwrap(), 0);
-    assert_eq!(forget_tokens(Path::new("/nonexistent/cache")).unwrap(), 0);
+    for forget_or_count in [forget_tokens, count_tokens] {
+        assert_eq!(forget_or_count(Path::new("/nonexistent/cache")).unwrap(), 0);
+    }
+    // A link is deleted, and what it names is not.
+    file(dir.path(), "one");
+    symlink(dir.path().join("guest.json"), dir.path().join("token-link")).unwrap();
+    assert!(matches!(count_tokens(dir.path()), Err(TokenStoreError::Untrusted(_))));
+    forget_tokens(dir.path()).unwrap();
+    assert_eq!(std::fs::read(dir.path().join("guest.json")).unwrap(), b"{}");
 }

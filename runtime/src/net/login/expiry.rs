@@ -12,20 +12,20 @@ use std::time::Duration;
 /// clocks differ.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Returns how long from `now` on a token may be used that expires at this time (RFC 3339).
+/// Returns the time from `now` to this time (RFC 3339), at which a token expires.
 pub(super) fn until(text: &str, now: Timestamp) -> Option<Duration> {
     let left = time(text.trim())?.duration_since(now);
-    Some(usable(left.try_into().unwrap_or_default()))
+    Some(left.try_into().unwrap_or_default())
 }
 
-/// Returns how long a token may be used that expires after this number of seconds.
+/// Returns the lifetime of a token that expires after this number of seconds.
 pub(super) fn in_seconds(text: &str) -> Option<Duration> {
     let seconds = text.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite())?;
-    Duration::try_from_secs_f64(seconds.clamp(0.0, 1e9)).ok().map(usable)
+    Duration::try_from_secs_f64(seconds.clamp(0.0, 1e9)).ok()
 }
 
-/// Subtracts the margin, but at most a fifth of the lifetime.
-fn usable(lifetime: Duration) -> Duration {
+/// Returns how long a call uses a token with this lifetime: the margin is subtracted, but at most a fifth.
+pub(super) fn usable(lifetime: Duration) -> Duration {
     lifetime - MARGIN.min(lifetime / 5)
 }
 
@@ -97,7 +97,7 @@ mod tests {
             (in_seconds("soon"), None),
         ];
         for (index, (found, expected)) in cases.into_iter().enumerate() {
-            assert_eq!(found.map(|left| left.as_secs()), expected, "case {index}");
+            assert_eq!(found.map(|left| usable(left).as_secs()), expected, "case {index}");
         }
     }
 

@@ -69,7 +69,8 @@ impl KeptTokens {
             HttpError::cloud(HttpErrorKind::Denied(DenialReason::Credential), what)
         })?;
         if refused == Some(&record.token) {
-            let _ = file.clear();
+            // The login may fail, and later calls must not repeat it at once.
+            let _ = file.write(&TokenRecord::without_token(now));
         }
         Ok(Kept { session: None, locked: Some((file, lock)), refused: record.refused })
     }
@@ -79,16 +80,14 @@ impl Kept<'_> {
     /// Keeps the token of a new login, if it says when it expires. `renewed` is true if a server refused the
     /// last one.
     pub(super) fn store(self, session: &Session, renewed: bool) {
-        let (Some((file, _lock)), Some(ends)) = (self.locked, session.ends) else { return };
+        let (Some((file, _lock)), Some(expires)) = (self.locked, session.expires) else { return };
         let now = Timestamp::now().as_second();
-        let left = i64::try_from(ends.saturating_duration_since(Instant::now()).as_secs()).unwrap_or(i64::MAX);
-        let record = TokenRecord {
-            token: session.token.clone(),
-            shown: session.shown.clone(),
-            made: now,
-            expires: now.saturating_add(left),
-            refused: if renewed { Some(now) } else { self.refused },
-        };
+        let lifetime = expires.saturating_duration_since(Instant::now());
+        let refused = if renewed { Some(now) } else { self.refused };
+        let record = TokenRecord::new(session.token.clone(), session.shown.clone(), now, lifetime, refused);
+        if record.usable_for(now).is_none() {
+            return;
+        }
         // A full disk leaves half a record, which counts as none.
         let _ = file.write(&record);
     }
@@ -100,8 +99,8 @@ fn usable(record: &TokenRecord, refused: Option<&Secret>) -> Option<Session> {
     if refused == Some(&record.token) {
         return None;
     }
-    let ends = Instant::now().checked_add(left)?;
-    Some(Session { token: record.token.clone(), shown: record.shown.clone(), ends: Some(ends) })
+    let ends = Some(Instant::now().checked_add(left)?);
+    Some(Session { token: record.token.clone(), shown: record.shown.clone(), ends, expires: None })
 }
 
 async fn wait_for_lock(file: &TokenFile, deadline: Instant) -> Option<TokenLock<'_>> {
