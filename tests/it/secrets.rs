@@ -4,6 +4,7 @@
 mod answers;
 mod auth;
 mod captures;
+mod kept_tokens;
 mod layers;
 mod logins;
 mod slots;

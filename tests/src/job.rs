@@ -54,6 +54,14 @@ impl Job {
         self.cache(dist::shared_cache())
     }
 
+    /// Uses a cache of its own, in which the probe is prepared as in the shared one.
+    #[must_use]
+    pub fn own_cache(self) -> Job {
+        make_dir(&self.cache_dir());
+        copy_prepared(&self.cache_dir());
+        self.configure(|config| config["cache"] = json!("../cache"))
+    }
+
     #[must_use]
     pub fn cache(self, dir: &Path) -> Job {
         self.configure(|config| config["cache"] = json!(dir))
@@ -277,6 +285,17 @@ impl Job {
 fn copy_program(from: &Path, to: &Path) {
     let copied = Command::new("cp").args([from, to]).status();
     assert!(copied.is_ok_and(|status| status.success()), "{}: cannot be copied", to.display());
+}
+
+/// Copies the prepared guests of the shared cache, but not what other calls remember there.
+pub fn copy_prepared(to: &Path) {
+    let files = fs::read_dir(dist::shared_cache()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let prepared = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "cwasm" || kind == "json");
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_os_string();
+    for file in files.filter(prepared).filter(|path| !name(path).to_string_lossy().starts_with("leaks-")) {
+        let copied = fs::copy(&file, to.join(name(&file)));
+        copied.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    }
 }
 
 pub fn write(path: &Path, bytes: &[u8]) {
