@@ -8,6 +8,7 @@ use crate::world::World;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tests::{Job, Response, dist};
 
@@ -322,8 +323,8 @@ pub(super) fn expect_no_leak(scenario: &Scenario, response: &Response) -> Result
     check_files(scenario, &scenario.job)
 }
 
-/// Fails if a file that the call could have written holds a secret. In the shared cache,
-/// only new files are read.
+/// Fails if a file that the call could have written holds a secret. A token may be in the file of its login,
+/// which only this user can read. In the shared cache, only new files are read.
 fn check_files(scenario: &Scenario, job: &Job) -> Result<(), String> {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let start = changed(&job.config_file());
@@ -334,8 +335,17 @@ fn check_files(scenario: &Scenario, job: &Job) -> Result<(), String> {
             waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         } else if !own.contains(&path.as_path()) && (!path.starts_with(dist::shared_cache()) || changed(&path) >= start)
         {
-            let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            scenario.secrets.expect_none_in(&path.display().to_string(), &bytes)?;
+            let what = |error: std::io::Error| format!("{}: {error}", path.display());
+            let (bytes, mode) = (std::fs::read(&path).map_err(what)?, std::fs::metadata(&path).map_err(what)?.mode());
+            let mut names = scenario.secrets.names_in(&bytes);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with("token-") && mode & 0o777 == 0o600 {
+                names.retain(|name| !name.starts_with("token."));
+            }
+            if !names.is_empty() {
+                return Err(format!("{} holds {names:?}", path.display()));
+            }
+            scenario.secrets.expect_none_in("the name of a file", name.as_bytes())?;
         }
     }
     Ok(())

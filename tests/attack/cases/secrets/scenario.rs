@@ -285,8 +285,8 @@ fn policy(world: &World) -> Value {
         "expose": ["region"],
         "logins": {
             "main": login("id", json!({"body": {"user": "${auth.user}", "password": "${auth.password}", "nested": [{"key": "${api_key}"}]}, "headers": {"X-Extra": "${extra}"},
-                "token": "header:X-Subject-Token", "send": {"header": "X-Auth-Token"}, "show": {"catalog": "json:/catalog"}})),
-            "form": login("oauth", json!({"form": {"client_id": "${oauth.id}", "client_secret": "${oauth.secret}"}, "token": "json:/access_token", "send": {"header": "Authorization", "prefix": "Bearer "}})),
+                "token": "header:X-Subject-Token", "expires": {"in_seconds": "json:/expires_in"}, "send": {"header": "X-Auth-Token"}, "show": {"catalog": "json:/catalog"}})),
+            "form": login("oauth", json!({"form": {"client_id": "${oauth.id}", "client_secret": "${oauth.secret}"}, "token": "json:/access_token", "expires": {"in_seconds": "json:/expires_in"}, "send": {"header": "Authorization", "prefix": "Bearer "}})),
         },
         "http": [
             grant("api", json!({"auth": {"login": "main"},
@@ -315,7 +315,7 @@ fn served(secrets: &mut SecretSet) -> Value {
     let json = json!({"Content-Type": "application/json"});
     let answer = |body: Value| json!({"headers": json, "body": body});
     json!({
-        "id.iaas.test": {"headers": {"Content-Type": "application/json", "X-Subject-Token": main}, "body": {"catalog": ["https://cloud.test"], "user": {"key": key}}},
+        "id.iaas.test": {"headers": {"Content-Type": "application/json", "X-Subject-Token": main}, "body": {"catalog": ["https://cloud.test"], "expires_in": 3600, "user": {"key": key}}},
         "oauth.iaas.test": answer(json!({"access_token": form, "expires_in": 3600})),
         "api.iaas.test/v1/keys": answer(json!({"key": captured})),
         "api.iaas.test/v1/vms": {"headers": {"Content-Type": "application/json", "Set-Cookie": format!("s={cookie}")}, "body": {"server": {"id": "vm-2", "adminPass": admin}}},

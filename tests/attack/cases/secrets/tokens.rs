@@ -1,5 +1,7 @@
 //! Tokens that calls keep for later ones: who can use them, and how often a call logs in.
 
+use super::endings::expect_no_leak;
+use super::scenario::{Scenario, Search};
 use crate::case::Case;
 use crate::row;
 use crate::world::{Served, World};
@@ -8,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use tests::job::set_mode;
+use tests::users::{NOBODY, give, is_root};
 use tests::{Job, probe};
 
 const CLASS: &str = "secrets";
@@ -26,6 +29,12 @@ pub(super) fn cases() -> Vec<Case> {
         case("a link in place of a token's file", &["token-trust"], follows_no_link),
         case("a server that refuses every token", &["login-renewal"], renews_once),
         case("a server that refuses every login", &["login-failures"], stops_after_failures),
+        case("a hard link to a token's file", &["token-trust"], accepts_no_second_name),
+        case("a token that another user owns", &["token-trust"], accepts_no_file_of_others),
+        case("a key that others can read", &["token-trust"], accepts_no_readable_key),
+        case("a token that a server returns in a later call", &["tripwire"], is_found_by_the_tripwire),
+        Case::new(CLASS, "secrets in every field, in calls with kept tokens", &[], hides_all_secrets)
+            .may_contact(super::scenario::SERVERS),
     ]
 }
 
@@ -150,4 +159,63 @@ fn stops_after_failures(world: &World) -> Result<(), String> {
     let job = job(world, json!({"id.iaas.test": {"status": 503}}), json!({}))?;
     call(&job, 6);
     expect_logins(world, 3)
+}
+
+fn accepts_no_second_name(world: &World) -> Result<(), String> {
+    let job = kept(world)?;
+    fs::hard_link(token_file(&job)?, job.path("second-name")).map_err(|error| error.to_string())?;
+    call(&job, 1);
+    expect_logins(world, 2)
+}
+
+fn accepts_no_file_of_others(world: &World) -> Result<(), String> {
+    if !is_root("files of other users") {
+        return Ok(());
+    }
+    let job = kept(world)?;
+    give(&token_file(&job)?, NOBODY);
+    call(&job, 1);
+    expect_logins(world, 2)
+}
+
+fn accepts_no_readable_key(world: &World) -> Result<(), String> {
+    let job = kept(world)?;
+    set_mode(&job.cache_dir().join("tokens.key"), 0o644);
+    call(&job, 1);
+    expect_logins(world, 2)
+}
+
+/// The call has not received the token itself, and nevertheless knows that it is a secret.
+fn is_found_by_the_tripwire(world: &World) -> Result<(), String> {
+    let echo = json!([{"status": 200, "body": "{}"}, {"status": 200, "body": "{}"}, {"echo": true}]);
+    let job = job(world, json!({"id.iaas.test": login_server(), "api.iaas.test": echo}), json!({}))?;
+    call(&job, 2);
+    let message = call(&job, 1);
+    expect_logins(world, 1)?;
+    if message.contains("held the credential `token of login main`") { Ok(()) } else { Err(message) }
+}
+
+/// Uses everything in several calls, of which all but the first use kept tokens.
+fn hides_all_secrets(world: &World) -> Result<(), String> {
+    let mut scenario = Scenario::new(world, 2);
+    scenario.search = Search::All;
+    scenario.set_up(world)?;
+    let mut operations = scenario.use_everything();
+    operations.push(json!({"op": "result", "json": "vm-2"}));
+    for number in 0..3 {
+        let response = scenario.create_vm(&operations).run();
+        if !response.json["error"].is_null() {
+            return Err(format!("call {number}: {}", response.json));
+        }
+        expect_no_leak(&scenario, &response)?;
+        scenario.check_logged_results(&response.stderr)?;
+        scenario.received_secrets(world)?;
+    }
+    for host in ["id.iaas.test", "oauth.iaas.test"] {
+        let logins = world.requests().iter().filter(|arrived| arrived.host == host).count();
+        if logins != 1 {
+            return Err(format!("{logins} logins at {host}"));
+        }
+    }
+    Ok(())
 }

@@ -17,20 +17,19 @@ pub(super) fn cases() -> Vec<Case> {
         {"op": "agent.created", "vm": "vm-2", "key": "vm-2"}, {"op": "registry.get", "id": "vm-2"},
         {"op": "agent.attached", "key": "vm-2", "disk": "disk-1", "hint": "/dev/sdx"}, {"op": "agent.deleted", "key": "vm-2"},
     ]);
+    let config = json!([{"op": "config"}, {"op": "clock.ending"}]);
+    // The second and the third call use tokens that the first one has kept.
     let more = [
-        (
-            "secrets of all shapes in every field, used in every way",
-            json!([{"op": "config"}, {"op": "clock.ending"}]),
-            2,
-        ),
-        ("secrets of all shapes in every field, used in every way with a registry", registry, 1),
+        ("secrets of all shapes in every field, used in every way", config.clone(), 2, 1),
+        ("secrets of all shapes in every field, used in every way by several calls", config, 2, 3),
+        ("secrets of all shapes in every field, used in every way with a registry", registry, 1, 1),
     ];
-    let more = more.map(|(name, operations, stemcell)| (Ending::good(name, operations), stemcell));
-    let endings = endings().into_iter().filter(Ending::is_repeatable).map(|ending| (ending, 2));
-    let case = |(ending, stemcell): (Ending, u32)| {
+    let more = more.map(|(name, operations, stemcell, calls)| (Ending::good(name, operations), stemcell, calls));
+    let endings = endings().into_iter().filter(Ending::is_repeatable).map(|ending| (ending, 2, 1));
+    let case = |(ending, stemcell, calls): (Ending, u32, usize)| {
         let name = ending.name;
         let attempt = move |world: &World| {
-            compare_turns(world, &ending, stemcell).map_err(|why| format!("ATTACK_SEED={}: {why}", seed()))
+            compare_turns(world, &ending, stemcell, calls).map_err(|why| format!("ATTACK_SEED={}: {why}", seed()))
         };
         Case::new(CLASS, name, &[], attempt).may_contact(SERVERS)
     };
@@ -38,15 +37,16 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// Runs the script with the secrets of each turn.
-fn compare_turns(world: &World, ending: &Ending, stemcell: u32) -> Result<(), String> {
+fn compare_turns(world: &World, ending: &Ending, stemcell: u32, calls: usize) -> Result<(), String> {
     let mut first: Option<Observation> = None;
     for turn in TURNS {
         let (mut scenario, script) = ending.prepare(world, turn, Search::Nothing)?;
         scenario.job = with_long_lines(scenario.job);
         let script = observed(&json!({"method": "create_vm"}), &Value::Array(script));
-        let call = scenario.create_vm(script.as_array().map_or(&[][..], Vec::as_slice)).stemcell_api_version(stemcell);
+        let script = script.as_array().map_or(&[][..], Vec::as_slice);
+        let call = || scenario.create_vm(script).stemcell_api_version(stemcell);
         let secrets: Vec<String> = scenario.secrets.all().iter().map(|(_, secret)| secret.clone()).collect();
-        let observed = observe_calls(world, &scenario.job, std::iter::once(call), &secrets)?;
+        let observed = observe_calls(world, &scenario.job, (0..calls).map(|_| call()), &secrets)?;
         if observed.leaked != ending.leaks() {
             return Err(format!("turn {turn}: the tripwire found a secret, or did not: {observed}"));
         }
