@@ -170,6 +170,10 @@ impl Audit {
         line.text("secret", event.leaked.as_deref().unwrap_or_default(), NAME_MAX);
         line.texts("seals", &event.seals, SEALS_MAX, NAME_MAX);
         line.flag("sent", event.sent);
+        if let Some(blocks) = &event.blocks {
+            line.number("blocks", blocks.sent).number("blocks_skipped", blocks.skipped);
+            line.number("blocks_repeated", blocks.repeated);
+        }
         line.number("sent_bytes", event.bytes_sent).number("received_bytes", event.bytes_received);
         line.number("ms", ms(event.elapsed));
         writer.write(line);

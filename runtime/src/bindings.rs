@@ -5,6 +5,8 @@ wasmtime::component::bindgen!({
     world: "cpi",
     imports: {
         "bosh:cpi/http.send": async,
+        "bosh:cpi/http.send-all": async,
+        "bosh:cpi/http.send-blocks": async,
         "bosh:cpi/http.session": async,
         "bosh:cpi/agent.bootstrap": async,
         "bosh:cpi/agent.created": async,

@@ -6,12 +6,14 @@
 //! own thread, which ends when its result is no longer needed.
 
 mod archive;
+mod blocks;
 mod content;
 mod open;
 mod reader;
 mod stamp;
 mod stream;
 
+pub use blocks::{BlockContent, BlockSize, ImageBlock, ImageBlocks};
 pub use stream::ImageBody;
 
 use crate::failure::Failure;
@@ -96,6 +98,14 @@ struct OpenImage {
     members: OnceLock<Vec<Member>>,
 }
 
+/// A part of the image that is about to be read.
+struct Source {
+    reader: Box<dyn Read + Send>,
+    length: u64,
+    stamp: ImageStamp,
+    stop: Stop,
+}
+
 impl Image {
     /// Opens a regular file. Links are not followed. The file must be in one of `image_dirs`, unless
     /// that list is empty.
@@ -176,18 +186,29 @@ impl Image {
     /// Returns the length and the bytes of a part, for a request body. Every body has its own
     /// position, and dropping it stops its thread.
     pub async fn body(&self, part: &ImagePart) -> Result<(u64, ImageBody), ImageError> {
+        let Source { reader, length, stamp, stop } = self.source(part).await?;
+        Ok((length, ImageBody::start(reader, length, stamp, stop)?))
+    }
+
+    /// Returns a part in blocks of this size, and its length.
+    pub async fn blocks(&self, part: &ImagePart, size: BlockSize) -> Result<(u64, ImageBlocks), ImageError> {
+        let Source { reader, length, stamp, stop } = self.source(part).await?;
+        Ok((length, ImageBlocks::start(reader, length, size, stamp, stop)?))
+    }
+
+    async fn source(&self, part: &ImagePart) -> Result<Source, ImageError> {
         let stop = Stop::default();
         let stamp = ImageStamp::of(&self.0.file).map_err(|error| unreadable(&error))?;
         let reader = self.reader(stop.clone());
         match part {
-            ImagePart::Whole => Ok((self.size(), ImageBody::start(reader, self.size(), stamp, stop)?)),
+            ImagePart::Whole => Ok(Source { reader: Box::new(reader), length: self.size(), stamp, stop }),
             ImagePart::Member(name) => {
                 // One reader finds and sends the member, so that a compressed image is decompressed
                 // only once.
                 let name = name.clone();
                 let content = stream::run_on_thread(stop.clone(), move || find(reader, &name)).await?;
                 let length = content.size();
-                Ok((length, ImageBody::start(content, length, stamp, stop)?))
+                Ok(Source { reader: Box::new(content), length, stamp, stop })
             }
         }
     }

@@ -119,6 +119,10 @@ limits! {
     /// The size of all bodies of a call together, as the guest sends and gets them, except stemcell
     /// images. Secrets in slots, captured values and what is removed from responses do not count.
     http_total_mib: 256, MIB_MAX;
+    /// The number of blocks of uploads in blocks of a call. They do not count as HTTP requests.
+    http_blocks: 200_000, 100_000_000;
+    /// The size of all blocks that are sent at once. A block must not be larger, and fewer than 16 are sent at once if they would be.
+    http_blocks_mib: 64, 4096;
     /// The number of headers of one message.
     http_headers: 64, 1000;
     /// The size of all headers of one message; those of a response as the guest gets them.

@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "prints the table for the user")]
 
 mod chart;
+mod discard;
 mod https;
 mod program;
 mod report;

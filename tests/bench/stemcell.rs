@@ -1,19 +1,18 @@
 //! The upload of a stemcell's image to a cloud: a raw image compared with `curl`, and
 //! the member of a compressed archive compared with `tar | curl`.
 
-use crate::Bench;
 use crate::program::Program;
 use crate::report::{Report, Target};
 use crate::rounds::{quantile, ratio};
 use crate::startup::{call, megabytes, request};
+use crate::{Bench, discard};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use tests::servers::{Server, with};
+use tests::servers::with;
 use tests::{archive, cloud, dist};
 
 const MEMBER: &str = "root.img";
@@ -21,9 +20,7 @@ const BLOCK: usize = 1 << 20;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
     let blocks = if bench.quick { 256 } else { 4096 };
-    let server = Server::with_handler("http", |stream| {
-        let _ = discard_request(stream);
-    });
+    let server = discard::plain();
     let url = server.url("/image");
     let job = cloud::job(json!([with(server.grant("cloud"), json!({"plain_http": true}))]));
     let config = job.config_file();
@@ -60,7 +57,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
 }
 
 /// Returns how many times as fast `ours` is, by the medians of three runs in turns.
-fn speedup(ours: &Program, theirs: &Program) -> Result<f64, String> {
+pub(crate) fn speedup(ours: &Program, theirs: &Program) -> Result<f64, String> {
     let mut times = [ours, theirs].map(|_| Vec::new());
     for _ in 0..3 {
         for (program, times) in [ours, theirs].into_iter().zip(&mut times) {
@@ -83,7 +80,8 @@ fn block(at: usize) -> Vec<u8> {
     block
 }
 
-fn image(bench: &Bench, name: &str, blocks: usize) -> std::io::Result<PathBuf> {
+/// Writes an image of so many MiB.
+pub(crate) fn image(bench: &Bench, name: &str, blocks: usize) -> std::io::Result<PathBuf> {
     let path = bench.files.path().join(name);
     let mut file = File::create(&path)?;
     (0..blocks).try_for_each(|at| file.write_all(&block(at)))?;
@@ -98,34 +96,4 @@ fn packed(bench: &Bench, raw: &Path, blocks: usize) -> std::io::Result<PathBuf> 
     gzip.write_all(&archive::with_end_marker(Vec::new()))?;
     gzip.finish()?;
     Ok(path)
-}
-
-/// Reads a request with a content length or a chunked body to its end and answers it.
-fn discard_request(stream: TcpStream) -> std::io::Result<()> {
-    let mut to = stream.try_clone()?;
-    let mut from = BufReader::with_capacity(BLOCK, stream);
-    let (mut length, mut line) = (None, String::new());
-    while from.read_line(&mut line)? > 2 {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse::<u64>().ok();
-        }
-        line.clear();
-    }
-    match length {
-        Some(length) => drop(std::io::copy(&mut from.take(length), &mut std::io::sink())?),
-        None => discard_chunks(&mut from)?,
-    }
-    to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-}
-
-fn discard_chunks(from: &mut impl BufRead) -> std::io::Result<()> {
-    loop {
-        let mut line = String::new();
-        from.read_line(&mut line)?;
-        let size = u64::from_str_radix(line.trim(), 16).map_err(std::io::Error::other)?;
-        std::io::copy(&mut from.by_ref().take(size + 2), &mut std::io::sink())?;
-        if size == 0 {
-            return Ok(());
-        }
-    }
 }

@@ -8,9 +8,12 @@
 //! server that answers as the simulator has answered the runtime (`recording`), so both
 //! send and receive the same requests and responses, one after the other.
 //!
+//! `blocks` uploads an image in blocks with the probe, beside processes of curl.
+//!
 //! Times here are mostly round trips, which do not depend on the machine. Connections,
 //! requests and logins are counted where they arrive.
 
+mod blocks;
 mod cloud;
 mod cpi;
 mod lifecycle;
@@ -23,5 +26,9 @@ mod script;
 
 use crate::Part;
 
-pub(crate) const PARTS: [Part; 3] =
-    [("methods", methods::measure), ("logins", logins::measure), ("lifecycle", lifecycle::measure)];
+pub(crate) const PARTS: [Part; 4] = [
+    ("methods", methods::measure),
+    ("logins", logins::measure),
+    ("lifecycle", lifecycle::measure),
+    ("blocks", blocks::measure),
+];

@@ -1,6 +1,7 @@
 //! HTTP requests of a guest: what arrives at the server, what the guest gets back, and
 //! the limits on both.
 
+mod blocks;
 mod broken_servers;
 mod denials;
 mod headers;
@@ -8,6 +9,7 @@ mod hints;
 mod images;
 mod policy_changes;
 mod routes;
+mod several;
 mod tls;
 
 use rustix::process::Signal;

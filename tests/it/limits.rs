@@ -226,6 +226,8 @@ limit_tests! {
         http_request_mib: "http",
         http_response_mib: "http",
         http_total_mib: "http",
+        http_blocks: "http",
+        http_blocks_mib: "http",
         http_headers: "http",
         header_kib: "http",
         url_bytes: "http",

@@ -37,9 +37,11 @@ pub(crate) fn set_metadata(session: &Session, disk: &str, metadata: &Metadata) -
 
 /// Returns the disks of a VM, without the volume that it booted from.
 pub(crate) fn of_vm(session: &Session, vm: &str) -> Result<Vec<Cid>, Error> {
+    let compute = session.compute()?;
+    session.ahead.read([compute.server_request(vm), compute.attachments_request(vm)]);
     let server = vm::get(session, vm)?;
     let mut disks = vec![];
-    for attachment in session.compute()?.attachments(vm)? {
+    for attachment in compute.attachments(vm)? {
         let boots = server.boots_from_volume()
             && session.volumes()?.volume(&attachment.volume)?.is_some_and(|volume| vm::is_boot_volume(&volume));
         if !boots {

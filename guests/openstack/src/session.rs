@@ -10,7 +10,7 @@ use serde::Deserialize;
 use wasm_cpi_sdk::http::{self, Denial};
 use wasm_cpi_sdk::{Error, clock, log, poll::Poll};
 
-use crate::api::{Compute, Images, LoadBalancing, Networking, Service, Volumes};
+use crate::api::{Compute, Images, LoadBalancing, Networking, ReadAhead, Service, Volumes};
 use crate::properties::Properties;
 
 /// The name of the login in the policy presets.
@@ -120,13 +120,15 @@ fn is_transient(error: &http::RequestError) -> bool {
 
 pub(crate) struct Session {
     pub(crate) properties: Properties,
+    /// What was read ahead, for all services.
+    pub(crate) ahead: ReadAhead,
     login: OnceCell<Login>,
 }
 
 impl Session {
     /// Reads the properties. The login happens when the cloud is first used.
     pub(crate) fn open() -> Result<Self, Error> {
-        Ok(Self { properties: Properties::read()?, login: OnceCell::new() })
+        Ok(Self { properties: Properties::read()?, ahead: ReadAhead::default(), login: OnceCell::new() })
     }
 
     pub(crate) fn compute(&self) -> Result<Compute, Error> {
@@ -246,6 +248,6 @@ impl Session {
         })?;
         let url = endpoint.url.trim_end_matches('/');
         let url = url.strip_suffix(kind.version()).unwrap_or(url);
-        Ok(Service::new(kind, url, self.properties.endpoint(kind.name())))
+        Ok(Service::new(kind, url, self.properties.endpoint(kind.name()), self.ahead.clone()))
     }
 }

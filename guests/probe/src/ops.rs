@@ -23,6 +23,10 @@ pub(crate) use agent::hint;
 pub(crate) enum Op {
     #[serde(rename = "http")]
     Http(http::Request),
+    #[serde(rename = "http.all")]
+    HttpAll { requests: Vec<http::Request> },
+    #[serde(rename = "http.blocks")]
+    HttpBlocks(http::Blocks),
     #[serde(rename = "session")]
     Session { name: String },
     #[serde(rename = "config")]
@@ -152,6 +156,8 @@ pub(crate) fn perform(op: &Op) -> Result<Value, Failure> {
     let host = host::current();
     match op {
         Op::Http(request) => http::send(request),
+        Op::HttpAll { requests } => http::send_all(requests),
+        Op::HttpBlocks(blocks) => http::send_blocks(blocks),
         Op::Session { name } => host.http_session(name).map(json_or_text).map_err(http::failure),
         Op::Config {} => Ok(json_or_text(host.properties())),
         Op::Call {} => Ok(system::call()),

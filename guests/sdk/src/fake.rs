@@ -16,6 +16,7 @@
 //! an operator must grant.
 
 mod answer;
+mod blocks;
 mod host;
 mod needs;
 #[cfg(test)]

@@ -22,6 +22,10 @@ pub trait Host {
 
     /// Calls `http.send`.
     fn http_send(&self, request: &http::Request) -> Result<http::Response, http::Error>;
+    /// Calls `http.send-all`.
+    fn http_send_all(&self, requests: &[http::Request]) -> Vec<Result<http::Response, http::Error>>;
+    /// Calls `http.send-blocks`.
+    fn http_send_blocks(&self, upload: &http::BlockUpload) -> Result<http::BlocksSent, http::BlocksError>;
     /// Calls `http.session`.
     fn http_session(&self, name: &str) -> Result<String, http::Error>;
 

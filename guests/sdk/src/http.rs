@@ -1,4 +1,4 @@
-//! HTTP requests to the origins that the operator granted, one at a time. A guest
+//! HTTP requests to the origins that the operator granted. A guest
 //! sets no credentials: the host adds them. A guest builds a request, sends it,
 //! checks the status and parses the body:
 //!
@@ -26,12 +26,17 @@
 //! ```
 //!
 //! A request is repeated only if the guest allows it with [`Request::retries`],
-//! and only where a repetition cannot do anything twice.
+//! and only where a repetition cannot do anything twice. [`send_all`] sends
+//! requests that do not depend on each other at once, and [`put_blocks`] uploads
+//! the image in blocks.
 
+mod blocks;
 mod cloud_text;
 mod error;
 mod request;
 mod response;
+mod retries;
+mod several;
 #[cfg(test)]
 mod tests;
 mod url;
@@ -40,10 +45,12 @@ use serde::de::DeserializeOwned;
 
 use crate::{host, json};
 
-pub use crate::bindings::bosh::cpi::http::{Denial, ErrorKind as TransportError, ImagePart};
+pub use crate::bindings::bosh::cpi::http::{BlocksSent, BodyPart, Denial, ErrorKind as TransportError, ImagePart};
+pub use blocks::{BlockUpload, put_blocks};
 pub use error::{Cause, RequestError};
 pub use request::Request;
 pub use response::Response;
+pub use several::send_all;
 pub use url::segment;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use url::without_query;

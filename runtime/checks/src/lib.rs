@@ -87,7 +87,7 @@ checks! {
         LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot
         EntryOutsideGrant PointerWildcard SlotElement SlotNameTwice SlotBesideAuth
         OriginForm OriginWildcard OriginTemplate PatternForm
-        EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin TrustedFile
+        EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin TrustedFile BlocksBesideSlots
     }
     "Addresses and names" address {
         AddressNever AddressOwn AddressPublic AddressCidr AddressMapped AddressEmbedded
@@ -100,6 +100,7 @@ checks! {
         MethodKnown HeaderFraming HeaderValue HeaderOverride MethodParameter HeaderUnderscore
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody HeaderConditional
         QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedResponses
+        GrantBlocks BlockHeader
     }
     "Connections" connections {
         KeptIdentity KeptTls KeptAddress KeptFraming KeptQuiet InterimResponses

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::auth::{Auth, AuthSpec};
+use super::blocks::Blocks;
 use super::body_fields::FieldRules;
 use super::hint::SharedSettings;
 use super::login::Login;
@@ -65,6 +66,8 @@ pub struct Grant {
     pub hides: bool,
     /// True if the grant has a slot for agent settings, even if the guest does not declare it.
     pub writes_settings: bool,
+    /// How the guest may upload the image in blocks; `None` if it may not.
+    pub blocks: Option<Blocks>,
     /// The certificates and pins of the connection.
     pub tls: Tls,
     /// What a grant that a denial suggests for the same origin has in common with this one.
@@ -86,6 +89,7 @@ pub(super) struct GrantSpec {
     pub(super) captures: Vec<Capture>,
     drop: Vec<Place>,
     query: Option<Vec<String>>,
+    blocks: Option<Blocks>,
     shared: Arc<SharedSettings>,
 }
 
@@ -108,6 +112,7 @@ impl GrantSpec {
         let captures = Capture::read_all(&mut reader);
         let drop = responses::read_places(&mut reader, "drop");
         let query = responses::read_query(&mut reader);
+        let blocks = Blocks::read(&mut reader);
         reader.close();
         let (id, target) = (id?.to_owned(), target?);
         let shared = Arc::new(SharedSettings::of(value, &target.to, &paths));
@@ -124,6 +129,7 @@ impl GrantSpec {
             captures,
             drop,
             query,
+            blocks,
             shared,
         };
         grant.check(problems);
@@ -161,6 +167,9 @@ impl GrantSpec {
                 PolicyProblem::new(at, what, "add it to `operations.allow`, or remove this")
             });
         }
+        if self.blocks.is_some() {
+            self.check_blocks(problems);
+        }
         let header = match &self.auth {
             Some(AuthSpec::Basic { .. } | AuthSpec::Bearer(_)) => "authorization",
             Some(AuthSpec::Header { name, .. }) => name,
@@ -168,6 +177,21 @@ impl GrantSpec {
             Some(AuthSpec::Login(_)) | None => return,
         };
         self.check_slots(header, problems);
+    }
+
+    /// Reports what a grant with `blocks` must not have. Blocks have no slots, so that a secret is
+    /// never computed into thousands of requests.
+    fn check_blocks(&self, problems: &Problems) {
+        let at = format!("{}.blocks", self.at);
+        problems.ensure(Check::BlocksBesideSlots, self.slots.is_empty(), || {
+            let remedy = "write a grant of its own for the upload in blocks, without slots";
+            PolicyProblem::new(&at, "stands in a grant with `slots`", remedy)
+        });
+        let puts = self.methods.is_empty() || self.methods.iter().any(|method| method == "PUT");
+        problems.ensure(Check::EntryOutsideGrant, puts, || {
+            let what = "is for PUT, which the grant's `methods` do not list";
+            PolicyProblem::new(&at, what, "add PUT to `methods`, or remove this")
+        });
     }
 
     /// Reports slots in the header that the host itself sets.
@@ -269,6 +293,7 @@ impl GrantSpec {
             query: self.query.clone(),
             hides: !(self.slots.is_empty() && self.captures.is_empty() && self.drop.is_empty()),
             writes_settings: self.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)),
+            blocks: self.blocks.clone(),
             tls: target.tls,
             shared: Arc::clone(&self.shared),
         })

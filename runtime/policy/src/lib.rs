@@ -85,6 +85,7 @@
 mod added_needs;
 pub mod addresses;
 mod auth;
+mod blocks;
 mod body;
 mod body_fields;
 mod comparison;
@@ -127,6 +128,7 @@ use std::sync::Arc;
 
 pub use added_needs::{AddedNeed, added_needs};
 pub use auth::Auth;
+pub use blocks::Blocks;
 pub use body::LoginBody;
 pub use body_fields::{FieldRules, JudgedRequest, Pattern, PatternError};
 pub use comparison::{ComparedNeed, Comparison};

@@ -63,6 +63,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         hint: String::new(),
         seals: Vec::new(),
         leaked: None,
+        blocks: None,
         bytes_sent: 1,
         bytes_received: 2,
         elapsed: Duration::from_millis(3),

@@ -92,6 +92,6 @@ fn send(mut source: impl Read, length: u64, stamp: &ImageStamp, sender: &mpsc::S
     }
 }
 
-fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), ImageError> {
+pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), ImageError> {
     std::thread::Builder::new().name("image".into()).spawn(work).map(drop).map_err(|error| unreadable(&error))
 }

@@ -7,6 +7,7 @@
 //! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
 
 pub(super) mod auth;
+pub mod blocks;
 mod bodies;
 mod checking;
 mod judged_fields;
@@ -18,7 +19,7 @@ mod trace;
 
 pub use crate::net::http_event::HttpEvent;
 pub use crate::net::http_record::{HttpCounts, Leak};
-pub use message::{GuestBody, GuestRequest, GuestResponse};
+pub use message::{GuestBody, GuestBodyPart, GuestRequest, GuestResponse};
 
 use crate::failure::Cause;
 use crate::image::Image;

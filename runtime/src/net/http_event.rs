@@ -40,6 +40,8 @@ pub struct HttpEvent {
     pub seals: Vec<String>,
     /// Name of the secret because of which the response was withheld.
     pub leaked: Option<String>,
+    /// The numbers of an upload in blocks; `None` for a single request.
+    pub blocks: Option<BlockCounts>,
     /// The bytes of bodies as the guest wrote them, without the secrets in slots. Of a login, both
     /// numbers are rounded up, because their bodies are mostly secrets.
     pub bytes_sent: u64,
@@ -63,6 +65,16 @@ impl HttpEvent {
     }
 }
 
+/// The numbers of an upload in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    pub sent: u64,
+    /// Blocks of zeros that were left out.
+    pub skipped: u64,
+    /// How often a block was sent again.
+    pub repeated: u64,
+}
+
 impl fmt::Display for HttpEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.method, self.target)?;
@@ -77,6 +89,9 @@ impl fmt::Display for HttpEvent {
             (Some(grant), _) => write!(f, " ({grant}; ")?,
             (None, Some(login)) => write!(f, " (login {login}; ")?,
             (None, None) => f.write_str(" (no grant; ")?,
+        }
+        if let Some(blocks) = &self.blocks {
+            write!(f, "{} blocks sent, {} skipped, {} repeated; ", blocks.sent, blocks.skipped, blocks.repeated)?;
         }
         let ms = self.elapsed.as_secs_f64() * 1000.0;
         write!(f, "{} B out, {} B in, {ms:.1} ms)", self.bytes_sent, self.bytes_received)?;
@@ -100,9 +115,10 @@ pub(super) struct PendingEvent<'a> {
     report: ReportEvent<'a>,
 }
 
-impl<'a> PendingEvent<'a> {
-    pub(super) fn new(report: ReportEvent<'a>) -> Self {
-        let event = HttpEvent {
+impl HttpEvent {
+    /// Returns the event of a request of which nothing is known yet.
+    pub(super) fn new() -> Self {
+        HttpEvent {
             method: String::new(),
             target: String::new(),
             grant: None,
@@ -117,11 +133,17 @@ impl<'a> PendingEvent<'a> {
             hint: String::new(),
             seals: Vec::new(),
             leaked: None,
+            blocks: None,
             bytes_sent: 0,
             bytes_received: 0,
             elapsed: Duration::ZERO,
-        };
-        PendingEvent { event, started: Instant::now(), report }
+        }
+    }
+}
+
+impl<'a> PendingEvent<'a> {
+    pub(super) fn new(report: ReportEvent<'a>) -> Self {
+        PendingEvent { event: HttpEvent::new(), started: Instant::now(), report }
     }
 }
 

@@ -5,7 +5,8 @@ use crate::failure::Cause;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
 use crate::net::exchange::Received;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wasm_cpi_checks::Check;
 
 /// The number of changes that are listed; further ones are only counted.
@@ -22,14 +23,43 @@ pub struct HttpCounts {
 }
 
 /// The record of the HTTP requests of a call.
-#[derive(Default)]
-pub(super) struct HttpRecord(Mutex<State>);
+#[derive(Clone, Default)]
+pub(super) struct HttpRecord(Arc<Mutex<State>>);
+
+/// Bytes of a body that count against `http_total_mib`. They count no longer if the request is not sent.
+pub(super) struct Reservation {
+    record: HttpRecord,
+    bytes: u64,
+    used: AtomicBool,
+}
+
+impl Reservation {
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Lets the bytes count for good. Returns false if they did already.
+    pub(super) fn use_up(&self) -> bool {
+        !self.used.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.use_up() {
+            let mut state = self.record.lock();
+            state.total = state.total.saturating_sub(self.bytes);
+        }
+    }
+}
 
 #[derive(Default)]
 struct State {
     counts: HttpCounts,
     /// Bytes of bodies that count against `http_total_mib`.
     total: u64,
+    /// Blocks of uploads, which are not in `counts.requests`.
+    blocks: u64,
     changes: Vec<Change>,
     /// The number of changes that are not in the list.
     more_changes: u64,
@@ -107,8 +137,30 @@ impl HttpRecord {
         Ok(())
     }
 
+    /// Counts the blocks of an upload, or rejects them if that would exceed the limit.
+    pub(super) fn start_blocks(&self, count: u64, limits: &Limits) -> Result<(), HttpError> {
+        let mut state = self.lock();
+        let blocks = state.blocks.saturating_add(count);
+        if blocks > limits.http_blocks {
+            return Err(HttpError::limit("http_blocks", limits.http_blocks, "the number of blocks of the call"));
+        }
+        state.blocks = blocks;
+        Ok(())
+    }
+
+    /// Counts the body of a request before it is sent, so that requests which are sent at once cannot exceed the
+    /// limit together. Returns `None` if the limit is reached.
+    pub(super) fn reserve(&self, bytes: u64, limits: &Limits) -> Option<Reservation> {
+        let left = self.bytes_left(limits);
+        let mut state = self.lock();
+        (bytes <= left).then(|| {
+            state.total = state.total.saturating_add(bytes);
+            Reservation { record: self.clone(), bytes, used: AtomicBool::new(false) }
+        })
+    }
+
     /// Returns how many bytes of bodies the call may still send and receive.
-    pub(super) fn bytes_left(&self, limits: &Limits) -> u64 {
+    fn bytes_left(&self, limits: &Limits) -> u64 {
         limits.http_total_mib.saturating_mul(1024 * 1024).saturating_sub(self.lock().total)
     }
 

@@ -25,6 +25,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::addresses;
 use wasm_cpi_policy::destination::{Destination, Host, Scheme};
@@ -52,8 +53,9 @@ pub(super) struct Transport {
     preopened: OnceLock<HashMap<String, PreopenedFile>>,
     /// TLS configurations by their settings, so that certificates are read once.
     tls: Mutex<Vec<(Tls, Arc<ClientConfig>)>>,
-    /// The addresses of hosts, as they were first resolved in this call.
-    resolved: Mutex<HashMap<String, Vec<IpAddr>>>,
+    /// The addresses of hosts, as they were first resolved in this call. Requests that are sent at once wait
+    /// for the same lookup.
+    resolved: Mutex<HashMap<String, Arc<OnceCell<Vec<IpAddr>>>>>,
     connections: Connections,
     /// Addresses of endpoints that no grant can open, by the names of the endpoints.
     forbidden: Mutex<HashMap<String, Vec<IpAddr>>>,
@@ -201,12 +203,8 @@ impl Transport {
     /// Returns the addresses of a host, which stay the same during a call unless no server can be reached
     /// at them.
     async fn resolve_once(&self, name: &str, deadline: Instant) -> Result<Vec<IpAddr>, HttpError> {
-        if let Some(known) = lock(&self.resolved).get(name) {
-            return Ok(known.clone());
-        }
-        let found = self.resolver.resolve(name, deadline).await?;
-        lock(&self.resolved).insert(name.to_owned(), found.clone());
-        Ok(found)
+        let known = Arc::clone(lock(&self.resolved).entry(name.to_owned()).or_default());
+        known.get_or_try_init(|| self.resolver.resolve(name, deadline)).await.cloned()
     }
 
     /// Sends the request to these addresses and returns the response.

@@ -2,6 +2,7 @@
 //! can send it, and malformed archives.
 
 mod archives;
+mod blocks;
 mod handle;
 mod paths;
 
@@ -13,7 +14,7 @@ use tests::{Job, Response, probe};
 const CLASS: &str = "stemcell image";
 
 pub(super) fn cases() -> Vec<Case> {
-    [paths::cases(), handle::cases(), archives::cases()].into_iter().flatten().collect()
+    [paths::cases(), handle::cases(), archives::cases(), blocks::cases()].into_iter().flatten().collect()
 }
 
 /// Calls `create_stemcell` with a script for the guest.

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, RequestError, segment};
+use wasm_cpi_sdk::http::{self, Request, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::{Service, names};
 
 pub(crate) struct Compute(pub(crate) Service);
+
+const FLAVORS: &str = "/flavors/detail";
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Server {
@@ -144,7 +146,12 @@ struct Attachments {
 
 impl Compute {
     pub(crate) fn server(&self, id: &str) -> Result<Option<Server>, RequestError> {
-        Ok(self.0.find::<One>(&format!("/servers/{}", segment(id)))?.map(|one| one.server))
+        Ok(self.0.find::<One>(&server_path(id))?.map(|one| one.server))
+    }
+
+    /// Returns the request of [`Self::server`], to read it ahead.
+    pub(crate) fn server_request(&self, id: &str) -> Option<Request> {
+        self.0.request_of(&server_path(id))
     }
 
     /// Returns the server with this name, which must be unique and free of the
@@ -195,12 +202,16 @@ impl Compute {
     }
 
     pub(crate) fn attachments(&self, server: &str) -> Result<Vec<Attachment>, RequestError> {
-        let path = format!("/servers/{}/os-volume_attachments", segment(server));
-        Ok(self.0.find::<Attachments>(&path)?.map_or_else(Vec::new, |found| found.attachments))
+        Ok(self.0.find::<Attachments>(&attachments_path(server))?.map_or_else(Vec::new, |found| found.attachments))
+    }
+
+    /// Returns the request of [`Self::attachments`], to read it ahead.
+    pub(crate) fn attachments_request(&self, server: &str) -> Option<Request> {
+        self.0.request_of(&attachments_path(server))
     }
 
     pub(crate) fn attach(&self, server: &str, volume: &str, device: &str) -> Result<(), RequestError> {
-        let path = format!("/servers/{}/os-volume_attachments", segment(server));
+        let path = attachments_path(server);
         let body = json!({"volumeAttachment": {"volumeId": volume, "device": device}});
         self.0.post_action(&path, &body, format_args!("attached volume {volume} to server {server}"))
     }
@@ -214,7 +225,7 @@ impl Compute {
     pub(crate) fn flavors(&self) -> Result<Vec<Flavor>, RequestError> {
         let mut all: Vec<Flavor> = vec![];
         loop {
-            let mut list = http::get(self.0.url("/flavors/detail"));
+            let mut list = http::get(self.0.url(FLAVORS));
             if let Some(last) = all.last() {
                 list = list.query("marker", &last.id);
             }
@@ -228,11 +239,33 @@ impl Compute {
         }
     }
 
+    /// Returns the first request of [`Self::flavors`], to read it ahead.
+    pub(crate) fn flavors_request(&self) -> Option<Request> {
+        self.0.request_of(FLAVORS)
+    }
+
     pub(crate) fn flavor(&self, id: &str) -> Result<Option<Flavor>, RequestError> {
         Ok(self.0.find::<OneFlavor>(&format!("/flavors/{}", segment(id)))?.map(|one| one.flavor))
     }
 
     pub(crate) fn has_key(&self, name: &str) -> Result<bool, RequestError> {
-        Ok(self.0.find::<Value>(&format!("/os-keypairs/{}", segment(name)))?.is_some())
+        Ok(self.0.find::<Value>(&key_path(name))?.is_some())
     }
+
+    /// Returns the request of [`Self::has_key`], to read it ahead.
+    pub(crate) fn key_request(&self, name: &str) -> Option<Request> {
+        self.0.request_of(&key_path(name))
+    }
+}
+
+fn server_path(id: &str) -> String {
+    format!("/servers/{}", segment(id))
+}
+
+fn attachments_path(server: &str) -> String {
+    format!("/servers/{}/os-volume_attachments", segment(server))
+}
+
+fn key_path(name: &str) -> String {
+    format!("/os-keypairs/{}", segment(name))
 }

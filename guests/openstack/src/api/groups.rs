@@ -9,6 +9,9 @@ use wasm_cpi_sdk::{Error, log};
 use super::Compute;
 use super::version::{self, Document, Version};
 
+/// The path of the document with the versions.
+const ROOT: &str = "/";
+
 pub(crate) const GROUP_POLICY: &str = "soft-anti-affinity";
 
 /// From the first version that has the policy to the version that replaced the list of policies
@@ -53,7 +56,7 @@ pub(crate) struct Groups<'c> {
 
 impl Compute {
     pub(crate) fn groups(&self) -> Result<Groups<'_>, Error> {
-        let root = self.0.send(http::get(self.0.url("/")))?;
+        let root = self.0.send(http::get(self.0.url(ROOT)))?;
         // A URL with a project in it has no version document. Then Nova rejects what it does not support.
         let document = if root.status < 500 { root.json::<Document>().ok() } else { Some(root.ok()?.json()?) };
         let version = match document {
@@ -65,13 +68,21 @@ impl Compute {
     }
 }
 
+impl Compute {
+    /// Returns the first request of [`Self::groups`], to read it ahead.
+    pub(crate) fn versions_request(&self) -> Option<Request> {
+        Some(http::get(self.0.url(ROOT)))
+    }
+}
+
 impl Groups<'_> {
     fn with_version(&self, request: Request) -> Request {
         request.header("openstack-api-version", format!("compute {}", self.version))
     }
 
-    /// Returns all groups with this name that place their servers on different hosts. Reads
-    /// further pages until one is empty or repeats the page before.
+    /// Returns the groups with this name that place their servers on different hosts. Reads
+    /// further pages until one is empty, repeats the page before, or has such a group with members,
+    /// which callers prefer to all others.
     pub(crate) fn named(&self, name: &str) -> Result<Vec<ServerGroup>, RequestError> {
         let (mut before, mut first): (usize, Option<String>) = (0, None);
         let mut found = vec![];
@@ -87,6 +98,9 @@ impl Groups<'_> {
             before += page.len();
             first = page.first().map(|group| group.id.clone());
             found.extend(page.into_iter().filter(|group| group.name == name && group.has_anti_affinity()));
+            if found.iter().any(|group| !group.members.is_empty()) {
+                return Ok(found);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wasm_cpi_sdk::http::{self, ImagePart, RequestError, segment};
+use wasm_cpi_sdk::http::{self, ImagePart, Request, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::Service;
@@ -23,7 +23,12 @@ pub(crate) struct Image {
 
 impl Images {
     pub(crate) fn image(&self, id: &str) -> Result<Option<Image>, RequestError> {
-        self.0.find(&format!("/v2/images/{}", segment(id)))
+        self.0.find(&image_path(id))
+    }
+
+    /// Returns the request of [`Self::image`], to read it ahead.
+    pub(crate) fn image_request(&self, id: &str) -> Option<Request> {
+        self.0.request_of(&image_path(id))
     }
 
     pub(crate) fn create(&self, body: &Value) -> Result<Image, RequestError> {
@@ -44,6 +49,10 @@ impl Images {
     }
 
     pub(crate) fn delete(&self, id: &str) -> Result<bool, RequestError> {
-        self.0.delete(&format!("/v2/images/{}", segment(id)), format_args!("image {id}"))
+        self.0.delete(&image_path(id), format_args!("image {id}"))
     }
+}
+
+fn image_path(id: &str) -> String {
+    format!("/v2/images/{}", segment(id))
 }

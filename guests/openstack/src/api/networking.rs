@@ -2,12 +2,14 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, RequestError, segment};
+use wasm_cpi_sdk::http::{self, Request, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::Service;
 
 pub(crate) struct Networking(pub(crate) Service);
+
+const SECURITY_GROUPS: &str = "/v2.0/security-groups";
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Port {
@@ -122,9 +124,11 @@ impl Networking {
     }
 
     pub(crate) fn ports(&self, filters: &[(&str, &str)]) -> Result<Vec<Port>, RequestError> {
-        let list =
-            filters.iter().fold(http::get(self.0.url("/v2.0/ports")), |get, (name, value)| get.query(name, value));
-        Ok(self.0.read::<Ports>(list)?.ports)
+        Ok(self.0.read::<Ports>(self.ports_request(filters))?.ports)
+    }
+
+    fn ports_request(&self, filters: &[(&str, &str)]) -> Request {
+        filters.iter().fold(http::get(self.0.url("/v2.0/ports")), |get, (name, value)| get.query(name, value))
     }
 
     /// Returns the ports of a server. The result is checked again, as some callers
@@ -132,6 +136,21 @@ impl Networking {
     pub(crate) fn ports_of(&self, server: &str) -> Result<Vec<Port>, RequestError> {
         let listed = self.ports(&[("device_id", server)])?;
         Ok(listed.into_iter().filter(|port| !server.is_empty() && port.device_id == server).collect())
+    }
+
+    /// Returns the request of [`Self::ports_of`], to read it ahead.
+    pub(crate) fn ports_of_request(&self, server: &str) -> Option<Request> {
+        Some(self.ports_request(&[("device_id", server)]))
+    }
+
+    /// Returns the ports with an address.
+    pub(crate) fn ports_at(&self, address: &str) -> Result<Vec<Port>, RequestError> {
+        self.ports(&[("fixed_ips", &at(address))])
+    }
+
+    /// Returns the request of [`Self::ports_at`], to read it ahead.
+    pub(crate) fn ports_at_request(&self, address: &str) -> Option<Request> {
+        Some(self.ports_request(&[("fixed_ips", &at(address))]))
     }
 
     /// Returns the ports with this name, and checks the result likewise.
@@ -152,7 +171,7 @@ impl Networking {
     pub(crate) fn security_groups(&self) -> Result<Vec<SecurityGroup>, RequestError> {
         let mut all: Vec<SecurityGroup> = vec![];
         loop {
-            let mut list = http::get(self.0.url("/v2.0/security-groups"));
+            let mut list = http::get(self.0.url(SECURITY_GROUPS));
             if let Some(last) = all.last() {
                 list = list.query("marker", &last.id);
             }
@@ -164,6 +183,11 @@ impl Networking {
                 return Ok(all);
             }
         }
+    }
+
+    /// Returns the first request of [`Self::security_groups`], to read it ahead.
+    pub(crate) fn security_groups_request(&self) -> Option<Request> {
+        self.0.request_of(SECURITY_GROUPS)
     }
 
     pub(crate) fn floating_ips(&self, address: &str) -> Result<Vec<FloatingIp>, RequestError> {
@@ -216,4 +240,9 @@ impl Networking {
         let list = http::get(self.0.url("/v2.0/subnets")).query("network_id", network);
         Ok(self.0.read::<Subnets>(list)?.subnets.into_iter().next())
     }
+}
+
+/// Returns the filter of ports by their address.
+fn at(address: &str) -> String {
+    format!("ip_address={address}")
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use wasm_cpi_sdk::http::{self, Denial, Request, RequestError, Response};
 use wasm_cpi_sdk::log;
 
-use super::with_detail;
+use super::{ReadAhead, with_detail};
 use crate::session::ServiceKind;
 
 /// The number of retries of a request that is safe to repeat, with pauses of 1 to
@@ -22,24 +22,29 @@ pub(crate) struct Service {
     url: String,
     /// True if the operator's property has the URL of the catalog.
     matches_property: bool,
+    ahead: ReadAhead,
 }
 
 impl Service {
     /// `property` is the operator's URL for this service.
-    pub(crate) fn new(kind: ServiceKind, url: &str, property: Option<&str>) -> Self {
+    pub(crate) fn new(kind: ServiceKind, url: &str, property: Option<&str>, ahead: ReadAhead) -> Self {
         let matches_property = property.is_some_and(|property| property.trim_end_matches('/') == url);
-        Self { kind, url: url.to_owned(), matches_property }
+        Self { kind, url: url.to_owned(), matches_property, ahead }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
-    /// Sends a request, with retries where that is safe. The error of a denial
-    /// names the property to set, if the property is the reason.
+    /// Returns the request that [`Self::find`] sends, to read it ahead; `None` if it sends none.
+    pub(super) fn request_of(&self, path: &str) -> Option<Request> {
+        (!has_impossible_id(path)).then(|| http::get(self.url(path)))
+    }
+
+    /// Sends a request, with retries where that is safe, unless its answer was read ahead.
+    /// The error of a denial names the property to set, if the property is the reason.
     pub(super) fn send(&self, request: Request) -> Result<Response, RequestError> {
-        // Without this header, Glance answers errors with HTML.
-        let sent = request.header("accept", "application/json").retries(RETRIES).send();
+        let sent = self.ahead.take(&request).unwrap_or_else(|| prepared(request).send());
         sent.map_err(|error| match error.denial() {
             Some(Denial::Undeclared | Denial::Scheme | Denial::Host | Denial::Port | Denial::Path)
                 if !self.matches_property =>
@@ -75,10 +80,8 @@ impl Service {
 
     /// Reads an object, or returns `None` if it does not exist.
     pub(super) fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, RequestError> {
-        if has_impossible_id(path) {
-            return Ok(None);
-        }
-        self.unless_missing(self.send(http::get(self.url(path)))?)?.map(|response| response.json()).transpose()
+        let Some(request) = self.request_of(path) else { return Ok(None) };
+        self.unless_missing(self.send(request)?)?.map(|response| response.json()).transpose()
     }
 
     /// Creates an object. The caller logs it, as the answer has its ID.
@@ -128,6 +131,11 @@ impl Service {
         }
         Ok(existed)
     }
+}
+
+/// Adds what all requests have in common. Without this header, Glance answers errors with HTML.
+pub(super) fn prepared(request: Request) -> Request {
+    request.header("accept", "application/json").retries(RETRIES)
 }
 
 /// Returns true if an ID from the Director would change the path, or if the host

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, RequestError, segment};
+use wasm_cpi_sdk::http::{self, Request, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::{Service, names};
@@ -69,7 +69,12 @@ struct Snapshots {
 
 impl Volumes {
     pub(crate) fn volume(&self, id: &str) -> Result<Option<Volume>, RequestError> {
-        Ok(self.0.find::<One>(&format!("/volumes/{}", segment(id)))?.map(|one| one.volume))
+        Ok(self.0.find::<One>(&volume_path(id))?.map(|one| one.volume))
+    }
+
+    /// Returns the request of [`Self::volume`], to read it ahead.
+    pub(crate) fn volume_request(&self, id: &str) -> Option<Request> {
+        self.0.request_of(&volume_path(id))
     }
 
     pub(crate) fn volume_named(&self, name: &str) -> Result<Option<Volume>, RequestError> {
@@ -89,7 +94,7 @@ impl Volumes {
     }
 
     pub(crate) fn delete(&self, id: &str) -> Result<bool, RequestError> {
-        self.0.delete(&format!("/volumes/{}", segment(id)), format_args!("volume {id}"))
+        self.0.delete(&volume_path(id), format_args!("volume {id}"))
     }
 
     pub(crate) fn extend(&self, id: &str, size: u64) -> Result<(), RequestError> {
@@ -134,4 +139,8 @@ impl Volumes {
     pub(crate) fn delete_snapshot(&self, id: &str) -> Result<bool, RequestError> {
         self.0.delete(&format!("/snapshots/{}", segment(id)), format_args!("snapshot {id}"))
     }
+}
+
+fn volume_path(id: &str) -> String {
+    format!("/volumes/{}", segment(id))
 }

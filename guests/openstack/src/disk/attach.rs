@@ -11,6 +11,8 @@ use crate::session::Session;
 use crate::vm;
 
 pub(crate) fn attach(session: &Session, vm: &str, disk: &str) -> Result<DiskHint, Error> {
+    let (compute, volumes) = (session.compute()?, session.volumes()?);
+    session.ahead.read([compute.server_request(vm), volumes.volume_request(disk), compute.attachments_request(vm)]);
     let server = vm::get(session, vm)?;
     let mut volume = get(session, disk)?;
     if wait::is_changing(&volume) {
@@ -114,6 +116,7 @@ fn hint(session: &Session, vm: &str, disk: &str, device: &str) -> Result<DiskHin
 }
 
 pub(crate) fn detach(session: &Session, vm: &str, disk: &str) -> Result<(), Error> {
+    session.ahead.read([session.compute()?.server_request(vm), session.volumes()?.volume_request(disk)]);
     let server = vm::get(session, vm)?;
     match session.volumes()?.volume(disk)? {
         Some(_) => detach_volume(session, vm, disk)?,

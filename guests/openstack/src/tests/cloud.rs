@@ -183,6 +183,7 @@ impl Cloud {
         let body = match &request.body {
             http::Body::Bytes(bytes) => serde_json::from_slice(bytes).unwrap(),
             http::Body::Image(part) => json!({"image": format!("{part:?}")}),
+            http::Body::Parts(parts) => json!({"parts": parts.len()}),
             http::Body::None => Value::Null,
         };
         let fault = self.take_fault(&request.method, path);

@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use wasm_cpi_sdk::http::Request;
 use wasm_cpi_sdk::{Error, VmRequest};
 
 use super::networks::Networks;
@@ -44,6 +45,35 @@ pub(super) struct Choice {
 }
 
 impl Choice {
+    /// Reads what `prepare` needs of the cloud at once, and `port` as well.
+    pub(super) fn read_ahead(
+        session: &Session,
+        request: &VmRequest,
+        properties: &VmProperties,
+        networks: &Networks,
+        port: Option<Request>,
+    ) -> Result<(), Error> {
+        let compute = session.compute()?;
+        let mut requests = vec![
+            port,
+            session.images()?.image_request(stemcell::image_of(&request.stemcell)),
+            compute.flavors_request(),
+            compute.key_request(key_name(session, properties)?),
+        ];
+        if wanted_groups(session, properties, networks).is_some() {
+            requests.push(session.networking()?.security_groups_request());
+        }
+        if needs_zones_of_disks(session, &request.disks) {
+            let volumes = session.volumes()?;
+            requests.extend(request.disks.iter().map(|disk| volumes.volume_request(disk)));
+        }
+        if group_of(session, properties, &request.env.parse()?).is_some() {
+            requests.push(compute.versions_request());
+        }
+        session.ahead.read(requests);
+        Ok(())
+    }
+
     /// Finds the objects that the VM uses, and creates the server group if the deployment has none yet.
     pub(super) fn prepare(
         session: &Session,
@@ -69,7 +99,7 @@ impl Choice {
         }
         let flavor = flavor(session, &properties.instance_type)?;
         let boot_volume = properties.boot_volume(&session.properties, &flavor)?;
-        let key_name = key_name(session, properties)?;
+        let key_name = existing_key(session, properties)?;
         let security_groups = security_groups(session, properties, networks)?;
         let zones = zones(session, &request.disks, properties)?;
         let pools = pools::find(session, properties.pools())?;
@@ -94,26 +124,38 @@ fn flavor(session: &Session, name: &str) -> Result<Flavor, Error> {
     Ok(flavor)
 }
 
-fn key_name(session: &Session, properties: &VmProperties) -> Result<String, Error> {
+fn key_name<'a>(session: &'a Session, properties: &'a VmProperties) -> Result<&'a str, Error> {
     let named = properties.key_name.as_ref().filter(|name| !name.is_empty());
     let default = session.properties.default_key_name.as_ref().filter(|name| !name.is_empty());
-    let name = named.or(default).ok_or_else(|| {
+    named.or(default).map(String::as_str).ok_or_else(|| {
         Error::cpi("properties.default_key_name: is missing; set it, or cloud_properties.key_name of the VM type")
-    })?;
+    })
+}
+
+fn existing_key(session: &Session, properties: &VmProperties) -> Result<String, Error> {
+    let name = key_name(session, properties)?;
     if !session.compute()?.has_key(name)? {
         return Err(Error::cloud(format!(
             "key pair `{name}` was not found; create it as the user that the CPI logs in as"
         )));
     }
-    Ok(name.clone())
+    Ok(name.to_owned())
 }
 
-/// Returns the security groups of the VM type, or else those of its networks, or else
+/// Returns the names or IDs of the security groups of the VM type, or else those of its networks, or else
 /// the defaults.
-fn security_groups(session: &Session, properties: &VmProperties, networks: &Networks) -> Result<Vec<String>, Error> {
-    let levels =
+fn wanted_groups<'a>(
+    session: &'a Session,
+    properties: &'a VmProperties,
+    networks: &'a Networks,
+) -> Option<&'a [String]> {
+    let levels: [&[String]; 3] =
         [properties.security_groups(), &networks.security_groups, session.properties.default_security_groups()];
-    let Some(wanted) = levels.into_iter().find(|groups| !groups.is_empty()) else {
+    levels.into_iter().find(|groups| !groups.is_empty())
+}
+
+fn security_groups(session: &Session, properties: &VmProperties, networks: &Networks) -> Result<Vec<String>, Error> {
+    let Some(wanted) = wanted_groups(session, properties, networks) else {
         return Ok(vec![]);
     };
     let all = session.networking()?.security_groups()?;
@@ -132,11 +174,16 @@ fn security_group(all: &[SecurityGroup], wanted: &str, project: Option<&str>) ->
         .ok_or_else(|| Error::cloud(format!("security group `{wanted}` was not found; use the name or ID of one")))
 }
 
+/// Returns true if the zones of the disks decide about the zone of the VM.
+fn needs_zones_of_disks(session: &Session, disks: &[String]) -> bool {
+    !disks.is_empty() && !session.properties.ignores_zones()
+}
+
 /// Returns the zones for the VM. It must be in the zone of its disks, unless the
 /// operator ignores zones.
 fn zones(session: &Session, disks: &[String], properties: &VmProperties) -> Result<Vec<String>, Error> {
     let requested = properties.zones();
-    if disks.is_empty() || session.properties.ignores_zones() {
+    if !needs_zones_of_disks(session, disks) {
         return Ok(if requested.is_empty() { vec![String::new()] } else { requested });
     }
     let volumes = session.volumes()?;
@@ -159,16 +206,19 @@ fn zones(session: &Session, disks: &[String], properties: &VmProperties) -> Resu
     Ok(vec![first])
 }
 
+/// Returns the instance group for whose server group the VM is created, if it gets one.
+fn group_of<'a>(session: &Session, properties: &VmProperties, env: &'a Env) -> Option<&'a str> {
+    let has_own = properties.scheduler_hints.as_ref().is_some_and(|hints| hints.contains_key("group"));
+    env.bosh.group.as_deref().filter(|_| session.properties.anti_affinity() && !has_own)
+}
+
 fn hints_with_server_group(
     session: &Session,
     properties: &VmProperties,
     env: &Env,
 ) -> Result<Map<String, Value>, Error> {
     let mut hints = properties.scheduler_hints.clone().unwrap_or_default();
-    if let Some(group) = &env.bosh.group
-        && session.properties.anti_affinity()
-        && !hints.contains_key("group")
-    {
+    if let Some(group) = group_of(session, properties, env) {
         hints.insert("group".to_owned(), Value::String(server_group::find_or_create(session, group)?));
     }
     Ok(hints)

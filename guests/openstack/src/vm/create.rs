@@ -29,6 +29,8 @@ pub(crate) fn create(session: &Session, request: VmRequest) -> Result<CreatedVm,
     let properties: VmProperties = request.cloud_properties.parse()?;
     properties.check(&session.properties)?;
     let networks = Networks::plan(&request.networks, &session.properties)?;
+    let port = ports::allowed_address_request(session, &properties, networks.gateway())?;
+    Choice::read_ahead(session, &request, &properties, &networks, port)?;
     let allowed_address = ports::allowed_address(session, &properties, networks.gateway())?;
     let choice = Choice::prepare(session, &request, &properties, &networks)?;
     let mut partial = PartialVm::new();

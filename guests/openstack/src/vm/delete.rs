@@ -9,7 +9,9 @@ use super::{deletion, pools, registry_key};
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, vm: &str) -> Result<(), Error> {
-    let server = session.compute()?.server(vm)?;
+    let (compute, networking) = (session.compute()?, session.networking()?);
+    session.ahead.read([compute.server_request(vm), networking.ports_of_request(vm)]);
+    let server = compute.server(vm)?;
     // Only its metadata names the pools, so the server is deleted after it left them.
     if let Some(server) = &server {
         pools::leave_all(session, server).map_err(|error| error.context(format_args!("deleting VM `{vm}`")))?;

@@ -2,7 +2,7 @@
 //! server and are not deleted with it, so `delete_vm` deletes them.
 
 use serde_json::json;
-use wasm_cpi_sdk::http::{Cause, RequestError};
+use wasm_cpi_sdk::http::{Cause, Request, RequestError};
 use wasm_cpi_sdk::{Error, log};
 
 use super::networks::Nic;
@@ -93,6 +93,26 @@ fn with_holders(error: RequestError, holders: &[Port], ip: &str) -> RequestError
     error
 }
 
+/// Returns true if the additional address must have a port. The Ruby CPI reads that from the network, the
+/// Go CPI from the VM type.
+fn checks_port(nic: &Nic, properties: &VmProperties) -> bool {
+    nic.vrrp_port_check.or(properties.vrrp_port_check).unwrap_or(true)
+}
+
+/// Returns the request that [`allowed_address`] sends, to read it ahead.
+pub(super) fn allowed_address_request(
+    session: &Session,
+    properties: &VmProperties,
+    gateway: Option<&Nic>,
+) -> Result<Option<Request>, Error> {
+    let address = properties.allowed_address_pairs.as_deref().filter(|address| !address.is_empty());
+    let nic = gateway.filter(|nic| nic.ip.is_some() && checks_port(nic, properties));
+    match (address, nic) {
+        (Some(address), Some(_)) => Ok(session.networking()?.ports_at_request(address)),
+        _ => Ok(None),
+    }
+}
+
 /// Returns the address that the VM may use besides its own.
 pub(super) fn allowed_address<'a>(
     session: &Session,
@@ -108,9 +128,7 @@ pub(super) fn allowed_address<'a>(
             "needs a manual network as the VM's default network; use one, or remove the key",
         ));
     };
-    // The Ruby CPI reads it from the network, the Go CPI from the VM type.
-    let is_checked = nic.vrrp_port_check.or(properties.vrrp_port_check).unwrap_or(true);
-    if is_checked && session.networking()?.ports(&[("fixed_ips", &format!("ip_address={address}"))])?.is_empty() {
+    if checks_port(nic, properties) && session.networking()?.ports_at(address)?.is_empty() {
         let what = format!(
             "no port has the address {address}; create a port that reserves it, or set vrrp_port_check: false in the \
              cloud_properties of network `{}`",

@@ -1,4 +1,4 @@
-//! The operations `http` and `session`, and their failures.
+//! The operations `http`, `http.all`, `http.blocks` and `session`, and their failures.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -25,8 +25,33 @@ pub(crate) struct Request {
     #[serde(default)]
     image: bool,
     image_member: Option<String>,
+    parts: Option<Vec<Part>>,
     timeout_ms: Option<u32>,
     keep: Option<usize>,
+}
+
+/// A part of a body: text, the whole image, or a file of the image.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Part {
+    Text(String),
+    Whole { image: bool },
+    Member { image_member: String },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Blocks {
+    url: String,
+    #[serde(default)]
+    headers: Headers,
+    image_member: Option<String>,
+    block_bytes: u32,
+    #[serde(default)]
+    first_index: u32,
+    #[serde(default)]
+    skip_zero_blocks: bool,
+    timeout_ms: Option<u32>,
 }
 
 /// An object, or an array of pairs if names repeat.
@@ -43,15 +68,43 @@ impl Default for Headers {
     }
 }
 
-impl Request {
-    fn headers(&self) -> Vec<(String, String)> {
-        match &self.headers {
+impl Headers {
+    fn pairs(&self) -> Vec<(String, String)> {
+        match self {
             Headers::Object(object) => object.iter().map(|(name, value)| (name.clone(), as_json(value))).collect(),
             Headers::Pairs(pairs) => pairs.clone(),
         }
     }
+}
+
+impl Part {
+    fn wire(&self) -> wire::BodyPart {
+        match self {
+            Part::Text(text) => wire::BodyPart::Bytes(text.as_bytes().to_vec()),
+            Part::Whole { image } => {
+                assert!(image, "a part of a body: `image` is true, or left out");
+                wire::BodyPart::Image(wire::ImagePart::Whole)
+            }
+            Part::Member { image_member } => wire::BodyPart::Image(wire::ImagePart::Member(image_member.clone())),
+        }
+    }
+}
+
+impl Request {
+    fn wire(&self) -> Result<wire::Request, Failure> {
+        Ok(wire::Request {
+            method: self.method.clone().unwrap_or_else(|| "GET".to_owned()),
+            url: self.url.clone(),
+            headers: self.headers.pairs(),
+            body: self.body()?,
+            timeout_ms: self.timeout_ms,
+        })
+    }
 
     fn body(&self) -> Result<wire::Body, Failure> {
+        if let Some(parts) = &self.parts {
+            return Ok(wire::Body::Parts(parts.iter().map(Part::wire).collect()));
+        }
         if let Some(member) = &self.image_member {
             return Ok(wire::Body::Image(wire::ImagePart::Member(member.clone())));
         }
@@ -67,15 +120,45 @@ impl Request {
 }
 
 pub(super) fn send(request: &Request) -> Result<Value, Failure> {
-    let wire = wire::Request {
-        method: request.method.clone().unwrap_or_else(|| "GET".to_owned()),
-        url: request.url.clone(),
-        headers: request.headers(),
-        body: request.body()?,
-        timeout_ms: request.timeout_ms,
-    };
-    let response = host::current().http_send(&wire).map_err(failure)?;
+    let response = host::current().http_send(&request.wire()?).map_err(failure)?;
     Ok(show(response, request.keep.unwrap_or(KEEP)))
+}
+
+/// Sends all requests at once. The result has `ok` or `error` for each.
+pub(super) fn send_all(requests: &[Request]) -> Result<Value, Failure> {
+    let wires = requests.iter().map(Request::wire).collect::<Result<Vec<_>, Failure>>()?;
+    let outcomes = host::current().http_send_all(&wires);
+    let shown = requests.iter().zip(outcomes).map(|(request, outcome)| match outcome {
+        Ok(response) => json!({"ok": show(response, request.keep.unwrap_or(KEEP))}),
+        Err(error) => json!({"error": Value::from(failure(error))}),
+    });
+    Ok(Value::Array(shown.collect()))
+}
+
+pub(super) fn send_blocks(blocks: &Blocks) -> Result<Value, Failure> {
+    let member = blocks.image_member.clone();
+    let upload = wire::BlockUpload {
+        url: blocks.url.clone(),
+        headers: blocks.headers.pairs(),
+        image: member.map_or(wire::ImagePart::Whole, wire::ImagePart::Member),
+        block_bytes: blocks.block_bytes,
+        first_index: blocks.first_index,
+        skip_zero_blocks: blocks.skip_zero_blocks,
+        timeout_ms: blocks.timeout_ms,
+    };
+    match host::current().http_send_blocks(&upload) {
+        Ok(done) => Ok(json!({
+            "sent": done.sent,
+            "skipped": done.skipped,
+            "sha256_of_digests": done.sha256_of_digests,
+            "etags": done.etags,
+        })),
+        Err(wire::BlocksError::Failed(error)) => Err(failure(error)),
+        Err(wire::BlocksError::Refused(response)) => {
+            let message = "the server refused a block";
+            Err(Failure::new("refused", message).with("response", show(response, KEEP)))
+        }
+    }
 }
 
 fn show(response: wire::Response, keep: usize) -> Value {

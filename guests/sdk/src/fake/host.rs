@@ -40,7 +40,7 @@ impl State {
         self.registry.get(id).cloned().ok_or(registry::Error::NotFound)
     }
 
-    fn image(&self) -> Result<&[u8], image::Error> {
+    pub(super) fn image(&self) -> Result<&[u8], image::Error> {
         if let Some(why) = self.ending() {
             return Err(image::Error::Cancelled(why));
         }
@@ -52,6 +52,12 @@ impl State {
             .as_deref()
             .ok_or_else(|| image::Error::Denied("the fake has no image; add one with `Fake::image`".to_owned()))
     }
+}
+
+/// Returns 64 hex digits that depend on the bytes, but are not a real SHA-256.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)).repeat(4)
 }
 
 /// Rejects a read that the real host rejects.
@@ -100,6 +106,12 @@ impl Host for Fake {
             ),
             sent: false,
         })
+    }
+    fn http_send_all(&self, requests: &[http::Request]) -> Vec<Result<http::Response, http::Error>> {
+        requests.iter().map(|request| self.http_send(request)).collect()
+    }
+    fn http_send_blocks(&self, upload: &http::BlockUpload) -> Result<http::BlocksSent, http::BlocksError> {
+        self.send_blocks(upload)
     }
     fn http_session(&self, name: &str) -> Result<String, http::Error> {
         if let Some(kind) = self.state().session_failures.pop() {
@@ -159,12 +171,8 @@ impl Host for Fake {
     fn image_size(&self) -> Result<u64, image::Error> {
         self.state().image().map(|bytes| bytes.len() as u64)
     }
-    /// Returns 64 hex digits that depend on the bytes, but are not a real SHA-256.
     fn image_sha256(&self) -> Result<String, image::Error> {
-        let state = self.state();
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        let hash = state.image()?.iter().fold(0xcbf2_9ce4_8422_2325, step);
-        Ok(format!("{hash:016x}").repeat(4))
+        Ok(digest(self.state().image()?))
     }
     fn image_read(&self, offset: u64, length: u32) -> Result<Vec<u8>, image::Error> {
         let state = self.state();

@@ -17,6 +17,12 @@ impl Host for Imports {
     fn http_send(&self, request: &http::Request) -> Result<http::Response, http::Error> {
         http::send(request)
     }
+    fn http_send_all(&self, requests: &[http::Request]) -> Vec<Result<http::Response, http::Error>> {
+        http::send_all(requests)
+    }
+    fn http_send_blocks(&self, upload: &http::BlockUpload) -> Result<http::BlocksSent, http::BlocksError> {
+        http::send_blocks(upload)
+    }
     fn http_session(&self, name: &str) -> Result<String, http::Error> {
         http::session(name)
     }

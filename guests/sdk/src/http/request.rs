@@ -1,17 +1,13 @@
-//! Builds and sends a request. A request that did not reach the server can be
-//! retried. One that may have reached it is retried only if it is repeatable. One
-//! that the policy denied is never retried.
+//! Builds and sends a request.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Cause, ImagePart, RequestError, Response, TransportError, url};
+use super::retries::Retries;
+use super::{BodyPart, Cause, ImagePart, RequestError, Response, url};
 use crate::bindings::bosh::cpi::http as wire;
-use crate::{clock, host, log};
-
-/// The longest pause before a retry, whatever the cloud asks for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+use crate::{clock, host};
 
 /// A request under construction.
 #[derive(Clone, Debug)]
@@ -34,6 +30,16 @@ impl Request {
         };
         let repeatable = matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
         Self { wire, retries: 0, repeatable, problem: None }
+    }
+
+    /// Returns the method.
+    pub fn method(&self) -> &str {
+        &self.wire.method
+    }
+
+    /// Returns the URL with its query.
+    pub fn url(&self) -> &str {
+        &self.wire.url
     }
 
     /// Adds a header.
@@ -83,6 +89,14 @@ impl Request {
         self.header("content-type", "application/octet-stream")
     }
 
+    /// Sets the body to these parts, one after the other. At most one of them is an
+    /// image. The host streams it.
+    #[must_use]
+    pub fn parts(mut self, content_type: &str, parts: Vec<BodyPart>) -> Self {
+        self.wire.body = wire::Body::Parts(parts);
+        self.header("content-type", content_type)
+    }
+
     /// Limits the time of the whole exchange.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
@@ -115,62 +129,26 @@ impl Request {
 
     /// Sends the request. Any status is a response: see [`Response::ok`].
     pub fn send(self) -> Result<Response, RequestError> {
-        let Self { wire, retries, repeatable, problem } = self;
-        if let Some(problem) = problem {
-            return Err(RequestError::of(&wire.method, &wire.url, Cause::Build(problem)));
-        }
-        let name = RequestError::of(&wire.method, &wire.url, Cause::Build(String::new())).request;
-        let mut pause = Duration::from_secs(1);
-        let mut left = retries;
+        let (wire, mut retries) = self.build()?;
         loop {
             let outcome = host::current().http_send(&wire);
-            if left == 0 || !can_be_retried(repeatable, &outcome) {
-                return finish(name, outcome);
+            match retries.pause_after(&outcome) {
+                // A sleep fails if the call is ending: return the last outcome, which has the cloud's message.
+                Some(pause) if clock::sleep(pause).is_ok() => {}
+                _ => return retries.finish(outcome),
             }
-            left -= 1;
-            let (why, wait) = match &outcome {
-                Ok(response) => (format!("status {}", response.status), retry_after(response).unwrap_or(pause)),
-                Err(error) => (error.message.clone(), pause),
-            };
-            log::debug(format_args!("{name}: {why}; retrying in {} s", wait.as_secs()));
-            if clock::sleep(wait).is_err() {
-                // The call is ending: return the last outcome, which has the cloud's message.
-                return finish(name, outcome);
-            }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
-}
 
-fn finish(name: String, outcome: Result<wire::Response, wire::Error>) -> Result<Response, RequestError> {
-    match outcome {
-        Ok(response) => Ok(Response::new(name, response)),
-        Err(error) => Err(RequestError::transport(&name, error)),
+    /// Returns the request for the host, and how often it can be repeated.
+    pub(super) fn build(self) -> Result<(wire::Request, Retries), RequestError> {
+        let Self { wire, retries, repeatable, problem } = self;
+        match problem {
+            Some(problem) => Err(RequestError::of(&wire.method, &wire.url, Cause::Build(problem))),
+            None => {
+                let retries = Retries::new(&wire.method, &wire.url, retries, repeatable);
+                Ok((wire, retries))
+            }
+        }
     }
-}
-
-fn can_be_retried(repeatable: bool, outcome: &Result<wire::Response, wire::Error>) -> bool {
-    match outcome {
-        // Too many requests: the server did not process it.
-        Ok(response) if response.status == 429 => true,
-        Ok(response) => repeatable && matches!(response.status, 500 | 502..=504),
-        Err(error) => match error.kind {
-            TransportError::Dns
-            | TransportError::Connect
-            | TransportError::Timeout
-            | TransportError::Protocol
-            | TransportError::Truncated => repeatable || !error.sent,
-            TransportError::Denied(_)
-            | TransportError::InvalidRequest
-            | TransportError::Limit(_)
-            | TransportError::Tls
-            | TransportError::Cancelled => false,
-        },
-    }
-}
-
-fn retry_after(response: &wire::Response) -> Option<Duration> {
-    let (_, value) = response.headers.iter().find(|(name, _)| name == "retry-after")?;
-    let asked = Duration::from_secs(value.trim().parse().ok()?);
-    Some(asked.min(LONGEST_PAUSE))
 }

@@ -59,7 +59,8 @@ impl Response {
             .map_err(|_| RequestError::decode(&self.request, "the response's body is not UTF-8 text".to_owned()))
     }
 
-    fn unexpected(self) -> RequestError {
+    /// Returns the error for a status that the guest does not expect.
+    pub(super) fn unexpected(self) -> RequestError {
         let cause = Cause::Status { status: self.status, text: cloud_text(&self.body), body: self.body };
         RequestError { request: self.request, cause }
     }

@@ -167,3 +167,55 @@ fn a_session_is_parsed() {
     assert!(session::<Server>("other").unwrap_err().to_string().starts_with("login `other`: "));
     assert!(session::<Vec<u8>>("main").unwrap_err().to_string().contains("expected a sequence"));
 }
+
+#[test]
+fn requests_that_are_sent_at_once_keep_their_order_and_their_own_retries() {
+    let url = |name: &str| format!("https://cloud.example/{name}");
+    let host = Fake::new()
+        .on("GET", &url("a"), Answer::text(503, ""))
+        .on("GET", &url("a"), Answer::text(200, "a"))
+        .on("GET", &url("b"), Answer::text(404, ""))
+        .on("GET", &url("c"), Answer::text(429, "").header("retry-after", "5"))
+        .on("GET", &url("c"), Answer::text(200, "c"))
+        .install();
+    let keys = std::collections::BTreeMap::from([((1, 2), 3)]);
+    let invalid = post(url("d")).json(&keys);
+    let requests = [get(url("a")).retries(2), get(url("b")).retries(2), invalid, get(url("c")).retries(1)];
+    let outcomes = send_all(requests);
+    let statuses: Vec<Option<u16>> =
+        outcomes.iter().map(|outcome| outcome.as_ref().ok().map(|response| response.status)).collect();
+    assert_eq!(statuses, [Some(200), Some(404), None, Some(200)]);
+    assert!(matches!(outcomes[2].as_ref().unwrap_err().cause, Cause::Build(_)));
+    // The second round has only the two that can be repeated, after the longer of their pauses.
+    assert_eq!((host.requests().len(), host.sleeps()), (5, vec![5000]));
+    assert!(send_all([]).is_empty());
+}
+
+#[test]
+fn an_ending_call_keeps_the_outcomes_of_the_first_round() {
+    let host = Fake::new().on("GET", URL, Answer::text(503, "busy")).end_after_ms(500).install();
+    let outcomes = send_all([get(URL).retries(3), get(URL).retries(3)]);
+    assert!(outcomes.iter().all(|outcome| outcome.as_ref().unwrap().status == 503));
+    assert_eq!(host.requests().len(), 2);
+}
+
+#[test]
+fn a_block_that_is_refused_is_an_error_with_the_clouds_message() {
+    let refused = Answer::json(403, json!({"message": "no quota"}));
+    let host = Fake::new().image([1; 5]).on("PUT", "https://cloud.example/b/1", refused).install();
+    let upload = put_blocks("https://cloud.example/b/{index}?x=1", 5).first_index(1);
+    let error = upload.send().unwrap_err();
+    assert_eq!(error.denial(), Some(Denial::Undeclared), "the fake has no answer for that query");
+    let error = put_blocks("https://cloud.example/b/{index}", 5).first_index(1).send().unwrap_err();
+    assert_eq!(error.to_string(), "PUT https://cloud.example/b/{index}: the cloud answered 403: no quota");
+    assert!(put_blocks(URL, 0).send().is_err() && put_blocks(URL, 5).member("none").send().is_err());
+    assert_eq!(host.requests().len(), 2);
+}
+
+#[test]
+fn a_body_of_parts_is_sent_as_it_is() {
+    let host = Fake::new().on("POST", URL, Answer::text(200, "")).install();
+    let parts = vec![BodyPart::Bytes(b"a".to_vec()), BodyPart::Image(ImagePart::Whole)];
+    post(URL).parts("multipart/form-data; boundary=b", parts.clone()).send().unwrap();
+    assert_eq!(host.requests()[0].body, Body::Parts(parts));
+}

@@ -86,3 +86,13 @@ pub(crate) const CountedResponses: Entry = safeguard(
 );
 pub(crate) const CountedBytes: Entry =
     safeguard("counted-bytes", "Limits count the body that the guest wrote, not the secrets in its slots.");
+pub(crate) const GrantBlocks: Entry = refusal(
+    "grant-blocks",
+    "The guest uploads the image in blocks, and the grant does not say `blocks`.",
+    "The operator adds `\"blocks\": true` to the grant, if the guest may send thousands of requests there.",
+);
+pub(crate) const BlockHeader: Entry = refusal(
+    "block-header",
+    "A header of a block is to hold its digest or length, and the grant does not list that header.",
+    "The operator adds the header to `block_headers` of the grant.",
+);

@@ -143,3 +143,8 @@ pub(crate) const TrustedFile: Entry = refusal(
     "Other users can write a file that decides about trust: the config, the policy, a preset, a CA or signatures.",
     "The operator runs `chown` or `chmod go-w` on the file, as the message says.",
 );
+pub(crate) const BlocksBesideSlots: Entry = refusal(
+    "blocks-beside-slots",
+    "A grant has both `blocks` and `slots`, so a secret could be written into thousands of requests.",
+    "The operator writes a grant of its own for the upload in blocks.",
+);

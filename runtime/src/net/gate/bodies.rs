@@ -1,39 +1,70 @@
 //! The limits for bodies of requests and responses.
 
+use super::message::{GuestBodyPart, ImageContent};
 use super::{Gate, GuestBody, GuestResponse};
-use crate::image::ImagePart;
 use crate::net::error::HttpError;
+use crate::net::http_record::Reservation;
 
 pub(super) const NO_IMAGE: &str =
     "this call has no image; only `create_stemcell` has one, for guests whose needs declare `image`";
 
 const TOTAL: &str = "the sum of all bodies of the call";
 
+/// A body within the limits.
+pub(super) struct BoundedBody {
+    pub(super) bytes: Vec<u8>,
+    /// What is sent of the image, in place of the bytes.
+    pub(super) image: Option<ImageContent>,
+    pub(super) reserved: Reservation,
+}
+
+/// Returns the parts of a body as bytes if none is an image. Rejects more than one image: each takes a thread
+/// that reads it.
+fn content_of(parts: Vec<GuestBodyPart>) -> Result<(Vec<u8>, Option<ImageContent>), HttpError> {
+    let content = ImageContent::Parts(parts);
+    let ImageContent::Parts(parts) = &content else { return Ok((Vec::new(), None)) };
+    match parts.iter().filter(|part| matches!(part, GuestBodyPart::Image(_))).count() {
+        0 => Ok((content.text(), None)),
+        1 => Ok((Vec::new(), Some(content))),
+        count => Err(HttpError::invalid(format_args!(
+            "the body has {count} parts that are an image; at most one part can be"
+        ))),
+    }
+}
+
 impl Gate {
-    /// Returns the body as bytes, or the part of the image to send instead. Rejects a body above
-    /// the limits.
-    pub(super) fn bounded_body(&self, body: GuestBody) -> Result<(Vec<u8>, Option<ImagePart>), HttpError> {
-        let bytes = match body {
-            GuestBody::None => return Ok((Vec::new(), None)),
-            // Rejected here, so that no name is resolved and no login is made for it.
-            GuestBody::Image(_) if self.image.is_none() => return Err(HttpError::invalid(NO_IMAGE)),
-            GuestBody::Image(part) => return Ok((Vec::new(), Some(part))),
-            GuestBody::Bytes(bytes) => bytes,
+    /// Returns the body as bytes, or what to send of the image instead, and reserves its bytes. Rejects a
+    /// body above the limits.
+    pub(super) fn bounded_body(&self, body: GuestBody) -> Result<BoundedBody, HttpError> {
+        // Rejected here, so that no name is resolved and no login is made for it.
+        if body.has_image() && self.image.is_none() {
+            return Err(HttpError::invalid(NO_IMAGE));
+        }
+        let (bytes, image) = match body {
+            GuestBody::None => (Vec::new(), None),
+            GuestBody::Bytes(bytes) => (bytes, None),
+            GuestBody::Image(part) => (Vec::new(), Some(ImageContent::Part(part))),
+            GuestBody::Block(block) => (Vec::new(), Some(ImageContent::Block(block))),
+            GuestBody::Parts(parts) => content_of(parts)?,
         };
-        let length = bytes.len() as u64;
+        let length = bytes.len() as u64 + image.as_ref().map_or(0, |image| image.text().len() as u64);
         if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
             return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
         }
-        if length > self.record.bytes_left(&self.limits) {
-            return Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL));
-        }
-        Ok((bytes, None))
+        let reserved = self.record.reserve(length, &self.limits);
+        let reserved = reserved.ok_or_else(|| HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL))?;
+        Ok(BoundedBody { bytes, image, reserved })
     }
 
     /// Counts the response. Rejects it if all bodies of the call together are too large then.
     pub(super) fn bounded_response(&self, response: GuestResponse, received: u64) -> Result<GuestResponse, HttpError> {
-        if self.record.count_response(response.body.len() as u64, received, &self.limits) {
-            return Ok(response);
+        self.bounded_bytes(response.body.len() as u64, received).map(|()| response)
+    }
+
+    /// Counts bytes that the guest gets, of so many that were received.
+    pub(super) fn bounded_bytes(&self, shown: u64, received: u64) -> Result<(), HttpError> {
+        if self.record.count_response(shown, received, &self.limits) {
+            return Ok(());
         }
         Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL))
     }

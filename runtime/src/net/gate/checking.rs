@@ -1,7 +1,8 @@
 //! Checks a request of the guest, and fills its slots: form and size, the policy's verdict, headers and body, and
 //! then the seals. Only the check on addresses comes later, in `sending`.
 
-use super::message::{GuestRequest, ParsedRequest};
+use super::bodies::BoundedBody;
+use super::message::{Block, GuestRequest, ImageContent, ParsedRequest};
 use super::sending::CheckedRequest;
 use super::{Gate, GrantedRequest, HttpEvent, judged_fields};
 use crate::failure::Who;
@@ -28,6 +29,16 @@ impl Gate {
         event: &mut HttpEvent,
     ) -> Result<CheckedRequest, HttpError> {
         self.start_request()?;
+        self.check_uncounted(request, deadline, event)
+    }
+
+    /// Makes the same checks without counting a request. Blocks have a count of their own.
+    pub(super) fn check_uncounted(
+        &self,
+        request: GuestRequest,
+        deadline: Instant,
+        event: &mut HttpEvent,
+    ) -> Result<CheckedRequest, HttpError> {
         let mut request = self.parse(request, deadline, event)?;
         let grant = self.judge(&mut request, event)?;
         self.check_message(&request, &grant)?;
@@ -48,9 +59,9 @@ impl Gate {
             destination(&request.url, &self.limits).map_err(|error| self.sealed_url(error, &request.url))?;
         event.target = destination.to_string();
         let deadline = request_deadline(request.timeout_ms, deadline)?;
-        let (body, image_part) = self.bounded_body(request.body)?;
+        let BoundedBody { bytes: body, image, reserved } = self.bounded_body(request.body)?;
         let headers = request.headers;
-        Ok(ParsedRequest { method, destination, headers, body, image_part, body_is_judged: false, deadline })
+        Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_judged: false, deadline })
     }
 
     /// Returns the grant that allows the request. Rewrites what `fields` judged of the request.
@@ -73,11 +84,14 @@ impl Gate {
 
     /// Checks headers, query and body of a request that the grant allows.
     fn check_message(&self, request: &ParsedRequest, grant: &Grant) -> Result<(), HttpError> {
-        let ParsedRequest { method, destination, headers, body, image_part, body_is_judged, .. } = request;
+        let ParsedRequest { method, destination, headers, body, image, body_is_judged, .. } = request;
         let exposure = Exposure::of(grant, &self.policy.cleaning(destination));
         let rules = self.header_rules(request.granted_by(grant), exposure);
-        headers::check_credentials(headers, destination.query(), body, &rules, &self.vault)?;
-        let has_body = image_part.is_some() || !body.is_empty();
+        headers::check_credentials(headers, destination.query(), &request.text(), &rules, &self.vault)?;
+        if let Some(ImageContent::Block(block)) = image {
+            check_block(block, grant)?;
+        }
+        let has_body = image.is_some() || !body.is_empty();
         let could_filter = is_read(method) && exposure.hides_places && has_body;
         Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
             let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
@@ -93,8 +107,15 @@ impl Gate {
         event: &mut HttpEvent,
     ) -> Result<CheckedRequest, HttpError> {
         let traced = self.request_to_trace(request.granted_by(&grant), &request.headers, &request.body);
-        let counted_bytes = request.body.len() as u64;
         let url = request.destination.to_url();
+        if let Some(image) = &request.image {
+            // No slot is for the bytes around an image, so a seal in them is refused.
+            let (headers, body) = (&mut Vec::new(), &mut image.text());
+            let (method, path) = (request.method.as_str(), request.destination.path());
+            let around = RequestToFill { method, path, url: url.as_str(), headers, body };
+            slots::fill(&self.vault, &[], grant.layer, around)
+                .map_err(|error| self.refused_seal(error, request.granted_by(&grant)))?;
+        }
         let to_fill = RequestToFill {
             method: request.method.as_str(),
             path: request.destination.path(),
@@ -105,20 +126,9 @@ impl Gate {
         let secrets = slots::fill(&self.vault, &grant.slots, grant.layer, to_fill)
             .map_err(|error| self.refused_seal(error, request.granted_by(&grant)))?;
         event.seals.clone_from(&secrets.names);
-        let ParsedRequest { method, destination, headers, body, image_part, deadline, .. } = request;
+        let ParsedRequest { method, destination, headers, body, image, reserved, deadline, .. } = request;
         let body = body.into();
-        Ok(CheckedRequest {
-            grant,
-            method,
-            destination,
-            headers,
-            body,
-            image_part,
-            counted_bytes,
-            secrets,
-            traced,
-            deadline,
-        })
+        Ok(CheckedRequest { grant, method, destination, headers, body, image, reserved, secrets, traced, deadline })
     }
 }
 
@@ -127,6 +137,24 @@ impl ParsedRequest {
     fn granted_by<'a>(&'a self, grant: &'a Grant) -> GrantedRequest<'a> {
         GrantedRequest { grant, method: &self.method, destination: &self.destination }
     }
+}
+
+/// Rejects a block that the grant does not allow.
+fn check_block(block: &Block, grant: &Grant) -> Result<(), HttpError> {
+    Check::GrantBlocks.ensure(grant.blocks.is_some(), || HttpError {
+        hint: Some(format!("add to the grant `{}`: \"blocks\": true", grant.id)),
+        ..HttpError::denied(
+            DenialReason::Operation,
+            format_args!("grant `{}` does not allow uploads in blocks; it would have to say `blocks`", grant.id),
+        )
+    })?;
+    let listed = |name: &&String| grant.blocks.as_ref().is_some_and(|blocks| blocks.computes_header(name));
+    let unlisted = block.computed_headers.iter().find(|name| !listed(name));
+    Check::BlockHeader.reject(unlisted, |name| {
+        let what = format!("the header `{}` is to hold the digest or the length of a block", quoted(name));
+        let what = format!("{what}, and `block_headers` of the grant `{}` do not list it", grant.id);
+        HttpError::denied(DenialReason::Header, what)
+    })
 }
 
 /// Returns true if requests with this method change nothing.

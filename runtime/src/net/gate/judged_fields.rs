@@ -9,7 +9,7 @@ use wasm_cpi_policy::{DenialReason, Grant, JudgedRequest, normalize_header_name}
 /// Rewrites a request of which `fields` judged a part. Rejects an image as its body, which cannot be
 /// judged.
 pub(super) fn rewrite(request: &mut ParsedRequest, judged: JudgedRequest, grant: &Grant) -> Result<(), HttpError> {
-    Check::FieldBody.ensure(request.image_part.is_none(), || {
+    Check::FieldBody.ensure(request.image.is_none(), || {
         let what = format!("the grant `{}` limits the fields of the request, and an image has none", grant.id);
         HttpError::denied(DenialReason::Operation, format_args!("{what}; send it where no `fields` apply"))
     })?;

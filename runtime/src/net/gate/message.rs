@@ -1,8 +1,10 @@
 //! A guest's request and its response.
 
-use crate::image::ImagePart;
+use crate::image::{BlockContent, ImagePart};
 use crate::net::error::quoted;
+use crate::net::http_record::Reservation;
 use reqwest::Method;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Instant;
 use wasm_cpi_policy::destination::Destination;
@@ -28,6 +30,52 @@ pub enum GuestBody {
     None,
     Bytes(Vec<u8>),
     Image(ImagePart),
+    Parts(Vec<GuestBodyPart>),
+    /// One block of an upload in blocks.
+    Block(Block),
+}
+
+/// One part of a body that consists of several.
+pub enum GuestBodyPart {
+    Bytes(Vec<u8>),
+    Image(ImagePart),
+}
+
+impl GuestBody {
+    /// Returns true if a part of the image is sent.
+    pub fn has_image(&self) -> bool {
+        match self {
+            GuestBody::None | GuestBody::Bytes(_) => false,
+            GuestBody::Image(_) | GuestBody::Block(_) => true,
+            GuestBody::Parts(parts) => parts.iter().any(|part| matches!(part, GuestBodyPart::Image(_))),
+        }
+    }
+}
+
+/// A block of the image, and the names of the headers that the host computed from it.
+pub struct Block {
+    pub(super) content: BlockContent,
+    pub(super) computed_headers: Vec<String>,
+}
+
+/// What a request sends of the image. The policy judges such a request by an empty body.
+pub(super) enum ImageContent {
+    Part(ImagePart),
+    /// Several parts, of which one is an image.
+    Parts(Vec<GuestBodyPart>),
+    Block(Block),
+}
+
+impl ImageContent {
+    /// Returns the bytes that the guest wrote around the image.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let ImageContent::Parts(parts) = self else { return Vec::new() };
+        let bytes = parts.iter().filter_map(|part| match part {
+            GuestBodyPart::Bytes(bytes) => Some(bytes.as_slice()),
+            GuestBodyPart::Image(_) => None,
+        });
+        bytes.collect::<Vec<_>>().concat()
+    }
 }
 
 /// A request whose form and size are valid.
@@ -36,12 +84,21 @@ pub(super) struct ParsedRequest {
     pub(super) destination: Destination,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// The part of the image that is sent instead of the body.
-    pub(super) image_part: Option<ImagePart>,
+    /// What is sent of the image, in place of the body.
+    pub(super) image: Option<ImageContent>,
+    /// The bytes of the guest's body, as they count against `http_total_mib`.
+    pub(super) reserved: Reservation,
     /// True if `fields` of the policy judged the body.
     pub(super) body_is_judged: bool,
     /// The end of the request's time.
     pub(super) deadline: Instant,
+}
+
+impl ParsedRequest {
+    /// Returns all bytes of the body that the guest wrote.
+    pub(super) fn text(&self) -> Cow<'_, [u8]> {
+        self.image.as_ref().map_or(Cow::Borrowed(&self.body), |image| Cow::Owned(image.text()))
+    }
 }
 
 /// A response as the guest may see it.

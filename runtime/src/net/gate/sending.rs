@@ -2,15 +2,17 @@
 
 use super::auth::{AuthHeader, identity};
 use super::bodies::NO_IMAGE;
+use super::message::{GuestBodyPart, ImageContent};
 use super::{Gate, GrantedRequest, HttpEvent, trace};
-use crate::image::{ImageError, ImagePart};
+use crate::image::{ImageBody, ImageError, ImagePart};
 use crate::net::error::HttpError;
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
+use crate::net::http_record::Reservation;
 use crate::net::slots::Filled;
 use crate::net::transport::{Route, WireRequest};
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::stream::{self, StreamExt};
 use reqwest::Method;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -27,11 +29,11 @@ pub(super) struct CheckedRequest {
     pub(super) destination: Destination,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
-    /// The part of the image that is sent instead of the body.
-    pub(super) image_part: Option<ImagePart>,
+    /// What is sent of the image, in place of the body.
+    pub(super) image: Option<ImageContent>,
     /// The bytes that count against `http_total_mib`, and that logs show: the body as the guest
     /// wrote it. A secret in a slot is not counted, because the limit or the log would measure it.
-    pub(super) counted_bytes: u64,
+    pub(super) reserved: Reservation,
     /// The secrets in its slots.
     pub(super) secrets: Filled,
     /// The request as the trace shows it; `None` if requests are not traced.
@@ -44,6 +46,11 @@ impl CheckedRequest {
     /// Returns method and destination, and the grant that allows the request.
     pub(super) fn granted(&self) -> GrantedRequest<'_> {
         GrantedRequest { grant: &self.grant, method: &self.method, destination: &self.destination }
+    }
+
+    /// Returns true if the body can be sent a second time. An image that streams from the disk is read once.
+    fn can_be_sent_again(&self) -> bool {
+        matches!(self.image, None | Some(ImageContent::Block(_)))
     }
 }
 
@@ -62,7 +69,7 @@ impl Gate {
         loop {
             let (received, token) = self.send_once(checked, &route, addresses.clone(), refused.as_ref(), event).await?;
             match token {
-                Some(token) if received.status == 401 && refused.is_none() && checked.image_part.is_none() => {
+                Some(token) if received.status == 401 && refused.is_none() && checked.can_be_sent_again() => {
                     self.trace_second_try(grant);
                     refused = Some(token)
                 }
@@ -113,20 +120,54 @@ impl Gate {
 
     /// Counts a request whose body had `length` bytes, with its secrets.
     fn record_sent(&self, checked: &CheckedRequest, length: u64, event: &mut HttpEvent) {
-        let reported = if checked.image_part.is_some() { length } else { checked.counted_bytes };
-        self.record.record_sent(reported, Check::CountedBytes.choose(checked.counted_bytes, length));
+        let counted = checked.reserved.bytes();
+        let reported = if checked.image.is_some() { length } else { counted };
+        // The first attempt was counted when its bytes were reserved.
+        let uncounted = if checked.reserved.use_up() { 0 } else { counted };
+        self.record
+            .record_sent(reported, Check::CountedBytes.choose(uncounted, uncounted + length.saturating_sub(counted)));
         event.bytes_sent += reported;
     }
 
     /// Returns the body and its length.
     async fn body_to_send(&self, checked: &CheckedRequest) -> Result<(SendBody, u64), HttpError> {
-        let Some(part) = &checked.image_part else {
-            let body = if checked.body.is_empty() { SendBody::None } else { SendBody::Bytes(checked.body.clone()) };
-            return Ok((body, checked.body.len() as u64));
+        let bytes = |bytes: &Bytes| match bytes.len() as u64 {
+            0 => (SendBody::None, 0),
+            length => (SendBody::Bytes(bytes.clone()), length),
         };
+        match &checked.image {
+            None => Ok(bytes(&checked.body)),
+            Some(ImageContent::Block(block)) => Ok(bytes(&block.content.bytes)),
+            Some(ImageContent::Part(part)) => {
+                let (length, pieces) = self.stream_image(part).await?;
+                Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
+            }
+            Some(ImageContent::Parts(parts)) => self.stream_parts(parts).await,
+        }
+    }
+
+    async fn stream_parts(&self, parts: &[GuestBodyPart]) -> Result<(SendBody, u64), HttpError> {
+        let (mut length, mut pieces) = (0, stream::empty().boxed());
+        for part in parts {
+            let (more, next) = match part {
+                GuestBodyPart::Bytes(bytes) => {
+                    let bytes = Bytes::from(bytes.clone());
+                    (bytes.len() as u64, stream::iter([Ok(bytes)]).boxed())
+                }
+                GuestBodyPart::Image(part) => {
+                    let (more, image) = self.stream_image(part).await?;
+                    (more, image.boxed())
+                }
+            };
+            length += more;
+            pieces = pieces.chain(next).boxed();
+        }
+        Ok((SendBody::Stream { length, pieces }, length))
+    }
+
+    async fn stream_image(&self, part: &ImagePart) -> Result<(u64, ImageBody), HttpError> {
         let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
         let refused = |error: ImageError| HttpError { check: error.check(), ..HttpError::invalid(&error) };
-        let (length, pieces) = image.body(part).await.map_err(refused)?;
-        Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
+        image.body(part).await.map_err(refused)
     }
 }

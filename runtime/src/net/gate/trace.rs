@@ -34,7 +34,7 @@ impl Gate {
         let (Some(trace), Some((headers, body))) = (&self.transport.trace, &checked.traced) else { return };
         let mut shown = borrowed(headers);
         shown.extend(auth.map(|name| (name.as_str(), "<redacted>")));
-        let body = if checked.image_part.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
+        let body = if checked.image.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
         let GrantedRequest { grant, method, destination } = checked.granted();
         trace.request(&named(grant), method.as_str(), &destination.to_url(), &shown, &body);
     }

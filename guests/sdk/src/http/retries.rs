@@ -1,0 +1,78 @@
+//! Decides whether a request is sent again. A request that did not reach the server
+//! can be. One that may have reached it is repeated only if it is repeatable. One
+//! that the policy denied is never repeated.
+
+use std::time::Duration;
+
+use super::{Cause, RequestError, Response, TransportError};
+use crate::bindings::bosh::cpi::http as wire;
+use crate::log;
+
+/// The longest pause before a retry, whatever the cloud asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The retries of one request that are left.
+pub(super) struct Retries {
+    /// The method and the URL without its query.
+    name: String,
+    left: u32,
+    repeatable: bool,
+    pause: Duration,
+}
+
+impl Retries {
+    pub(super) fn new(method: &str, url: &str, left: u32, repeatable: bool) -> Self {
+        let name = RequestError::of(method, url, Cause::Build(String::new())).request;
+        Self { name, left, repeatable, pause: Duration::from_secs(1) }
+    }
+
+    /// Returns how long to wait before the request is sent again; `None` if it is not
+    /// sent again.
+    pub(super) fn pause_after(&mut self, outcome: &Result<wire::Response, wire::Error>) -> Option<Duration> {
+        if self.left == 0 || !can_be_retried(self.repeatable, outcome) {
+            return None;
+        }
+        self.left -= 1;
+        let (why, pause) = match outcome {
+            Ok(response) => (format!("status {}", response.status), retry_after(response).unwrap_or(self.pause)),
+            Err(error) => (error.message.clone(), self.pause),
+        };
+        log::debug(format_args!("{}: {why}; retrying in {} s", self.name, pause.as_secs()));
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Some(pause)
+    }
+
+    /// Returns the last outcome for the guest.
+    pub(super) fn finish(&self, outcome: Result<wire::Response, wire::Error>) -> Result<Response, RequestError> {
+        match outcome {
+            Ok(response) => Ok(Response::new(self.name.clone(), response)),
+            Err(error) => Err(RequestError::transport(&self.name, error)),
+        }
+    }
+}
+
+fn can_be_retried(repeatable: bool, outcome: &Result<wire::Response, wire::Error>) -> bool {
+    match outcome {
+        // Too many requests: the server did not process it.
+        Ok(response) if response.status == 429 => true,
+        Ok(response) => repeatable && matches!(response.status, 500 | 502..=504),
+        Err(error) => match error.kind {
+            TransportError::Dns
+            | TransportError::Connect
+            | TransportError::Timeout
+            | TransportError::Protocol
+            | TransportError::Truncated => repeatable || !error.sent,
+            TransportError::Denied(_)
+            | TransportError::InvalidRequest
+            | TransportError::Limit(_)
+            | TransportError::Tls
+            | TransportError::Cancelled => false,
+        },
+    }
+}
+
+fn retry_after(response: &wire::Response) -> Option<Duration> {
+    let (_, value) = response.headers.iter().find(|(name, _)| name == "retry-after")?;
+    let asked = Duration::from_secs(value.trim().parse().ok()?);
+    Some(asked.min(LONGEST_PAUSE))
+}

@@ -1,0 +1,107 @@
+//! Cuts a part of the image into blocks of one size, on a thread that reads the part once and in
+//! order. The thread also computes the digests, so that the network does not wait for them.
+
+use super::reader::{Stop, StopOnDrop};
+use super::stamp::ImageStamp;
+use super::{ImageError, stream, unreadable};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use tokio::sync::mpsc;
+
+/// The number of blocks that wait to be sent.
+const QUEUED_BLOCKS: usize = 1;
+
+/// One block of a part of the image.
+pub struct ImageBlock {
+    /// The number of the block, from 0.
+    pub position: u64,
+    /// What the block holds; `None` if it holds only zeros and is not to be sent.
+    pub content: Option<BlockContent>,
+}
+
+/// The bytes of a block and their digest.
+#[derive(Clone)]
+pub struct BlockContent {
+    pub bytes: Bytes,
+    pub sha256: [u8; 32],
+}
+
+/// How to cut a part of the image.
+#[derive(Clone, Copy)]
+pub struct BlockSize {
+    pub bytes: u32,
+    /// True if blocks of zeros are not to be sent.
+    pub skips_zeros: bool,
+}
+
+/// The blocks of a part of the image, in their order. Dropping it stops the thread.
+pub struct ImageBlocks {
+    receiver: mpsc::Receiver<Result<ImageBlock, ImageError>>,
+    _stop: StopOnDrop,
+}
+
+impl ImageBlocks {
+    pub(super) fn start(
+        source: impl Read + Send + 'static,
+        length: u64,
+        size: BlockSize,
+        stamp: ImageStamp,
+        stop: Stop,
+    ) -> Result<ImageBlocks, ImageError> {
+        let (sender, receiver) = mpsc::channel(QUEUED_BLOCKS);
+        stream::spawn(move || cut(source, length, size, &stamp, &sender))?;
+        Ok(ImageBlocks { receiver, _stop: StopOnDrop::new(stop) })
+    }
+
+    /// Returns the next block; `None` after the last one.
+    pub async fn next(&mut self) -> Option<Result<ImageBlock, ImageError>> {
+        self.receiver.recv().await
+    }
+}
+
+fn cut(
+    mut source: impl Read,
+    length: u64,
+    size: BlockSize,
+    stamp: &ImageStamp,
+    sender: &mpsc::Sender<Result<ImageBlock, ImageError>>,
+) {
+    let mut left = length;
+    for position in 0.. {
+        if left == 0 {
+            return;
+        }
+        let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(size.bytes as usize)];
+        left -= bytes.len() as u64;
+        let mut read = source.read_exact(&mut bytes);
+        if left == 0 {
+            // Before the last block is sent, so that an upload of a changed image is not completed.
+            read = read.and_then(|()| stamp.check());
+        }
+        let block = read.map_err(changed_or_unreadable).map(|()| {
+            let content = (!size.skips_zeros || !is_zero(&bytes)).then(|| {
+                let sha256 = Sha256::digest(&bytes).into();
+                BlockContent { bytes: bytes.into(), sha256 }
+            });
+            ImageBlock { position, content }
+        });
+        let failed = block.is_err();
+        if sender.blocking_send(block).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Returns the error of the stamp, if it is one, and otherwise that the image cannot be read.
+fn changed_or_unreadable(error: std::io::Error) -> ImageError {
+    match error.downcast::<ImageError>() {
+        Ok(changed) => changed,
+        Err(error) => unreadable(&error),
+    }
+}
+
+/// Returns true if all bytes are zero. It compares many bytes at once.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.chunks(4096).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+}
