@@ -21,7 +21,7 @@ use crate::host::{HostCall, HostCallCounts, HostCallOutcome};
 use crate::limits::NamedLimit;
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
-use crate::net::gate::{HttpCounts, HttpEvent};
+use crate::net::gate::{HttpCounts, HttpEvent, NOTHING_TO_SEND};
 use crate::rpc::request::Request;
 use crate::rpc::response::WireError;
 use crate::sandbox::meter::MeterReading;
@@ -162,6 +162,7 @@ impl Audit {
             line.own_text("refused_address", refused.to_string());
         }
         match event.outcome {
+            Ok(NOTHING_TO_SEND) => &mut line,
             Ok(status) => line.number("status", status.into()),
             Err(HttpErrorKind::Denied(reason)) => line.own_text("reason", reason.to_string()),
             Err(error) => line.own_text(if kind == "denied" { "reason" } else { "error" }, error.to_string()),

@@ -13,7 +13,7 @@ mod reader;
 mod stamp;
 mod stream;
 
-pub use blocks::{BlockContent, BlockSize, ImageBlock, ImageBlocks};
+pub use blocks::{BlockContent, BlockCut, ImageBlock, ImageBlocks};
 pub use stream::ImageBody;
 
 use crate::failure::Failure;
@@ -190,10 +190,10 @@ impl Image {
         Ok((length, ImageBody::start(reader, length, stamp, stop)?))
     }
 
-    /// Returns a part in blocks of this size, and its length.
-    pub async fn blocks(&self, part: &ImagePart, size: BlockSize) -> Result<(u64, ImageBlocks), ImageError> {
+    /// Returns the length of a part, and the part cut into blocks.
+    pub async fn blocks(&self, part: &ImagePart, cut: BlockCut) -> Result<(u64, ImageBlocks), ImageError> {
         let Source { reader, length, stamp, stop } = self.source(part).await?;
-        Ok((length, ImageBlocks::start(reader, length, size, stamp, stop)?))
+        Ok((length, ImageBlocks::start(reader, length, cut, stamp, stop)?))
     }
 
     async fn source(&self, part: &ImagePart) -> Result<Source, ImageError> {

@@ -123,6 +123,15 @@ impl Policy {
     /// the headers and body in which the operation of an API with a single path, and fields, are
     /// looked up. The caller still has to apply the address rule once the host is resolved.
     pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict {
+        self.decide(destination, method, message, true)
+    }
+
+    /// Decides on a request whose body cannot be judged, because it holds a part of the stemcell image.
+    pub fn judge_image(&self, destination: &Destination, method: &str, headers: &[(String, String)]) -> Verdict {
+        self.decide(destination, method, &Message { headers, body: &[] }, false)
+    }
+
+    fn decide(&self, destination: &Destination, method: &str, message: &Message<'_>, body_is_known: bool) -> Verdict {
         let deny = |check, reason, why: String, hint: Option<String>| {
             // Any other text comes from the guest, and could be mistaken for a part of this message.
             let shown = if METHODS.contains(&method) { method } else { "this method at" };
@@ -150,10 +159,10 @@ impl Policy {
             return deny(Check::PathAlike, DenialReason::Path, why, None);
         }
         let request = Request { destination, method, message };
-        let rules = self.field_rules(destination, method, message);
+        let rules = self.field_rules(destination, method, body_is_known.then_some(message));
         let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
         let cleaned = self.cleaning(destination).applies;
-        let judged: Vec<(&Arc<Grant>, Result<Option<JudgedRequest>, Failed>)> =
+        let judged: Vec<JudgedGrant<'_>> =
             self.http.iter().map(|grant| (grant, grant.allows(&request, cleaned, &rules))).collect();
         let allowing = judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().ok()?)));
         // The guest's needs have no part in it: by leaving one out, a guest would choose a wider grant.
@@ -225,6 +234,9 @@ impl Policy {
         Ok(())
     }
 }
+
+/// A grant, and what it says of a request: what `fields` judged if it allows it, or why it does not.
+type JudgedGrant<'a> = (&'a Arc<Grant>, Result<Option<JudgedRequest>, Failed>);
 
 /// A request that is judged.
 pub(super) struct Request<'a> {

@@ -52,6 +52,9 @@ pub(super) enum OperationMismatch {
     /// The request may name more than one operation. Holds how, and the check.
     #[error("and the request {why}")]
     Several { why: &'static str, check: Check },
+    /// The body holds an image, so the operation cannot be known.
+    #[error("and the body of the request holds an image, which cannot be judged")]
+    UnknownBody,
     /// The place of the operation cannot be read.
     #[error("and the request's cannot be read: {0}")]
     Unreadable(#[source] PlaceError),
@@ -74,7 +77,7 @@ impl OperationMismatch {
     pub(super) fn check(&self) -> Option<Check> {
         match self {
             OperationMismatch::InQuery { .. } => Some(Check::OperationInQuery),
-            OperationMismatch::NotListed(_) | OperationMismatch::Absent(_) => None,
+            OperationMismatch::NotListed(_) | OperationMismatch::Absent(_) | OperationMismatch::UnknownBody => None,
             OperationMismatch::Several { check, .. } => Some(*check),
             OperationMismatch::Unreadable(error) => error.check(),
         }

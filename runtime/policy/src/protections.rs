@@ -8,7 +8,7 @@
 use super::Policy;
 use super::body_fields::FieldRules;
 use super::grant::Grant;
-use super::operations::OperationMismatch;
+use super::operations::{OperationMismatch, Operations};
 use super::path::PathPattern;
 use crate::destination::Destination;
 use crate::place::Message;
@@ -26,12 +26,12 @@ pub(super) struct AppliedRules<'a> {
 
 impl Policy {
     /// Returns the `fields` of all grants of the origin that are for a request. Those of a grant that
-    /// lists operations are for these operations only.
+    /// lists operations are for these operations only. `message` is `None` if the body cannot be judged.
     pub(super) fn field_rules<'a>(
         &'a self,
         destination: &Destination,
         method: &str,
-        message: &Message<'_>,
+        message: Option<&Message<'_>>,
     ) -> AppliedRules<'a> {
         let mut found = AppliedRules::default();
         let is_here = |rules: &&FieldRules| rules.is_for(method, destination.path());
@@ -40,7 +40,11 @@ impl Policy {
             if here.peek().is_none() {
                 continue;
             }
-            let operation = match grant.operations.as_ref().map(|one| one.identify(destination, message)) {
+            let identify = |operations: &Operations| {
+                let known = message.map(|message| operations.identify(destination, message));
+                known.unwrap_or(Err(OperationMismatch::UnknownBody))
+            };
+            let operation = match grant.operations.as_ref().map(identify) {
                 None => None,
                 Some(Ok(Some(operation))) => Some(operation),
                 Some(Ok(None)) => continue,

@@ -3,6 +3,7 @@
 use crate::bindings::bosh::cpi::http::{
     BlockUpload, BlocksError, BlocksSent, Body, BodyPart, Denial, Error, ErrorKind, Host, ImagePart, Request, Response,
 };
+use crate::failure::Who;
 use crate::host::State;
 use crate::host::host_call::HostError;
 use crate::image;
@@ -13,10 +14,13 @@ use futures_util::stream::{self, StreamExt};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wasm_cpi_policy::DenialReason;
 
 /// The most requests of `send-all` that are in progress at once.
 const MAX_AT_ONCE: usize = 8;
+/// The most requests of one `send-all`.
+const MAX_REQUESTS: usize = 1000;
 
 impl State {
     fn gate(&self) -> Result<Arc<Gate>, Error> {
@@ -29,84 +33,127 @@ impl State {
     }
 }
 
-/// Ends the call if a response held a credential.
-async fn end_after_leak(gate: &Gate, clock: &CallClock) {
-    if let Some(leak) = gate.leak() {
-        clock.end_after_leak(&leak).await;
+/// What the requests of one host call share.
+struct Batch {
+    gate: Arc<Gate>,
+    clock: Arc<CallClock>,
+    /// True if the call was ending already when the guest asked: then its requests are a part of the
+    /// guest's cleanup.
+    is_cleanup: bool,
+    leaks_before: u32,
+}
+
+impl Batch {
+    fn new(state: &State) -> Result<Batch, Error> {
+        let (gate, clock) = (state.gate()?, Arc::clone(&state.clock));
+        let (is_cleanup, leaks_before) = (clock.end_reason().is_some(), leaks(&gate));
+        Ok(Batch { gate, clock, is_cleanup, leaks_before })
+    }
+
+    /// Sends a request, unless the call ends before that or meanwhile.
+    async fn send(&self, request: GuestRequest) -> Result<GuestResponse, HttpError> {
+        if !self.is_cleanup && self.clock.end_reason().is_some() {
+            return Err(cancelled(false));
+        }
+        let is_image = request.body.has_image();
+        let ended = async {
+            if is_image {
+                self.clock.until_upload_must_end().await;
+            } else {
+                self.clock.until_request_must_end().await;
+            }
+        };
+        let mut sending = pin!(self.gate.send(request, self.clock.deadline()));
+        let mut sent = false;
+        let sending = poll_fn(|context| {
+            sent = true;
+            sending.as_mut().poll(context)
+        });
+        let answer = tokio::select! {
+            biased;
+            () = ended, if !self.is_cleanup => None,
+            answer = sending => Some(answer),
+        };
+        if let Some(leak) = self.gate.leak() {
+            // The requests that wait in this batch must not be sent.
+            self.clock.request_end_after_leak(&leak);
+        }
+        answer.unwrap_or_else(|| Err(cancelled(sent)))
+    }
+
+    /// Stops the guest if a response held a credential while the guest was cleaning up after another one.
+    async fn settle_leaks(&self) {
+        if let Some(leak) = self.gate.leak() {
+            let is_repeated = self.leaks_before > 0 && leak.count > self.leaks_before;
+            self.clock.end_after_leak(&leak, is_repeated).await;
+        }
     }
 }
 
-/// Sends a request, unless the call ends before that or meanwhile. `ending` is true if the call was
-/// ending already when the guest asked: then this request is a part of the guest's cleanup.
-async fn send_unless_ended(
-    gate: &Gate,
-    clock: &CallClock,
-    request: GuestRequest,
-    ending: bool,
-) -> Result<Response, Error> {
-    let is_image = request.body.has_image();
-    let abandoned =
-        async { if is_image { clock.until_upload_must_end().await } else { clock.until_request_must_end().await } };
-    let mut sending = pin!(gate.send(request, clock.deadline()));
-    let mut sent = false;
-    let sending = poll_fn(|context| {
-        sent = true;
-        sending.as_mut().poll(context)
-    });
-    let answer = tokio::select! {
-        biased;
-        () = abandoned, if !ending => None,
-        answer = sending => Some(answer),
-    };
-    match answer {
-        Some(answer) => Ok(answer?.into()),
-        None => Err(cancelled(clock, sent)),
-    }
+/// Returns how many responses of this call held a credential.
+fn leaks(gate: &Gate) -> u32 {
+    gate.leak().map_or(0, |leak| leak.count)
 }
 
-fn cancelled(clock: &CallClock, sent: bool) -> Error {
-    Error { kind: ErrorKind::Cancelled, message: clock.message_for_guest().unwrap_or_default(), sent }
+/// Returns the error of a request that was abandoned because the call is ending.
+fn cancelled(sent: bool) -> HttpError {
+    HttpError { message: ENDING.to_owned(), sent, ..HttpError::failed(Who::Runtime, HttpErrorKind::Cancelled, "") }
 }
 
 impl Host for State {
     async fn send(&mut self, request: Request) -> Result<Response, Error> {
-        let gate = self.gate()?;
-        let ending = self.clock.end_reason().is_some();
-        let answer = send_unless_ended(&gate, &self.clock, request.into(), ending).await;
-        end_after_leak(&gate, &self.clock).await;
-        answer
+        let batch = Batch::new(self)?;
+        let answer = batch.send(request.into()).await;
+        batch.settle_leaks().await;
+        Ok(answer?.into())
     }
 
     async fn send_all(&mut self, requests: Vec<Request>) -> Vec<Result<Response, Error>> {
-        let gate = match self.gate() {
-            Ok(gate) => gate,
-            Err(error) => return requests.iter().map(|_| Err(error.clone())).collect(),
+        let all = |error: &Error| requests.iter().map(|_| Err(error.clone())).collect();
+        let batch = match Batch::new(self) {
+            Ok(batch) => batch,
+            Err(error) => return all(&error),
         };
-        let (clock, ending) = (Arc::clone(&self.clock), self.clock.end_reason().is_some());
-        let sending = requests.into_iter().map(|request| send_unless_ended(&gate, &clock, request.into(), ending));
-        let answers = stream::iter(sending).buffered(MAX_AT_ONCE).collect().await;
-        end_after_leak(&gate, &self.clock).await;
-        answers
+        if requests.len() > MAX_REQUESTS {
+            let count = requests.len();
+            let what = format!("{count} requests are too many for one `send-all`; send at most {MAX_REQUESTS}");
+            return all(&HttpError::invalid(what).into());
+        }
+        let sending = requests.into_iter().map(async |request| {
+            // Requests that are refused at once must not keep the clock of the call from running.
+            tokio::task::yield_now().await;
+            batch.send(request.into()).await
+        });
+        let answers: Vec<_> = stream::iter(sending).buffered(MAX_AT_ONCE).collect().await;
+        batch.settle_leaks().await;
+        // The last request may have succeeded, and the guest may fail because of another one.
+        if let Some(error) = answers.iter().find_map(|answer| answer.as_ref().err()) {
+            batch.gate.record_error(error);
+        }
+        answers.into_iter().map(|answer| Ok(answer?.into())).collect()
     }
 
     async fn send_blocks(&mut self, upload: BlockUpload) -> Result<BlocksSent, BlocksError> {
-        let gate = self.gate().map_err(BlocksError::Failed)?;
-        let ending = self.clock.end_reason().is_some();
+        let batch = Batch::new(self).map_err(BlocksError::Failed)?;
+        let (upload, sent) = (upload.into(), AtomicBool::new(false));
+        let sending = batch.gate.send_blocks(&upload, batch.clock.deadline(), &sent);
         let answer = tokio::select! {
-            answer = gate.send_blocks(upload.into(), self.clock.deadline()) => answer.map_err(BlocksError::from),
-            () = self.clock.until_upload_must_end(), if !ending => Err(BlocksError::Failed(cancelled(&self.clock, true))),
+            biased;
+            () = batch.clock.until_upload_must_end(), if !batch.is_cleanup => None,
+            answer = sending => Some(answer),
         };
-        end_after_leak(&gate, &self.clock).await;
-        answer.map(BlocksSent::from)
+        batch.settle_leaks().await;
+        let answer = answer.unwrap_or_else(|| Err(cancelled(sent.load(Ordering::Relaxed)).into()));
+        Ok(answer?.into())
     }
 
     async fn session(&mut self, name: String) -> Result<String, Error> {
-        let gate = self.gate()?;
+        let batch = Batch::new(self)?;
         let call = self.start_call("http.session", &name);
-        let shown = gate.session(&name, self.clock.deadline()).await;
+        let shown = batch.gate.session(&name, batch.clock.deadline()).await;
         let shown = shown.map_err(|error| HostError { check: error.check, cause: error.cause(), error });
         let shown = call.finish(shown, String::len);
-        end_after_leak(&gate, &self.clock).await;
+        batch.settle_leaks().await;
         Ok(shown?)
     }
 }

@@ -3,8 +3,9 @@
 
 use super::reader::{Stop, StopOnDrop};
 use super::stamp::ImageStamp;
-use super::{ImageError, stream, unreadable};
+use super::{ImageError, unreadable};
 use bytes::Bytes;
+use futures_util::stream::{self, Stream};
 use sha2::{Digest, Sha256};
 use std::io::Read;
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ pub struct ImageBlock {
 }
 
 /// The bytes of a block and their digest.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct BlockContent {
     pub bytes: Bytes,
     pub sha256: [u8; 32],
@@ -29,10 +30,10 @@ pub struct BlockContent {
 
 /// How to cut a part of the image.
 #[derive(Clone, Copy)]
-pub struct BlockSize {
-    pub bytes: u32,
+pub struct BlockCut {
+    pub block_bytes: u32,
     /// True if blocks of zeros are not to be sent.
-    pub skips_zeros: bool,
+    pub leaves_out_zeros: bool,
 }
 
 /// The blocks of a part of the image, in their order. Dropping it stops the thread.
@@ -45,25 +46,25 @@ impl ImageBlocks {
     pub(super) fn start(
         source: impl Read + Send + 'static,
         length: u64,
-        size: BlockSize,
+        cut_into: BlockCut,
         stamp: ImageStamp,
         stop: Stop,
     ) -> Result<ImageBlocks, ImageError> {
         let (sender, receiver) = mpsc::channel(QUEUED_BLOCKS);
-        stream::spawn(move || cut(source, length, size, &stamp, &sender))?;
+        super::stream::spawn(move || cut(source, length, cut_into, &stamp, &sender))?;
         Ok(ImageBlocks { receiver, _stop: StopOnDrop::new(stop) })
     }
 
-    /// Returns the next block; `None` after the last one.
-    pub async fn next(&mut self) -> Option<Result<ImageBlock, ImageError>> {
-        self.receiver.recv().await
+    /// Returns the blocks in their order.
+    pub fn into_stream(self) -> impl Stream<Item = Result<ImageBlock, ImageError>> + Send + 'static {
+        stream::unfold(self, |mut blocks| async move { Some((blocks.receiver.recv().await?, blocks)) })
     }
 }
 
 fn cut(
     mut source: impl Read,
     length: u64,
-    size: BlockSize,
+    cut_into: BlockCut,
     stamp: &ImageStamp,
     sender: &mpsc::Sender<Result<ImageBlock, ImageError>>,
 ) {
@@ -72,7 +73,7 @@ fn cut(
         if left == 0 {
             return;
         }
-        let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(size.bytes as usize)];
+        let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(cut_into.block_bytes as usize)];
         left -= bytes.len() as u64;
         let mut read = source.read_exact(&mut bytes);
         if left == 0 {
@@ -80,7 +81,7 @@ fn cut(
             read = read.and_then(|()| stamp.check());
         }
         let block = read.map_err(changed_or_unreadable).map(|()| {
-            let content = (!size.skips_zeros || !is_zero(&bytes)).then(|| {
+            let content = (!cut_into.leaves_out_zeros || !is_zero(&bytes)).then(|| {
                 let sha256 = Sha256::digest(&bytes).into();
                 BlockContent { bytes: bytes.into(), sha256 }
             });

@@ -17,7 +17,7 @@ mod response;
 mod sending;
 mod trace;
 
-pub use crate::net::http_event::HttpEvent;
+pub use crate::net::http_event::{HttpEvent, NOTHING_TO_SEND};
 pub use crate::net::http_record::{HttpCounts, Leak};
 pub use message::{GuestBody, GuestBodyPart, GuestRequest, GuestResponse};
 
@@ -185,6 +185,11 @@ impl Gate {
         shown
     }
 
+    /// Records that this error is the one to explain if the guest fails.
+    pub fn record_error(&self, error: &HttpError) {
+        self.record.record_error(Some(error));
+    }
+
     /// Returns the leak because of which the call has to end, if there was one.
     pub fn leak(&self) -> Option<Leak> {
         self.record.leak()
@@ -264,17 +269,26 @@ impl Gate {
         received: Received,
         event: &mut HttpEvent,
     ) -> Result<GuestResponse, HttpError> {
-        let layer = self.layer_of_response(&checked.grant, &checked.secrets.layers);
         let received_bytes = received.body.len() as u64;
         let screened = self
-            .screen(checked.granted(), layer, received, event)
-            .and_then(|response| self.bounded_response(response, received_bytes))
-            .map_err(HttpError::after_sending);
+            .screen_response(checked, received, event)
+            .and_then(|response| self.bounded_response(response, received_bytes).map_err(HttpError::after_sending));
         self.trace_response(&checked.grant, &screened);
         if let Ok(response) = &screened {
             self.creations.record(&checked.method, checked.destination.path(), response);
         }
         screened
+    }
+
+    /// Returns the screened response, of which nothing is counted yet.
+    fn screen_response(
+        &self,
+        checked: &CheckedRequest,
+        received: Received,
+        event: &mut HttpEvent,
+    ) -> Result<GuestResponse, HttpError> {
+        let layer = self.layer_of_response(&checked.grant, &checked.secrets.layers);
+        self.screen(checked.granted(), layer, received, event).map_err(HttpError::after_sending)
     }
 
     fn report_event(&self, event: &HttpEvent) {

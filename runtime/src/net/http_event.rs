@@ -65,6 +65,9 @@ impl HttpEvent {
     }
 }
 
+/// The status of an upload that succeeded without a request, because all blocks were left out.
+pub const NOTHING_TO_SEND: u16 = 0;
+
 /// The numbers of an upload in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCounts {
@@ -79,6 +82,7 @@ impl fmt::Display for HttpEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.method, self.target)?;
         match &self.outcome {
+            Ok(NOTHING_TO_SEND) => f.write_str("nothing to send")?,
             Ok(status) => write!(f, "{status}")?,
             Err(kind) => write!(f, "{kind}")?,
         }

@@ -74,6 +74,13 @@ struct State {
     last_failure: Cause,
 }
 
+impl State {
+    /// Returns how many bytes of bodies the call may still send and receive.
+    fn bytes_left(&self, limits: &Limits) -> u64 {
+        limits.http_total_mib.saturating_mul(1024 * 1024).saturating_sub(self.total)
+    }
+}
+
 /// A response that held a credential and was withheld.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
@@ -97,6 +104,8 @@ pub(super) enum Outcome {
     Unanswered,
     Answered(u16),
     NotSent,
+    /// An upload in blocks ended after so many blocks were accepted.
+    Incomplete(u64),
 }
 
 impl Outcome {
@@ -117,6 +126,7 @@ impl Change {
             Outcome::Unanswered => Some(format!("{request} without a response")),
             // After a status of a gateway, the server may still have handled the request.
             Outcome::Answered(status @ (200..=299 | 500..=599)) => Some(format!("{request} -> {status}")),
+            Outcome::Incomplete(accepted) => Some(format!("{request}, of which {accepted} were accepted")),
             Outcome::Answered(_) | Outcome::NotSent => None,
         }
     }
@@ -137,31 +147,27 @@ impl HttpRecord {
         Ok(())
     }
 
-    /// Counts the blocks of an upload, or rejects them if that would exceed the limit.
-    pub(super) fn start_blocks(&self, count: u64, limits: &Limits) -> Result<(), HttpError> {
-        let mut state = self.lock();
-        let blocks = state.blocks.saturating_add(count);
-        if blocks > limits.http_blocks {
+    /// Rejects an upload in so many blocks if they would exceed the limit together with those that were sent.
+    pub(super) fn expect_room_for_blocks(&self, count: u64, limits: &Limits) -> Result<(), HttpError> {
+        if self.lock().blocks.saturating_add(count) > limits.http_blocks {
             return Err(HttpError::limit("http_blocks", limits.http_blocks, "the number of blocks of the call"));
         }
-        state.blocks = blocks;
         Ok(())
+    }
+
+    /// Counts a block that is sent.
+    pub(super) fn count_block(&self) {
+        self.lock().blocks += 1;
     }
 
     /// Counts the body of a request before it is sent, so that requests which are sent at once cannot exceed the
     /// limit together. Returns `None` if the limit is reached.
     pub(super) fn reserve(&self, bytes: u64, limits: &Limits) -> Option<Reservation> {
-        let left = self.bytes_left(limits);
         let mut state = self.lock();
-        (bytes <= left).then(|| {
+        (bytes <= state.bytes_left(limits)).then(|| {
             state.total = state.total.saturating_add(bytes);
             Reservation { record: self.clone(), bytes, used: AtomicBool::new(false) }
         })
-    }
-
-    /// Returns how many bytes of bodies the call may still send and receive.
-    fn bytes_left(&self, limits: &Limits) -> u64 {
-        limits.http_total_mib.saturating_mul(1024 * 1024).saturating_sub(self.lock().total)
     }
 
     /// Records a request of which logs show `reported` bytes and `counted` bytes count against the
@@ -180,8 +186,9 @@ impl HttpRecord {
     /// Counts the body of a response against the limit: as many bytes as the guest gets, because
     /// what was captured or removed would otherwise be measured. Returns false if the limit is reached.
     pub(super) fn count_response(&self, shown: u64, received: u64, limits: &Limits) -> bool {
-        let (left, counted) = (self.bytes_left(limits), Check::CountedResponses.choose(shown, received));
+        let counted = Check::CountedResponses.choose(shown, received);
         let mut state = self.lock();
+        let left = state.bytes_left(limits);
         state.total = state.total.saturating_add(counted);
         counted <= left
     }
@@ -293,13 +300,20 @@ mod tests {
             Outcome::Answered(504),
             Outcome::NotSent,
             Outcome::Unanswered,
+            Outcome::Incomplete(3),
         ] {
             let number = record.record_change("POST /a".into());
             record.record_outcome(number, outcome);
         }
         record.record_change("PUT /b".into());
-        let expected = ["POST /a -> 201", "POST /a -> 504", "POST /a without a response", "PUT /b without a response"]
-            .map(String::from);
+        let expected = [
+            "POST /a -> 201",
+            "POST /a -> 504",
+            "POST /a without a response",
+            "POST /a, of which 3 were accepted",
+            "PUT /b without a response",
+        ]
+        .map(String::from);
         assert_eq!(record.changes(), expected);
         let last = (0..2 * MAX_CHANGES).map(|_| record.record_change("PUT /c".into())).last();
         record.record_outcome(last.unwrap(), Outcome::NotSent);

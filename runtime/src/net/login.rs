@@ -57,6 +57,8 @@ struct Known {
     session: Option<Session>,
     logins: u32,
     failed: u32,
+    /// A token that a server refused, and for whose request no new one was obtained.
+    refused: Option<Secret>,
 }
 
 /// Longer than any header that servers accept.
@@ -90,6 +92,8 @@ impl Sessions {
     ) -> Result<Session, HttpError> {
         let mut sessions = self.known.lock().await;
         let known = sessions.entry(login.name.clone()).or_default();
+        let remembered = known.refused.clone();
+        let refused = refused.or(remembered.as_ref());
         let usable = |session: &&Session| {
             session.ends.is_none_or(|ends| ends > Instant::now()) && refused != Some(&session.token)
         };
@@ -119,12 +123,18 @@ impl Sessions {
         })?;
         kept.store(&session, refused.is_some());
         known.session = Some(session.clone());
+        known.refused = None;
         Ok(session)
     }
 
-    pub(super) async fn drop_token(&self, login: &str) {
-        if let Some(known) = self.known.lock().await.get_mut(login) {
+    /// Drops a token that a server refused, unless another request has obtained a new one meanwhile. The next
+    /// request uses neither this token nor a file that holds it.
+    pub(super) async fn drop_token(&self, login: &str, refused: &Secret) {
+        if let Some(known) = self.known.lock().await.get_mut(login)
+            && known.session.as_ref().is_some_and(|session| session.token == *refused)
+        {
             known.session = None;
+            known.refused = Some(refused.clone());
         }
     }
 }

@@ -125,11 +125,16 @@ impl CallClock {
         }
     }
 
-    /// Asks the guest to end, because a response held a credential. Stops it at once, and never
-    /// returns, if that happens again while it cleans up: it could otherwise continue to guess.
-    pub async fn end_after_leak(&self, leak: &Leak) {
+    /// Asks the guest to end, because a response held a credential.
+    pub fn request_end_after_leak(&self, leak: &Leak) {
         self.request_end(EndReason::Leak(leak_failure(leak)));
-        if Check::TripwireTwice.refuses(leak.count > 1) {
+    }
+
+    /// Asks the guest to end, because a response held a credential. Stops it at once, and never
+    /// returns, if that is repeated while it cleans up: it could otherwise continue to guess.
+    pub async fn end_after_leak(&self, leak: &Leak, is_repeated: bool) {
+        self.request_end_after_leak(leak);
+        if Check::TripwireTwice.refuses(is_repeated) {
             self.stop();
             std::future::pending::<()>().await;
         }

@@ -23,6 +23,8 @@ pub struct Caps {
     pub max_body_bytes: u64,
     /// The limit in the config that `max_body_bytes` comes from.
     pub body_limit: NamedLimit,
+    /// The number of requests that are sent at once and share this limit.
+    pub sharers: u64,
     /// The most headers of the response.
     pub max_headers: usize,
     /// The most bytes of all names and values of the headers.
@@ -56,6 +58,7 @@ impl Caps {
             idle: seconds(limits.idle_seconds),
             max_body_bytes: limits.http_response_mib.saturating_mul(1024 * 1024),
             body_limit: NamedLimit { name: "http_response_mib", value: limits.http_response_mib },
+            sharers: 1,
             max_headers: usize::try_from(limits.http_headers).unwrap_or(usize::MAX),
             max_header_bytes: usize::try_from(limits.header_kib.saturating_mul(1024)).unwrap_or(usize::MAX),
             room: Room::default(),
@@ -71,10 +74,20 @@ impl Caps {
         Caps { room: Check::ResponseRoom.choose(room, Room::default()), ..self }
     }
 
+    /// Returns the limits of one of several requests that are sent at once, whose responses share the limit for
+    /// bodies. Nothing of these bodies will be removed, so they have no room.
+    pub fn shared_by(self, sharers: u64) -> Self {
+        let room = Room { body: 0, ..self.room };
+        Caps { max_body_bytes: self.max_body_bytes / sharers, sharers, room, ..self }
+    }
+
     /// Returns the error of a response whose body is larger than its limit.
     pub fn body_too_long(&self, target: impl fmt::Display) -> HttpError {
-        let NamedLimit { name, value } = self.body_limit;
-        HttpError::limit(name, value, format_args!("the response to {target}"))
+        let (NamedLimit { name, value }, sharers) = (self.body_limit, self.sharers);
+        match sharers {
+            1 => HttpError::limit(name, value, format_args!("the response to {target}")),
+            _ => HttpError::limit(name, value, format_args!("the response to {target}, which may have 1/{sharers} of it")),
+        }
     }
 
     /// Returns the error of a response whose headers are larger than their limit.

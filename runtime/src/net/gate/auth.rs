@@ -117,10 +117,10 @@ impl Gate {
         self.sessions.get(login, refused, &self.transport, &self.vault, &report, deadline).await
     }
 
-    /// Drops the token, so that the next request gets a new one.
-    pub(super) async fn drop_token(&self, grant: &Grant) {
+    /// Drops a token that a server refused, so that the next request gets a new one.
+    pub(super) async fn drop_token(&self, grant: &Grant, refused: &Secret) {
         if let Some(Auth::Login(name)) = &grant.auth {
-            self.sessions.drop_token(name).await;
+            self.sessions.drop_token(name, refused).await;
         }
     }
 

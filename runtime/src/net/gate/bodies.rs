@@ -1,6 +1,6 @@
 //! The limits for bodies of requests and responses.
 
-use super::message::{GuestBodyPart, ImageContent};
+use super::message::{GuestBodyPart, ImageContent, guest_bytes};
 use super::{Gate, GuestBody, GuestResponse};
 use crate::net::error::HttpError;
 use crate::net::http_record::Reservation;
@@ -18,14 +18,19 @@ pub(super) struct BoundedBody {
     pub(super) reserved: Reservation,
 }
 
+/// The most parts of a body: a form has three for each file.
+const MAX_PARTS: usize = 64;
+
 /// Returns the parts of a body as bytes if none is an image. Rejects more than one image: each takes a thread
 /// that reads it.
 fn content_of(parts: Vec<GuestBodyPart>) -> Result<(Vec<u8>, Option<ImageContent>), HttpError> {
-    let content = ImageContent::Parts(parts);
-    let ImageContent::Parts(parts) = &content else { return Ok((Vec::new(), None)) };
+    if parts.len() > MAX_PARTS {
+        let count = parts.len();
+        return Err(HttpError::invalid(format_args!("the body has {count} parts; at most {MAX_PARTS} can be")));
+    }
     match parts.iter().filter(|part| matches!(part, GuestBodyPart::Image(_))).count() {
-        0 => Ok((content.text(), None)),
-        1 => Ok((Vec::new(), Some(content))),
+        0 => Ok((guest_bytes(&parts), None)),
+        1 => Ok((Vec::new(), Some(ImageContent::Parts(parts)))),
         count => Err(HttpError::invalid(format_args!(
             "the body has {count} parts that are an image; at most one part can be"
         ))),
@@ -47,7 +52,7 @@ impl Gate {
             GuestBody::Block(block) => (Vec::new(), Some(ImageContent::Block(block))),
             GuestBody::Parts(parts) => content_of(parts)?,
         };
-        let length = bytes.len() as u64 + image.as_ref().map_or(0, |image| image.text().len() as u64);
+        let length = bytes.len() as u64 + image.as_ref().map_or(0, ImageContent::guest_length);
         if length > self.limits.http_request_mib.saturating_mul(1024 * 1024) {
             return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
         }

@@ -66,8 +66,12 @@ impl Gate {
 
     /// Returns the grant that allows the request. Rewrites what `fields` judged of the request.
     fn judge(&self, request: &mut ParsedRequest, event: &mut HttpEvent) -> Result<Arc<Grant>, HttpError> {
-        let message = Message { headers: &request.headers, body: &request.body };
-        match self.policy.judge(&request.destination, request.method.as_str(), &message) {
+        let ParsedRequest { destination, method, headers, body, image, .. } = &*request;
+        let verdict = match image {
+            None => self.policy.judge(destination, method.as_str(), &Message { headers, body }),
+            Some(_) => self.policy.judge_image(destination, method.as_str(), headers),
+        };
+        match verdict {
             Verdict::Allowed { grant, rewritten } => {
                 event.grant = Some(grant.id.clone());
                 if let Some(judged) = rewritten {
@@ -87,7 +91,7 @@ impl Gate {
         let ParsedRequest { method, destination, headers, body, image, body_is_judged, .. } = request;
         let exposure = Exposure::of(grant, &self.policy.cleaning(destination));
         let rules = self.header_rules(request.granted_by(grant), exposure);
-        headers::check_credentials(headers, destination.query(), &request.text(), &rules, &self.vault)?;
+        headers::check_credentials(headers, destination.query(), &request.guest_bytes(), &rules, &self.vault)?;
         if let Some(ImageContent::Block(block)) = image {
             check_block(block, grant)?;
         }
@@ -110,7 +114,7 @@ impl Gate {
         let url = request.destination.to_url();
         if let Some(image) = &request.image {
             // No slot is for the bytes around an image, so a seal in them is refused.
-            let (headers, body) = (&mut Vec::new(), &mut image.text());
+            let (headers, body) = (&mut Vec::new(), &mut image.guest_bytes());
             let (method, path) = (request.method.as_str(), request.destination.path());
             let around = RequestToFill { method, path, url: url.as_str(), headers, body };
             slots::fill(&self.vault, &[], grant.layer, around)

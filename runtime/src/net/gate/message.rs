@@ -68,14 +68,30 @@ pub(super) enum ImageContent {
 
 impl ImageContent {
     /// Returns the bytes that the guest wrote around the image.
-    pub(super) fn text(&self) -> Vec<u8> {
-        let ImageContent::Parts(parts) = self else { return Vec::new() };
-        let bytes = parts.iter().filter_map(|part| match part {
-            GuestBodyPart::Bytes(bytes) => Some(bytes.as_slice()),
-            GuestBodyPart::Image(_) => None,
-        });
-        bytes.collect::<Vec<_>>().concat()
+    pub(super) fn guest_bytes(&self) -> Vec<u8> {
+        guest_bytes(self.parts())
     }
+
+    /// Returns the number of these bytes.
+    pub(super) fn guest_length(&self) -> u64 {
+        slices(self.parts()).map(|bytes| bytes.len() as u64).sum()
+    }
+
+    fn parts(&self) -> &[GuestBodyPart] {
+        if let ImageContent::Parts(parts) = self { parts } else { &[] }
+    }
+}
+
+/// Returns the bytes of all parts that are no image.
+pub(super) fn guest_bytes(parts: &[GuestBodyPart]) -> Vec<u8> {
+    slices(parts).collect::<Vec<_>>().concat()
+}
+
+fn slices(parts: &[GuestBodyPart]) -> impl Iterator<Item = &[u8]> {
+    parts.iter().filter_map(|part| match part {
+        GuestBodyPart::Bytes(bytes) => Some(bytes.as_slice()),
+        GuestBodyPart::Image(_) => None,
+    })
 }
 
 /// A request whose form and size are valid.
@@ -96,8 +112,8 @@ pub(super) struct ParsedRequest {
 
 impl ParsedRequest {
     /// Returns all bytes of the body that the guest wrote.
-    pub(super) fn text(&self) -> Cow<'_, [u8]> {
-        self.image.as_ref().map_or(Cow::Borrowed(&self.body), |image| Cow::Owned(image.text()))
+    pub(super) fn guest_bytes(&self) -> Cow<'_, [u8]> {
+        self.image.as_ref().map_or(Cow::Borrowed(&self.body), |image| Cow::Owned(image.guest_bytes()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sends a request that passed the checks: finds the addresses, logs in, and tries again with a new token.
 
 use super::auth::{AuthHeader, identity};
+use super::blocks::MAX_AT_ONCE;
 use super::bodies::NO_IMAGE;
 use super::message::{GuestBodyPart, ImageContent};
 use super::{Gate, GrantedRequest, HttpEvent, trace};
@@ -48,9 +49,14 @@ impl CheckedRequest {
         GrantedRequest { grant: &self.grant, method: &self.method, destination: &self.destination }
     }
 
+    /// Returns true if it is one of the blocks of an upload, several of which are sent at once.
+    fn is_block(&self) -> bool {
+        matches!(self.image, Some(ImageContent::Block(_)))
+    }
+
     /// Returns true if the body can be sent a second time. An image that streams from the disk is read once.
     fn can_be_sent_again(&self) -> bool {
-        matches!(self.image, None | Some(ImageContent::Block(_)))
+        self.image.is_none() || self.is_block()
     }
 }
 
@@ -73,8 +79,8 @@ impl Gate {
                     self.trace_second_try(grant);
                     refused = Some(token)
                 }
-                Some(_) if received.status == 401 => {
-                    self.drop_token(grant).await;
+                Some(token) if received.status == 401 => {
+                    self.drop_token(grant, &token).await;
                     return Ok(received);
                 }
                 _ => return Ok(received),
@@ -106,6 +112,7 @@ impl Gate {
         self.trace_sending(checked, auth_name.as_ref(), length);
         event.sent = true;
         let caps = self.transport.caps().with_room(&self.limits);
+        let caps = if checked.is_block() { caps.shared_by(MAX_AT_ONCE) } else { caps };
         let result = self.transport.send(route, addresses, wire_request, caps, deadline).await;
         let result = result.map_err(with_first_attempt);
         if result.as_ref().err().is_none_or(|error| error.sent) {
@@ -147,27 +154,31 @@ impl Gate {
     }
 
     async fn stream_parts(&self, parts: &[GuestBodyPart]) -> Result<(SendBody, u64), HttpError> {
-        let (mut length, mut pieces) = (0, stream::empty().boxed());
+        let (mut length, mut streams) = (0, Vec::new());
         for part in parts {
-            let (more, next) = match part {
+            match part {
+                GuestBodyPart::Bytes(bytes) if bytes.is_empty() => {}
                 GuestBodyPart::Bytes(bytes) => {
-                    let bytes = Bytes::from(bytes.clone());
-                    (bytes.len() as u64, stream::iter([Ok(bytes)]).boxed())
+                    length += bytes.len() as u64;
+                    streams.push(stream::iter([Ok(Bytes::from(bytes.clone()))]).boxed());
                 }
                 GuestBodyPart::Image(part) => {
-                    let (more, image) = self.stream_image(part).await?;
-                    (more, image.boxed())
+                    let (image_length, pieces) = self.stream_image(part).await?;
+                    length += image_length;
+                    streams.push(pieces.boxed());
                 }
-            };
-            length += more;
-            pieces = pieces.chain(next).boxed();
+            }
         }
-        Ok((SendBody::Stream { length, pieces }, length))
+        Ok((SendBody::Stream { length, pieces: stream::iter(streams).flatten().boxed() }, length))
     }
 
     async fn stream_image(&self, part: &ImagePart) -> Result<(u64, ImageBody), HttpError> {
         let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
-        let refused = |error: ImageError| HttpError { check: error.check(), ..HttpError::invalid(&error) };
-        image.body(part).await.map_err(refused)
+        image.body(part).await.map_err(|error| invalid_image(&error))
     }
+}
+
+/// Returns the error of a request whose image cannot be sent.
+pub(super) fn invalid_image(error: &ImageError) -> HttpError {
+    HttpError { check: error.check(), ..HttpError::invalid(error) }
 }

@@ -1,0 +1,56 @@
+//! The request for one block, made from what the guest asks for all blocks.
+
+use super::BlockUpload;
+use crate::image::BlockContent;
+use crate::net::error::HttpError;
+use crate::net::gate::message::Block;
+use crate::net::gate::{GuestBody, GuestRequest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use wasm_cpi_policy::destination::Destination;
+
+/// What the number of a block replaces in the URL.
+const INDEX: &str = "{index}";
+/// What the digest of a block replaces, as the whole value of a header.
+const SHA256: &str = "{sha256-base64}";
+/// What the length of a block replaces, as the whole value of a header.
+const LENGTH: &str = "{length}";
+
+/// Rejects a URL that would be the same for all blocks.
+pub(super) fn expect_index(url: &str) -> Result<(), HttpError> {
+    if url.contains(INDEX) {
+        return Ok(());
+    }
+    Err(HttpError::invalid(format_args!(
+        "the URL of the blocks has no `{INDEX}`, so all blocks would be one; add it"
+    )))
+}
+
+/// Returns origin and path of the blocks for logs; empty if the URL is not valid.
+pub(super) fn target(url: &str, max_bytes: u64) -> String {
+    let template = Destination::from_guest(url, max_bytes).map(|template| template.to_string());
+    template.unwrap_or_default().replace("%7Bindex%7D", INDEX)
+}
+
+/// Returns the request of the block at this position of the image.
+pub(super) fn request(upload: &BlockUpload, position: u64, content: &BlockContent) -> GuestRequest {
+    let mut computed_headers = Vec::new();
+    let headers = upload.headers.iter().map(|(name, value)| {
+        let computed = match value.as_str() {
+            SHA256 => STANDARD.encode(content.sha256),
+            LENGTH => content.bytes.len().to_string(),
+            _ => return (name.clone(), value.clone()),
+        };
+        computed_headers.push(name.clone());
+        (name.clone(), computed)
+    });
+    let headers = headers.collect();
+    let index = u64::from(upload.first_index) + position;
+    GuestRequest {
+        method: "PUT".to_owned(),
+        url: upload.url.replace(INDEX, &index.to_string()),
+        headers,
+        body: GuestBody::Block(Block { content: content.clone(), computed_headers }),
+        timeout_ms: upload.timeout_ms,
+    }
+}
