@@ -61,6 +61,8 @@ pub struct Exchange {
     pub tls: Option<(Tls, Arc<ClientConfig>)>,
     /// Whose credentials the request carries; see `ConnectionKey`.
     pub identity: String,
+    /// True if further requests can use the connection once the server has accepted this one.
+    pub allows_reuse: bool,
     pub caps: Caps,
     pub deadline: Instant,
 }
@@ -160,7 +162,9 @@ impl Exchange {
             error.refused_by(Check::InterimResponses)
         })?;
         let framed = read_buf.is_empty() && stream.is_strictly_framed(persistence.chunked);
-        if persistence.keeps && Check::KeptFraming.accepts(framed) {
+        // A server that refuses a request may not have read its body.
+        let was_read = self.allows_reuse && (length == 0 || (200..300).contains(&received.status));
+        if persistence.keeps && Check::KeptFraming.accepts(framed) && Check::KeptBody.accepts(was_read) {
             connections.keep(key.clone(), Connection { stream, address }, persistence.limit);
         }
         Ok(Received { peer: Some(address), ..received })
@@ -181,6 +185,9 @@ impl Exchange {
         ask_for_identity(headers);
         if let Some(length) = length {
             headers.insert(CONTENT_LENGTH, length.into());
+        }
+        if Check::KeptBody.refuses(!self.allows_reuse) {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Some(request)
     }

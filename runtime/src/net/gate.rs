@@ -14,6 +14,7 @@ mod judged_fields;
 mod message;
 mod refused_seal;
 mod response;
+mod reuse;
 mod sending;
 mod trace;
 

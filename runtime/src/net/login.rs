@@ -202,7 +202,8 @@ async fn request(
         trace.request(&route.name, method.as_str(), &login.destination.to_url(), &names, &body);
     }
     let (destination, identity) = (login.destination.clone(), login_identity(&login.name));
-    let wire_request = WireRequest { method, destination, headers: head, body, identity };
+    // No other requests than those of the login use its connection.
+    let wire_request = WireRequest { method, destination, headers: head, body, identity, allows_reuse: true };
     event.sent = true;
     let result = transport.send(&route, addresses, wire_request, transport.caps(), deadline).await;
     if result.as_ref().err().is_none_or(|error| error.sent) {

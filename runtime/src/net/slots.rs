@@ -40,6 +40,11 @@ pub struct Filled {
     pub names: Vec<String>,
     /// The layers that they were configured in.
     pub layers: Vec<Layer>,
+    /// Names of those in headers, which may authenticate the connection.
+    pub in_headers: Vec<String>,
+    /// True if one is where the host does not escape the end of a line: in a multipart form, XML, or as the
+    /// whole body.
+    pub in_free_text: bool,
 }
 
 /// A request that was refused because of a seal in it.
@@ -126,6 +131,10 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill
     for (place, sealed) in &plan {
         place.check_value(sealed.secret.reveal()).map_err(|error| refuse.unwritable(&sealed.name, &error))?;
         filled.layers.push(sealed.layer);
+        filled.in_free_text |= matches!(place, Place::Part(_) | Place::Xml(_) | Place::Body);
+        if matches!(place, Place::Header(_) | Place::Cookie(_)) {
+            filled.in_headers.push(sealed.name.clone());
+        }
         if !filled.names.contains(&sealed.name) {
             filled.names.push(sealed.name.clone());
         }

@@ -77,6 +77,8 @@ pub(super) struct WireRequest {
     pub body: SendBody,
     /// Whose credentials the request carries: requests of others use other connections.
     pub identity: String,
+    /// True if further requests can use the connection of this one.
+    pub allows_reuse: bool,
 }
 
 impl Transport {
@@ -221,9 +223,20 @@ impl Transport {
             Scheme::Https => Some((route.tls.clone(), self.tls_config(route)?)),
         };
         let proxy = self.resolve_proxy(&wire_request.destination, &mut addresses, deadline).await?;
-        let WireRequest { method, destination, headers, body, identity } = wire_request;
+        let WireRequest { method, destination, headers, body, identity, allows_reuse } = wire_request;
         let host = destination.host().to_string();
-        let exchange = Exchange { method, destination, headers, addresses, proxy, tls, identity, caps, deadline };
+        let exchange = Exchange {
+            method,
+            destination,
+            headers,
+            addresses,
+            proxy,
+            tls,
+            identity,
+            allows_reuse,
+            caps,
+            deadline,
+        };
         let result = exchange.run(body, &self.connections).await;
         // The server may have moved to other addresses, which are judged like the first ones.
         if result.as_ref().is_err_and(|error| matches!(error.kind, HttpErrorKind::Connect | HttpErrorKind::Timeout)) {

@@ -54,7 +54,18 @@ fn exchange(method: Method) -> Exchange {
     };
     let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
     let identity = String::new();
-    Exchange { method, destination, headers, addresses, proxy: None, tls: None, identity, caps, deadline }
+    Exchange {
+        method,
+        destination,
+        headers,
+        addresses,
+        proxy: None,
+        tls: None,
+        identity,
+        allows_reuse: true,
+        caps,
+        deadline,
+    }
 }
 
 fn body(method: &Method) -> SendBody {

@@ -9,6 +9,7 @@ use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::exposure::Exposure;
 use crate::net::headers::{HeaderRules, secret_value};
 use crate::net::login::Session;
+use crate::net::slots::Filled;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::Instant;
 use wasm_cpi_checks::Check;
@@ -26,26 +27,32 @@ pub(super) struct AuthHeader {
     pub token: Option<Secret>,
 }
 
-/// Returns whose credentials the grant's requests carry, by names of the policy. Requests of different
-/// identities do not share a connection.
-pub(super) fn identity(grant: &Grant) -> String {
+/// Returns whose credentials a request carries, by names of the policy: those of its grant, and those that
+/// filled slots in its headers. Requests of different identities do not share a connection.
+pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
     let named = |kind: &str, values: &[&SecretRef]| {
         let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
         // A text without a property has no name, and another grant may have another text.
         if names.contains(&"") { format!("grant {}", grant.id) } else { format!("{kind} {}", names.join(" ")) }
     };
-    match &grant.auth {
+    let of_grant = match &grant.auth {
         None => String::new(),
         Some(Auth::Basic { user, password }) => named("basic", &[user, password]),
         Some(Auth::Bearer(value)) => named("bearer", &[value]),
-        Some(Auth::Header { name, value }) => named(&format!("header {name}"), &[value]),
-        Some(Auth::Login(name)) => login_identity(name),
+        // Another grant may have another text around the same property.
+        Some(Auth::Header { .. }) => format!("grant {}", grant.id),
+        Some(Auth::Login(name)) => format!("login {name}"),
+    };
+    match filled.in_headers.as_slice() {
+        [] => of_grant,
+        names => format!("{of_grant} with {}", names.join(" ")),
     }
 }
 
-/// Returns whose credentials the requests of a login carry, and those that are sent with its token.
+/// Returns whose credentials the requests of a login carry. They share no connection with requests of a guest,
+/// whose bodies a server may have left unread.
 pub(in crate::net) fn login_identity(name: &str) -> String {
-    format!("login {name}")
+    format!("requests of login {name}")
 }
 
 impl Gate {

@@ -108,7 +108,8 @@ impl Gate {
         headers.extend(header);
         let (body, length) = self.body_to_send(checked).await.map_err(with_first_attempt)?;
         let (method, destination) = (checked.method.clone(), checked.destination.clone());
-        let wire_request = WireRequest { method, destination, headers, body, identity: identity(grant) };
+        let (identity, allows_reuse) = (identity(grant, &checked.secrets), checked.allows_reuse());
+        let wire_request = WireRequest { method, destination, headers, body, identity, allows_reuse };
         self.trace_sending(checked, auth_name.as_ref(), length);
         event.sent = true;
         let caps = self.transport.caps().with_room(&self.limits);

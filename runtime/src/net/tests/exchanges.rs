@@ -36,6 +36,7 @@ fn exchange(url: &str) -> Exchange {
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: None,
         identity: String::new(),
+        allows_reuse: true,
         caps: caps(),
         deadline: Instant::now() + Duration::from_secs(10),
     }

@@ -1,0 +1,27 @@
+//! Decides whether the connection of a request can carry further requests.
+//!
+//! A server may answer without reading the body of a request, and then takes that body for the beginning of
+//! the next request on the connection. A guest could write the head of a request of its own that way, and
+//! the host would add credentials and secrets to it.
+
+use super::message::ImageContent;
+use super::sending::CheckedRequest;
+use reqwest::Method;
+
+impl CheckedRequest {
+    /// Returns true if the connection can be used again once the server has accepted the request. That is so
+    /// if there is no body, if the host cut the body from the image, and if servers read bodies of this method
+    /// and this one has no end of a line, so that no head of a request is in it. Whether it has one must not
+    /// depend on a secret.
+    pub(super) fn allows_reuse(&self) -> bool {
+        match &self.image {
+            Some(ImageContent::Block(_)) => true,
+            Some(ImageContent::Part(_) | ImageContent::Parts(_)) => false,
+            None if self.body.is_empty() => true,
+            None => {
+                let is_read = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
+                is_read && !self.secrets.in_free_text && !self.body.iter().any(|byte| matches!(byte, b'\r' | b'\n'))
+            }
+        }
+    }
+}
