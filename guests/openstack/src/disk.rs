@@ -30,9 +30,10 @@ pub(crate) fn exists(session: &Session, disk: &str) -> Result<bool, Error> {
 }
 
 pub(crate) fn set_metadata(session: &Session, disk: &str, metadata: &Metadata) -> Result<(), Error> {
-    get(session, disk)?;
     let tags = tags(metadata);
-    if tags.is_empty() { Ok(()) } else { Ok(session.volumes()?.add_metadata(disk, &tags)?) }
+    let volumes = session.volumes()?;
+    let found = if tags.is_empty() { exists(session, disk)? } else { volumes.add_metadata(disk, &tags)? };
+    if found { Ok(()) } else { Err(Error::disk_not_found(disk)) }
 }
 
 /// Returns the disks of a VM, without the volume that it booted from.
@@ -40,12 +41,16 @@ pub(crate) fn of_vm(session: &Session, vm: &str) -> Result<Vec<Cid>, Error> {
     let compute = session.compute()?;
     session.ahead.read([compute.server_request(vm), compute.attachments_request(vm)]);
     let server = vm::get(session, vm)?;
+    let attached: Vec<Cid> = compute.attachments(vm)?.into_iter().map(|attachment| attachment.volume).collect();
+    if !server.boots_from_volume() {
+        return Ok(attached);
+    }
+    let volumes = session.volumes()?;
+    session.ahead.read(attached.iter().map(|volume| volumes.volume_request(volume)));
     let mut disks = vec![];
-    for attachment in compute.attachments(vm)? {
-        let boots = server.boots_from_volume()
-            && session.volumes()?.volume(&attachment.volume)?.is_some_and(|volume| vm::is_boot_volume(&volume));
-        if !boots {
-            disks.push(attachment.volume);
+    for disk in attached {
+        if !volumes.volume(&disk)?.is_some_and(|volume| vm::is_boot_volume(&volume)) {
+            disks.push(disk);
         }
     }
     Ok(disks)

@@ -12,6 +12,7 @@ mod networks;
 mod policies;
 mod pools;
 mod properties;
+mod read_ahead;
 mod session;
 mod stemcells;
 mod vms;

@@ -190,8 +190,8 @@ impl Compute {
         self.0.post_action(&format!("/servers/{}/action", segment(id)), &json!({"reboot": {"type": kind}}), change)
     }
 
-    /// Adds metadata and keeps the existing one.
-    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), RequestError> {
+    /// Adds metadata and keeps the existing one. Returns true if the server exists.
+    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<bool, RequestError> {
         let change = format_args!("set metadata of server {id}: {}", names(metadata));
         self.0.post_repeatable(&format!("/servers/{}/metadata", segment(id)), &json!({"metadata": metadata}), change)
     }

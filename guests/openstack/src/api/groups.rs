@@ -80,10 +80,23 @@ impl Groups<'_> {
         request.header("openstack-api-version", format!("compute {}", self.version))
     }
 
-    /// Returns the groups with this name that place their servers on different hosts. Reads
-    /// further pages until one is empty, repeats the page before, or has such a group with members,
-    /// which callers prefer to all others.
+    /// Returns all groups with this name that place their servers on different hosts.
     pub(crate) fn named(&self, name: &str) -> Result<Vec<ServerGroup>, RequestError> {
+        self.named_until(name, |_| false)
+    }
+
+    /// Returns the same groups, or only those of the first pages if one of them has members.
+    pub(crate) fn named_until_used(&self, name: &str) -> Result<Vec<ServerGroup>, RequestError> {
+        self.named_until(name, |found| found.iter().any(|group| !group.members.is_empty()))
+    }
+
+    /// Reads further pages until one is empty or repeats the page before, or until what was found
+    /// is enough.
+    fn named_until(
+        &self,
+        name: &str,
+        is_enough: impl Fn(&[ServerGroup]) -> bool,
+    ) -> Result<Vec<ServerGroup>, RequestError> {
         let (mut before, mut first): (usize, Option<String>) = (0, None);
         let mut found = vec![];
         loop {
@@ -98,7 +111,7 @@ impl Groups<'_> {
             before += page.len();
             first = page.first().map(|group| group.id.clone());
             found.extend(page.into_iter().filter(|group| group.name == name && group.has_anti_affinity()));
-            if found.iter().any(|group| !group.members.is_empty()) {
+            if is_enough(&found) {
                 return Ok(found);
             }
         }

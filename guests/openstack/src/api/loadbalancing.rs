@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wasm_cpi_sdk::http::{self, RequestError, segment};
+use wasm_cpi_sdk::http::{self, Request, RequestError, segment};
 use wasm_cpi_sdk::log;
 
 use super::Service;
@@ -43,9 +43,17 @@ struct OneMember {
 
 impl LoadBalancing {
     pub(crate) fn pools_named(&self, name: &str) -> Result<Vec<Pool>, RequestError> {
-        let list = http::get(self.0.url("/v2.0/lbaas/pools")).query("name", name);
-        let found = self.0.read::<Pools>(list)?.pools;
+        let found = self.0.read::<Pools>(self.pools_get(name))?.pools;
         Ok(found.into_iter().filter(|pool| pool.name.as_deref() == Some(name)).collect())
+    }
+
+    /// Returns the request of [`Self::pools_named`], to read it ahead.
+    pub(crate) fn pools_named_request(&self, name: &str) -> Option<Request> {
+        Some(self.pools_get(name))
+    }
+
+    fn pools_get(&self, name: &str) -> Request {
+        http::get(self.0.url("/v2.0/lbaas/pools")).query("name", name)
     }
 
     /// Returns the member with this address and port. A pool has at most one.

@@ -158,6 +158,17 @@ impl Networking {
         Ok(self.ports(&[("name", name)])?.into_iter().filter(|port| port.name == name).collect())
     }
 
+    /// Returns the ports with this tag, and checks the result likewise.
+    pub(crate) fn ports_tagged(&self, tag: &str) -> Result<Vec<Port>, RequestError> {
+        let listed = self.ports(&[("tags", tag)])?;
+        Ok(listed.into_iter().filter(|port| port.tags.iter().any(|own| own == tag)).collect())
+    }
+
+    /// Returns the request of [`Self::ports_tagged`], to read it ahead.
+    pub(crate) fn ports_tagged_request(&self, tag: &str) -> Option<Request> {
+        Some(self.ports_request(&[("tags", tag)]))
+    }
+
     pub(crate) fn tag_port(&self, id: &str, tag: &str) -> Result<(), RequestError> {
         let put = http::put(self.0.url(&format!("/v2.0/ports/{}/tags/{}", segment(id), segment(tag))));
         self.0.change(put, format_args!("set tag {tag} of port {id}"))
@@ -191,8 +202,16 @@ impl Networking {
     }
 
     pub(crate) fn floating_ips(&self, address: &str) -> Result<Vec<FloatingIp>, RequestError> {
-        let list = http::get(self.0.url("/v2.0/floatingips")).query("floating_ip_address", address);
-        Ok(self.0.read::<FloatingIps>(list)?.floatingips)
+        Ok(self.0.read::<FloatingIps>(self.floating_ips_get(address))?.floatingips)
+    }
+
+    /// Returns the request of [`Self::floating_ips`], to read it ahead.
+    pub(crate) fn floating_ips_request(&self, address: &str) -> Option<Request> {
+        Some(self.floating_ips_get(address))
+    }
+
+    fn floating_ips_get(&self, address: &str) -> Request {
+        http::get(self.0.url("/v2.0/floatingips")).query("floating_ip_address", address)
     }
 
     /// Moves a floating IP to a port, or to none.

@@ -99,14 +99,23 @@ impl Service {
         self.change(http::post(self.url(path)).json(body), change)
     }
 
-    /// Sends a POST that has the same effect if it is sent twice, and logs `change`.
+    /// Sends a POST that has the same effect if it is sent twice. Returns true if the object of the
+    /// path exists, and then logs `change`.
     pub(super) fn post_repeatable(
         &self,
         path: &str,
         body: &impl Serialize,
         change: impl Display,
-    ) -> Result<(), RequestError> {
-        self.change(http::post(self.url(path)).repeatable().json(body), change)
+    ) -> Result<bool, RequestError> {
+        if has_impossible_id(path) {
+            return Ok(false);
+        }
+        let post = http::post(self.url(path)).repeatable().json(body);
+        let exists = self.unless_missing(self.send(post)?)?.is_some();
+        if exists {
+            log::info(change);
+        }
+        Ok(exists)
     }
 
     pub(super) fn put(&self, path: &str, body: &impl Serialize, change: impl Display) -> Result<(), RequestError> {

@@ -83,8 +83,16 @@ impl Volumes {
     }
 
     pub(crate) fn volumes_with(&self, key: &str, value: &str) -> Result<Vec<Volume>, RequestError> {
-        let list = http::get(self.0.url("/volumes/detail")).query("metadata", &json!({key: value}).to_string());
-        Ok(self.0.read::<Many>(list)?.volumes)
+        Ok(self.0.read::<Many>(self.with_get(key, value))?.volumes)
+    }
+
+    /// Returns the request of [`Self::volumes_with`], to read it ahead.
+    pub(crate) fn volumes_with_request(&self, key: &str, value: &str) -> Option<Request> {
+        Some(self.with_get(key, value))
+    }
+
+    fn with_get(&self, key: &str, value: &str) -> Request {
+        http::get(self.0.url("/volumes/detail")).query("metadata", &json!({key: value}).to_string())
     }
 
     pub(crate) fn create(&self, volume: &Value) -> Result<Volume, RequestError> {
@@ -113,8 +121,8 @@ impl Volumes {
         self.0.post_action(&format!("/volumes/{}/action", segment(id)), &body, change)
     }
 
-    /// Adds metadata and keeps the existing one.
-    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<(), RequestError> {
+    /// Adds metadata and keeps the existing one. Returns true if the volume exists.
+    pub(crate) fn add_metadata(&self, id: &str, metadata: &BTreeMap<String, String>) -> Result<bool, RequestError> {
         let change = format_args!("set metadata of volume {id}: {}", names(metadata));
         self.0.post_repeatable(&format!("/volumes/{}/metadata", segment(id)), &json!({"metadata": metadata}), change)
     }

@@ -16,6 +16,7 @@ pub(crate) fn attach(session: &Session, vm: &str, disk: &str) -> Result<DiskHint
     let server = vm::get(session, vm)?;
     let mut volume = get(session, disk)?;
     if wait::is_changing(&volume) {
+        session.ahead.discard();
         volume = wait::until_settled(session, disk)?;
     }
     let hint = match device_at(&volume, vm) {
@@ -116,12 +117,8 @@ fn hint(session: &Session, vm: &str, disk: &str, device: &str) -> Result<DiskHin
 }
 
 pub(crate) fn detach(session: &Session, vm: &str, disk: &str) -> Result<(), Error> {
-    session.ahead.read([session.compute()?.server_request(vm), session.volumes()?.volume_request(disk)]);
     let server = vm::get(session, vm)?;
-    match session.volumes()?.volume(disk)? {
-        Some(_) => detach_volume(session, vm, disk)?,
-        None => log::info(format_args!("disk {disk} does not exist, so it is not attached")),
-    }
+    detach_volume(session, vm, disk)?;
     agent::detached(vm::registry_key(&server), disk)
 }
 

@@ -6,8 +6,10 @@ use super::{deletion, get, wait};
 use crate::session::Session;
 
 pub(crate) fn delete(session: &Session, disk: &str) -> Result<(), Error> {
-    get(session, disk)?;
-    let volume = wait::until_settled(session, disk)?;
+    let mut volume = get(session, disk)?;
+    if wait::is_changing(&volume) {
+        volume = wait::until_settled(session, disk)?;
+    }
     if volume.status == "in-use" {
         let servers: Vec<&str> =
             volume.attachments.iter().filter_map(|attachment| attachment.server_id.as_deref()).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wasm_cpi_sdk::{Cid, Error, Metadata, log};
+use wasm_cpi_sdk::{Cid, Error, Metadata};
 
 use super::get;
 use crate::api::create_once;
@@ -71,10 +71,6 @@ fn renamed(mut tags: BTreeMap<String, String>) -> BTreeMap<String, String> {
 
 /// Deletes a snapshot. It succeeds if the snapshot does not exist.
 pub(crate) fn delete_snapshot(session: &Session, snapshot: &str) -> Result<(), Error> {
-    if session.volumes()?.snapshot(snapshot)?.is_none() {
-        log::info(format_args!("snapshot {snapshot} does not exist any more"));
-        return Ok(());
-    }
     delete_and_wait(session, snapshot)
 }
 

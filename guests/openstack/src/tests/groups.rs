@@ -25,6 +25,8 @@ fn parallel_calls_choose_the_same_group_and_each_deletes_only_its_own() {
         // A group with members is in use.
         (vec![("z", vec!["vm"]), ("a", vec![])], vec![], "z", vec!["a", "z"]),
         (vec![("z", vec!["vm"]), ("a", vec!["vm"])], vec![], "a", vec!["a", "z"]),
+        // The own group is on another page than the one in use.
+        (vec![("b", vec![]), ("a", vec!["vm"])], vec![], "a", vec!["a", "b"]),
         // The own group is never deleted if it has members.
         (vec![("a", vec![])], vec!["vm"], OWN, vec!["a", OWN]),
         (vec![("a", vec!["vm"])], vec!["vm"], "a", vec!["a", OWN]),
@@ -90,6 +92,8 @@ fn an_existing_server_group_is_used_and_a_scheduler_hint_takes_precedence() {
     cpi().create_vm(request(small(), vec![manual()])).unwrap();
     assert_eq!(cloud.borrow().only("servers")["hints"], json!({"group": "group-9"}));
     assert_eq!(cloud.borrow().count_requests("POST os-server-groups"), 0);
+    // It is on the third page, and no further page is read.
+    assert_eq!(cloud.borrow().count_requests("GET os-server-groups"), 3);
     // A group with members is in use: there is nothing to wait for.
     assert!(!host.sleeps().contains(&500), "{:?}", host.sleeps());
     let (_host, cloud) = start(properties_with(json!({"enable_auto_anti_affinity": true})));

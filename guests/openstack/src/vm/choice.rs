@@ -45,7 +45,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Reads what `prepare` needs of the cloud at once, and `port` as well.
+    /// Reads at once what `prepare` needs of the cloud, the floating IP, and `port`.
     pub(super) fn read_ahead(
         session: &Session,
         request: &VmRequest,
@@ -67,8 +67,12 @@ impl Choice {
             let volumes = session.volumes()?;
             requests.extend(request.disks.iter().map(|disk| volumes.volume_request(disk)));
         }
+        requests.extend(pools::requests(session, properties.pools())?);
         if group_of(session, properties, &request.env.parse()?).is_some() {
             requests.push(compute.versions_request());
+        }
+        if let Some(address) = &networks.vip {
+            requests.push(session.networking()?.floating_ips_request(address));
         }
         session.ahead.read(requests);
         Ok(())

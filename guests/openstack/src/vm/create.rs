@@ -140,10 +140,7 @@ impl Build<'_> {
         partial.server = Some(vm.clone());
         self.session.poll().until(&format!("server `{vm}` to be active"), || match compute.server(&vm)? {
             Some(server) => active(&server).map(|done| done.then_some(())),
-            None => {
-                Err(Error::vm_creation_failed(format!("server `{vm}` disappeared while it was created"))
-                    .ok_to_retry(true))
-            }
+            None => Err(disappeared(&vm)),
         })?;
         Ok(vm)
     }
@@ -233,7 +230,10 @@ impl Build<'_> {
             let joined = pools::join(self.session, pool, &partial.name, &place.ip_address, place.subnet_id.as_deref())?;
             partial.memberships.push(joined);
         }
-        Ok(self.session.compute()?.add_metadata(vm, &pools::tags(&partial.memberships))?)
+        if self.session.compute()?.add_metadata(vm, &pools::tags(&partial.memberships))? {
+            return Ok(());
+        }
+        Err(disappeared(vm))
     }
 
     /// Returns the network with its address if it is a dynamic one.
@@ -254,6 +254,10 @@ fn assigned_port<'p>(nic: &Nic, partial: &PartialVm, assigned: &'p [Port]) -> Op
         .iter()
         .filter(|port| partial.ports.iter().all(|own| own.id != port.id))
         .find(|port| nic.net_id.as_ref().is_none_or(|net_id| *net_id == port.network_id))
+}
+
+fn disappeared(vm: &str) -> Error {
+    Error::vm_creation_failed(format!("server `{vm}` disappeared while it was created")).ok_to_retry(true)
 }
 
 fn active(server: &Server) -> Result<bool, Error> {

@@ -31,14 +31,16 @@ impl Leftovers {
     /// Adds the objects that an earlier, interrupted delete left, except those that
     /// another server uses now.
     pub(super) fn add_marked(&mut self, session: &Session, server: &str) -> Result<(), Error> {
+        let (networking, volumes) = (session.networking()?, session.volumes()?);
+        let tag = tag(server);
+        session.ahead.read([networking.ports_tagged_request(&tag), volumes.volumes_with_request(MARK, server)]);
         let free = |holder: &str| holder.is_empty() || holder == server;
-        for port in session.networking()?.ports(&[("tags", &tag(server))])? {
-            let marked = port.tags.contains(&tag(server)) && free(&port.device_id);
-            if marked && !self.ports.contains(&port.id) {
+        for port in networking.ports_tagged(&tag)? {
+            if free(&port.device_id) && !self.ports.contains(&port.id) {
                 self.ports.push(port.id);
             }
         }
-        for volume in session.volumes()?.volumes_with(MARK, server)? {
+        for volume in volumes.volumes_with(MARK, server)? {
             let holders = volume.attachments.iter().filter_map(|attachment| attachment.server_id.as_deref());
             let marked = volume.metadata.get(MARK).is_some_and(|mark| mark == server);
             let wanted = marked && is_boot_volume(&volume) && holders.into_iter().all(free);
@@ -58,7 +60,7 @@ impl Leftovers {
         }
         for volume in &self.volumes {
             let mark = BTreeMap::from([(MARK.to_owned(), server.to_owned())]);
-            accept_refusal(volume, session.volumes()?.add_metadata(volume, &mark))?;
+            accept_refusal(volume, session.volumes()?.add_metadata(volume, &mark).map(drop))?;
         }
         Ok(())
     }
@@ -95,8 +97,10 @@ fn accept_refusal(id: &str, marked: Result<(), http::RequestError>) -> Result<()
 /// Returns the volumes that Nova created to boot the server from.
 pub(super) fn boot_volumes(session: &Session, server: &str) -> Result<Vec<String>, Error> {
     let volumes = session.volumes()?;
+    let attachments = session.compute()?.attachments(server)?;
+    session.ahead.read(attachments.iter().map(|attachment| volumes.volume_request(&attachment.volume)));
     let mut found = vec![];
-    for attachment in session.compute()?.attachments(server)? {
+    for attachment in attachments {
         if volumes.volume(&attachment.volume)?.is_some_and(|volume| is_boot_volume(&volume)) {
             found.push(attachment.volume);
         }

@@ -2,6 +2,8 @@
 //! VM that gets another name keeps its first name as a tag: it is the key by which
 //! its Agent asks the registry.
 
+use std::collections::BTreeMap;
+
 use wasm_cpi_sdk::{Error, Metadata};
 
 use super::{REGISTRY_KEY, get};
@@ -9,19 +11,31 @@ use crate::session::Session;
 use crate::tags::{tags, truncate};
 
 pub(crate) fn set_metadata(session: &Session, vm: &str, metadata: &Metadata) -> Result<(), Error> {
-    let server = get(session, vm)?;
-    let compute = session.compute()?;
     let mut tags = tags(metadata);
-    let name = readable_name(metadata).filter(|_| session.properties.readable_names());
-    if name.is_some() && !server.metadata.contains_key(REGISTRY_KEY) {
+    let Some(name) = readable_name(metadata).filter(|_| session.properties.readable_names()) else {
+        return if tags.is_empty() { get(session, vm).map(drop) } else { add(session, vm, &tags) };
+    };
+    let server = get(session, vm)?;
+    if !server.metadata.contains_key(REGISTRY_KEY) {
         tags.insert(REGISTRY_KEY.to_owned(), server.name.clone());
     }
     if !tags.is_empty() {
-        compute.add_metadata(vm, &tags)?;
+        add(session, vm, &tags)?;
     }
-    match name {
-        Some(name) if name != server.name => Ok(compute.rename(vm, &name)?),
-        _ => Ok(()),
+    if name == server.name { Ok(()) } else { Ok(session.compute()?.rename(vm, &name)?) }
+}
+
+fn add(session: &Session, vm: &str, tags: &BTreeMap<String, String>) -> Result<(), Error> {
+    match session.compute()?.add_metadata(vm, tags) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::vm_not_found(vm)),
+        Err(error) => {
+            // Nova refuses to change a soft-deleted server, which does not exist for BOSH.
+            if error.status() == Some(409) {
+                get(session, vm)?;
+            }
+            Err(error.into())
+        }
     }
 }
 

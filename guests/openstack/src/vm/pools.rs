@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::json;
+use wasm_cpi_sdk::http::Request;
 use wasm_cpi_sdk::{Error, log};
 
 use super::properties::invalid;
@@ -38,10 +39,19 @@ pub(super) struct Membership {
     member: String,
 }
 
+/// Returns the requests that [`find`] sends, to read them ahead.
+pub(super) fn requests(session: &Session, wanted: &[PoolProperties]) -> Result<Vec<Option<Request>>, Error> {
+    let names = wanted.iter().filter_map(|pool| pool.name.as_deref()).filter(|name| !name.is_empty());
+    let Some(service) = (if wanted.is_empty() { None } else { session.load_balancing()? }) else {
+        return Ok(vec![]);
+    };
+    Ok(names.map(|name| service.pools_named_request(name)).collect())
+}
+
 /// Returns all pools. The error says which one is wrong.
 pub(super) fn find(session: &Session, wanted: &[PoolProperties]) -> Result<Vec<Pool>, Error> {
     const KEY: &str = "loadbalancer_pools";
-    let mut pools = vec![];
+    let mut pools: Vec<Pool> = vec![];
     for (index, requested) in wanted.iter().enumerate() {
         let missing = |key: &str| invalid(&format!("{KEY}[{index}].{key}"), "is missing; set it");
         let name = requested.name.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| missing("name"))?;
@@ -51,6 +61,12 @@ pub(super) fn find(session: &Session, wanted: &[PoolProperties]) -> Result<Vec<P
                         openstack-loadbalancer.json; set both, or remove it";
             return Err(invalid(KEY, what));
         };
+        // A VM may have several ports in one pool.
+        let before = wanted.iter().zip(&pools).find(|(other, _)| other.name == requested.name);
+        if let Some((_, Pool { id, .. })) = before {
+            pools.push(Pool { id: id.clone(), port, monitoring_port: requested.monitoring_port });
+            continue;
+        }
         let mut found = service.pools_named(name)?;
         let id = match (found.pop(), found.len()) {
             (Some(pool), 0) => pool.id,

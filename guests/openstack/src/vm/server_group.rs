@@ -41,7 +41,7 @@ pub(super) fn find_or_create(session: &Session, group: &str) -> Result<String, E
         ))
     })?;
     let start = clock::monotonic();
-    let found = groups.named(&name).map_err(explain)?;
+    let found = groups.named_until_used(&name).map_err(explain)?;
     if let Some(used) = choose(&found).filter(|group| !group.members.is_empty()) {
         return Ok(used.id.clone());
     }
