@@ -16,6 +16,7 @@ mod lifecycle;
 mod log_lines;
 mod missing_resources;
 mod pools;
+mod request_counts;
 mod retries;
 mod scenarios;
 mod tls;

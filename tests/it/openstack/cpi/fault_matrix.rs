@@ -3,7 +3,8 @@
 //! `tests/cases/openstack-faults.txt`. Each cell also checks that nothing is left
 //! behind (`faults`).
 //!
-//! A row is a request that differs from the one before it. The guest repeats a GET while
+//! A row is a request that differs from the one before it. GETs between two changes are in
+//! the order of their names, as the guest sends some of them at once. The guest repeats a GET while
 //! it waits for the cloud. The simulator always needs the same number of them, and each
 //! repetition is a row marked `again`. On real services the number varies, so that a fault
 //! affects only the first GET, and the other rows must appear in the same order.

@@ -123,7 +123,7 @@ impl<'g> Fixture<'g> {
         assert_eq!(self.cpi.api.left_behind(&self.before), Vec::<String>::new());
     }
 
-    /// Runs a scenario without faults and returns its requests.
+    /// Runs a scenario without faults and returns its requests; GETs between two changes are sorted.
     pub(super) fn requests(&self, scenario: Scenario) -> Vec<Step> {
         let arguments = scenario.set_up(self);
         self.cpi.gateway.clear_records();
@@ -131,7 +131,8 @@ impl<'g> Fixture<'g> {
         assert!(response.json["error"].is_null(), "{scenario:?}: {}", response.json);
         let mut steps = Steps::default();
         let next = |record: &RecordedRequest| steps.next(&record.method, &record.target, &record.path);
-        let requests = self.cpi.gateway.records().iter().map(next).collect();
+        let mut requests: Vec<Step> = self.cpi.gateway.records().iter().map(next).collect();
+        sort_reads(&mut requests);
         scenario.clean_up(&self.cpi, &arguments, &response);
         if scenario == Scenario::CreateFirstVm {
             self.cpi.delete_new_server_groups(&self.settled);
@@ -184,6 +185,15 @@ impl<'g> Fixture<'g> {
             }
             _ => call.run(),
         }
+    }
+}
+
+/// Sorts the GETs between two changes. The guest sends some of them at once, so that their order
+/// varies.
+fn sort_reads(requests: &mut [Step]) {
+    let is_read = |step: &Step| step.request.starts_with("GET ");
+    for reads in requests.chunk_by_mut(|one, next| is_read(one) && is_read(next)) {
+        reads.sort_by(|one, other| (&one.request, one.nth, one.poll).cmp(&(&other.request, other.nth, other.poll)));
     }
 }
 
