@@ -121,7 +121,7 @@ limits! {
     http_total_mib: 256, MIB_MAX;
     /// The number of blocks of uploads in blocks of a call. They do not count as HTTP requests.
     http_blocks: 200_000, 100_000_000;
-    /// The size of all blocks that are sent at once. A block must not be larger, and fewer than 16 are sent at once if they would be.
+    /// The memory for blocks: up to 16 that are sent at once, and two that are read ahead. Larger blocks are sent fewer at once.
     http_blocks_mib: 64, 4096;
     /// The number of headers of one message.
     http_headers: 64, 1000;

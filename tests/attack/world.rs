@@ -206,7 +206,11 @@ impl World {
                 return None;
             }
         }
-        let request = ReceivedRequest::read(stream)?;
+        let ignores_body = name.as_deref().is_some_and(|name| self.lock().served.ignores_bodies(name));
+        let request = match ignores_body {
+            true => ReceivedRequest::read_head(stream)?,
+            false => ReceivedRequest::read(stream)?,
+        };
         let host = name.or_else(|| request.header("host").map(str::to_owned)).unwrap_or_default();
         let arrived = ArrivedRequest { host, address, near, request };
         let (answer, ends, hook) = {
@@ -218,7 +222,8 @@ impl World {
         if let Some(hook) = hook {
             hook(&arrived);
         }
-        let stays_open = answer.write(stream);
+        let closes = arrived.request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let stays_open = answer.write(stream) && !closes;
         let unasked = self.lock().served.unasked(&arrived.host);
         if let Some(unasked) = unasked {
             std::thread::sleep(PAUSE);

@@ -63,6 +63,8 @@ pub struct Exchange {
     pub identity: String,
     /// True if further requests can use the connection once the server has accepted this one.
     pub allows_reuse: bool,
+    /// True if the body holds a part of the stemcell image, of which no byte may be missing.
+    pub holds_image: bool,
     pub caps: Caps,
     pub deadline: Instant,
 }
@@ -75,6 +77,8 @@ pub struct Received {
     pub body: Vec<u8>,
     /// The address that responded; `None` if the client does not say.
     pub peer: Option<IpAddr>,
+    /// How many bytes of the request's body were written before the end of the response.
+    pub body_written: u64,
 }
 
 impl Exchange {
@@ -161,13 +165,18 @@ impl Exchange {
             let error = context.too_many_interim_responses(MAX_INTERIM).after_sending();
             error.refused_by(Check::InterimResponses)
         })?;
+        let received = Received { peer: Some(address), body_written: stream.body_written(), ..received };
+        let is_accepted = (200..300).contains(&received.status);
+        if self.holds_image && is_accepted && !stream.has_written_request() {
+            return Err(context.accepted_too_early());
+        }
         let framed = read_buf.is_empty() && stream.is_strictly_framed(persistence.chunked);
         // A server that refuses a request may not have read its body.
-        let was_read = self.allows_reuse && (length == 0 || (200..300).contains(&received.status));
+        let was_read = self.allows_reuse && (length == 0 || is_accepted);
         if persistence.keeps && Check::KeptFraming.accepts(framed) && Check::KeptBody.accepts(was_read) {
             connections.keep(key.clone(), Connection { stream, address }, persistence.limit);
         }
-        Ok(Received { peer: Some(address), ..received })
+        Ok(received)
     }
 
     /// Returns the request as it is written; `None` if it cannot be.

@@ -203,7 +203,8 @@ async fn request(
     }
     let (destination, identity) = (login.destination.clone(), login_identity(&login.name));
     // No other requests than those of the login use its connection.
-    let wire_request = WireRequest { method, destination, headers: head, body, identity, allows_reuse: true };
+    let wire_request =
+        WireRequest { method, destination, headers: head, body, identity, allows_reuse: true, holds_image: false };
     event.sent = true;
     let result = transport.send(&route, addresses, wire_request, transport.caps(), deadline).await;
     if result.as_ref().err().is_none_or(|error| error.sent) {

@@ -79,6 +79,8 @@ pub(super) struct WireRequest {
     pub identity: String,
     /// True if further requests can use the connection of this one.
     pub allows_reuse: bool,
+    /// True if the body holds a part of the stemcell image.
+    pub holds_image: bool,
 }
 
 impl Transport {
@@ -223,7 +225,7 @@ impl Transport {
             Scheme::Https => Some((route.tls.clone(), self.tls_config(route)?)),
         };
         let proxy = self.resolve_proxy(&wire_request.destination, &mut addresses, deadline).await?;
-        let WireRequest { method, destination, headers, body, identity, allows_reuse } = wire_request;
+        let WireRequest { method, destination, headers, body, identity, allows_reuse, holds_image } = wire_request;
         let host = destination.host().to_string();
         let exchange = Exchange {
             method,
@@ -234,6 +236,7 @@ impl Transport {
             tls,
             identity,
             allows_reuse,
+            holds_image,
             caps,
             deadline,
         };

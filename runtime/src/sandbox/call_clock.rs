@@ -205,7 +205,8 @@ impl CallClock {
     /// left to undo it: after half of the cleanup time.
     pub async fn until_request_must_end(&self) {
         self.end_requested().await;
-        tokio::time::sleep(self.cleanup / 2).await;
+        let since = self.lock().as_ref().map_or_else(Instant::now, |(_, since)| *since);
+        tokio::time::sleep_until((since + self.cleanup / 2).into()).await;
     }
 
     /// Resolves when an upload of an image that is in progress must be abandoned: at once.

@@ -16,6 +16,7 @@
 //! - `tls` (see `Handshake`): how the handshake goes wrong
 //! - `early` (text): sends it before it reads a request
 //! - `never_reads`: reads nothing
+//! - `ignores_bodies`, beside another key: leaves the bodies of requests unread
 //! - `unasked` (text), beside another key: sends it some time after each response
 //! - `tunnel`, below an address: the server is a proxy, and after its answer the
 //!   requested server answers on the same connection
@@ -66,6 +67,11 @@ impl Served {
         let specs = self.specs.get(name).or_else(|| self.specs.get("*"))?;
         let spec = specs.iter().find(|spec| spec.0["early"].is_string() || spec.0["never_reads"] == true)?;
         Some((spec.0["early"].as_str().unwrap_or_default().into(), spec.0["never_reads"] != true))
+    }
+
+    /// Returns true if the server at this name or address leaves bodies unread.
+    pub(super) fn ignores_bodies(&self, name: &str) -> bool {
+        self.specs.get(name).is_some_and(|specs| specs.iter().any(|spec| spec.0["ignores_bodies"] == true))
     }
 
     /// Returns what a server sends some time after each response.

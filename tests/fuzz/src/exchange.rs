@@ -48,6 +48,7 @@ fn exchange(method: Method) -> Exchange {
         idle: long,
         max_body_bytes: BODY,
         body_limit: NamedLimit { name: "http_response_mib", value: 1 },
+        sharers: 1,
         max_headers: HEADERS,
         max_header_bytes: HEADER_BYTES,
         room: Room::default(),
@@ -63,6 +64,7 @@ fn exchange(method: Method) -> Exchange {
         tls: None,
         identity,
         allows_reuse: true,
+        holds_image: false,
         caps,
         deadline,
     }

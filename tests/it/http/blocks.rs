@@ -118,8 +118,8 @@ fn blocks_of_zeros_are_left_out_on_request() {
 fn sixteen_blocks_are_in_progress_at_once_unless_they_are_large() {
     for (limits, block, at_once) in [
         (json!({}), BLOCK, 16),
-        (json!({"http_blocks_mib": 1}), BLOCK, 16),
-        (json!({"http_blocks_mib": 1}), 4 * BLOCK, 4),
+        (json!({"http_blocks_mib": 1}), BLOCK, 14),
+        (json!({"http_blocks_mib": 1}), 4 * BLOCK, 2),
     ] {
         let (now, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
         let seen = Arc::clone(&most);
@@ -241,6 +241,8 @@ fn blocks_are_sent_only_where_a_grant_says_so() {
     denied(&stemcell(&job, &disk, unlisted), "header", &["`x-digest`", "`block_headers`"]);
     for (wrong, text) in [
         (json!({"url": server.url("/blocks/1")}), "`{index}`"),
+        (json!({"url": server.url("/blocks/1#{index}")}), "`{index}`"),
+        (json!({"url": format!("http://127.0.0.1:4114{{index}}/x")}), "`{index}`"),
         (json!({"block_bytes": 0}), "size of a block"),
         (json!({"first_index": u32::MAX}), "number"),
         (json!({"image_member": "none"}), "not a tar or tar.gz archive"),
@@ -265,7 +267,7 @@ fn the_number_and_the_size_of_blocks_are_limited() {
 #[test]
 fn a_signal_ends_an_upload_in_blocks_at_once() {
     let server = Server::answering(Answer::stall(""));
-    let job = job(json!([grant(&server)]));
+    let job = audited(job(json!([grant(&server)])));
     let path = job.path("image");
     files::write(&path, &content(20 * BLOCK));
     let requests = server.clone();
@@ -273,6 +275,64 @@ fn a_signal_ends_an_upload_in_blocks_at_once() {
     let response = call.signal_when(move || requests.requests().len() == 16, Signal::TERM).run();
     let outcome = probe::outcomes(response.result()).remove(0);
     failed(&outcome, "cancelled", true, &["the call is ending"]);
+    let line = &about(&job, "http")[0];
+    assert_eq!((&line["grant"], &line["sent"]), (&json!("blocks"), &json!(true)), "{line}");
+    // The next try to send a block would be after `first_byte_seconds`.
+    assert!(line["ms"].as_u64().unwrap() < 20_000, "{line}");
+}
+
+#[test]
+fn an_upload_says_whether_any_block_was_sent() {
+    let slow = Server::start(|_| {
+        std::thread::sleep(Duration::from_millis(300));
+        Answer::ok("")
+    });
+    let narrow = with(grant(&slow), json!({"paths": ["/blocks/0", "/blocks/1"]}));
+    let job_of = |grant: Value| audited(job(json!([grant])));
+    // The third block is denied while the first ones are being sent.
+    let denied_later = job_of(narrow);
+    let url = json!({"url": slow.url("/blocks/{index}")});
+    let outcome = stemcell(&denied_later, &content(3 * BLOCK), upload(&slow, url));
+    assert_eq!((&outcome["error"]["reason"], &outcome["error"]["sent"]), (&json!("path"), &json!(true)), "{outcome}");
+    assert_eq!(about(&denied_later, "http")[0]["sent"], true);
+    let (closed, _reserved) = Server::closed_port(0).unwrap();
+    let nowhere = with(grant(&slow), json!({"to": format!("http://{closed}")}));
+    let refused = job_of(nowhere);
+    let url = json!({"url": format!("http://{closed}/blocks/{{index}}")});
+    let outcome = stemcell(&refused, &content(BLOCK), upload(&slow, url));
+    failed(&outcome, "connect", false, &[]);
+    assert_eq!(about(&refused, "http")[0]["sent"], false);
+    // Nothing is sent of an image of zeros.
+    let skipping = json!({"skip_zero_blocks": true});
+    let server = Server::answering(Answer::ok(""));
+    let zeros = job_of(grant(&server));
+    assert_eq!(stemcell(&zeros, &[0; BLOCK], upload(&server, skipping))["ok"]["skipped"], 1);
+    let line = &about(&zeros, "http")[0];
+    assert_eq!((&line["sent"], &line["status"], server.connections()), (&json!(false), &Value::Null, 0), "{line}");
+}
+
+#[test]
+fn a_server_that_accepts_a_block_before_it_has_it_did_not_accept_it() {
+    let server = Server::with_handler("http", |mut stream| {
+        use std::io::{Read, Write};
+        let mut head = [0; 100];
+        let _ = stream.read(&mut head);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        std::thread::sleep(Duration::from_secs(2));
+    });
+    let job = job(json!([grant(&server)]));
+    // More than the buffers of the kernel hold.
+    let image = content(32 << 20);
+    let large = upload(&server, json!({"block_bytes": 16 << 20}));
+    failed(&stemcell(&job, &image, large), "protocol", true, &["before it had received all of it"]);
+}
+
+#[test]
+fn a_pause_that_the_server_asks_for_is_kept() {
+    let server = failing(1, Answer::new(429, "").header("Retry-After", "2"));
+    let job = audited(job(json!([grant(&server)])));
+    assert_eq!(stemcell(&job, &content(4 * BLOCK), upload(&server, json!({})))["ok"]["sent"], 4);
+    assert!(about(&job, "http")[0]["ms"].as_u64().unwrap() >= 2000);
 }
 
 #[test]

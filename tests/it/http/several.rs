@@ -1,11 +1,13 @@
 //! `http.send-all`: several requests at once, each with the checks of a single one.
 
 use super::{check_reached, limited};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
-use tests::cloud::{answered, denied, get, job, outcome, outcomes, post, with_policy};
+use tests::cloud::{answered, denied, failed, get, job, outcome, outcomes, post, with_policy};
+use tests::probe;
 use tests::servers::{Answer, Server, with};
 
 fn all(requests: impl IntoIterator<Item = Value>) -> Value {
@@ -118,4 +120,60 @@ fn requests_that_are_sent_at_once_log_in_once() {
     });
     let logins = server.requests().iter().filter(|seen| seen.target() == "/login").count();
     assert_eq!((logins, server.requests().len()), (1, 9));
+}
+
+#[test]
+fn requests_that_wait_are_not_sent_after_a_signal() {
+    let (arrived, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (count, ready) = (Arc::clone(&arrived), Arc::clone(&done));
+    let server = Server::start(move |seen| {
+        if seen.method() == "DELETE" {
+            return Answer::ok("undone");
+        }
+        if count.fetch_add(1, Ordering::SeqCst) + 1 == 8 {
+            ready.store(1, Ordering::SeqCst);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        Answer::ok("")
+    });
+    let job = job(json!([server.grant("api")]));
+    let undo = json!({"op": "http", "method": "DELETE", "url": server.url("/undo")});
+    let script = json!([all((0..40).map(|number| post(&server.url(&format!("/{number}")), &json!("x")))), undo]);
+    let call = job.call("create_disk", json!([1024, {"probe": script}, null]));
+    let response = call.signal_when(move || done.load(Ordering::SeqCst) == 1, Signal::TERM).run();
+    let outcomes = probe::outcomes_in(response.message());
+    let (sent, rest) = each(&outcomes[0]).into_iter().partition::<Vec<_>, _>(|outcome| !outcome["ok"].is_null());
+    assert_eq!((sent.len(), arrived.load(Ordering::SeqCst)), (8, 8), "{rest:?}");
+    for outcome in &rest {
+        failed(outcome, "cancelled", false, &["the call is ending"]);
+    }
+    // The guest has time to undo what it did.
+    answered(&outcomes[1], 200);
+}
+
+#[test]
+fn two_credentials_in_the_responses_of_one_batch_leave_time_to_clean_up() {
+    let server = Server::start(|seen| match seen.method() {
+        "DELETE" => Answer::ok("undone"),
+        _ => Answer::ok(seen.header("authorization").unwrap_or_default()),
+    });
+    let grant = with(server.grant("api"), json!({"auth": {"bearer": "${password}"}, "plain_http": true}));
+    let job = job(json!([grant])).properties(json!({"password": "a long password of the job"}));
+    let undo = json!({"op": "http", "method": "DELETE", "url": server.url("/undo")});
+    let script = json!([all((0..20).map(|number| get(&server.url(&format!("/{number}"))))), undo]);
+    let response = job.call("create_disk", json!([1024, {"probe": script}, null])).run();
+    assert!(response.message().contains("[tripwire]"), "{}", response.message());
+    let received = server.requests();
+    assert!(received.iter().any(|seen| seen.method() == "DELETE"), "the guest was stopped before it cleaned up");
+    assert!(received.len() <= 9, "{} requests were sent, many after the first credential", received.len());
+}
+
+#[test]
+fn a_batch_has_at_most_a_thousand_requests() {
+    let server = Server::answering(Answer::ok(""));
+    let script = all((0..1001).map(|number| get(&server.url(&format!("/{number}")))));
+    let outcomes = each(&outcome(&job(json!([server.grant("api")])), script));
+    assert_eq!(outcomes.len(), 1001);
+    failed(&outcomes[0], "invalid-request", false, &["1001 requests are too many", "1000"]);
+    assert_eq!(server.connections(), 0);
 }

@@ -27,6 +27,11 @@ impl ReceivedRequest {
         read(stream)
     }
 
+    /// Reads the head of a request, and leaves its body unread.
+    pub fn read_head(stream: &mut (impl Read + ?Sized)) -> Option<ReceivedRequest> {
+        head(stream)
+    }
+
     pub fn method(&self) -> &str {
         self.line.split(' ').next().unwrap_or_default()
     }
@@ -50,8 +55,7 @@ impl ReceivedRequest {
     }
 }
 
-/// Reads a request. Returns `None` if the client disconnects before it is complete.
-pub(super) fn read(stream: &mut (impl Read + ?Sized)) -> Option<ReceivedRequest> {
+fn head(stream: &mut (impl Read + ?Sized)) -> Option<ReceivedRequest> {
     let mut raw = Vec::new();
     let mut byte = [0];
     while !raw.ends_with(b"\r\n\r\n") {
@@ -65,7 +69,12 @@ pub(super) fn read(stream: &mut (impl Read + ?Sized)) -> Option<ReceivedRequest>
     let line = lines.next()?.to_owned();
     let pair = |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
     let headers = lines.filter_map(pair).collect();
-    let mut request = ReceivedRequest { line, headers, body: Vec::new(), length: 0, digest: String::new(), raw };
+    Some(ReceivedRequest { line, headers, body: Vec::new(), length: 0, digest: String::new(), raw })
+}
+
+/// Reads a request. Returns `None` if the client disconnects before it is complete.
+pub(super) fn read(stream: &mut (impl Read + ?Sized)) -> Option<ReceivedRequest> {
+    let mut request = head(stream)?;
     let announced: u64 = request.header("content-length").map_or(Some(0), |length| length.parse().ok())?;
     let mut digest = blake3::Hasher::new();
     let mut chunk = vec![0; 256 * 1024];

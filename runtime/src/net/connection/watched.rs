@@ -97,6 +97,16 @@ impl WatchedStream {
         self.request.written > 0 || self.request.in_doubt
     }
 
+    /// Returns true if the whole request was written.
+    pub(in crate::net) fn has_written_request(&self) -> bool {
+        self.request.is_complete()
+    }
+
+    /// Returns how many bytes of the request's body were written.
+    pub(in crate::net) fn body_written(&self) -> u64 {
+        self.request.head.map_or(0, |head| self.request.written - head)
+    }
+
     /// Returns the number of interim responses (1xx) to the request.
     pub(in crate::net) fn interim_responses(&self) -> u32 {
         self.response.interim

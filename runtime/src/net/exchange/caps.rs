@@ -86,7 +86,11 @@ impl Caps {
         let (NamedLimit { name, value }, sharers) = (self.body_limit, self.sharers);
         match sharers {
             1 => HttpError::limit(name, value, format_args!("the response to {target}")),
-            _ => HttpError::limit(name, value, format_args!("the response to {target}, which may have 1/{sharers} of it")),
+            _ => HttpError::limit(
+                name,
+                value,
+                format_args!("the response to {target}, which may have 1/{sharers} of it"),
+            ),
         }
     }
 

@@ -86,6 +86,11 @@ impl ErrorContext {
         self.protocol(format_args!("more than {most} interim responses (1xx) came before it"))
     }
 
+    pub(super) fn accepted_too_early(&self) -> HttpError {
+        let what = "the server accepted the image before it had received all of it; look at the server's log";
+        self.error(HttpErrorKind::Protocol, Who::Iaas, what).after_sending()
+    }
+
     pub(super) fn unwritable(&self) -> HttpError {
         let what = "the request cannot be written as HTTP/1.1; correct its URL and headers";
         self.error(HttpErrorKind::InvalidRequest, Who::Guest, what)

@@ -118,7 +118,7 @@ pub(in crate::net) async fn receive(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Received { status: response.status().as_u16(), headers, body, peer: None })
+    Ok(Received { status: response.status().as_u16(), headers, body, peer: None, body_written: 0 })
 }
 
 fn head(headers: &HeaderMap, caps: &Caps, context: &ErrorContext) -> Result<Vec<(String, String)>, HttpError> {

@@ -29,8 +29,13 @@ pub(super) const MAX_AT_ONCE: u64 = 16;
 const READ_AHEAD: u64 = 2;
 /// How often a block is sent at most.
 const MAX_TRIES: u32 = 3;
-/// The pause before a block is sent again; before the third time it is twice as long.
+/// The pause before a block is sent again, unless the server asks for a longer one; before the third
+/// time it is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause that a server can ask for.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The longest `etag` that the guest gets.
+const MAX_ETAG: usize = 1024;
 
 /// An upload in blocks, as the guest asks for it.
 pub struct BlockUpload {
@@ -157,7 +162,7 @@ impl<'a> Upload<'a> {
     /// Returns how many blocks are sent at once. Rejects an upload that cannot be made.
     fn blocks_at_once(&self) -> Result<usize, HttpError> {
         let (limits, wanted) = (&self.gate.limits, self.wanted);
-        block_request::expect_index(&wanted.url)?;
+        block_request::expect_index(&wanted.url, limits.url_bytes)?;
         if wanted.block_bytes == 0 {
             return Err(HttpError::invalid("the size of a block is 0; set the size that the server expects"));
         }
@@ -213,29 +218,32 @@ impl<'a> Upload<'a> {
             self.count(|counts| counts.skipped += 1);
             return Ok(None);
         };
-        for tries in 1.. {
-            let attempt = Attempt::new(self, tries == 1);
-            let (result, is_transient) = attempt.send(position, &content).await;
-            if is_transient && tries < MAX_TRIES {
-                self.count(|counts| counts.repeated += 1);
-                tokio::time::sleep(PAUSE * tries).await;
-                continue;
+        let mut tries = 1;
+        let result = loop {
+            let (result, is_transient) = Attempt::new(self, tries == 1).send(position, &content).await;
+            if !is_transient || tries == MAX_TRIES {
+                break result;
             }
-            let response = result?;
-            if !(200..300).contains(&response.status) {
-                let received = response.body.len() as u64;
-                return Err(BlocksError::Refused(self.gate.bounded_response(response, received)?));
-            }
-            self.count(|counts| counts.sent += 1);
-            let (sha256, status) = (content.sha256, response.status);
-            return Ok(Some(SentBlock { position, sha256, status, etag: self.counted_etag(response)? }));
+            self.count(|counts| counts.repeated += 1);
+            tokio::time::sleep(pause(tries, &result)).await;
+            tries += 1;
+        };
+        let index = u64::from(self.wanted.first_index) + position;
+        let response =
+            result.map_err(|error| HttpError { detail: format!("block {index}: {}", error.detail), ..error })?;
+        if !(200..300).contains(&response.status) {
+            self.pending().event.detail = format!("block {index} was answered with HTTP {}", response.status);
+            let received = response.body.len() as u64;
+            return Err(BlocksError::Refused(self.gate.bounded_response(response, received)?));
         }
-        Ok(None)
+        self.count(|counts| counts.sent += 1);
+        let (sha256, status) = (content.sha256, response.status);
+        Ok(Some(SentBlock { position, sha256, status, etag: self.counted_etag(response)? }))
     }
 
     /// Returns the response's `etag`, which counts like a body, because the etags of all blocks are kept.
     fn counted_etag(&self, response: GuestResponse) -> Result<String, HttpError> {
-        let etag = response.headers.into_iter().find(|(name, _)| name == "etag");
+        let etag = response.headers.into_iter().find(|(name, value)| name == "etag" && value.len() <= MAX_ETAG);
         let etag = etag.map(|(_, value)| value).unwrap_or_default();
         self.gate.bounded_bytes(etag.len() as u64, etag.len() as u64).map(|()| etag)
     }
@@ -249,6 +257,16 @@ impl<'a> Upload<'a> {
     fn pending(&self) -> MutexGuard<'_, PendingEvent<'a>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns how long to wait after this number of attempts: as long as the server asks for, and differently for
+/// each block, so that blocks that were refused together do not come back together.
+fn pause(tries: u32, result: &Result<GuestResponse, HttpError>) -> Duration {
+    let headers = result.as_ref().map_or(&[][..], |response| &response.headers);
+    let asked = headers.iter().find(|(name, _)| name == "retry-after").and_then(|(_, value)| value.trim().parse().ok());
+    let asked = Duration::from_secs(asked.unwrap_or_default()).min(MAX_PAUSE);
+    let share = getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX));
+    (PAUSE * tries).max(asked) + PAUSE.mul_f64(share)
 }
 
 fn summary(mut sent: Vec<SentBlock>, skipped: u64) -> BlocksSent {

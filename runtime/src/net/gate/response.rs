@@ -63,7 +63,8 @@ impl Gate {
         let cleaning = self.policy.cleaning(destination);
         let guarded = Exposure::of(grant, &cleaning).is_guarded();
         let whole = (!guarded).then(|| response.body.clone());
-        let hidden = cleaning::clean(&Rules { grant, cleaning: &cleaning, filled }, response)?;
+        let rules = Rules { grant, cleaning: &cleaning, filled, patience: &self.vault.patience() };
+        let hidden = cleaning::clean(&rules, response)?;
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         let hidden_by_screen = screening::screen(&self.vault, captures, guarded, layer, response)?;
         if whole.is_none_or(|whole| whole != *response.body) {

@@ -5,8 +5,9 @@ use super::blocks::MAX_AT_ONCE;
 use super::bodies::NO_IMAGE;
 use super::message::{GuestBodyPart, ImageContent};
 use super::{Gate, GrantedRequest, HttpEvent, trace};
+use crate::failure::Who;
 use crate::image::{ImageBody, ImageError, ImagePart};
-use crate::net::error::HttpError;
+use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
 use crate::net::http_record::Reservation;
@@ -109,15 +110,19 @@ impl Gate {
         let (body, length) = self.body_to_send(checked).await.map_err(with_first_attempt)?;
         let (method, destination) = (checked.method.clone(), checked.destination.clone());
         let (identity, allows_reuse) = (identity(grant, &checked.secrets), checked.allows_reuse());
-        let wire_request = WireRequest { method, destination, headers, body, identity, allows_reuse };
+        let holds_image = checked.image.is_some();
+        let wire_request = WireRequest { method, destination, headers, body, identity, allows_reuse, holds_image };
         self.trace_sending(checked, auth_name.as_ref(), length);
         event.sent = true;
         let caps = self.transport.caps().with_room(&self.limits);
         let caps = if checked.is_block() { caps.shared_by(MAX_AT_ONCE) } else { caps };
         let result = self.transport.send(route, addresses, wire_request, caps, deadline).await;
         let result = result.map_err(with_first_attempt);
-        if result.as_ref().err().is_none_or(|error| error.sent) {
-            self.record_sent(checked, length, event);
+        match &result {
+            // A server may answer before it has received all of an image.
+            Ok(received) => self.record_sent(checked, length.min(received.body_written), event),
+            Err(error) if error.sent => self.record_sent(checked, length, event),
+            Err(_) => {}
         }
         let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
         event.address = received.peer.or(event.address);
@@ -179,7 +184,13 @@ impl Gate {
     }
 }
 
-/// Returns the error of a request whose image cannot be sent.
+/// Returns the error of a request whose image cannot be sent. A guest cannot help it if the file changes or
+/// cannot be read.
 pub(super) fn invalid_image(error: &ImageError) -> HttpError {
-    HttpError { check: error.check(), ..HttpError::invalid(error) }
+    let check = error.check();
+    let who = match (error, check) {
+        (ImageError::Io(_), _) | (_, Some(Check::ImageUnchanged)) => Who::Runtime,
+        _ => Who::Guest,
+    };
+    HttpError { check, ..HttpError::failed(who, HttpErrorKind::InvalidRequest, error) }
 }

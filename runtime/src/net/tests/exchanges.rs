@@ -21,6 +21,7 @@ fn caps() -> Caps {
         idle: Duration::from_millis(400),
         max_body_bytes: 100_000,
         body_limit: NamedLimit { name: "http_response_mib", value: 1 },
+        sharers: 1,
         max_headers: 64,
         max_header_bytes: 32 * 1024,
         room: Room::default(),
@@ -37,6 +38,7 @@ fn exchange(url: &str) -> Exchange {
         tls: None,
         identity: String::new(),
         allows_reuse: true,
+        holds_image: false,
         caps: caps(),
         deadline: Instant::now() + Duration::from_secs(10),
     }

@@ -82,6 +82,7 @@ fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Receiv
         tls: Some((Tls::default(), Arc::new(client_config(settings).unwrap()))),
         identity: String::new(),
         allows_reuse: true,
+        holds_image: false,
         caps: Caps { connect: Duration::from_millis(500), ..Caps::of(&crate::limits::Limits::default()) },
         deadline: Instant::now() + Duration::from_secs(5),
     };

@@ -80,6 +80,33 @@ pub(super) fn cases() -> Vec<Case> {
                 "parts": ["--b\r\nContent-Disposition: form-data; name=_method\r\n\r\nDELETE\r\n--b\r\n\r\n", {"image": true}, "\r\n--b--\r\n"]});
             expect_refused(attempt(world, &json!({}), parts)?, "denied", ("reason", "header"))
         }),
+        Case::new(CLASS, "a body of very many parts", &[], |world| {
+            let many: Vec<Value> = (0..100_000).map(|_| json!("a")).chain([json!({"image": true})]).collect();
+            let parts = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x", "parts": many});
+            let (outcome, arrived) = attempt(world, &json!({}), parts)?;
+            let error = &outcome["error"];
+            match error["kind"] == "invalid-request" && arrived == 0 {
+                true => Ok(()),
+                false => Err(format!("expected invalid-request and no request, got {arrived}: {outcome}")),
+            }
+        }),
+        Case::new(
+            CLASS,
+            "an operation around an image, where another grant limits its fields",
+            &["field-operation"],
+            |world| {
+                let granted = json!({"grants": [
+                    {"id": "actions", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/x"],
+                        "operations": {"in": "json", "allow": ["resize"]},
+                        "fields": [{"method": "POST", "path": "/v1/x", "places": {"json:/resize/flavor": {"is": "small"}}}]},
+                    {"id": "wide", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/**"]},
+                ]});
+                let parts = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x",
+                "headers": {"content-type": "application/json"},
+                "parts": ["{\"resize\":{\"flavor\":\"huge\",\"x\":\"", {"image": true}, "\"}}"]});
+                expect_refused(attempt(world, &granted, parts)?, "denied", ("reason", "operation"))
+            },
+        ),
         Case::new(CLASS, "an image where fields limit the body", &["field-body"], |world| {
             let fields = json!({"grant": {"fields": [{"method": "POST", "path": "/v1/x", "places": {"json:/Privileged": "absent"}}]}});
             let parts = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x",

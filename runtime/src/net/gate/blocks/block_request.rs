@@ -16,13 +16,19 @@ const SHA256: &str = "{sha256-base64}";
 /// What the length of a block replaces, as the whole value of a header.
 const LENGTH: &str = "{length}";
 
-/// Rejects a URL that would be the same for all blocks.
-pub(super) fn expect_index(url: &str) -> Result<(), HttpError> {
-    if url.contains(INDEX) {
+/// Rejects a URL without the number of the block in its path or query.
+pub(super) fn expect_index(url: &str, max_bytes: u64) -> Result<(), HttpError> {
+    let of_block = |index: &str| Destination::from_guest(&url.replace(INDEX, index), max_bytes);
+    // Other mistakes in the URL are reported when the first block is checked.
+    let is_usable = match (of_block("0"), of_block("1")) {
+        (Ok(one), Ok(other)) => one.origin() == other.origin() && one.to_url() != other.to_url(),
+        _ => url.contains(INDEX),
+    };
+    if is_usable {
         return Ok(());
     }
     Err(HttpError::invalid(format_args!(
-        "the URL of the blocks has no `{INDEX}`, so all blocks would be one; add it"
+        "the URL of the blocks needs `{INDEX}` in its path or query, and nowhere else, so that each block has its own"
     )))
 }
 
