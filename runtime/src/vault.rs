@@ -24,8 +24,8 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use needles::Form;
-pub use scanner::{CheckEnd, SearchStopped};
-use scanner::{Patience, Scanner, Searched};
+pub use scanner::{CheckEnd, Patience, SearchStopped};
+use scanner::{Scanner, Searched};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
@@ -377,7 +377,8 @@ impl Vault {
         Arc::clone(sealed.get_or_insert_with(|| Arc::new(SealIndex::new(seals))))
     }
 
-    fn patience(&self) -> Patience<'_> {
+    /// Returns what ends a search that takes long when the call is over.
+    pub fn patience(&self) -> Patience<'_> {
         Patience::new(self.check_end.get())
     }
 

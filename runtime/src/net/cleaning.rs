@@ -26,6 +26,7 @@ pub use settings::{MARKER, holds_marker};
 
 use super::screening::{self, ResponseInScreening, readable};
 use super::withheld::{self, Reason, Withheld};
+use crate::vault::{Patience, SearchStopped};
 pub(super) use digests::remove as remove_digests;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
@@ -41,6 +42,8 @@ pub struct Rules<'a> {
     pub cleaning: &'a Cleaning,
     /// The names of the secrets that the request held.
     pub filled: &'a [String],
+    /// Ends the search for agent settings with the call.
+    pub patience: &'a Patience<'a>,
 }
 
 /// Cleans a response in place. Returns the text of an error response that the guest does not see, for
@@ -49,11 +52,14 @@ pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Resul
     let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
     let failed = status >= 400;
     let withheld = |why: &str| withheld::withheld(method, path, Reason::NotCleaned, why);
+    let over = |stopped: SearchStopped| withheld(&stopped.to_string());
     let mut hidden = None;
     // What the guest does not see must not decide about anything. So the places that it sees are kept first, and
     // agent settings are recognised in these places alone: a server may echo a secret beside a guest's text.
     if !rules.filled.is_empty() {
-        hidden = failed.then(|| for_people(rules.cleaning, headers, body)).flatten();
+        if failed {
+            hidden = for_people(rules, headers, body).map_err(over)?;
+        }
         Check::ShownPlaces.perform(|| {
             let filled = |slot: &&Slot| slot.method == method && slot.path.matches(path) && rules.fills(slot);
             let shown = places_of_all(rules.grant.slots.iter().filter(filled));
@@ -71,12 +77,14 @@ pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Resul
     });
     match accepted {
         Err(_) if failed => {
-            hidden = hidden.or_else(|| for_people(rules.cleaning, headers, body));
+            if hidden.is_none() {
+                hidden = for_people(rules, headers, body).map_err(over)?;
+            }
             keep_status_only(headers, body);
         }
         accepted => accepted?,
     }
-    let replaced = settings::replace(headers, body);
+    let replaced = settings::replace(headers, body, rules.patience).map_err(over)?;
     let accepted = Check::SettingsWithheld.ensure(replaced, || {
         withheld(
             "it holds agent settings in pieces, or is not JSON or XML from which they can be removed; do not ask for \
@@ -105,17 +113,17 @@ fn places_of_all<'a>(mut slots: impl Iterator<Item = &'a Slot>) -> Vec<&'a Place
 
 /// Returns the text of an error response for people, without the places that grants drop. Returns nothing
 /// of a text that names one and in which it cannot be found.
-fn for_people(cleaning: &Cleaning, headers: &[(String, String)], body: &[u8]) -> Option<String> {
-    let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
-    if Check::SettingsWithheld.refuses(!settings::replace(&mut headers, &mut body)) {
-        return Some(screening::not_shown(&body));
+fn for_people(rules: &Rules<'_>, headers: &[(String, String)], body: &[u8]) -> Result<Option<String>, SearchStopped> {
+    let (cleaning, mut headers, mut body) = (rules.cleaning, headers.to_vec(), body.to_vec());
+    if Check::SettingsWithheld.refuses(!settings::replace(&mut headers, &mut body, rules.patience)?) {
+        return Ok(Some(screening::not_shown(&body)));
     }
     let found = Check::DroppedPlaces.perform(|| documents::remove(&cleaning.drop, &mut headers, &mut body));
     let dropped = found.is_some_and(|found| found.is_err()) && documents::may_hold(&cleaning.drop, &body);
     if dropped || screening::holds_uncaptured(cleaning.captures.iter(), &headers, &body) {
-        return Some(screening::not_shown(&body));
+        return Ok(Some(screening::not_shown(&body)));
     }
-    readable(&body)
+    Ok(readable(&body))
 }
 
 /// Removes headers and body of a response.
@@ -128,6 +136,6 @@ fn keep_status_only(headers: &mut Vec<(String, String)>, body: &mut Vec<u8>) {
 /// documents that do not come with headers.
 pub fn clean_json(text: &str) -> String {
     let mut body = text.as_bytes().to_vec();
-    let clean = settings::replace(&mut [], &mut body).then(|| String::from_utf8(body).ok());
-    clean.flatten().unwrap_or_else(|| "{}".to_owned())
+    let is_clean = settings::replace(&mut [], &mut body, &Patience::unlimited()) == Ok(true);
+    is_clean.then(|| String::from_utf8(body).ok()).flatten().unwrap_or_else(|| "{}".to_owned())
 }

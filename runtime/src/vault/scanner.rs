@@ -39,7 +39,7 @@ pub struct SearchStopped;
 pub(super) type Searched<B> = ControlFlow<Result<B, SearchStopped>>;
 
 /// Says when a search has to stop.
-pub(super) struct Patience<'a> {
+pub struct Patience<'a> {
     started: Instant,
     check_end: Option<&'a CheckEnd>,
 }
@@ -49,14 +49,21 @@ impl<'a> Patience<'a> {
         Patience { started: Instant::now(), check_end }
     }
 
-    /// Stops the search if it has taken long and the call is over.
-    pub(super) fn check<B>(&self) -> Searched<B> {
+    /// Returns one for searches that no call waits for. They go on to the end.
+    pub fn unlimited() -> Self {
+        Patience::new(None)
+    }
+
+    /// Fails if the search has taken long and the call is over.
+    pub fn go_on(&self) -> Result<(), SearchStopped> {
         match self.check_end {
-            Some(check_end) if self.started.elapsed() >= MIN_SEARCH && check_end() => {
-                ControlFlow::Break(Err(SearchStopped))
-            }
-            _ => ControlFlow::Continue(()),
+            Some(check_end) if self.started.elapsed() >= MIN_SEARCH && check_end() => Err(SearchStopped),
+            _ => Ok(()),
         }
+    }
+
+    fn check<B>(&self) -> Searched<B> {
+        self.go_on().map_or_else(|stopped| ControlFlow::Break(Err(stopped)), ControlFlow::Continue)
     }
 }
 
@@ -229,7 +236,7 @@ mod tests {
 
     fn spans(scanner: &Scanner, text: &[u8], form: needles::Form) -> Vec<(usize, Range<usize>)> {
         let mut found = Vec::new();
-        let _: Searched<()> = scanner.scan(text, &Patience::new(None), &mut |needle, span| {
+        let _: Searched<()> = scanner.scan(text, &Patience::unlimited(), &mut |needle, span| {
             if needle.form == form {
                 found.push((needle.owner, span));
             }

@@ -14,6 +14,7 @@ pub use marker::MARKER;
 use super::PLACEHOLDER;
 use super::documents::{Kind, sniffed};
 use crate::net::raw_text::{without_byte_order_mark, without_escapes};
+use crate::vault::{Patience, SearchStopped};
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -21,7 +22,8 @@ use marker::{Found, escape_length, is_base64};
 use memchr::memmem;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{parse_json, replace_xml_texts};
 
@@ -29,12 +31,22 @@ use wasm_cpi_policy::place::{parse_json, replace_xml_texts};
 const MIN_RUN: usize = 64;
 
 /// Replaces agent settings in headers and body. Returns false if the response holds some and cannot be
-/// written without them, or if it shows pieces of them.
-pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> bool {
-    let mut pieces = Pieces::default();
+/// written without them, or if it shows pieces of them. Fails if the call ends first.
+pub(super) fn replace(
+    headers: &mut [(String, String)],
+    body: &mut Vec<u8>,
+    patience: &Patience<'_>,
+) -> Result<bool, SearchStopped> {
+    let mut pieces = Pieces::new(patience);
+    let is_clean = replace_all(headers, body, &mut pieces);
+    pieces.searched.map(|()| is_clean)
+}
+
+fn replace_all(headers: &mut [(String, String)], body: &mut Vec<u8>, pieces: &mut Pieces<'_>) -> bool {
+    let top = FieldPath::top();
     for (name, value) in headers.iter_mut() {
         pieces.note(marker::find(name.as_bytes()));
-        if pieces.are_in(&[], value) {
+        if pieces.are_in(&top, value) {
             PLACEHOLDER.clone_into(value);
         }
     }
@@ -43,13 +55,12 @@ pub(super) fn replace(headers: &mut [(String, String)], body: &mut Vec<u8>) -> b
     }
     let document = without_byte_order_mark(body);
     let changed = match sniffed(document) {
-        Kind::Json => parse_json(document).map_err(drop).map(|mut value| {
-            let mut path = Vec::new();
-            replace_in(&mut value, &mut path, &mut pieces).then(|| value.to_string().into_bytes())
-        }),
+        Kind::Json => parse_json(document)
+            .map_err(drop)
+            .map(|mut value| replace_in(&mut value, &top, pieces).then(|| value.to_string().into_bytes())),
         Kind::Xml => {
-            let texts = RefCell::new(&mut pieces);
-            let are_in = |text: &str| texts.borrow_mut().are_in(&["xml"], text);
+            let (texts, path) = (RefCell::new(&mut *pieces), top.below("xml"));
+            let are_in = |text: &str| texts.borrow_mut().are_in(&path, text);
             replace_xml_texts(document, &are_in, PLACEHOLDER).map_err(drop)
         }
         Kind::Empty | Kind::Other => Err(()),
@@ -72,28 +83,59 @@ pub fn holds_marker(text: &str) -> bool {
     marker::is_divided_in(text.as_bytes())
 }
 
-/// What the texts of a response hold of agent settings that a server shows in pieces.
-#[derive(Default)]
-struct Pieces {
-    is_shown: bool,
-    /// The letters of all texts that stay, by the names of the fields that hold them: other fields may stand
-    /// between two lines.
-    columns: BTreeMap<String, Vec<u8>>,
+/// The names of the fields that hold a text, as a hash: an answer may have thousands of texts below long names.
+#[derive(Clone)]
+struct FieldPath(DefaultHasher);
+
+impl FieldPath {
+    /// Returns the path of a document. Every one has another key, so no server can choose names with equal hashes.
+    fn top() -> FieldPath {
+        FieldPath(RandomState::new().build_hasher())
+    }
+
+    fn below(&self, name: &str) -> FieldPath {
+        let mut path = self.clone();
+        name.hash(&mut path.0);
+        path
+    }
 }
 
-impl Pieces {
+/// What the texts of a response hold of agent settings that a server shows in pieces.
+struct Pieces<'a> {
+    patience: &'a Patience<'a>,
+    /// An error once the call is over. The remaining texts are then not searched.
+    searched: Result<(), SearchStopped>,
+    is_shown: bool,
+    /// The letters of all texts that stay, by the hashes of their paths: other fields may stand between two lines.
+    columns: HashMap<u64, Vec<u8>>,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(patience: &'a Patience<'a>) -> Self {
+        Pieces { patience, searched: Ok(()), is_shown: false, columns: HashMap::new() }
+    }
+
+    /// Returns false once the call is over.
+    fn go_on(&mut self) -> bool {
+        self.searched = self.searched.and_then(|()| self.patience.go_on());
+        self.searched.is_ok()
+    }
+
     fn note(&mut self, found: Found) {
         self.is_shown |= Check::SettingsDivided.refuses(found == Found::Piece);
     }
 
     /// Returns true if a text below these fields holds agent settings, or a piece of them.
-    fn are_in(&mut self, path: &[&str], text: &str) -> bool {
+    fn are_in(&mut self, path: &FieldPath, text: &str) -> bool {
+        if !self.go_on() {
+            return false;
+        }
         let found = marker::find(text.as_bytes());
         self.note(found);
         if Check::SettingsMarker.refuses(found != Found::Nothing) || has_shape_in_lines(text) {
             return true;
         }
-        self.columns.entry(path.join("/")).or_default().extend(marker::letters(text.as_bytes(), |_| 0));
+        self.columns.entry(path.0.finish()).or_default().extend(marker::letters(text.as_bytes(), |_| 0));
         false
     }
 
@@ -134,11 +176,11 @@ fn has_long_run(body: &[u8]) -> bool {
 }
 
 /// Replaces agent settings in a value. Returns true if there were any.
-fn replace_in<'a>(value: &'a mut Value, path: &mut Vec<&'a str>, pieces: &mut Pieces) -> bool {
+fn replace_in(value: &mut Value, path: &FieldPath, pieces: &mut Pieces<'_>) -> bool {
     let found = match value {
         Value::String(text) => pieces.are_in(path, text),
         Value::Object(fields) => {
-            let found = marker::find_in_keys(fields.keys());
+            let found = marker::find_in_keys(fields.keys().take_while(|_| pieces.go_on()));
             pieces.note(found);
             Check::SettingsMarker.refuses(found != Found::Nothing) || Check::SettingsShape.refuses(are_settings(fields))
         }
@@ -150,12 +192,9 @@ fn replace_in<'a>(value: &'a mut Value, path: &mut Vec<&'a str>, pieces: &mut Pi
     }
     match value {
         Value::Array(items) => items.iter_mut().fold(false, |replaced, item| replace_in(item, path, pieces) | replaced),
-        Value::Object(fields) => fields.iter_mut().fold(false, |replaced, (name, field)| {
-            path.push(name);
-            let here = replace_in(field, path, pieces);
-            path.pop();
-            here | replaced
-        }),
+        Value::Object(fields) => fields
+            .iter_mut()
+            .fold(false, |replaced, (name, field)| replace_in(field, &path.below(name), pieces) | replaced),
         _ => false,
     }
 }

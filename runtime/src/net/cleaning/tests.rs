@@ -1,8 +1,10 @@
 use super::*;
+use crate::vault::Vault;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::{Policy, PolicyFile, Properties};
 
@@ -25,13 +27,25 @@ struct Cleaned {
 
 /// Cleans a response of the policy's only grant to `POST /vms` with these secrets, or to a GET.
 fn cleaned(policy: &Policy, filled: &[&str], status: u16, headers: &[(&str, &str)], body: &str) -> Cleaned {
+    cleaned_while(&Patience::unlimited(), policy, filled, status, headers, body)
+}
+
+/// Does the same in a call that may end.
+fn cleaned_while(
+    patience: &Patience<'_>,
+    policy: &Policy,
+    filled: &[&str],
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Cleaned {
     let grant = Arc::clone(&policy.http[0]);
     let cleaning = policy.cleaning(&Destination::parse("https://api.iaas.test/vms", 2048).unwrap());
     let filled: Vec<String> = filled.iter().map(|name| (*name).to_owned()).collect();
     let mut headers: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut body = body.as_bytes().to_vec();
-    let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled };
+    let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled, patience };
     let method = if filled.is_empty() { "GET" } else { "POST" };
     let mut response = ResponseInScreening { method, path: "/vms", status, headers: &mut headers, body: &mut body };
     let result = clean(&rules, &mut response);
@@ -434,6 +448,44 @@ fn settings_of_other_cpis_are_recognised_by_their_keys() {
         json!({"text": "the agent_id and env and networks of a VM"}),
     ] {
         assert_eq!(cleaned(&policy, &[], 200, JSON, &harmless.to_string()).body, harmless.to_string());
+    }
+}
+
+#[test]
+fn a_long_key_above_many_texts_takes_neither_time_nor_memory_for_each_of_them() {
+    // Both were the product of the two numbers.
+    let (key, texts) = ("k".repeat(1_000_000), vec!["a"; 200_000]);
+    let fields: serde_json::Map<String, Value> = (0..20_000).map(|at| (at.to_string(), json!("a"))).collect();
+    for below in [json!(texts), json!(fields)] {
+        let (before, body) = (Instant::now(), json!({key.as_str(): below, "agent_id": 1}).to_string());
+        assert_eq!(cleaned(&policy(json!({})), &[], 200, JSON, &body).body, body);
+        assert!(before.elapsed() < Duration::from_secs(10), "{:?}", before.elapsed());
+    }
+}
+
+#[test]
+fn cleaning_stops_when_the_call_is_over() {
+    let over = Vault::new();
+    over.stop_searches_when(Box::new(|| true));
+    for (filled, status) in [(&[][..], 200), (&[], 404), (&["password"], 404)] {
+        for body in ["{\"agent_id\": \"a\"}", "{\"agent_id\": 1}", "<r>agent_id</r>"] {
+            let policy = policy(slot(json!(["json:/agent_id"])));
+            let stopped = cleaned_while(&over.patience(), &policy, filled, status, &[("x-a", "1")], body);
+            assert!(stopped.result.unwrap_err().message.contains("the call was over"), "{status} {body}");
+        }
+    }
+}
+
+#[test]
+fn texts_below_other_fields_are_not_put_together() {
+    let (start, end) = MARKER.split_at(20);
+    for (pieces, is_shown) in [
+        (json!([{"a": {"b": &start[..10]}}, {"a": {"b": &start[10..]}}, {"a": {"b": end}}]), false),
+        (json!([{"a": {"b": &start[..10]}}, {"a": {"c": &start[10..]}}, {"a": {"b": &end[..10]}}]), true),
+        (json!([{"a": {"b": &start[..10]}}, {"ab": &start[10..]}, {"a/b": &end[..10]}]), true),
+    ] {
+        let body = json!({"l": pieces, "agent_id": 1}).to_string();
+        assert_eq!(cleaned(&policy(json!({})), &[], 200, JSON, &body).result.is_ok(), is_shown, "{body}");
     }
 }
 

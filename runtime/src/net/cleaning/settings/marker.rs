@@ -140,7 +140,7 @@ fn marks(text: &[u8]) -> Vec<Mark> {
 /// Returns true if a text consists of a part of a marker, ends with the start of one, or starts with the end.
 fn has_part(text: &[u8]) -> bool {
     let is_at_an_end = |pattern: &[u8]| {
-        (MIN_PART..pattern.len())
+        (MIN_PART..pattern.len().min(text.len() + 1))
             .any(|length| text.ends_with(&pattern[..length]) || text.starts_with(&pattern[pattern.len() - length..]))
             || (text.len() >= MIN_PART && memmem::find(pattern, text).is_some())
     };
