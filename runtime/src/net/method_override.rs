@@ -41,19 +41,27 @@ fn in_pairs(pairs: &[u8]) -> bool {
     pairs.split(|byte| *byte == b';').any(|some| url::form_urlencoded::parse(some).any(|(name, _)| is_override(&name)))
 }
 
-/// Returns true if a header of a part, or text that looks like one, has such a name.
+/// Returns true if a header of a part, or text that looks like one, has such a name, or one that a server decodes or
+/// puts together.
 fn in_parts(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
-    let mut names = text.split("name").skip(1).filter_map(|after| {
-        let after = after.trim_start().trim_start_matches('*').trim_start().strip_prefix('=')?.trim_start();
-        Some(match after.strip_prefix('"') {
+    // A name ends at the next `name` at the latest, so that each character is read once.
+    text.split("name").zip(text.split("name").skip(1)).any(|(before, after)| {
+        let is_mark = |c: char| c.is_whitespace() || c == '*' || c.is_ascii_digit();
+        let (marks, value) = after.split_at(after.find(|c| !is_mark(c)).unwrap_or(after.len()));
+        let Some(value) = value.strip_prefix('=').map(str::trim_start) else { return false };
+        let name = match value.strip_prefix('"') {
             Some(quoted) => quoted.split(['"', '\r', '\n']).next().unwrap_or_default(),
-            None => after.split([';', '\r', '\n']).next().unwrap_or_default(),
-        })
-    });
-    names.any(|name| {
-        let name = name.rsplit("''").next().unwrap_or_default().replace('\\', "");
-        is_override(&name) || in_pairs(name.as_bytes())
+            None => value.split([';', '\r', '\n']).next().unwrap_or_default(),
+        };
+        // `name*0=` and `name*=charset'language'` (RFC 2231), and encoded words (RFC 2047).
+        let extended = marks.contains('*') && (marks.contains(|c: char| c.is_ascii_digit()) || name.contains('\''));
+        let is_encoded = (extended || name.contains("=?")) && !before.ends_with("file");
+        let name = name.replace('\\', "");
+        // Some servers end a name without quotes at white space, or read single quotes as quotes.
+        let word = name.trim_start_matches('\'').split(|c: char| c == '\'' || c.is_whitespace()).next();
+        let mut readings = [Some(name.as_str()), word].into_iter().flatten();
+        is_encoded || readings.any(|one| is_override(one) || in_pairs(one.as_bytes()))
     })
 }
 
@@ -108,6 +116,17 @@ mod tests {
             (MULTI, part("name = \"%5fmethod\"")),
             (MULTI, part("name=\"_me\\thod\"")),
             (MULTI, part("name*=utf-8''_method")),
+            (MULTI, part("name*=utf-8'en'_method")),
+            (MULTI, part("name*=utf-7''+AF8-method")),
+            (MULTI, part("name*0=\"_method\"")),
+            (MULTI, part("name*0=\"_me\"; name*1=\"thod\"")),
+            (MULTI, part("name*1=thod; name*0=_me")),
+            (MULTI, part("name*0*=utf-8''_meth; name*1*=od")),
+            (MULTI, part("name=\"=?utf-8?B?X21ldGhvZA==?=\"")),
+            (MULTI, part("NAME=\"=?utf-8?Q?=5Fmethod?=\"")),
+            (MULTI, part("name=_me=?utf-8?Q?thod?=")),
+            (MULTI, part("name='_method'")),
+            (MULTI, part("name=_method x")),
             ("multipart/mixed", part("name=_method")),
             ("application/json", r#"{"_method": "DELETE"}"#.to_owned()),
             ("application/json", "\u{feff}{\"a\": 1, \"\\u005fmethod\": \"DELETE\"}".to_owned()),
@@ -132,6 +151,8 @@ mod tests {
             ("application/json", r#"{"a": {"_method": "DELETE"}, "method": "_method"}"#),
             ("application/json", r#"[{"_method": 1}]"#),
             (MULTI, "--b\r\nContent-Disposition: form-data; name=method\r\n\r\n_method\r\n--b--"),
+            (MULTI, "--b\r\nContent-Disposition: form-data; name=a; filename*=utf-8''%e2.txt\r\n\r\nx\r\n--b--"),
+            (MULTI, "--b\r\nContent-Disposition: form-data; name=a\r\n\r\nname *= 2; char *name = 'x'\r\n--b--"),
             ("text/xml", "<_method>DELETE</_method>"),
         ] {
             assert!(!in_body(&typed(content_type), body.as_bytes()), "{content_type}: {body}");

@@ -1,7 +1,7 @@
 //! Parts of `multipart/form-data` bodies.
 //!
 //! The parser is stricter than RFC 7578: it rejects preambles, epilogues, padding after
-//! delimiters, folded headers and transfer encodings, because servers disagree about them. It does
+//! delimiters, folded headers, encoded names and transfer encodings, because servers disagree about them. It does
 //! not search a new value for the boundary, because the result would tell something about a secret:
 //! the host chooses a random boundary before it writes one (`set_boundary`).
 
@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use super::headers::{is_token, parameter};
 use super::{Change, Fault, FaultKind, Numbered, Unparsable};
+use crate::normalize_parameter_name;
 use wasm_cpi_checks::Check;
 
 struct Part<'a> {
@@ -30,9 +31,11 @@ pub(super) fn edit(
     let mut parts = parse(body, &delimiter).map_err(|error| error.in_format("multipart form"))?;
     let mut changed = false;
     for (number, name) in names {
-        let mut targets = parts.iter_mut().filter(|part| part.name == **name);
-        let Some(target) = targets.next() else { continue };
-        Check::PlaceOnce.ensure(targets.next().is_none(), Fault::ambiguous)?;
+        let same = parts.iter().filter(|part| part.name == **name).count();
+        let alike = parts.iter().filter(|part| is_alike(&part.name, name)).count();
+        Check::PlaceOnce.ensure(same <= 1, Fault::ambiguous)?;
+        Check::PlaceAlike.ensure(alike <= 1, Fault::ambiguous)?;
+        let Some(target) = parts.iter_mut().find(|part| part.name == **name) else { continue };
         Check::PartFile.ensure(!target.is_file, || {
             Fault::malformed("multipart form: the part has a filename, which makes it an uploaded file")
         })?;
@@ -43,6 +46,15 @@ pub(super) fn edit(
         }
     }
     Ok(changed.then(|| write(&parts, &delimiter)))
+}
+
+/// Returns true if servers may read the name of a part as another one. Some end it at white space, or read
+/// single quotes as quotes.
+fn is_alike(name: &str, other: &str) -> bool {
+    let unquoted = name.trim_start_matches('\'').split('\'').next().unwrap_or_default();
+    let word = unquoted.split_whitespace().next().unwrap_or_default();
+    let other = normalize_parameter_name(other);
+    [name, unquoted, word].iter().any(|one| normalize_parameter_name(one) == other)
 }
 
 /// Returns the same form with another boundary.
@@ -97,6 +109,9 @@ fn disposition(head: &str) -> Result<(String, bool), Unparsable> {
                 let kind = value.split(';').next().unwrap_or_default().trim();
                 let found = parameter(value, "name").ok().flatten().filter(|_| kind.eq_ignore_ascii_case("form-data"));
                 let found = found.ok_or("a part's Content-Disposition is not `form-data; name=\"…\"`")?;
+                Check::PlaceAlike.ensure(!found.contains("=?"), || {
+                    Unparsable::from("the name of a part is an encoded word, which only some servers decode")
+                })?;
                 let is_file = parameter(value, "filename").ok().flatten().is_some();
                 if name.replace((found, is_file)).is_some() {
                     return Err("a part has two Content-Dispositions".into());
