@@ -29,7 +29,7 @@ pub(crate) const FieldQuery: Entry = refusal(
 );
 pub(crate) const FieldAlike: Entry = refusal(
     "field-alike",
-    "A name is not ASCII, or differs only in case from another one, so servers could read it as that one.",
+    "A name is not printable ASCII, or differs from another one only in case, so servers could read it as that one.",
     "The guest's author writes names exactly as the API documents them, and each once.",
 );
 pub(crate) const FieldTwice: Entry = refusal(

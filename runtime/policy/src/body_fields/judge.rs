@@ -213,10 +213,10 @@ impl FieldRules {
         let mut folded = HashSet::new();
         for key in object.keys() {
             let alone = folded.insert(key.to_ascii_lowercase());
-            let plain = key.is_ascii() && alone && !self.is_variant(FieldKind::Json, path, key);
+            let plain = is_plain(key) && alone && !self.is_variant(FieldKind::Json, path, key);
             Check::FieldAlike.ensure(plain, || {
                 let here: Vec<&str> = path.iter().map(AsRef::as_ref).chain([key.as_str()]).collect();
-                name_mismatch(FieldKind::Json, &here, "is another key in other letters, or not ASCII")
+                name_mismatch(FieldKind::Json, &here, "is another key in other letters, or not printable ASCII without blanks around it")
             })?;
         }
         Ok(())
@@ -281,6 +281,11 @@ impl FieldRules {
     fn of(&self, kind: FieldKind) -> impl Iterator<Item = (usize, &(FieldPlace, Rule))> {
         self.rules.iter().enumerate().filter(move |(_, (place, _))| place.kind == kind)
     }
+}
+
+/// Returns true for keys that all parsers read alike: some end a key at a zero byte, or ignore blanks around it.
+fn is_plain(key: &str) -> bool {
+    key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) && key.trim() == key
 }
 
 /// A key or an index on the path to a value of JSON.

@@ -75,12 +75,15 @@ pub(super) fn edit(
     serde_json::to_vec(&document).map(Some).map_err(|_| Fault::unwritable("it cannot be serialised"))
 }
 
-/// Returns true if a key of the pointer occurs twice for parsers that ignore case.
+/// Returns true if a key of the pointer occurs twice for parsers that ignore case, end a key at a zero byte, or
+/// ignore what is around it.
 fn has_alike(document: &Value, tokens: &[String]) -> bool {
+    let is_around = |c: char| c.is_whitespace() || c.is_control();
+    let read = |key: &str| key.split('\0').next().map(|key| key.trim_matches(is_around).to_ascii_lowercase());
     let mut here = Some(document);
     tokens.iter().any(|token| {
         let fields = here.and_then(Value::as_object);
-        let count = fields.map_or(0, |fields| fields.keys().filter(|key| key.eq_ignore_ascii_case(token)).count());
+        let count = fields.map_or(0, |fields| fields.keys().filter(|key| read(key) == read(token)).count());
         here = here.and_then(|value| value.pointer(&display(std::slice::from_ref(token))));
         count > 1
     })
