@@ -1,6 +1,8 @@
 //! Uploads of the stemcell image in blocks, which a grant allows with `blocks`.
 
+use super::auth::check_header_name;
 use super::object_reader::ObjectReader;
+use super::problem::PolicyProblem;
 use super::request_head::normalize_header_name;
 
 /// How a guest may upload the image in blocks.
@@ -24,6 +26,12 @@ impl Blocks {
                 );
             }
             return None;
+        }
+        for (at, name) in &listed {
+            if let Err(error) = check_header_name(name) {
+                let problem = PolicyProblem::new(at, error.to_string(), error.remedy());
+                reader.problems().push(PolicyProblem { check: error.check(), ..problem });
+            }
         }
         Some(Blocks { headers: listed.iter().map(|(_, name)| normalize_header_name(name)).collect() })
     }

@@ -224,7 +224,7 @@ fn a_line_with_many_ports_still_reports_what_is_not_restricted() {
         wall: Duration::ZERO,
         wall_limit: NamedLimit { name: "wall_seconds", value: 3600 },
         usage: MeterReading::default(),
-        network: HttpCounts { requests: u64::MAX, bytes_sent: u64::MAX, bytes_received: u64::MAX },
+        network: HttpCounts { requests: u64::MAX, blocks: u64::MAX, bytes_sent: u64::MAX, bytes_received: u64::MAX },
         counts: HostCallCounts { config: u64::MAX, log: u64::MAX, clock: u64::MAX, random: u64::MAX },
         hardening: report.to_string(),
     };

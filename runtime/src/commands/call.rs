@@ -157,6 +157,9 @@ fn usage(used: &Used, limits: &Limits) -> String {
     ] {
         let _ = writeln!(text, "used     {what}: {used} of {limit} ({name})");
     }
+    if network.blocks > 0 {
+        let _ = writeln!(text, "used     blocks: {} of {} (http_blocks)", network.blocks, limits.http_blocks);
+    }
     let _ =
         writeln!(text, "used     network: {} sent, {} received", mib(network.bytes_sent), mib(network.bytes_received));
     text

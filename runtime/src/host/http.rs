@@ -119,11 +119,7 @@ impl Host for State {
             let what = format!("{count} requests are too many for one `send-all`; send at most {MAX_REQUESTS}");
             return all(&HttpError::invalid(what).into());
         }
-        let sending = requests.into_iter().map(async |request| {
-            // Requests that are refused at once must not keep the clock of the call from running.
-            tokio::task::yield_now().await;
-            batch.send(request.into()).await
-        });
+        let sending = requests.into_iter().map(|request| batch.send(request.into()));
         let answers: Vec<_> = stream::iter(sending).buffered(MAX_AT_ONCE).collect().await;
         batch.settle_leaks().await;
         // The last request may have succeeded, and the guest may fail because of another one.

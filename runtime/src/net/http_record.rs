@@ -18,6 +18,8 @@ const MAX_HIDDEN: usize = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpCounts {
     pub requests: u64,
+    /// Blocks of uploads, which do not count as requests.
+    pub blocks: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
 }
@@ -58,8 +60,6 @@ struct State {
     counts: HttpCounts,
     /// Bytes of bodies that count against `http_total_mib`.
     total: u64,
-    /// Blocks of uploads, which are not in `counts.requests`.
-    blocks: u64,
     changes: Vec<Change>,
     /// The number of changes that are not in the list.
     more_changes: u64,
@@ -149,7 +149,7 @@ impl HttpRecord {
 
     /// Rejects an upload in so many blocks if they would exceed the limit together with those that were sent.
     pub(super) fn expect_room_for_blocks(&self, count: u64, limits: &Limits) -> Result<(), HttpError> {
-        if self.lock().blocks.saturating_add(count) > limits.http_blocks {
+        if self.lock().counts.blocks.saturating_add(count) > limits.http_blocks {
             return Err(HttpError::limit("http_blocks", limits.http_blocks, "the number of blocks of the call"));
         }
         Ok(())
@@ -157,7 +157,7 @@ impl HttpRecord {
 
     /// Counts a block that is sent.
     pub(super) fn count_block(&self) {
-        self.lock().blocks += 1;
+        self.lock().counts.blocks += 1;
     }
 
     /// Counts the body of a request before it is sent, so that requests which are sent at once cannot exceed the

@@ -244,11 +244,13 @@ fn blocks_are_sent_only_where_a_grant_says_so() {
         (json!({"url": server.url("/blocks/1#{index}")}), "`{index}`"),
         (json!({"url": format!("http://127.0.0.1:4114{{index}}/x")}), "`{index}`"),
         (json!({"block_bytes": 0}), "size of a block"),
-        (json!({"first_index": u32::MAX}), "number"),
         (json!({"image_member": "none"}), "not a tar or tar.gz archive"),
     ] {
         failed(&stemcell(&job, &disk, upload(&server, wrong)), "invalid-request", false, &[text]);
     }
+    let numbers = upload(&server, json!({"first_index": u32::MAX}));
+    let outcome = stemcell(&tests::cloud::job(json!([grant(&server)])), &disk, numbers);
+    failed(&outcome, "invalid-request", false, &["have no number of 32 bits"]);
 }
 
 #[test]

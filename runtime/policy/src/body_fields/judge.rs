@@ -216,7 +216,11 @@ impl FieldRules {
             let plain = is_plain(key) && alone && !self.is_variant(FieldKind::Json, path, key);
             Check::FieldAlike.ensure(plain, || {
                 let here: Vec<&str> = path.iter().map(AsRef::as_ref).chain([key.as_str()]).collect();
-                name_mismatch(FieldKind::Json, &here, "is another key in other letters, or not printable ASCII without blanks around it")
+                name_mismatch(
+                    FieldKind::Json,
+                    &here,
+                    "is another key in other letters, or not printable ASCII without blanks around it",
+                )
             })?;
         }
         Ok(())

@@ -58,6 +58,7 @@ pub(super) const ATTACKS: &[(&str, &[&str], &str)] = &[
     ("a slot that takes a name that two secrets have", &[], PROPERTY),
     ("a slot in the header that carries the credentials", &[], COMPARISON),
     ("uploads in blocks beside slots", &[], COMPARISON),
+    ("headers of blocks that only the host sets", &[], CONNECTION),
     ("headers of blocks without blocks, and blocks without PUT", &[], COMPARISON),
     ("paths that are not canonical", &["/v1/../x", "/v1/./x", "/v1/%41", "/v1/%2e%2e/x", "/v1/.."], CANONICAL),
     ("paths with a query, a fragment or forbidden escapes", &["/v1/%2f", "/v1/%5c", "/v1/%00", "/v1/%zz"], CANONICAL),
