@@ -1,4 +1,4 @@
-//! Cleans a response before `screening` screens it: by place, by marker and by shape.
+//! Cleans a response by place before `screening` screens it, and by marker and shape afterwards.
 //!
 //! What a guest sees must not depend on a secret. So the values that a guest must not see are found
 //! by where they are and what they look like, and never by comparison with a secret:
@@ -8,7 +8,7 @@
 //! - The places that any grant of the origin drops are removed from all its responses. A response in
 //!   which they cannot be found for certain is withheld.
 //! - Agent settings are replaced in any response; `settings` recognises them. A response that shows them in
-//!   pieces is withheld.
+//!   pieces is withheld. Values that `screening` removes or seals are gone by then, so they decide nothing.
 //! - Validators, digests and lengths are removed where the guest does not see everything: they are
 //!   those of the whole response.
 //!
@@ -46,7 +46,7 @@ pub struct Rules<'a> {
     pub patience: &'a Patience<'a>,
 }
 
-/// Cleans a response in place. Returns the text of an error response that the guest does not see, for
+/// Cleans a response by place, in place. Returns the text of an error response that the guest does not see, for
 /// people; the caller redacts it before it cuts it.
 pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Result<Option<String>, Withheld> {
     let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
@@ -84,7 +84,15 @@ pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Resul
         }
         accepted => accepted?,
     }
-    let replaced = settings::replace(headers, body, rules.patience).map_err(over)?;
+    Ok(hidden)
+}
+
+/// Replaces agent settings in a response that was screened, or withholds it. Ends with the call.
+pub fn clean_settings(response: &mut ResponseInScreening<'_>, patience: &Patience<'_>) -> Result<(), Withheld> {
+    let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
+    let withheld = |why: &str| withheld::withheld(method, path, Reason::NotCleaned, why);
+    let replaced =
+        settings::replace(headers, body, patience).map_err(|stopped: SearchStopped| withheld(&stopped.to_string()))?;
     let accepted = Check::SettingsWithheld.ensure(replaced, || {
         withheld(
             "it holds agent settings in pieces, or is not JSON or XML from which they can be removed; do not ask for \
@@ -92,10 +100,17 @@ pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Resul
         )
     });
     match accepted {
-        Err(_) if failed => keep_status_only(headers, body),
-        accepted => accepted?,
+        Err(_) if status >= 400 => {
+            keep_status_only(headers, body);
+            Ok(())
+        }
+        accepted => accepted,
     }
-    Ok(hidden)
+}
+
+/// Replaces agent settings in a text for people. Returns false if they cannot be removed.
+pub(super) fn replace_settings(text: &mut Vec<u8>, patience: &Patience<'_>) -> bool {
+    Check::SettingsWithheld.accepts(settings::replace(&mut [], text, patience) == Ok(true))
 }
 
 impl Rules<'_> {
@@ -123,7 +138,7 @@ fn for_people(rules: &Rules<'_>, headers: &[(String, String)], body: &[u8]) -> R
     if dropped || screening::holds_uncaptured(cleaning.captures.iter(), &headers, &body) {
         return Ok(Some(screening::not_shown(&body)));
     }
-    Ok(readable(&body))
+    Ok(readable(&body, rules.patience))
 }
 
 /// Removes headers and body of a response.

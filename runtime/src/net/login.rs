@@ -2,14 +2,15 @@
 //!
 //! A login is data of the policy. Its request uses the same transport as all
 //! others, and a guest has no influence on it. The token is registered in the
-//! vault at once, and the guest sees only what the operator allows. A login has
-//! one token at a time, which is dropped when it expires or a server returns 401.
-//! `kept_tokens` keeps it for later calls.
+//! vault at once, and the guest sees only what the operator allows. `sessions` holds
+//! it for the other requests of the call, and `kept_tokens` keeps it for later calls.
 
 mod expiry;
 mod kept_tokens;
+mod sessions;
 
 pub use kept_tokens::KeptTokens;
+pub(super) use sessions::Sessions;
 
 use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -23,10 +24,8 @@ use crate::vault::{SecretKind, Vault};
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 use std::mem;
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Message;
 use wasm_cpi_policy::secret::Secret;
@@ -44,100 +43,8 @@ pub(super) struct Session {
     expires: Option<Instant>,
 }
 
-/// The sessions of a call, by the names of their logins.
-#[derive(Default)]
-pub(super) struct Sessions {
-    known: Mutex<HashMap<String, Known>>,
-    /// The files with tokens of earlier calls, by the names of their logins.
-    kept: KeptTokens,
-}
-
-#[derive(Default)]
-struct Known {
-    session: Option<Session>,
-    logins: u32,
-    failed: u32,
-    /// A token that a server refused, and for whose request no new one was obtained.
-    refused: Option<Secret>,
-}
-
 /// Longer than any header that servers accept.
 const MAX_TOKEN: usize = 64 * 1024;
-
-/// Ends a loop of logins if a server rejects all tokens.
-const MAX_LOGINS: u32 = 100;
-
-/// Servers lock accounts after some failed logins.
-const MAX_FAILED: u32 = 3;
-
-impl Sessions {
-    pub(super) fn new(kept: KeptTokens) -> Self {
-        Sessions { known: Mutex::default(), kept }
-    }
-
-    pub(super) fn keeps_tokens(&self) -> bool {
-        !self.kept.is_empty()
-    }
-
-    /// Returns the session of a login: that of this call, one that an earlier call kept, or a new one.
-    /// `refused` is a token that a server rejected.
-    pub(super) async fn get(
-        &self,
-        login: &Login,
-        refused: Option<&Secret>,
-        transport: &Transport,
-        vault: &Vault,
-        report: ReportEvent<'_>,
-        deadline: Instant,
-    ) -> Result<Session, HttpError> {
-        let mut sessions = self.known.lock().await;
-        let known = sessions.entry(login.name.clone()).or_default();
-        let remembered = known.refused.clone();
-        let refused = refused.or(remembered.as_ref());
-        let usable = |session: &&Session| {
-            session.ends.is_none_or(|ends| ends > Instant::now()) && refused != Some(&session.token)
-        };
-        if let Some(session) = known.session.as_ref().filter(usable) {
-            return Ok(session.clone());
-        }
-        known.session = None;
-        let kept = self.kept.find(login, refused, deadline).await.map_err(|error| for_guest(login, error))?;
-        if let Some(session) = kept.session {
-            vault.register_as(SecretKind::Token, &token_name(login), session.token.clone());
-            known.session = Some(session.clone());
-            return Ok(session);
-        }
-        known.logins += 1;
-        Check::LoginCount.ensure(known.logins <= MAX_LOGINS, || {
-            let what = "times in this call, and the servers do not accept its tokens; look at the servers' logs";
-            let what = format!("login `{}` was done {MAX_LOGINS} {what}", login.name);
-            HttpError::cloud(HttpErrorKind::Protocol, what)
-        })?;
-        Check::LoginFailures.ensure(known.failed < MAX_FAILED, || {
-            let what = "times in this call, and is not tried again, because servers lock accounts; the log says why";
-            let kind = HttpErrorKind::Denied(DenialReason::Credential);
-            HttpError::cloud(kind, format_args!("login `{}` failed {MAX_FAILED} {what}", login.name))
-        })?;
-        let session = Session::start(login, transport, vault, report, deadline).await.inspect_err(|_| {
-            known.failed += 1;
-        })?;
-        kept.store(&session, refused.is_some());
-        known.session = Some(session.clone());
-        known.refused = None;
-        Ok(session)
-    }
-
-    /// Drops a token that a server refused, unless another request has obtained a new one meanwhile. The next
-    /// request uses neither this token nor a file that holds it.
-    pub(super) async fn drop_token(&self, login: &str, refused: &Secret) {
-        if let Some(known) = self.known.lock().await.get_mut(login)
-            && known.session.as_ref().is_some_and(|session| session.token == *refused)
-        {
-            known.session = None;
-            known.refused = Some(refused.clone());
-        }
-    }
-}
 
 /// Returns everything in a login that its token depends on, with its secrets. Each value stands for itself, so
 /// that no two logins have the same values by chance.
@@ -238,7 +145,7 @@ fn bytes(text: &str) -> SendBody {
 /// server said, the login's URL and addresses are in the detail. The guest's own request has not
 /// been sent.
 fn for_guest(login: &Login, error: HttpError) -> HttpError {
-    let message = Check::LoginPlace.choose(without_place(&login.name, error.kind, error.who), error.explained());
+    let message = Check::LoginPlace.choose(without_place(&login.name, &error), error.explained());
     let detail = match error.kind {
         // This text names the login and its destination itself.
         HttpErrorKind::Denied(DenialReason::Address) => error.explained(),
@@ -247,8 +154,9 @@ fn for_guest(login: &Login, error: HttpError) -> HttpError {
     HttpError { message, detail, sent: false, login: Some(login.name.as_str().into()), ..error }
 }
 
-fn without_place(login: &str, kind: HttpErrorKind, who: Who) -> String {
-    match kind {
+fn without_place(login: &str, error: &HttpError) -> String {
+    let who = error.who;
+    match error.kind {
         HttpErrorKind::Denied(DenialReason::Address) => {
             format!(
                 "policy: login `{login}` may not reach the address of its server; the log, and the end of the call's \
@@ -258,6 +166,8 @@ fn without_place(login: &str, kind: HttpErrorKind, who: Who) -> String {
         HttpErrorKind::Limit(limit) => {
             format!("limit: login `{login}` reached `{limit}`; raise `limits.{limit}` if that is legitimate")
         }
+        // No login was refused, and its text names no place.
+        _ if error.check == Some(Check::LoginRenewal) => error.message.clone(),
         HttpErrorKind::Denied(DenialReason::Credential) => {
             format!("{who}: login `{login}` was refused; check the properties that it takes its credentials from")
         }
@@ -266,6 +176,7 @@ fn without_place(login: &str, kind: HttpErrorKind, who: Who) -> String {
 }
 
 impl Session {
+    /// Logs in. The error says whether any byte of the login's request may have been sent, and is not for guests.
     async fn start(
         login: &Login,
         transport: &Transport,
@@ -273,21 +184,19 @@ impl Session {
         report: ReportEvent<'_>,
         deadline: Instant,
     ) -> Result<Session, HttpError> {
-        let result = {
-            let mut pending = PendingEvent::new(report);
-            let event = &mut pending.event;
-            (event.method, event.target) = (login.method.clone(), login.destination.to_string());
-            event.login = Some(login.name.clone());
-            let result = request(login, transport, event, deadline).await;
-            event.conclude(result.as_ref().map(|received| received.status));
-            let session = result.and_then(|received| Session::read(login, &received, vault));
-            // The message is part of the detail, because the guest gets another one.
-            if let Err(error) = &session {
-                (event.check, event.detail) = (error.check, error.explained());
-            }
-            session
-        };
-        result.map_err(|error| for_guest(login, error))
+        let mut pending = PendingEvent::new(report);
+        let event = &mut pending.event;
+        (event.method, event.target) = (login.method.clone(), login.destination.to_string());
+        event.login = Some(login.name.clone());
+        let result = request(login, transport, event, deadline).await;
+        event.conclude(result.as_ref().map(|received| received.status));
+        let session =
+            result.and_then(|received| Session::read(login, &received, vault).map_err(HttpError::after_sending));
+        // The message is part of the detail, because the guest gets another one.
+        if let Err(error) = &session {
+            (event.check, event.detail) = (error.check, error.explained());
+        }
+        session
     }
 
     fn read(login: &Login, received: &Received, vault: &Vault) -> Result<Session, HttpError> {

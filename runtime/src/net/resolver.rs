@@ -241,7 +241,7 @@ fn read(file: &PreopenedFile) -> String {
     String::from_utf8_lossy(&file.read(MAX_FILE).unwrap_or_default()).into_owned()
 }
 
-fn dns_error(host: &str, why: &str) -> HttpError {
+pub(super) fn dns_error(host: &str, why: &str) -> HttpError {
     HttpError::failed(
         Who::Iaas,
         HttpErrorKind::Dns,

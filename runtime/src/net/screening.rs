@@ -16,8 +16,9 @@ mod tests;
 
 pub(super) use captures::holds_uncaptured;
 
+use crate::net::cleaning::replace_settings;
 use crate::net::withheld::{Reason, Withheld, withheld};
-use crate::vault::{SearchStopped, Vault};
+use crate::vault::{Patience, SearchStopped, Vault};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::Capture;
 use wasm_cpi_policy::secret::Layer;
@@ -83,7 +84,7 @@ impl<'a, 'r> Screening<'a, 'r> {
             return Err(reason);
         }
         let body = &mut *self.response.body;
-        self.hidden = if self.uncaptured { Some(not_shown(body)) } else { readable(body) };
+        self.hidden = if self.uncaptured { Some(not_shown(body)) } else { readable(body, &self.vault.patience()) };
         body.clear();
         Ok(())
     }
@@ -102,7 +103,7 @@ impl<'a, 'r> Screening<'a, 'r> {
         let ResponseInScreening { method, path, ref headers, ref body, .. } = *self.response;
         let is_foreign = !body.is_empty() && charset::is_foreign(headers, body);
         if is_foreign {
-            search_unseen(self.vault, method, path, body)?;
+            search_withheld(self.vault, method, path, body)?;
         }
         let accepted = Check::CharsetResponse.ensure(!is_foreign, || {
             let why = "it is text in another charset than UTF-8, or not text and not labelled as such, which is refused \
@@ -128,7 +129,7 @@ impl<'a, 'r> Screening<'a, 'r> {
             }
             Err(fields::Unreadable { check }) => check,
         };
-        search_unseen(vault, method, path, body)?;
+        search_withheld(vault, method, path, body)?;
         let accepted = Check::CredentialUnreadable.refuse(|| {
             let why = "it names a field that carries credentials, and is not JSON or XML from which it can be \
                        removed; ask for JSON, and check the server";
@@ -153,6 +154,14 @@ pub(super) fn search_unseen(vault: &Vault, method: &str, path: &str, text: &[u8]
     reject_leak(vault.leak_in_unseen(text), method, path)
 }
 
+/// Does the same, unless the text holds agent settings: an honest guest may read a console that shows them.
+fn search_withheld(vault: &Vault, method: &str, path: &str, text: &[u8]) -> Result<(), Withheld> {
+    match replace_settings(&mut text.to_vec(), &vault.patience()) {
+        true => search_unseen(vault, method, path, text),
+        false => Ok(()),
+    }
+}
+
 fn reject_leak(leak: Result<Option<String>, SearchStopped>, method: &str, path: &str) -> Result<(), Withheld> {
     let leak = leak.map_err(|stopped| withheld(method, path, Reason::Unreadable, &stopped.to_string()))?;
     Check::Tripwire.reject(leak, |name| {
@@ -167,17 +176,19 @@ pub(super) fn not_shown(body: &[u8]) -> String {
 }
 
 /// Returns a body for people, all of it, because it is redacted later; `None` if there is none. Fields
-/// with credentials are blanked, because the vault does not know these credentials.
-pub(super) fn readable(body: &[u8]) -> Option<String> {
+/// with credentials are blanked, and agent settings replaced, because the vault does not know these credentials.
+pub(super) fn readable(body: &[u8], patience: &Patience<'_>) -> Option<String> {
     // A secret in another charset would not be redacted.
     if !charset::is_text(body) {
         return Some(format!("{} bytes that are not text in UTF-8", body.len()));
     }
     let blanked = Check::CredentialFields.perform(|| fields::blank(body, true, &|_| false));
-    let text = match blanked.unwrap_or(Ok(None)) {
-        Ok(blanked) => String::from_utf8_lossy(blanked.as_deref().unwrap_or(body)).trim().to_owned(),
-        Err(_) => not_shown(body),
-    };
+    let Ok(blanked) = blanked.unwrap_or(Ok(None)) else { return Some(not_shown(body)) };
+    let mut shown = blanked.unwrap_or_else(|| body.to_vec());
+    if !replace_settings(&mut shown, patience) {
+        return Some(not_shown(body));
+    }
+    let text = String::from_utf8_lossy(&shown).trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 

@@ -15,7 +15,7 @@ use crate::net::local_addresses;
 use crate::net::preopened::PreopenedFile;
 use crate::net::proxy::ProxyConfig;
 use crate::net::proxy::tunnel::ResolvedProxy;
-use crate::net::resolver::Resolver;
+use crate::net::resolver::{self, Resolver};
 use crate::net::tls::{self, ClientIdentity, TlsError, TlsSettings, TrustedCa};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
+use tokio::time::timeout_at;
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::addresses;
 use wasm_cpi_policy::destination::{Destination, Host, Scheme};
@@ -208,7 +209,12 @@ impl Transport {
     /// at them.
     async fn resolve_once(&self, name: &str, deadline: Instant) -> Result<Vec<IpAddr>, HttpError> {
         let known = Arc::clone(lock(&self.resolved).entry(name.to_owned()).or_default());
-        known.get_or_try_init(|| self.resolver.resolve(name, deadline)).await.cloned()
+        let found = known.get_or_try_init(|| self.resolver.resolve(name, deadline));
+        // Another request may wait for the name servers for longer than this one may.
+        match timeout_at(deadline.into(), found).await {
+            Ok(found) => found.cloned(),
+            Err(_) => Err(resolver::dns_error(name, "the time of the request ended before a name server answered")),
+        }
     }
 
     /// Sends the request to these addresses and returns the response.

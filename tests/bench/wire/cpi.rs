@@ -2,13 +2,14 @@
 //! call of it sends.
 
 use super::cloud::WireCloud;
+use super::link::ONE_WAY;
 use super::recording::{Exchange, Recorder};
 use crate::Bench;
 use crate::program::Program;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tests::Job;
 
 pub(super) struct Cpi {
@@ -101,5 +102,17 @@ impl Call {
     /// login, have the same TLS settings, identity and proxy, so the keys differ in their origins only.
     pub(super) fn connection_keys(&self) -> usize {
         self.exchanges.iter().map(|exchange| exchange.service).collect::<HashSet<_>>().len()
+    }
+
+    /// Returns how many connections the call needs: for each key as many as it has requests at once. A request
+    /// that waits for another one arrives at least a round trip later.
+    pub(super) fn connections_needed(&self) -> usize {
+        let services: HashSet<_> = self.exchanges.iter().map(|exchange| exchange.service).collect();
+        let at_once = |service| {
+            let arrivals = || self.exchanges.iter().filter(move |one| one.service == service).map(|one| one.arrived);
+            let together = |first: Instant| arrivals().filter(|one| *one >= first && *one - first < ONE_WAY).count();
+            arrivals().map(together).max().unwrap_or_default()
+        };
+        services.into_iter().map(at_once).sum()
     }
 }

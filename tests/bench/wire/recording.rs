@@ -22,6 +22,7 @@ pub(super) struct Exchange {
     pub(super) request: Request,
     pub(super) body: Vec<u8>,
     pub(super) response: Response,
+    pub(super) arrived: Instant,
     /// The time that the simulator took.
     took: Duration,
 }
@@ -64,11 +65,17 @@ impl Backend for Recorder {
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
-        let start = Instant::now();
+        let arrived = Instant::now();
         let response = self.simulator.answer(service, request, &mut bytes.as_slice())?;
-        let took = start.elapsed();
-        let exchange = Exchange { service, request: request.clone(), body: bytes, response: response.clone(), took };
-        lock(&self.exchanges).push(exchange);
+        let (took, request) = (arrived.elapsed(), request.clone());
+        lock(&self.exchanges).push(Exchange {
+            service,
+            request,
+            body: bytes,
+            response: response.clone(),
+            arrived,
+            took,
+        });
         Ok(if self.closes.load(Ordering::SeqCst) { response.with("Connection", "close") } else { response })
     }
 

@@ -48,7 +48,8 @@ fn cleaned_while(
     let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled, patience };
     let method = if filled.is_empty() { "GET" } else { "POST" };
     let mut response = ResponseInScreening { method, path: "/vms", status, headers: &mut headers, body: &mut body };
-    let result = clean(&rules, &mut response);
+    let result =
+        clean(&rules, &mut response).and_then(|hidden| clean_settings(&mut response, patience).map(|()| hidden));
     Cleaned { result, headers, body: String::from_utf8(body).unwrap() }
 }
 

@@ -63,10 +63,12 @@ impl Gate {
         let cleaning = self.policy.cleaning(destination);
         let guarded = Exposure::of(grant, &cleaning).is_guarded();
         let whole = (!guarded).then(|| response.body.clone());
-        let rules = Rules { grant, cleaning: &cleaning, filled, patience: &self.vault.patience() };
+        let patience = &self.vault.patience();
+        let rules = Rules { grant, cleaning: &cleaning, filled, patience };
         let hidden = cleaning::clean(&rules, response)?;
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         let hidden_by_screen = screening::screen(&self.vault, captures, guarded, layer, response)?;
+        cleaning::clean_settings(response, patience)?;
         if whole.is_none_or(|whole| whole != *response.body) {
             let is_seal = |value: &str| self.vault.open(value).is_some();
             let (method, status) = (method.as_str(), response.status);

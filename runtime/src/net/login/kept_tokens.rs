@@ -62,10 +62,12 @@ impl KeptTokens {
             return Ok(Kept { session: Some(session), locked: None, refused: None });
         }
         let now = Timestamp::now().as_second();
-        let recent = record.refused.is_some_and(|at| at <= now && now - at < RENEWAL);
-        Check::LoginRenewal.ensure(refused.is_none() || !recent, || {
-            let what = "the server refuses the tokens of this login, also a new one; look at the server's log, and at \
-                        the rights of the login's user";
+        Check::LoginRenewal.ensure(refused.is_none() || !was_renewed(&record, now), || {
+            let what = format!(
+                "a server refuses the tokens of login `{}`, and there was a new login less than a minute ago; look at \
+                 the server's log, and at the rights of the login's user",
+                login.name
+            );
             HttpError::cloud(HttpErrorKind::Denied(DenialReason::Credential), what)
         })?;
         if refused == Some(&record.token) {
@@ -73,6 +75,17 @@ impl KeptTokens {
             let _ = file.write(&TokenRecord::without_token(now));
         }
         Ok(Kept { session: None, locked: Some((file, lock)), refused: record.refused })
+    }
+
+    /// Removes a token that a server refused from the file of its login, so that later calls log in. It stays if
+    /// there was such a login within the last minute, or if another call replaces it now. Returns true if it stays.
+    pub(super) fn remove(&self, login: &str, refused: &Secret) -> bool {
+        let Some(file) = self.0.get(login) else { return false };
+        let lock = file.try_lock();
+        let Some(record) = file.read().filter(|record| record.token == *refused) else { return false };
+        let now = Timestamp::now().as_second();
+        let is_removable = matches!(lock, Ok(Some(_))) && !was_renewed(&record, now);
+        !is_removable || file.write(&TokenRecord::without_token(now)).is_err()
     }
 }
 
@@ -91,6 +104,11 @@ impl Kept<'_> {
         // A full disk leaves half a record, which counts as none.
         let _ = file.write(&record);
     }
+}
+
+/// Returns true if there was a login within the last minute because a server refused a kept token.
+fn was_renewed(record: &TokenRecord, now: i64) -> bool {
+    record.refused.is_some_and(|at| at <= now && now - at < RENEWAL)
 }
 
 /// Returns the session of a record, if it can still be used.

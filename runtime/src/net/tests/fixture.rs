@@ -6,6 +6,7 @@ use crate::net::error::HttpError;
 use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse, HttpEvent};
 use crate::net::resolver::Resolver;
 use crate::vault::Vault;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub(super) struct Fixture {
     pub image: Option<Arc<Image>>,
     /// The text of the hosts file.
     pub hosts: String,
+    /// The port of the name server on this machine.
+    pub name_server: u16,
 }
 
 pub(super) struct Running {
@@ -58,6 +61,7 @@ impl Fixture {
             forbidden: Vec::new(),
             image: None,
             hosts: "127.0.0.1 api.test id.test\n".into(),
+            name_server: 1,
         }
     }
 
@@ -79,7 +83,7 @@ impl Fixture {
         std::fs::write(&conf, "nameserver 127.0.0.1\n").unwrap();
         let gate = Gate::new(policy, vault.clone(), &self.limits, self.allow_local, self.image, Some(watch))
             .with_files_in(files.path())
-            .with_resolver(Resolver::with_files(hosts, conf, 1));
+            .with_resolver(Resolver::with_files(hosts, conf, self.name_server));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Running { gate, vault, events, visible, files, runtime }
     }
@@ -113,6 +117,14 @@ pub(super) fn post(url: impl Into<String>, json: &Value) -> GuestRequest {
 impl Running {
     pub(super) fn send(&self, request: GuestRequest) -> Result<GuestResponse, HttpError> {
         self.runtime.block_on(self.gate.send(request, Instant::now() + Duration::from_secs(10)))
+    }
+
+    /// Sends requests at once, and returns their outcomes and how long each took.
+    pub(super) fn send_all(&self, requests: Vec<GuestRequest>) -> Vec<(Result<GuestResponse, HttpError>, Duration)> {
+        let start = Instant::now();
+        let deadline = start + Duration::from_secs(10);
+        let send = async |request| (self.gate.send(request, deadline).await, start.elapsed());
+        self.runtime.block_on(join_all(requests.into_iter().map(send)))
     }
 
     pub(super) fn get(&self, url: impl Into<String>) -> Result<GuestResponse, HttpError> {

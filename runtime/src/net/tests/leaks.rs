@@ -4,6 +4,7 @@ use super::fixture::{Fixture, post};
 use super::gates::{PASSWORD, basic, grant, refusal, with_password};
 use super::server::{Server, response};
 use crate::leak_latch::{LatchKey, LeakLatch};
+use crate::net::cleaning::MARKER;
 use crate::net::error::HttpErrorKind;
 use serde_json::json;
 use wasm_cpi_policy::DenialReason;
@@ -70,6 +71,60 @@ fn a_leak_ends_the_other_running_calls_of_the_guest() {
     assert_eq!(running.gate.leak().unwrap().secret, "password");
     // It has ended once. Requests that clean up are answered.
     assert!(running.get(server.url("/v1/x")).is_ok());
+}
+
+#[test]
+fn a_value_that_is_removed_or_captured_does_not_decide_whether_an_answer_is_shown() {
+    let server = Server::plain(|seen, wire| {
+        let line = seen.line().to_owned();
+        let (path, hidden) = line.split(' ').nth(1).unwrap().rsplit_once('/').unwrap();
+        let hidden = if hidden == "other" { "p\u{e4}ssword" } else { hidden };
+        let json = "Content-Type: application/json\r\n";
+        // Together with `7`, the texts of one column are the marker of agent settings.
+        let column = |name: &str| {
+            let texts = ["wasm-cpi-agent-", "settings-5e0c", hidden, "a41d29b"].map(|text| json!({ name: text }));
+            json!({"agent_id": 1, "list": texts}).to_string()
+        };
+        let nested = json!([{"data": column("password")}, {"id": 2}]).to_string();
+        let latin1 = "Content-Type: application/json; charset=iso-8859-1\r\n";
+        let cookie =
+            format!("{json}X-A: wasm-cpi-agent-\r\nX-B: settings-5e0c\r\nX-Auth-Token: {hidden}\r\nX-D: a41d29b\r\n");
+        let element = |text: &str| format!("<adminPass>{text}</adminPass>");
+        let xml = ["wasm-cpi-agent-", "settings-5e0c", hidden, "a41d29b"].map(element).concat();
+        let (headers, body) = match path {
+            "/v1/blanked" => (json, column("password")),
+            "/v1/nested" => (json, nested),
+            "/v1/captured" => (json, column("text")),
+            "/v1/header" => (cookie.as_str(), "{}".to_owned()),
+            "/v1/xml" => ("Content-Type: text/xml\r\n", format!("<r>{xml}</r>")),
+            _ => (latin1, json!({"id": 1, "adminPass": hidden}).to_string()),
+        };
+        wire.write_all(&response("200 OK", headers, &body)).unwrap();
+    });
+    let mut granted = grant(&server, Some(basic()));
+    granted["captures"] =
+        json!([{"method": "GET", "path": "/v1/captured/*", "place": "json:/list/2/text", "as": "captured"}]);
+    let running = with_password(Fixture::new(json!([granted]))).start();
+    for (path, is_shown) in
+        [("blanked", true), ("nested", true), ("captured", true), ("header", true), ("xml", true), ("latin1", false)]
+    {
+        let seen = ["7", "8", "other"].map(|hidden| running.get(server.url(&format!("/v1/{path}/{hidden}"))).is_ok());
+        assert_eq!(seen, [is_shown; 3], "{path}");
+    }
+}
+
+#[test]
+fn a_console_with_agent_settings_is_withheld_and_is_no_leak() {
+    let settings = format!("{{\"_{MARKER}\":true,\"password\":\"{PASSWORD}\",\"__{MARKER}\":true}}");
+    for (console, is_leak) in [(format!("boot\n{settings}"), false), (format!("boot\npassword: {PASSWORD}"), true)] {
+        let wide: String = console.chars().flat_map(|c| [c, '\0']).collect();
+        for body in [&console, &wide] {
+            let server = Server::answering(response("200 OK", "Content-Type: text/plain\r\n", body));
+            let running = with_password(Fixture::new(json!([grant(&server, Some(basic()))]))).start();
+            assert!(running.get(server.url("/v1/console")).is_err());
+            assert_eq!(running.gate.leak().is_some(), is_leak, "{body}");
+        }
+    }
 }
 
 #[test]

@@ -1,3 +1,6 @@
+mod kept_tokens;
+mod waiting;
+
 use super::fixture::{Fixture, Running, request};
 use super::server::{Seen, Server, Wire, response};
 use crate::image::{Image, ImagePart};
