@@ -19,6 +19,7 @@ mod answer;
 mod blocks;
 mod host;
 mod needs;
+mod sha256;
 #[cfg(test)]
 mod tests;
 

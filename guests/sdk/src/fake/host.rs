@@ -1,6 +1,7 @@
 //! The imports of a [`Fake`]. Like the real host, it cancels `agent`, `registry`,
 //! `image` and sleeps when the call is ending; all else still works.
 
+use super::sha256::{hex, sha256};
 use super::{AgentEvent, Fake, State};
 use crate::bindings::bosh::cpi::{agent, config, http, image, log, registry};
 use crate::host::Host;
@@ -40,7 +41,7 @@ impl State {
         self.registry.get(id).cloned().ok_or(registry::Error::NotFound)
     }
 
-    pub(super) fn image(&self) -> Result<&[u8], image::Error> {
+    fn image(&self) -> Result<&[u8], image::Error> {
         if let Some(why) = self.ending() {
             return Err(image::Error::Cancelled(why));
         }
@@ -52,12 +53,6 @@ impl State {
             .as_deref()
             .ok_or_else(|| image::Error::Denied("the fake has no image; add one with `Fake::image`".to_owned()))
     }
-}
-
-/// Returns 64 hex digits that depend on the bytes, but are not a real SHA-256.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)).repeat(4)
 }
 
 /// Rejects a read that the real host rejects.
@@ -172,7 +167,7 @@ impl Host for Fake {
         self.state().image().map(|bytes| bytes.len() as u64)
     }
     fn image_sha256(&self) -> Result<String, image::Error> {
-        Ok(digest(self.state().image()?))
+        Ok(hex(&sha256(self.state().image()?)))
     }
     fn image_read(&self, offset: u64, length: u32) -> Result<Vec<u8>, image::Error> {
         let state = self.state();

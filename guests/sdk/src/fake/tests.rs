@@ -224,3 +224,57 @@ fn random_bytes_differ_within_a_test_and_repeat_in_the_next() {
 fn a_thread_without_an_installed_host_has_an_empty_one() {
     assert_eq!(Json::raw(crate::host::current().properties()).value().unwrap(), json!({}));
 }
+
+#[test]
+fn the_digests_of_blocks_are_those_of_the_host() {
+    let host = Fake::new().image([1, 2, 3, 0, 0, 4]).serve(|_| Answer::text(200, "").header("etag", "e")).install();
+    let upload = crate::http::put_blocks("https://c/{index}", 2).header("x-digest", "{sha256-base64}");
+    let sent = upload.skip_zero_blocks().send().unwrap();
+    assert_eq!(
+        host.requests()[0].headers,
+        [("x-digest".into(), "oShx/uIQ+4YZKR6uoZRYHL0lMeSyN1nSJfaAaSP2MiI=".into())]
+    );
+    // The digest is that of the digests' bytes: [1, 2], [3, 0] and [0, 4].
+    assert_eq!(sent.sha256_of_digests, "BI/iIGR4iOTpF/b6EVyO37cImNQtmKJfgi1NdzTVfco=");
+    assert_eq!((sent.sent, sent.etags.len()), (3, 3));
+}
+
+#[test]
+fn an_upload_in_blocks_that_the_host_refuses_is_refused() {
+    let kind = |error: crate::http::RequestError| match error.cause {
+        crate::http::Cause::Transport { kind, sent, .. } => (kind, sent),
+        other => panic!("{other:?}"),
+    };
+    let with = |needs: &str, url: &str, block_bytes: u32, first: u32| {
+        let _host = Fake::new().needs(needs).image([0; 9]).serve(|_| Answer::text(200, "")).install();
+        let upload = crate::http::put_blocks(url, block_bytes).first_index(first).skip_zero_blocks();
+        upload.send().err().map(kind)
+    };
+    let needs =
+        r#"{"version":1,"image":true,"http":[{"id":"b","to":"https://c","methods":["PUT"],"paths":["/b/*","/"]}]}"#;
+    let invalid = Some((http::ErrorKind::InvalidRequest, false));
+    for url in ["https://c/b/{index}", "https://c/b/1?id={index}", "https://c?{index}", "https://c/b/{index}#{index}"] {
+        assert_eq!(with(needs, url, 4, 0), None, "{url}");
+    }
+    for url in ["https://c/b/1", "https://c/b/1#{index}", "https://c{index}/b/1", "https://c{index}/b/{index}"] {
+        assert_eq!(with(needs, url, 4, 0), invalid, "{url}");
+    }
+    let url = "https://c/b/{index}";
+    assert_eq!(with(needs, url, 4, u32::MAX - 2), invalid);
+    assert_eq!(with(&needs.replace("true", "false"), url, 4, 0), invalid);
+    let undeclared = http::ErrorKind::Denied(http::Denial::Undeclared);
+    assert_eq!(with(needs, "https://c/other/{index}", 4, 0), Some((undeclared, false)));
+    let limit = http::ErrorKind::Limit("http_blocks_mib".to_owned());
+    assert_eq!(with(needs, url, 22 << 20, 0), Some((limit, false)));
+    // A block was sent before the one that fails.
+    let _host = Fake::new().image([1; 9]).on("PUT", "https://c/b/0", Answer::text(200, "")).install();
+    let error = crate::http::put_blocks(url, 4).send().unwrap_err();
+    assert_eq!(kind(error), (http::ErrorKind::Denied(http::Denial::Undeclared), true));
+}
+
+#[test]
+fn an_ending_call_can_upload_the_image() {
+    let _host = Fake::new().image([1; 9]).end_after_ms(0).serve(|_| Answer::text(200, "")).install();
+    assert!(image::size().is_err());
+    assert_eq!(crate::http::put_blocks("https://c/{index}", 4).send().unwrap().sent, 3);
+}

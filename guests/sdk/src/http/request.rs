@@ -132,10 +132,11 @@ impl Request {
         let (wire, mut retries) = self.build()?;
         loop {
             let outcome = host::current().http_send(&wire);
-            match retries.pause_after(&outcome) {
-                // A sleep fails if the call is ending: return the last outcome, which has the cloud's message.
-                Some(pause) if clock::sleep(pause).is_ok() => {}
-                _ => return retries.finish(outcome),
+            let Some(retry) = retries.next(&outcome) else { return retries.finish(outcome) };
+            retries.log(&retry, retry.pause);
+            // A sleep fails if the call is ending: return the last outcome, which has the cloud's message.
+            if clock::sleep(retry.pause).is_err() {
+                return retries.finish(outcome);
             }
         }
     }

@@ -11,6 +11,12 @@ use crate::log;
 /// The longest pause before a retry, whatever the cloud asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// A request that is sent again: the time to wait before that, and why it is sent again.
+pub(super) struct Retry {
+    pub(super) pause: Duration,
+    why: String,
+}
+
 /// The retries of one request that are left.
 pub(super) struct Retries {
     /// The method and the URL without its query.
@@ -26,9 +32,8 @@ impl Retries {
         Self { name, left, repeatable, pause: Duration::from_secs(1) }
     }
 
-    /// Returns how long to wait before the request is sent again; `None` if it is not
-    /// sent again.
-    pub(super) fn pause_after(&mut self, outcome: &Result<wire::Response, wire::Error>) -> Option<Duration> {
+    /// Returns how the request is sent again; `None` if it is not sent again.
+    pub(super) fn next(&mut self, outcome: &Result<wire::Response, wire::Error>) -> Option<Retry> {
         if self.left == 0 || !can_be_retried(self.repeatable, outcome) {
             return None;
         }
@@ -37,9 +42,13 @@ impl Retries {
             Ok(response) => (format!("status {}", response.status), retry_after(response).unwrap_or(self.pause)),
             Err(error) => (error.message.clone(), self.pause),
         };
-        log::debug(format_args!("{}: {why}; retrying in {} s", self.name, pause.as_secs()));
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        Some(pause)
+        Some(Retry { pause, why })
+    }
+
+    /// Logs that the request is sent again after this pause.
+    pub(super) fn log(&self, retry: &Retry, pause: Duration) {
+        log::debug(format_args!("{}: {}; retrying in {} s", self.name, retry.why, pause.as_secs()));
     }
 
     /// Returns the last outcome for the guest.

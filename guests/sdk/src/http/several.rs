@@ -39,21 +39,26 @@ pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Respo
     }
     while !wires.is_empty() {
         let answers = host::current().http_send_all(&wires);
-        let (mut wires_again, mut pending_again, mut longest) = (vec![], vec![], None);
+        let (mut wires_again, mut pending_again, mut again) = (vec![], vec![], vec![]);
         for ((wire, (index, mut retries)), answer) in wires.into_iter().zip(pending).zip(answers) {
-            let pause = retries.pause_after(&answer);
+            let retry = retries.next(&answer);
             outcomes[index] = Some(retries.finish(answer));
-            if pause.is_some() {
-                longest = longest.max(pause);
+            if let Some(retry) = retry {
                 wires_again.push(wire);
                 pending_again.push((index, retries));
+                again.push(retry);
             }
         }
         (wires, pending) = (wires_again, pending_again);
+        let Some(longest) = again.iter().map(|retry| retry.pause).max() else { break };
+        for (retry, (_, retries)) in again.iter().zip(&pending) {
+            retries.log(retry, longest);
+        }
         // A sleep fails if the call is ending: the outcomes stay as they are.
-        if longest.is_some_and(|pause| clock::sleep(pause).is_err()) {
+        if clock::sleep(longest).is_err() {
             break;
         }
     }
-    outcomes.into_iter().flatten().collect()
+    let answered = |outcome: Option<_>| outcome.expect("the host returns an answer to each request");
+    outcomes.into_iter().map(answered).collect()
 }

@@ -188,6 +188,9 @@ fn requests_that_are_sent_at_once_keep_their_order_and_their_own_retries() {
     assert!(matches!(outcomes[2].as_ref().unwrap_err().cause, Cause::Build(_)));
     // The second round has only the two that can be repeated, after the longer of their pauses.
     assert_eq!((host.requests().len(), host.sleeps()), (5, vec![5000]));
+    let logged: Vec<String> = host.logs().into_iter().map(|(_, line)| line).collect();
+    let expected = ["a: status 503; retrying in 5 s", "c: status 429; retrying in 5 s"];
+    assert_eq!(logged, expected.map(|line| format!("GET https://cloud.example/{line}")));
     assert!(send_all([]).is_empty());
 }
 
