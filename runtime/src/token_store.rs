@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::Secret;
@@ -95,11 +95,39 @@ pub enum TokenStoreError {
     #[error("tokens are not kept: the cache directory {0}")]
     Directory(#[source] Untrusted),
     #[error(
-        "tokens are not kept: {0} belongs to another user, can be read by others, is a link or has several names; delete it"
+        "tokens are not kept: {} belongs to another user, can be read by others, is a link or has several names; \
+         delete it",
+        .0.display()
     )]
-    Untrusted(String),
-    #[error("tokens are not kept: {0} is damaged; run `wasm-cpi forget-tokens`")]
-    Damaged(&'static str),
+    Untrusted(PathBuf),
+    #[error("tokens are not kept: {} is damaged; run `wasm-cpi forget-tokens`", .0.display())]
+    Damaged(PathBuf),
+}
+
+/// Why tokens were not deleted. The messages follow the name of the cache directory.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    #[error("tokens cannot be deleted: {0}")]
+    Io(#[from] io::Error),
+    #[error(
+        "belongs to user {0}, so tokens in it cannot be deleted; run `wasm-cpi forget-tokens` as that user or as root"
+    )]
+    Owner(u32),
+    #[error(transparent)]
+    Untrusted(Untrusted),
+    #[error("these files were not deleted: {}; delete them", .0.join(", "))]
+    Remaining(Vec<String>),
+}
+
+impl From<TokenStoreError> for ForgetError {
+    fn from(error: TokenStoreError) -> Self {
+        match error {
+            TokenStoreError::Io(error) => ForgetError::Io(error),
+            TokenStoreError::Directory(Untrusted::Owner { owner, .. }) => ForgetError::Owner(owner),
+            TokenStoreError::Directory(untrusted) => ForgetError::Untrusted(untrusted),
+            other => ForgetError::Io(io::Error::other(other)),
+        }
+    }
 }
 
 impl From<Errno> for TokenStoreError {
@@ -108,9 +136,15 @@ impl From<Errno> for TokenStoreError {
     }
 }
 
+/// An open cache directory that no other user can write.
+struct CacheDirectory {
+    path: PathBuf,
+    descriptor: OwnedFd,
+}
+
 /// The cache directory and the key for its tokens.
 pub struct TokenStore {
-    directory: OwnedFd,
+    directory: CacheDirectory,
     key: Zeroizing<[u8; KEY_BYTES]>,
 }
 
@@ -131,9 +165,20 @@ impl Drop for TokenLock<'_> {
 }
 
 impl TokenStore {
+    /// Opens the store in a cache directory. Returns `None` if there is no directory or no key, without which no
+    /// file can be read.
+    fn open_existing(cache: &Path) -> Result<Option<TokenStore>, TokenStoreError> {
+        let directory = match CacheDirectory::open(cache) {
+            Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let key = read_key(&directory)?;
+        Ok(key.map(|key| TokenStore { directory, key }))
+    }
+
     /// Opens the store in a cache directory, and creates its key if there is none.
     pub fn open(cache: &Path) -> Result<TokenStore, TokenStoreError> {
-        let directory = open_directory(cache)?;
+        let directory = CacheDirectory::open(cache)?;
         let key = match read_key(&directory)? {
             Some(key) => key,
             None => {
@@ -144,16 +189,12 @@ impl TokenStore {
         Ok(TokenStore { directory, key })
     }
 
-    /// Returns how many tokens are kept that can still be used. Fails if a file is not trusted.
-    fn count(&self) -> Result<usize, TokenStoreError> {
+    /// Returns true if the file holds a token that can still be used. Fails if the file is not trusted.
+    fn holds_token(&self, name: &str) -> Result<bool, TokenStoreError> {
+        let file = self.directory.open_trusted(name, OFlags::RDONLY)?;
+        let record = TokenFile { file, name: name.to_owned(), key: self.key.clone() }.read();
         let now = jiff::Timestamp::now().as_second();
-        let mut count = 0;
-        for name in names(&self.directory, PREFIX)? {
-            let file = open_trusted(&self.directory, &name, OFlags::RDONLY)?;
-            let record = TokenFile { file, name, key: self.key.clone() }.read();
-            count += usize::from(record.is_some_and(|record| record.usable_for(now).is_some()));
-        }
-        Ok(count)
+        Ok(record.is_some_and(|record| record.usable_for(now).is_some()))
     }
 
     /// Opens the file for a token that depends on these values, and creates it if there is none.
@@ -163,10 +204,10 @@ impl TokenStore {
             hash.update(&(value.len() as u64).to_le_bytes()).update(value);
         }
         let name = format!("{PREFIX}{}", hash.finalize().to_hex());
-        let file = match open_trusted(&self.directory, &name, OFlags::RDWR) {
+        let file = match self.directory.open_trusted(&name, OFlags::RDWR) {
             Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                 remove_old(&self.directory);
-                open_trusted(&self.directory, &name, OFlags::RDWR | OFlags::CREATE)?
+                self.directory.open_trusted(&name, OFlags::RDWR | OFlags::CREATE)?
             }
             opened => opened?,
         };
@@ -224,100 +265,108 @@ impl TokenFile {
 }
 
 /// Deletes all tokens and the key of a cache directory, and returns how many tokens could still be used.
-pub fn forget_tokens(cache: &Path) -> Result<usize, TokenStoreError> {
-    let directory = match open_directory(cache) {
+/// Deletes as many files as it can.
+pub fn forget_tokens(cache: &Path) -> Result<usize, ForgetError> {
+    let directory = match CacheDirectory::open(cache) {
         Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         opened => opened?,
     };
-    // Files that are not trusted are deleted as well.
-    let count = count_tokens(cache).unwrap_or_default();
-    for name in names(&directory, PREFIX)? {
+    let count = count_trusted_tokens(cache).unwrap_or_default();
+    let mut remaining = Vec::new();
+    // No token can be used without the key.
+    for name in [directory.names(KEY_FILE)?, directory.names(PREFIX)?].concat() {
         // A running call may still have the file open.
-        if let Ok(file) = open_trusted(&directory, &name, OFlags::RDWR) {
-            file.set_len(0)?;
+        if let Ok(file) = directory.open_trusted(&name, OFlags::RDWR) {
+            let _ = file.set_len(0);
         }
-        rustix::fs::unlinkat(&directory, &name, AtFlags::empty())?;
+        if let Err(error) = rustix::fs::unlinkat(&directory.descriptor, &name, AtFlags::empty()) {
+            remaining.push(format!("{} ({error})", directory.path.join(&name).display()));
+        }
     }
-    for name in names(&directory, KEY_FILE)? {
-        rustix::fs::unlinkat(&directory, &name, AtFlags::empty())?;
-    }
-    Ok(count)
+    if remaining.is_empty() { Ok(count) } else { Err(ForgetError::Remaining(remaining)) }
 }
 
-/// Returns how many tokens a cache directory keeps that can still be used.
+/// Returns how many tokens a cache directory keeps that can still be used. Fails if a file is not trusted.
 pub fn count_tokens(cache: &Path) -> Result<usize, TokenStoreError> {
-    let directory = match open_directory(cache) {
-        Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        opened => opened?,
-    };
-    // Without a key, no file can be read.
-    read_key(&directory)?.map_or(Ok(0), |key| TokenStore { directory, key }.count())
+    let Some(store) = TokenStore::open_existing(cache)? else { return Ok(0) };
+    let names = store.directory.names(PREFIX)?;
+    names.iter().try_fold(0, |count, name| Ok(count + usize::from(store.holds_token(name)?)))
 }
 
-/// Returns the names in a directory that begin with this prefix.
-fn names(directory: &OwnedFd, prefix: &str) -> Result<Vec<String>, TokenStoreError> {
-    let mut names = Vec::new();
-    for entry in rustix::fs::Dir::read_from(directory)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.starts_with(prefix) {
-            names.push(name);
-        }
+/// Returns how many tokens can still be used, in files that are trusted.
+fn count_trusted_tokens(cache: &Path) -> Result<usize, TokenStoreError> {
+    let Some(store) = TokenStore::open_existing(cache)? else { return Ok(0) };
+    Ok(store.directory.names(PREFIX)?.iter().filter(|name| store.holds_token(name).unwrap_or(false)).count())
+}
+
+impl CacheDirectory {
+    fn open(path: &Path) -> Result<CacheDirectory, TokenStoreError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&descriptor)?;
+        check_owner_and_mode(stat.st_uid, stat.st_mode).map_err(TokenStoreError::Directory)?;
+        Ok(CacheDirectory { path: path.to_owned(), descriptor })
     }
-    Ok(names)
-}
 
-fn open_directory(cache: &Path) -> Result<OwnedFd, TokenStoreError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let directory = rustix::fs::open(cache, flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&directory)?;
-    check_owner_and_mode(stat.st_uid, stat.st_mode).map_err(TokenStoreError::Directory)?;
-    Ok(directory)
-}
-
-/// Opens a file that only this user can read and write, without following a link.
-fn open_trusted(directory: &OwnedFd, name: &str, access: OFlags) -> Result<File, TokenStoreError> {
-    let no_link = Check::TokenTrust.choose(OFlags::NOFOLLOW, OFlags::empty());
-    // Opening must not wait for the other end of a pipe.
-    let flags = access | OFlags::CLOEXEC | OFlags::NONBLOCK | no_link;
-    let file = match rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR) {
-        Err(Errno::LOOP | Errno::ISDIR) => return Err(TokenStoreError::Untrusted(name.to_owned())),
-        Err(Errno::ACCESS) if !access.contains(OFlags::CREATE) => {
-            return Err(TokenStoreError::Untrusted(name.to_owned()));
+    /// Returns the names of the files that begin with this prefix.
+    fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.descriptor)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.starts_with(prefix) {
+                names.push(name);
+            }
         }
-        opened => File::from(opened?),
-    };
-    let metadata = file.metadata()?;
-    let own = metadata.uid() == rustix::process::geteuid().as_raw();
-    let private = metadata.mode() & 0o077 == 0 && metadata.nlink() == 1;
-    if !metadata.is_file() || Check::TokenTrust.refuses(!own || !private) {
-        return Err(TokenStoreError::Untrusted(name.to_owned()));
+        Ok(names)
     }
-    Ok(file)
+
+    /// Opens a file that only this user can read and write, without following a link.
+    fn open_trusted(&self, name: &str, access: OFlags) -> Result<File, TokenStoreError> {
+        let untrusted = || TokenStoreError::Untrusted(self.path.join(name));
+        let no_link = Check::TokenTrust.choose(OFlags::NOFOLLOW, OFlags::empty());
+        // Opening must not wait for the other end of a pipe.
+        let flags = access | OFlags::CLOEXEC | OFlags::NONBLOCK | no_link;
+        let file = match rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::LOOP | Errno::ISDIR) => return Err(untrusted()),
+            Err(Errno::ACCESS) if !access.contains(OFlags::CREATE) => return Err(untrusted()),
+            opened => File::from(opened?),
+        };
+        let metadata = file.metadata()?;
+        let own = metadata.uid() == rustix::process::geteuid().as_raw();
+        let private = metadata.mode() & 0o077 == 0 && metadata.nlink() == 1;
+        if !metadata.is_file() || Check::TokenTrust.refuses(!own || !private) {
+            return Err(untrusted());
+        }
+        Ok(file)
+    }
 }
 
 /// Returns the key, or `None` if there is none.
-fn read_key(directory: &OwnedFd) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, TokenStoreError> {
-    let file = match open_trusted(directory, KEY_FILE, OFlags::RDONLY) {
+fn read_key(directory: &CacheDirectory) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, TokenStoreError> {
+    let file = match directory.open_trusted(KEY_FILE, OFlags::RDONLY) {
         Err(TokenStoreError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     match file.read_exact_at(key.as_mut(), 0) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(TokenStoreError::Damaged(KEY_FILE)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(TokenStoreError::Damaged(directory.path.join(KEY_FILE)))
+        }
         read => Ok(read.map(|()| Some(key))?),
     }
 }
 
 /// Creates the key under another name first, so that no process reads half of it. The file never has two
 /// names, because a key with two names is not trusted.
-fn create_key(directory: &OwnedFd) -> Result<(), TokenStoreError> {
+fn create_key(directory: &CacheDirectory) -> Result<(), TokenStoreError> {
+    let descriptor = &directory.descriptor;
     let mut suffix = [0; 8];
     getrandom::fill(&mut suffix).map_err(io::Error::other)?;
     let new = format!("{NEW_KEY_PREFIX}{:016x}", u64::from_le_bytes(suffix));
     let renamed = write_new_key(directory, &new)
-        .and_then(|()| Ok(rustix::fs::renameat_with(directory, &new, directory, KEY_FILE, RenameFlags::NOREPLACE)?));
+        .and_then(|()| Ok(rustix::fs::renameat_with(descriptor, &new, descriptor, KEY_FILE, RenameFlags::NOREPLACE)?));
     if renamed.is_err() {
-        let _ = rustix::fs::unlinkat(directory, &new, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(&directory.descriptor, &new, AtFlags::empty());
     }
     match renamed {
         // Another process was faster, and its key counts.
@@ -326,11 +375,11 @@ fn create_key(directory: &OwnedFd) -> Result<(), TokenStoreError> {
     }
 }
 
-fn write_new_key(directory: &OwnedFd, name: &str) -> io::Result<()> {
+fn write_new_key(directory: &CacheDirectory, name: &str) -> io::Result<()> {
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     getrandom::fill(key.as_mut()).map_err(io::Error::other)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?);
+    let file = File::from(rustix::fs::openat(&directory.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?);
     file.write_all_at(key.as_ref(), 0)?;
     // A power failure must not leave an empty key, as that would stay.
     file.sync_all()
@@ -338,15 +387,15 @@ fn write_new_key(directory: &OwnedFd, name: &str) -> io::Result<()> {
 
 /// Removes files whose tokens have expired long ago, for example those of an old password, and keys that a
 /// killed process left half-written.
-fn remove_old(directory: &OwnedFd) {
+fn remove_old(directory: &CacheDirectory) {
     let now = jiff::Timestamp::now().as_second();
     let oldest = now.saturating_sub_unsigned(24 * MAX_AGE.as_secs());
-    let all = [PREFIX, NEW_KEY_PREFIX].map(|prefix| names(directory, prefix).unwrap_or_default());
+    let all = [PREFIX, NEW_KEY_PREFIX].map(|prefix| directory.names(prefix).unwrap_or_default());
     for name in all.concat() {
-        let old =
-            rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_mtime < oldest);
+        let old = rustix::fs::statat(&directory.descriptor, &name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| stat.st_mtime < oldest);
         if old {
-            let _ = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&directory.descriptor, &name, AtFlags::empty());
         }
     }
 }

@@ -69,6 +69,15 @@ pub fn become_owner(cache: &Path) -> Result<(), Failure> {
     })
 }
 
+/// Runs this as the owner of the cache if root runs this program. Only a thread becomes the owner, so that root can
+/// do the same for a cache of another owner.
+pub fn as_owner<T: Send>(cache: &Path, run: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| become_owner(cache).map(|()| run()));
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// Returns the user other than root who owns the job's data or its config, and the file that says so.
 fn owner(config: &Path, passwd: &str) -> Option<(User, String)> {
     files_owned_by_caller(config).iter().find_map(|file| {
@@ -99,6 +108,19 @@ fn users(passwd: &str) -> impl Iterator<Item = User> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_becomes_the_owner_of_one_cache_after_the_other() {
+        let me = rustix::process::geteuid().as_raw();
+        for uid in [65_534, 65_533, 65_534] {
+            let cache = tempfile::tempdir().unwrap();
+            // Other users cannot give away a directory, and do not become its owner.
+            let given = std::os::unix::fs::chown(cache.path(), Some(uid), Some(uid)).is_ok();
+            let owner = if given { uid } else { me };
+            assert_eq!(as_owner(cache.path(), || rustix::process::geteuid().as_raw()).unwrap(), owner);
+            assert_eq!(rustix::process::geteuid().as_raw(), me);
+        }
+    }
 
     #[test]
     fn a_user_is_found_by_name_and_by_number() {

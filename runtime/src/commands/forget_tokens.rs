@@ -1,5 +1,6 @@
 //! `forget-tokens`: deletes the tokens that calls keep for later ones.
 
+use crate::commands::calling_user::as_owner;
 use crate::commands::cli::Report;
 use crate::config::{Config, ConfigSource};
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ pub struct ForgetTokensOptions {
     cache: Option<PathBuf>,
 }
 
-/// Deletes all tokens in the cache directories of a config, or in one directory.
+/// Deletes all tokens in the cache directories of a config and all its modules, or in one directory.
 pub fn forget_tokens(options: &ForgetTokensOptions) -> Result<Report, Failure> {
     startup::secure_process();
     let mut directories: Vec<PathBuf> = options.cache.iter().cloned().collect();
@@ -33,17 +34,19 @@ pub fn forget_tokens(options: &ForgetTokensOptions) -> Result<Report, Failure> {
             }
         }
     }
-    let mut text = String::new();
+    let mut report = Report::good(String::new());
     for cache in directories {
-        let count = token_store::forget_tokens(&cache).map_err(|error| {
-            Failure::config(format!("the tokens in {} cannot be deleted: {error}", cache.display()))
-        })?;
-        let what = match count {
-            0 => "no token is kept".to_owned(),
-            1 => "deleted 1 token; the next call logs in again".to_owned(),
-            _ => format!("deleted {count} tokens; the next calls log in again"),
+        // The files belong to the user who runs calls.
+        let forgotten = as_owner(&cache, || token_store::forget_tokens(&cache)).map_err(|failure| failure.message);
+        let forgotten = forgotten.and_then(|forgotten| forgotten.map_err(|error| error.to_string()));
+        report.good &= forgotten.is_ok();
+        let what = match forgotten {
+            Ok(0) => "no token is kept".to_owned(),
+            Ok(1) => "deleted 1 token; the next call logs in again".to_owned(),
+            Ok(count) => format!("deleted {count} tokens; the next calls log in again"),
+            Err(error) => error,
         };
-        text.push_str(&format!("{}: {what}\n", cache.display()));
+        report.text.push_str(&format!("{}: {what}\n", cache.display()));
     }
-    Ok(Report::good(text))
+    Ok(report)
 }

@@ -198,7 +198,7 @@ fn all_processes_agree_on_one_key() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(names.iter().all(|name| *name == file(dir.path(), "one").name));
-    assert_eq!(super::names(&open_directory(dir.path()).unwrap(), KEY_FILE).unwrap(), [KEY_FILE]);
+    assert_eq!(CacheDirectory::open(dir.path()).unwrap().names(KEY_FILE).unwrap(), [KEY_FILE]);
 }
 
 #[test]
@@ -232,13 +232,44 @@ fn forgotten_tokens_are_gone_for_running_calls_too() {
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["guest.json"]);
     assert_eq!(forget_tokens(dir.path()).unwrap(), 0);
-    for forget_or_count in [forget_tokens, count_tokens] {
-        assert_eq!(forget_or_count(Path::new("/nonexistent/cache")).unwrap(), 0);
-    }
+    let nowhere = Path::new("/nonexistent/cache");
+    assert_eq!((forget_tokens(nowhere).unwrap(), count_tokens(nowhere).unwrap()), (0, 0));
     // A link is deleted, and what it names is not.
     file(dir.path(), "one");
     symlink(dir.path().join("guest.json"), dir.path().join("token-link")).unwrap();
     assert!(matches!(count_tokens(dir.path()), Err(TokenStoreError::Untrusted(_))));
     forget_tokens(dir.path()).unwrap();
     assert_eq!(std::fs::read(dir.path().join("guest.json")).unwrap(), b"{}");
+}
+
+#[test]
+fn a_file_that_cannot_be_deleted_keeps_no_token() {
+    let dir = cache();
+    let running = file(dir.path(), "one");
+    let now = jiff::Timestamp::now().as_second();
+    running.write(&TokenRecord { made: now, expires: now + 3600, ..record("secret-token") }).unwrap();
+    let kept = path_of(dir.path(), &running);
+    // Directories before and after the token, in any order of names.
+    let obstacles = [0, 1, 2, 3].map(|number| dir.path().join(format!("token-{number}")));
+    obstacles.iter().for_each(|path| std::fs::create_dir(path).unwrap());
+    let error = forget_tokens(dir.path()).unwrap_err().to_string();
+    for path in &obstacles {
+        assert!(error.contains(&format!("{} (", path.display())), "{error}");
+    }
+    assert!(error.starts_with("these files were not deleted: ") && error.ends_with("; delete them"), "{error}");
+    assert!(!kept.exists() && !dir.path().join(KEY_FILE).exists() && running.read().is_none());
+}
+
+#[test]
+fn a_file_that_is_not_trusted_does_not_change_the_count_of_forgotten_tokens() {
+    let dir = cache();
+    let now = jiff::Timestamp::now().as_second();
+    file(dir.path(), "one").write(&TokenRecord { made: now, expires: now + 3600, ..record("secret-token") }).unwrap();
+    let untrusted = dir.path().join("token-of-another");
+    std::fs::write(&untrusted, b"").unwrap();
+    std::fs::set_permissions(&untrusted, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let error = count_tokens(dir.path()).unwrap_err().to_string();
+    assert!(error.contains(&format!("{} belongs to another user", untrusted.display())), "{error}");
+    assert_eq!(forget_tokens(dir.path()).unwrap(), 1);
+    assert!(!untrusted.exists());
 }

@@ -3,7 +3,10 @@
 use super::{Cloud, forge, key_file, now, record, token_files};
 use serde_json::json;
 use std::ffi::OsStr;
+use std::fs;
 use std::process::Command;
+use tests::job::make_dir;
+use tests::users::{NOBODY, give, is_root};
 use tests::{Job, dist};
 
 /// Runs `wasm-cpi forget-tokens` and returns what it prints.
@@ -75,4 +78,33 @@ fn expired_tokens_and_files_without_a_token_do_not_count() {
     }
     assert!(forget_tokens(&["--config".as_ref(), job.config_file().as_os_str()]).contains("no token is kept"));
     assert!(token_files(&job).is_empty());
+}
+
+#[test]
+fn root_deletes_the_tokens_of_the_user_who_runs_calls() {
+    if !is_root("files of another user") {
+        return;
+    }
+    let cloud = Cloud::new(json!(3600));
+    let job = cloud.job_with_token();
+    let cache = job.cache_dir();
+    give(&cache, NOBODY);
+    let printed = forget_tokens(&["--cache".as_ref(), cache.as_os_str()]);
+    assert!(printed.contains("deleted 1 token; the next call logs in again"), "{printed}");
+    assert!(token_files(&job).is_empty() && !key_file(&job).exists());
+}
+
+#[test]
+fn tokens_beside_a_file_that_cannot_be_deleted_are_gone() {
+    let cloud = Cloud::new(json!(3600));
+    let job = cloud.job_with_token();
+    let obstacle = job.cache_dir().join("token-0");
+    make_dir(&obstacle);
+    let output = Command::new(dist::tool()).arg("forget-tokens").arg("--cache").arg(job.cache_dir()).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("these files were not deleted: {} (", obstacle.display());
+    assert!(output.status.code() == Some(1) && printed.contains(&expected), "{output:?}");
+    assert!(token_files(&job) == [obstacle.clone()] && !key_file(&job).exists());
+    fs::remove_dir(&obstacle).unwrap();
+    cloud.check_logins(&job, 1, 1, "a new login");
 }

@@ -169,5 +169,5 @@ fn denied_after_sending(outcome: &Value) {
     let mut unsent = outcome.clone();
     assert_eq!(unsent["error"]["sent"].take(), json!(true), "{outcome}");
     unsent["error"]["sent"] = json!(false);
-    denied(&unsent, "credential", &["login `main` was refused"]);
+    denied(&unsent, "credential", &["a server refuses the tokens of login `main`", "less than a minute ago"]);
 }
