@@ -19,7 +19,6 @@ mod answer;
 mod blocks;
 mod host;
 mod needs;
-mod sha256;
 #[cfg(test)]
 mod tests;
 

@@ -3,11 +3,13 @@
 //! default limits is refused here, too.
 
 use super::Fake;
-use super::sha256::{base64, sha256};
 use crate::bindings::bosh::cpi::http::{
     BlockUpload, BlocksError, BlocksSent, Body, Denial, Error, ErrorKind, ImagePart, Request,
 };
 use crate::host::Host;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 
 /// What the number of a block replaces in the URL.
 const INDEX: &str = "{index}";
@@ -41,9 +43,9 @@ impl Fake {
             let etag = response.headers.into_iter().find(|(name, value)| name == "etag" && value.len() <= MAX_ETAG);
             result.etags.push(etag.map(|(_, value)| value).unwrap_or_default());
             result.sent += 1;
-            digests.extend(sha256(block));
+            digests.extend(Sha256::digest(block));
         }
-        result.sha256_of_digests = base64(&sha256(&digests));
+        result.sha256_of_digests = STANDARD.encode(Sha256::digest(&digests));
         Ok(result)
     }
 
@@ -104,7 +106,7 @@ fn invalid(message: &str) -> Error {
 
 fn request(upload: &BlockUpload, index: u32, block: &[u8]) -> Request {
     let expand = |value: &String| match value.as_str() {
-        "{sha256-base64}" => base64(&sha256(block)),
+        "{sha256-base64}" => STANDARD.encode(Sha256::digest(block)),
         "{length}" => block.len().to_string(),
         _ => value.clone(),
     };

@@ -1,11 +1,11 @@
 //! The imports of a [`Fake`]. Like the real host, it cancels `agent`, `registry`,
 //! `image` and sleeps when the call is ending; all else still works.
 
-use super::sha256::{hex, sha256};
 use super::{AgentEvent, Fake, State};
 use crate::bindings::bosh::cpi::{agent, config, http, image, log, registry};
 use crate::host::Host;
 use crate::types::DiskHint;
+use sha2::{Digest as _, Sha256};
 
 /// 2026-01-01 00:00:00 UTC, the time at which every fake call starts.
 const START_MS: u64 = 1_767_225_600_000;
@@ -167,7 +167,7 @@ impl Host for Fake {
         self.state().image().map(|bytes| bytes.len() as u64)
     }
     fn image_sha256(&self) -> Result<String, image::Error> {
-        Ok(hex(&sha256(self.state().image()?)))
+        Ok(Sha256::digest(self.state().image()?).iter().map(|byte| format!("{byte:02x}")).collect())
     }
     fn image_read(&self, offset: u64, length: u32) -> Result<Vec<u8>, image::Error> {
         let state = self.state();

@@ -12,10 +12,8 @@ pub(crate) const KeptFraming: Entry = safeguard(
     "kept-framing",
     "A connection is kept only after a strictly framed response that began when the request was complete.",
 );
-pub(crate) const KeptBody: Entry = safeguard(
-    "kept-body",
-    "A connection on which the server may have left a body unread is not used again.",
-);
+pub(crate) const KeptBody: Entry =
+    safeguard("kept-body", "A connection on which the server may have left a body unread is not used again.");
 pub(crate) const KeptQuiet: Entry =
     safeguard("kept-quiet", "A kept connection on which the server sent something unasked is closed.");
 pub(crate) const InterimResponses: Entry = refusal(
