@@ -174,6 +174,6 @@ fn a_batch_has_at_most_a_thousand_requests() {
     let script = all((0..1001).map(|number| get(&server.url(&format!("/{number}")))));
     let response = call(&job(json!([server.grant("api")])), &json!([script]));
     let text = "guest: 1001 requests are too many for one `send-all`; send at most 1000";
-    assert_eq!(response.message().matches(text).count(), 1001, "{}", response.message());
+    assert!(response.message().contains(text), "{}", response.message());
     assert_eq!(server.connections(), 0);
 }

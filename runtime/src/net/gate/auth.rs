@@ -125,9 +125,9 @@ impl Gate {
     }
 
     /// Drops a token that a server refused, so that the next request gets a new one.
-    pub(super) async fn drop_token(&self, grant: &Grant, refused: &Secret) {
+    pub(super) fn drop_token(&self, grant: &Grant, refused: &Secret) {
         if let Some(Auth::Login(name)) = &grant.auth {
-            self.sessions.drop_token(name, refused).await;
+            self.sessions.drop_token(name, refused);
         }
     }
 

@@ -81,7 +81,7 @@ impl Gate {
                     refused = Some(token)
                 }
                 Some(token) if received.status == 401 => {
-                    self.drop_token(grant, &token).await;
+                    self.drop_token(grant, &token);
                     return Ok(received);
                 }
                 _ => return Ok(received),

@@ -106,7 +106,7 @@ impl Sessions {
     }
 
     /// Drops a token that a server refused. Neither the next request of this call nor later calls use it.
-    pub(in crate::net) async fn drop_token(&self, login: &str, refused: &Secret) {
+    pub(in crate::net) fn drop_token(&self, login: &str, refused: &Secret) {
         let is_kept = self.kept.remove(login, refused);
         *lock(&self.state(login).refused) = Some(RefusedToken { token: refused.clone(), is_kept });
     }

@@ -6,6 +6,9 @@
 /// Names of charsets in which this program reads text.
 const UTF8: [&str; 4] = ["utf-8", "utf8", "us-ascii", "ascii"];
 
+/// Charsets in which the bytes of ASCII mean ASCII. Old servers name them for their error pages.
+const LIKE_ASCII: [&str; 4] = ["iso-8859-1", "latin1", "iso-8859-15", "windows-1252"];
+
 /// Types of files that are not text.
 const FILES: [&str; 10] = [
     "application/octet-stream",
@@ -28,9 +31,19 @@ pub(super) fn is_foreign(headers: &[(String, String)], body: &[u8]) -> bool {
     if !types.is_empty() && types.iter().all(|value| is_file(value)) {
         return false;
     }
-    // Whether the body is ASCII must not matter: that may depend on a value which is removed later.
-    let read = |value: &String| charset(value).is_none_or(|name| UTF8.contains(&name));
+    let read = |value: &String| match charset(value) {
+        None => true,
+        // Of other types, values may be removed later, and must not decide about the response.
+        Some(name) if LIKE_ASCII.contains(&name) => is_page(value, body) && body.is_ascii(),
+        Some(name) => UTF8.contains(&name),
+    };
     !is_text(body) || !types.iter().all(read)
+}
+
+/// Returns true for a page of HTML, of which no values are removed.
+fn is_page(content_type: &str, body: &[u8]) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence == "text/html" && body.trim_ascii_start().starts_with(b"<")
 }
 
 /// Returns true for UTF-8 without zeros, which UTF-16 has beside every ASCII character.
@@ -66,7 +79,10 @@ mod tests {
             ("application/json; charset=UTF-8", "{\"a\": \"ü\"}".as_bytes(), false),
             ("application/json; charset=\"utf-8\"; x=y", b"{}", false),
             ("text/plain;charset=US-ASCII", b"a", false),
-            ("text/html; charset=iso-8859-1", b"<html>", true),
+            ("text/html; charset=iso-8859-1", b"<html>", false),
+            ("text/html; charset=iso-8859-1", b"{\"password\": \"a\"}", true),
+            ("application/json; charset=iso-8859-1", b"{\"password\": \"a\"}", true),
+            ("application/xml; charset=iso-8859-1", b"<a/>", true),
             ("text/html; charset=iso-8859-1", "<html>ü".as_bytes(), true),
             ("text/html; charset=iso-8859-1", latin1, true),
             ("application/json; charset=utf-16", b"{}", true),
