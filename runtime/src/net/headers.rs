@@ -18,15 +18,27 @@ use wasm_cpi_checks::Check;
 use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name};
 
 /// Prefixes of headers that make a server treat the request as another one than was checked.
-const IMPOSTORS: [&str; 9] = [
+const IMPOSTORS: [&str; 21] = [
+    "cf-connecting-ip",
+    "client-ip",
     "forwarded",
     "http-method",
+    "impersonate-",
     "method",
+    "remote-user",
+    "sudo",
+    "true-client-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-original-",
     "x-forwarded-",
-    "x-http-method",
+    "x-host",
+    "x-http-",
     "x-method",
     "x-original-",
+    "x-override-",
     "x-real-ip",
+    "x-remote-",
     "x-rewrite-url",
 ];
 
@@ -86,6 +98,15 @@ pub(super) fn check(headers: &[(String, String)], limits: &Limits) -> Result<(),
         })?;
     }
     Ok(())
+}
+
+/// Rejects a body in which a server could find a parameter that is not seen here.
+pub(super) fn check_encoding(headers: &[(String, String)], body: &[u8]) -> Result<(), HttpError> {
+    Check::MethodParameter.ensure(!method_override::is_encoded(headers, body), || {
+        let what =
+            "a body that is compressed, or in another charset than UTF-8, could hide a parameter that changes what";
+        denied(format_args!("{what} the policy judged; send it plain"))
+    })
 }
 
 /// Rejects credentials of the guest's own, and headers and parameters that change the meaning of

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 use wasm_cpi_policy::normalize_parameter_name;
-use wasm_cpi_policy::place::is_read_as_form;
+use wasm_cpi_policy::place::{expect_utf8, is_read_as_form};
 
 /// Names of the parameter as `normalize_parameter_name` returns them.
 const NAMES: [&str; 2] = ["_method", "x_http_method_override"];
@@ -30,6 +30,19 @@ pub(super) fn in_body(headers: &[(String, String)], body: &[u8]) -> bool {
     let says = |word: &str| types.iter().any(|text| text.contains(word));
     let is_form = is_read_as_form(headers);
     (is_form && in_pairs(body)) || (says("multipart") && in_parts(body)) || ((is_form || says("json")) && in_json(body))
+}
+
+/// Returns true if a server could decode the body to another text, in which it finds the parameter.
+pub(super) fn is_encoded(headers: &[(String, String)], body: &[u8]) -> bool {
+    let values = |wanted: &'static str| {
+        let named = move |name: &str| wasm_cpi_policy::normalize_header_name(name) == wanted;
+        headers.iter().filter(move |(name, _)| named(name)).map(|(_, value)| value.trim().to_ascii_lowercase())
+    };
+    let compressed = values("content-encoding").any(|value| !matches!(value.as_str(), "" | "identity"));
+    let mut types = values("content-type");
+    let has_fields =
+        is_read_as_form(headers) || types.any(|value| value.contains("json") || value.contains("multipart"));
+    !body.is_empty() && (compressed || (has_fields && expect_utf8(headers).is_err()))
 }
 
 fn is_override(name: &str) -> bool {
@@ -90,6 +103,25 @@ mod tests {
     fn typed(content_type: &str) -> Vec<(String, String)> {
         let given = (!content_type.is_empty()).then(|| ("Content_Type".to_owned(), content_type.to_owned()));
         given.into_iter().collect()
+    }
+
+    #[test]
+    fn a_body_that_servers_decode_is_encoded() {
+        let with = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        for (headers, encoded) in [
+            (with("Content-Encoding", "gzip"), true),
+            (with("content_encoding", "identity, br"), true),
+            (with("Content-Encoding", "identity"), false),
+            (with("Content-Type", "application/json; charset=utf-16le"), true),
+            (with("Content-Type", "multipart/form-data; boundary=b; charset=utf-7"), true),
+            (with("Content-Type", "application/x-www-form-urlencoded; charset=ibm037"), true),
+            (with("Content-Type", "application/json; charset=UTF-8"), false),
+            (with("Content-Type", "application/octet-stream"), false),
+            (vec![], false),
+        ] {
+            assert_eq!(is_encoded(&headers, b"{}"), encoded, "{headers:?}");
+            assert!(!is_encoded(&headers, b""), "{headers:?}");
+        }
     }
 
     const FORM: &str = "application/x-www-form-urlencoded";

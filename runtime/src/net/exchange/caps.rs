@@ -75,9 +75,9 @@ impl Caps {
     }
 
     /// Returns the limits of one of several requests that are sent at once, whose responses share the limit for
-    /// bodies. Nothing of these bodies will be removed, so they have no room.
+    /// bodies.
     pub fn shared_by(self, sharers: u64) -> Self {
-        let room = Room { body: 0, ..self.room };
+        let room = Room { body: self.room.body / sharers, ..self.room };
         Caps { max_body_bytes: self.max_body_bytes / sharers, sharers, room, ..self }
     }
 

@@ -129,6 +129,7 @@ impl Gate {
         };
         let secrets = slots::fill(&self.vault, &grant.slots, grant.layer, to_fill)
             .map_err(|error| self.refused_seal(error, request.granted_by(&grant)))?;
+        headers::check_encoding(&request.headers, &request.guest_bytes())?;
         event.seals.clone_from(&secrets.names);
         let ParsedRequest { method, destination, headers, body, image, reserved, deadline, .. } = request;
         let body = body.into();

@@ -17,6 +17,14 @@ const MAX_HIDDEN: usize = 2000;
 /// More are redacted, because redacted secrets are shorter.
 const MAX_REDACTED: usize = 64 * 1024;
 
+/// What is known of a response from which everything was removed that the guest must not see.
+struct Screened {
+    /// The text of an error response that the guest does not see.
+    hidden: Option<String>,
+    /// True if the headers no longer say how long the body is.
+    is_reframed: bool,
+}
+
 impl Gate {
     /// Returns the response as the guest may see it, or withholds it. `layer` is the layer of the
     /// request's credentials.
@@ -30,7 +38,6 @@ impl Gate {
         let GrantedRequest { method, destination, .. } = request;
         self.end_after_leak_elsewhere()?;
         let Received { status, mut headers, mut body, .. } = received;
-        let received_bytes = body.len();
         let mut response = ResponseInScreening {
             method: method.as_str(),
             path: destination.path(),
@@ -39,27 +46,29 @@ impl Gate {
             body: &mut body,
         };
         match self.clean_and_screen(request, layer, &event.seals, &mut response) {
-            Ok(hidden) => self.record_hidden(hidden, request, status, event),
+            Ok(screened) => {
+                let has_body = method != "HEAD" && !matches!(status, 204 | 304);
+                if screened.is_reframed && has_body {
+                    headers.push(("content-length".to_owned(), body.len().to_string()));
+                }
+                self.record_hidden(screened.hidden, request, status, event);
+            }
             Err(withheld) => return Err(self.withheld(withheld, request, event)),
         }
         self.check_size(request, &headers, &body)?;
-        if body.len() != received_bytes {
-            let stale = headers.iter_mut().filter(|(name, _)| name == "content-length");
-            stale.for_each(|(_, value)| *value = body.len().to_string());
-        }
         Ok(GuestResponse { status, headers, body })
     }
 
-    /// Removes from a response what the guest must not see. Returns the text of an error response that the guest
-    /// does not see. `filled` are the names of the secrets that the request held.
+    /// Removes from a response what the guest must not see. `filled` are the names of the secrets that the request
+    /// held.
     fn clean_and_screen(
         &self,
         request: GrantedRequest<'_>,
         layer: Layer,
         filled: &[String],
         response: &mut ResponseInScreening<'_>,
-    ) -> Result<Option<String>, Withheld> {
-        let GrantedRequest { grant, method, destination } = request;
+    ) -> Result<Screened, Withheld> {
+        let GrantedRequest { grant, destination, .. } = request;
         let cleaning = self.policy.cleaning(destination);
         let guarded = Exposure::of(grant, &cleaning).is_guarded();
         let whole = (!guarded).then(|| response.body.clone());
@@ -68,14 +77,17 @@ impl Gate {
         let hidden = cleaning::clean(&rules, response)?;
         let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
         let hidden_by_screen = screening::screen(&self.vault, captures, guarded, layer, response)?;
+        let is_seal = |value: &str| self.vault.open(value).is_some();
+        let remove =
+            |headers: &mut Vec<(String, String)>| Check::ResponseDigests.perform(|| remove_digests(headers, &is_seal));
+        // What is removed must not take part in recognising agent settings.
+        let mut removed = whole.is_none().then(|| remove(response.headers)).flatten();
         cleaning::clean_settings(response, patience)?;
-        if whole.is_none_or(|whole| whole != *response.body) {
-            let is_seal = |value: &str| self.vault.open(value).is_some();
-            let (method, status) = (method.as_str(), response.status);
-            Check::ResponseDigests.perform(|| remove_digests(method, status, response.headers, &is_seal));
+        if whole.is_some_and(|whole| whole != *response.body) {
+            removed = remove(response.headers);
         }
         screening::search(&self.vault, response)?;
-        Ok(hidden.or(hidden_by_screen))
+        Ok(Screened { hidden: hidden.or(hidden_by_screen), is_reframed: removed.is_some() })
     }
 
     /// Returns the error of a response that is withheld, and records a leak.
