@@ -82,7 +82,7 @@ fn curls(bench: &Bench, image: &Path, origin: &str, ca: &Path) -> io::Result<Pro
         let config = bench.write(&format!("curl-{number}"), config);
         let _ = write!(
             line,
-            "curl --silent --fail --cacert {} --config {} &\npids=\"$pids $!\"\n",
+            "curl --silent --fail --header Expect: --cacert {} --config {} &\npids=\"$pids $!\"\n",
             ca.display(),
             config.display()
         );

@@ -10,13 +10,13 @@ use reqwest::Method;
 
 impl CheckedRequest {
     /// Returns true if the connection can be used again once the server has accepted the request. That is so
-    /// if there is no body, if the host cut the body from the image, and if servers read bodies of this method
-    /// and this one has no end of a line, so that no head of a request is in it. Whether it has one must not
-    /// depend on a secret.
+    /// if there is no body, if the body is of the image, which the guest does not choose, and if servers read
+    /// bodies of this method and this one has no end of a line, so that no head of a request is in it. Whether it
+    /// has one must not depend on a secret.
     pub(super) fn allows_reuse(&self) -> bool {
         match &self.image {
-            Some(ImageContent::Block(_)) => true,
-            Some(ImageContent::Part(_) | ImageContent::Parts(_)) => false,
+            Some(ImageContent::Block(_) | ImageContent::Part(_)) => true,
+            Some(ImageContent::Parts(_)) => false,
             None if self.body.is_empty() => true,
             None => {
                 let is_read = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
