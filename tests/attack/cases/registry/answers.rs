@@ -5,7 +5,7 @@ use super::{CLASS, expect_requests, job, serve, settings, stored};
 use crate::case::Case;
 use crate::world::World;
 use serde_json::{Value, json};
-use tests::{CLOUD_ERROR, Job, Response};
+use tests::{CLOUD_ERROR, Job, Response, probe};
 
 /// Calls `attach_disk`, which reads settings before it writes them.
 fn attach(job: &Job) -> Response {
@@ -27,7 +27,25 @@ fn expect_failures(world: &World, answers: &[Value], said: &str) -> Result<(), S
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::new(CLASS, "a registry that redirects", &[], |world| {
+        Case::new(
+            CLASS,
+            "proxies in the environment of a call that uses the registry",
+            &["proxy-environment"],
+            |world| {
+                serve(world, &stored(&settings()), &Value::Null)?;
+                let job = job(world, &Value::Null);
+                let script = json!([{"op": "registry.get", "id": "vm-1"}]);
+                let call = job.call("attach_disk", json!(["vm-1", probe::cid(&script)])).api_version(1);
+                let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+                let call = proxies.into_iter().fold(call, |call, name| call.env(name, "http://5.6.7.66:80"));
+                let outcome = probe::outcomes_in(call.run().message()).remove(0);
+                if outcome["ok"].is_null() {
+                    return Err(format!("the registry was not read: {outcome}"));
+                }
+                expect_requests(world, &["GET vm-1"])
+            },
+        ),
+        Case::new(CLASS, "a registry that redirects", &["redirects"], |world| {
             let to = |status: u16, location: &str| json!({"status": status, "headers": {"Location": location}});
             let answers = [
                 to(302, "http://evil.test:25777/"),
