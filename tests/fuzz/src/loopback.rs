@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::io::Read;
+use std::pin::Pin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -64,20 +65,35 @@ impl Loopback {
         Loopback { runtime, listener, nonblocking, port }
     }
 
+    /// Serves connections. A client can keep one open and use another, so the next one is served, too, once the
+    /// one before has its answer.
     async fn serve(&self, answers: &[&[u8]], requests: &RefCell<Vec<Vec<u8>>>) {
+        let mut latest: Option<Pin<Box<dyn Future<Output = ()> + '_>>> = None;
         loop {
-            if let Ok((stream, _)) = self.listener.accept().await {
-                let turn = requests.borrow().len();
-                let answer = answers.get(turn).or(answers.last()).copied().unwrap_or_default();
-                requests.borrow_mut().push(Vec::new());
-                // Errors are ignored, as a client may close its connection early.
-                let _ = converse(stream, answer, requests).await;
-            }
+            let accepted = tokio::select! {
+                biased;
+                () = async { latest.as_mut().map_or_else(|| unreachable!(), Pin::as_mut).await }, if latest.is_some() => {
+                    latest = None;
+                    continue;
+                }
+                accepted = self.listener.accept() => accepted,
+            };
+            let Ok((stream, _)) = accepted else { continue };
+            let turn = requests.borrow().len();
+            let answer = answers.get(turn).or(answers.last()).copied().unwrap_or_default();
+            requests.borrow_mut().push(Vec::new());
+            // Errors are ignored, as a client may close its connection early.
+            latest = Some(Box::pin(async move { drop(converse(stream, answer, requests, turn).await) }));
         }
     }
 }
 
-async fn converse(mut stream: TcpStream, answer: &[u8], requests: &RefCell<Vec<Vec<u8>>>) -> std::io::Result<()> {
+async fn converse(
+    mut stream: TcpStream,
+    answer: &[u8],
+    requests: &RefCell<Vec<Vec<u8>>>,
+    turn: usize,
+) -> std::io::Result<()> {
     let mut chunk = [0; 4096];
     let mut answered = false;
     loop {
@@ -87,7 +103,7 @@ async fn converse(mut stream: TcpStream, answer: &[u8], requests: &RefCell<Vec<V
         }
         let complete = {
             let mut requests = requests.borrow_mut();
-            let Some(request) = requests.last_mut() else { return Ok(()) };
+            let Some(request) = requests.get_mut(turn) else { return Ok(()) };
             request.extend_from_slice(&chunk[..count]);
             is_complete(request)
         };
