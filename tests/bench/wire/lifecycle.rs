@@ -1,7 +1,7 @@
 //! The whole life of a VM with a disk on a cloud that takes time: each change completes
 //! after one more read, so calls poll and pause as on a real cloud.
 //!
-//! The peer does not poll, so it is no comparison here. Instead, passes take turns with
+//! The peer does not poll, so it cannot be compared here. Instead, passes take turns with
 //! passes of the same programs on the same cloud that cannot keep anything: every
 //! response closes its connection, and every call logs in.
 

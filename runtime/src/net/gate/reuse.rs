@@ -9,10 +9,12 @@ use super::sending::CheckedRequest;
 use reqwest::Method;
 
 impl CheckedRequest {
-    /// Returns true if the connection can be used again once the server has accepted the request. That is so
-    /// if there is no body, if the body is of the image, which the guest does not choose, and if servers read
-    /// bodies of this method and this one has no end of a line, so that no head of a request is in it. Whether it
-    /// has one must not depend on a secret.
+    /// Returns true if the connection can be used again once the server has accepted the request:
+    ///
+    /// - The request has no body.
+    /// - The body is a part of the image, which the guest does not choose.
+    /// - Servers read the bodies of this method, and the body has no line end, so it holds no head of a request.
+    ///   Whether it has one must not depend on a secret.
     pub(super) fn allows_reuse(&self) -> bool {
         match &self.image {
             Some(ImageContent::Block(_) | ImageContent::Part(_)) => true,
