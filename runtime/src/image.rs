@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use archive::Archive;
 use content::Content;
 use reader::{Reader, Stop};
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256};
 use stamp::ImageStamp;
 use std::fs::File;
 use std::io::Read;
@@ -141,7 +141,7 @@ impl Image {
         let stop = Stop::default();
         let mut reader = self.reader(stop.clone());
         let digest = stream::run_on_thread(stop, move || {
-            let mut hasher = Sha256::new();
+            let mut hasher = Context::new(&SHA256);
             let mut chunk = vec![0; stream::CHUNK];
             loop {
                 match reader.read(&mut chunk).map_err(|error| unreadable(&error))? {
@@ -149,7 +149,7 @@ impl Image {
                     count => hasher.update(&chunk[..count]),
                 }
             }
-            Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+            Ok(hasher.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>())
         })
         .await?;
         Ok(self.0.sha256.get_or_init(|| digest).clone())

@@ -99,8 +99,8 @@ fn compile_and_describe(
     describe(&engine, &component, &limits)
 }
 
-/// Lowers the limits of file size, CPU time and memory, becomes `nobody` if this is root, and drops
-/// all privileges.
+/// Lowers the limits of file size, CPU time and memory, and drops all privileges. A process of root also changes
+/// its user to `nobody`.
 fn restrict_process(compile_mib: u64, compile_seconds: u64) -> std::io::Result<()> {
     // wasmtime keeps the initial memory of a guest in an in-memory file, so files must not be forbidden.
     startup::lower_limit(Resource::Fsize, compile_mib << 20)?;

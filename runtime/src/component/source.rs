@@ -5,7 +5,7 @@ use crate::component::signature::RequiredSignatures;
 use crate::component::stamp::Stamp;
 use crate::failure::Failure;
 use crate::limits::Limits;
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -52,7 +52,7 @@ fn read_or_advise(path: &Path, limits: &Limits, remedy: &str) -> Result<GuestFil
     if bytes.len() as u64 > max {
         return Err(Failure::limit("wasm_mib", limits.wasm_mib, format_args!("the guest's file {}", path.display())));
     }
-    let sha256 = hex(&Sha256::digest(&bytes));
+    let sha256 = hex(digest(&SHA256, &bytes).as_ref());
     Ok(GuestFile { bytes, sha256, stamp: Stamp::from(&metadata) })
 }
 

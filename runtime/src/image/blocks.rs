@@ -6,7 +6,7 @@ use super::stamp::ImageStamp;
 use super::{ImageError, unreadable};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use sha2::{Digest, Sha256};
+use ring::digest::{Digest, SHA256, digest};
 use std::io::Read;
 use tokio::sync::mpsc;
 
@@ -22,10 +22,16 @@ pub struct ImageBlock {
 }
 
 /// The bytes of a block and their digest.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct BlockContent {
     pub bytes: Bytes,
-    pub sha256: [u8; 32],
+    pub sha256: Digest,
+}
+
+impl BlockContent {
+    pub fn new(bytes: Vec<u8>) -> BlockContent {
+        BlockContent { sha256: digest(&SHA256, &bytes), bytes: bytes.into() }
+    }
 }
 
 /// How to cut a part of the image.
@@ -81,10 +87,7 @@ fn cut(
             read = read.and_then(|()| stamp.check());
         }
         let block = read.map_err(changed_or_unreadable).map(|()| {
-            let content = (!cut_into.leaves_out_zeros || !is_zero(&bytes)).then(|| {
-                let sha256 = Sha256::digest(&bytes).into();
-                BlockContent { bytes: bytes.into(), sha256 }
-            });
+            let content = (!cut_into.leaves_out_zeros || !is_zero(&bytes)).then(|| BlockContent::new(bytes));
             ImageBlock { position, content }
         });
         let failed = block.is_err();

@@ -66,8 +66,11 @@ impl Connections {
     pub(super) async fn take(&self, key: &ConnectionKey, addresses: &[IpAddr]) -> Option<Connection> {
         loop {
             let mut connection = self.take_newest(key, addresses)?;
-            let quiet = connection.stream.is_quiet().await;
-            if Check::KeptQuiet.accepts(quiet) {
+            let quiet = match Check::KeptQuiet.perform(|| connection.stream.is_quiet()) {
+                Some(quiet) => quiet.await,
+                None => true,
+            };
+            if quiet {
                 return Some(connection);
             }
         }

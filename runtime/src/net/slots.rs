@@ -40,7 +40,8 @@ pub struct Filled {
     pub names: Vec<String>,
     /// The layers that they were configured in.
     pub layers: Vec<Layer>,
-    /// Names of those in headers, which may authenticate the connection.
+    /// The seals of those in headers, which may authenticate the connection. A name may stand for several captured
+    /// values.
     pub in_headers: Vec<String>,
     /// True if one is where the host does not escape the end of a line: in a multipart form, XML, or as the
     /// whole body.
@@ -82,11 +83,14 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill
     let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
     let mut plan: Vec<(&Place, Arc<Sealed>)> = Vec::new();
     let mut fault = None;
+    let mut filled = Filled::default();
     for slot in &slots {
         let mut found = None;
+        let in_header = matches!(slot.place, Place::Header(_) | Place::Cookie(_));
         let emptied = slot.place.expect_type(&Message { headers: &headers, body: &body }).and_then(|()| {
             slot.place.replace(&mut headers, &mut body, &mut |value| {
                 found = vault.open(value);
+                filled.in_headers.extend((in_header && found.is_some()).then(|| value.to_owned()));
                 found.as_ref().map(|_| String::new())
             })
         });
@@ -127,14 +131,10 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill
     if plan.iter().any(|(place, _)| matches!(place, Place::Body)) {
         set_missing_type(&mut headers);
     }
-    let mut filled = Filled::default();
     for (place, sealed) in &plan {
         place.check_value(sealed.secret.reveal()).map_err(|error| refuse.unwritable(&sealed.name, &error))?;
         filled.layers.push(sealed.layer);
         filled.in_free_text |= matches!(place, Place::Part(_) | Place::Xml(_) | Place::Body);
-        if matches!(place, Place::Header(_) | Place::Cookie(_)) {
-            filled.in_headers.push(sealed.name.clone());
-        }
         if !filled.names.contains(&sealed.name) {
             filled.names.push(sealed.name.clone());
         }

@@ -27,8 +27,8 @@ pub(super) struct AuthHeader {
     pub token: Option<Secret>,
 }
 
-/// Returns whose credentials a request carries, by names of the policy: those of its grant, and those that
-/// filled slots in its headers. Requests of different identities do not share a connection.
+/// Returns whose credentials a request carries: those of its grant, by names of the policy, and those that
+/// filled slots in its headers, by their seals. Requests of different identities do not share a connection.
 pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
     let named = |kind: &str, values: &[&SecretRef]| {
         let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
@@ -45,7 +45,7 @@ pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
     };
     match filled.in_headers.as_slice() {
         [] => of_grant,
-        names => format!("{of_grant} with {}", names.join(" ")),
+        seals => format!("{of_grant} with {}", seals.join(" ")),
     }
 }
 

@@ -17,7 +17,7 @@ use attempt::Attempt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::StreamExt;
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, Digest, SHA256};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,7 +77,7 @@ impl From<HttpError> for BlocksError {
 struct SentBlock {
     /// The place of the block in the image, from 0.
     position: u64,
-    sha256: [u8; 32],
+    sha256: Digest,
     status: u16,
     etag: String,
 }
@@ -178,7 +178,7 @@ impl<'a> Upload<'a> {
     /// Makes the checks of the first block before the image is read.
     fn check_first(&self) -> Result<(), HttpError> {
         let mut event = HttpEvent::new();
-        let content = BlockContent::default();
+        let content = BlockContent::new(Vec::new());
         let request = block_request::request(self.wanted, 0, &content);
         let checked = self.gate.check_uncounted(request, self.deadline, &mut event);
         let pending = &mut self.pending().event;
@@ -271,14 +271,14 @@ fn pause(tries: u32, result: &Result<GuestResponse, HttpError>) -> Duration {
 
 fn summary(mut sent: Vec<SentBlock>, skipped: u64) -> BlocksSent {
     sent.sort_by_key(|block| block.position);
-    let mut digest = Sha256::new();
-    sent.iter().for_each(|block| digest.update(block.sha256));
+    let mut digest = Context::new(&SHA256);
+    sent.iter().for_each(|block| digest.update(block.sha256.as_ref()));
     // There are fewer blocks than numbers of 32 bits.
     let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     BlocksSent {
         sent: number(sent.len() as u64),
         skipped: number(skipped),
-        sha256_of_digests: STANDARD.encode(digest.finalize()),
+        sha256_of_digests: STANDARD.encode(digest.finish()),
         etags: sent.into_iter().map(|block| block.etag).collect(),
     }
 }

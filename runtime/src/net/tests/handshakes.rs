@@ -4,6 +4,7 @@ use crate::net::connections::Connections;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::tls::{ClientIdentity, TlsSettings, TrustedCa, client_config};
+use ::ring::digest::{SHA256, digest};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, date_time_ymd};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -12,7 +13,6 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -132,8 +132,9 @@ fn a_pin_is_required_in_addition_to_a_trusted_authority() {
     let (ca, foreign) = (authority.pem(), stranger.pem());
     let (certificate, key) = authority.issue("api.test", 2999);
     let server = hello(server_config(&certificate, &key, None));
-    let key_pin: [u8; 32] = Sha256::digest(key.subject_public_key_info()).into();
-    let certificate_pin: [u8; 32] = Sha256::digest(certificate.der()).into();
+    let pin = |bytes: &[u8]| -> [u8; 32] { digest(&SHA256, bytes).as_ref().try_into().unwrap() };
+    let key_pin = pin(&key.subject_public_key_info());
+    let certificate_pin = pin(certificate.der());
     refused(&server, "api.test", &TlsSettings { ca: trusting_only(&ca), pins: &[[1; 32]], client: None }, "pin_sha256");
     refused(&server, "api.test", &TlsSettings { ca: trusting_only(&foreign), pins: &[key_pin], client: None }, "");
     for pins in [[[1; 32], key_pin], [certificate_pin, [1; 32]]] {

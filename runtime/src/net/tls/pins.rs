@@ -1,11 +1,11 @@
 //! Checks pinned keys in addition to the checks of webpki.
 
+use ring::digest::{SHA256, digest};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use wasm_cpi_checks::Check;
 
@@ -32,8 +32,8 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, Error> {
         let verified = self.webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)?;
         let key = ParsedCertificate::try_from(end_entity)?.subject_public_key_info();
-        let digests: [[u8; 32]; 2] = [Sha256::digest(&key).into(), Sha256::digest(end_entity).into()];
-        if Check::TlsPin.accepts(digests.iter().any(|digest| self.pins.contains(digest))) {
+        let digests = [digest(&SHA256, &key), digest(&SHA256, end_entity)];
+        if Check::TlsPin.accepts(self.pins.iter().any(|pin| digests.iter().any(|digest| digest.as_ref() == pin))) {
             Ok(verified)
         } else {
             Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
