@@ -5,23 +5,23 @@
 
 mod attempt;
 mod block_request;
+mod summary;
 
 use super::bodies::NO_IMAGE;
 use super::sending::invalid_image;
 use super::{Gate, GuestResponse, HttpEvent};
 use crate::image::{BlockContent, BlockCut, ImageBlock, ImageBlocks, ImageError, ImagePart};
 use crate::net::error::HttpError;
-use crate::net::http_event::{BlockCounts, NOTHING_TO_SEND, PendingEvent};
+use crate::net::http_event::{BlockCounts, PendingEvent};
 use crate::net::http_record::Outcome;
 use attempt::Attempt;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::StreamExt;
-use ring::digest::{Context, Digest, SHA256};
+use ring::digest::Digest;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use summary::Summary;
 
 /// The most blocks that are sent at once.
 pub(super) const MAX_AT_ONCE: u64 = 16;
@@ -75,8 +75,6 @@ impl From<HttpError> for BlocksError {
 
 /// A block that the server accepted.
 struct SentBlock {
-    /// The place of the block in the image, from 0.
-    position: u64,
     sha256: Digest,
     status: u16,
     etag: String,
@@ -196,27 +194,25 @@ impl<'a> Upload<'a> {
         at_once: usize,
     ) -> Result<(BlocksSent, u16), BlocksError> {
         let mut outcomes = pin!(blocks.into_stream().map(|block| self.send_block(block)).buffer_unordered(at_once));
-        let (mut sent, mut skipped) = (Vec::new(), 0);
+        let mut summary = Summary::new();
         while let Some(outcome) = outcomes.next().await {
-            match outcome? {
-                Some(block) => sent.push(block),
-                None => skipped += 1,
-            }
+            let (position, sent) = outcome?;
+            summary.add(position, sent);
         }
-        if sent.len() as u64 + skipped != count {
+        if summary.blocks() != count {
             let early = ImageError::Io("the thread that reads the image ended early".to_owned());
             return Err(invalid_image(&early).into());
         }
-        let status = sent.last().map_or(NOTHING_TO_SEND, |block| block.status);
-        Ok((summary(sent, skipped), status))
+        Ok(summary.finish())
     }
 
-    /// Sends one block, and again if it fails in a way that may pass. Returns `None` if it is left out.
-    async fn send_block(&self, block: Result<ImageBlock, ImageError>) -> Result<Option<SentBlock>, BlocksError> {
+    /// Sends one block, and again if it fails in a way that may pass. Returns its place in the image, and `None` if it
+    /// is left out.
+    async fn send_block(&self, block: Result<ImageBlock, ImageError>) -> Result<(u64, Option<SentBlock>), BlocksError> {
         let ImageBlock { position, content } = block.map_err(|error| invalid_image(&error))?;
         let Some(content) = content else {
             self.count(|counts| counts.skipped += 1);
-            return Ok(None);
+            return Ok((position, None));
         };
         let mut tries = 1;
         let result = loop {
@@ -238,7 +234,7 @@ impl<'a> Upload<'a> {
         }
         self.count(|counts| counts.sent += 1);
         let (sha256, status) = (content.sha256, response.status);
-        Ok(Some(SentBlock { position, sha256, status, etag: self.counted_etag(response)? }))
+        Ok((position, Some(SentBlock { sha256, status, etag: self.counted_etag(response)? })))
     }
 
     /// Returns the response's `etag`, which counts like a body, because the etags of all blocks are kept.
@@ -267,18 +263,4 @@ fn pause(tries: u32, result: &Result<GuestResponse, HttpError>) -> Duration {
     let asked = Duration::from_secs(asked.unwrap_or_default()).min(MAX_PAUSE);
     let share = getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX));
     (PAUSE * tries).max(asked) + PAUSE.mul_f64(share)
-}
-
-fn summary(mut sent: Vec<SentBlock>, skipped: u64) -> BlocksSent {
-    sent.sort_by_key(|block| block.position);
-    let mut digest = Context::new(&SHA256);
-    sent.iter().for_each(|block| digest.update(block.sha256.as_ref()));
-    // There are fewer blocks than numbers of 32 bits.
-    let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    BlocksSent {
-        sent: number(sent.len() as u64),
-        skipped: number(skipped),
-        sha256_of_digests: STANDARD.encode(digest.finish()),
-        etags: sent.into_iter().map(|block| block.etag).collect(),
-    }
 }
