@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::object_reader::{ObjectReader, printable};
 use crate::destination::Destination;
 use crate::normalize_parameter_name;
-use crate::place::{self, Message, Place, PlaceError, parse_form, soap_names};
+use crate::place::{self, Message, Place, PlaceError, UnclearQuery, parse_form, query_names, soap_names};
 use wasm_cpi_checks::{Check, RefusedBy};
 
 /// The operations that a grant allows, or that a guest declares.
@@ -43,6 +43,9 @@ pub(super) enum OperationMismatch {
     /// parameters from the query as well would act on that one.
     #[error("the query names `{field}` as well")]
     InQuery { field: String },
+    /// A server could find such a parameter in the query.
+    #[error("and {0}")]
+    UnclearQuery(#[source] UnclearQuery),
     /// The operation is not listed.
     #[error("not {}", quoted(.0))]
     NotListed(String),
@@ -76,7 +79,7 @@ impl OperationMismatch {
     /// Returns the check that refuses the operation, if it is another one than that of the stage.
     pub(super) fn check(&self) -> Option<Check> {
         match self {
-            OperationMismatch::InQuery { .. } => Some(Check::OperationInQuery),
+            OperationMismatch::InQuery { .. } | OperationMismatch::UnclearQuery(_) => Some(Check::OperationInQuery),
             OperationMismatch::NotListed(_) | OperationMismatch::Absent(_) | OperationMismatch::UnknownBody => None,
             OperationMismatch::Several { check, .. } => Some(*check),
             OperationMismatch::Unreadable(error) => error.check(),
@@ -154,13 +157,7 @@ impl Operations {
             OperationPlace::JsonKey => json_key(message)?.ok_or_else(absent),
             OperationPlace::Soap => soap_operation(message)?.ok_or_else(absent),
             OperationPlace::At(place) => {
-                let query = destination.query().unwrap_or_default();
-                let mut names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
-                let fields = field_names(place);
-                let field = names.find_map(|name| fields.iter().copied().find(|field| is_named_in(&name, field)));
-                if let Some(field) = field.filter(|_| Check::OperationInQuery.refuses(true)) {
-                    return Err(OperationMismatch::InQuery { field: field.to_owned() });
-                }
+                Check::OperationInQuery.perform(|| check_query(destination, &field_names(place))).transpose()?;
                 let found = place.read_plainly(message)?.ok_or_else(absent)?;
                 match place {
                     Place::Json(_) => drop(json_key(message)?),
@@ -211,6 +208,18 @@ fn soap_operation(message: &Message<'_>) -> Result<Option<String>, OperationMism
             .ensure(same, several("names another operation in its SOAPAction or SOAP header than in its SOAP body"))?;
     }
     Ok(child)
+}
+
+/// Rejects a query in which a server could find one of the fields that name the operation in the body.
+fn check_query(destination: &Destination, fields: &[&str]) -> Result<(), OperationMismatch> {
+    if fields.is_empty() {
+        return Ok(());
+    }
+    let names = query_names(destination.query().unwrap_or_default()).map_err(OperationMismatch::UnclearQuery)?;
+    match fields.iter().find(|field| names.iter().any(|name| is_named_in(name, field))) {
+        Some(field) => Err(OperationMismatch::InQuery { field: (*field).to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the names of the fields that lead to a place in a body.

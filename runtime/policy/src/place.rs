@@ -16,7 +16,7 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
-pub use form::{FormError, parse as parse_form};
+pub use form::{FormError, UnclearQuery, parse as parse_form, query_names};
 pub use json::{JsonBodyError, parse as parse_json};
 pub use media_type::is_read_as_form;
 pub use xml::{blank as blank_xml, remove as remove_xml, replace_texts as replace_xml_texts};

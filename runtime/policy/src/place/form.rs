@@ -72,6 +72,25 @@ fn parse_strictly(body: &[u8]) -> Result<Vec<(String, String)>, FormError> {
     pairs.collect()
 }
 
+/// Servers could find other parameters in a query than the host does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the query has a `;`, a zero byte or an escape that servers read in different ways; write `;` as `%3B`")]
+pub struct UnclearQuery;
+
+/// Returns the names of the parameters of a query. Rejects a query in which servers could find other names:
+/// some end a parameter at a `;`, a zero byte or an escaped `&` like `%u0026`.
+pub fn query_names(query: &str) -> Result<Vec<String>, UnclearQuery> {
+    let is_escape = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit) && digits != b"00")
+    };
+    if query.contains([';', '\0']) || !query.split('%').skip(1).all(is_escape) {
+        return Err(UnclearQuery);
+    }
+    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
+    names.map(|name| decode(name.as_bytes()).ok_or(UnclearQuery)).collect()
+}
+
 fn decode(text: &[u8]) -> Option<String> {
     let hex = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,7 +1,8 @@
 //! Parts of `multipart/form-data` bodies.
 //!
 //! The parser is stricter than RFC 7578: it rejects preambles, epilogues, padding after
-//! delimiters, folded headers, encoded names and transfer encodings, because servers disagree about them. It does
+//! delimiters, folded headers, encoded names, transfer encodings and boundaries behind a line break of one character,
+//! because servers disagree about them. It does
 //! not search a new value for the boundary, because the result would tell something about a secret:
 //! the host chooses a random boundary before it writes one (`set_boundary`).
 
@@ -90,6 +91,11 @@ fn parse<'a>(body: &'a [u8], delimiter: &str) -> Result<Vec<Part<'a>>, Unparsabl
             return Err("a part begins with the boundary".into());
         }
         let (content, after) = split(after, closing.as_bytes()).ok_or("the last boundary is missing")?;
+        let mut windows = content.windows(delimiter.len() + 1);
+        let ends_elsewhere = windows.any(|w| matches!(w[0], b'\r' | b'\n') && w[1..] == *delimiter.as_bytes());
+        Check::PlaceAlike.ensure(!ends_elsewhere, || {
+            Unparsable::from("some servers end a part at a boundary behind a line break of one character")
+        })?;
         let (name, is_file) = disposition(head)?;
         parts.push(Part { head, name, is_file, content: content.into() });
         rest = after;

@@ -187,6 +187,18 @@ const BODIES: &[(&str, &str, &str, Outcome)] = &[
         "--b0\r\nContent-Disposition: form-data; name=n\r\nContent-Transfer-Encoding: base64\r\n\r\nv\r\n--b0--",
         Fails("transfer encoding"),
     ),
+    (
+        "part:n",
+        MULTI,
+        "--b0\r\nContent-Disposition: form-data; name=n\r\n\r\nv\n--b0\n\r\n--b0--",
+        Fails("line break of one character"),
+    ),
+    (
+        "part:n",
+        MULTI,
+        "--b0\r\nContent-Disposition: form-data; name=m\r\n\r\n\r--b0--\r\n--b0--",
+        Fails("line break of one character"),
+    ),
     ("part:n", MULTI, "--b0\r\nContent-Type: text/plain\r\n\r\nv\r\n--b0--", Fails("no name")),
     ("part:n", "multipart/form-data", "--b0--", Fails("boundary")),
     ("part:n", "multipart/mixed; boundary=b0", "--b0--", Fails("not multipart/form-data")),
