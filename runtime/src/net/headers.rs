@@ -15,31 +15,45 @@ use crate::vault::Vault;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use wasm_cpi_checks::Check;
-use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name};
+use wasm_cpi_policy::place::{UnclearQuery, query_names};
+use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name, normalize_parameter_name};
 
 /// Prefixes of headers that make a server treat the request as another one than was checked.
-const IMPOSTORS: [&str; 21] = [
+const IMPOSTORS: [&str; 34] = [
     "cf-connecting-ip",
     "client-ip",
+    "destination",
+    "fastly-client-ip",
     "forwarded",
     "http-method",
     "impersonate-",
     "method",
     "remote-user",
+    "ssl-client-",
     "sudo",
     "true-client-ip",
+    "x-auth-request-",
     "x-client-ip",
     "x-cluster-client-ip",
+    "x-copy-from",
     "x-envoy-original-",
     "x-forwarded-",
     "x-host",
     "x-http-",
+    "x-impersonate-",
     "x-method",
+    "x-ms-copy-source",
     "x-original-",
+    "x-originating-ip",
+    "x-oss-copy-source",
     "x-override-",
+    "x-proxyuser-ip",
     "x-real-ip",
     "x-remote-",
     "x-rewrite-url",
+    "x-ssl-client-",
+    "x-trino-",
+    "x-webauth-",
 ];
 
 /// Headers with which a guest would send credentials of its own. Other names are not refused, because APIs have many
@@ -53,6 +67,8 @@ const UNSEARCHABLE: [&str; 2] = ["accept-encoding", "a-im"];
 /// Parameters of the query with which a guest would send credentials of its own.
 const QUERY_CREDENTIALS: [&str; 8] =
     ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
+/// Parameters of the query that change the method or the user of a request, beside `_method`.
+const QUERY_OVERRIDES: [&str; 2] = ["method", "sudo"];
 
 /// The rules of a grant for the headers of one request.
 pub(super) struct HeaderRules<'a> {
@@ -118,16 +134,23 @@ pub(super) fn check_credentials(
     rules: &HeaderRules<'_>,
     vault: &Vault,
 ) -> Result<(), HttpError> {
-    let overrides = query.is_some_and(method_override::in_query) || method_override::in_body(headers, body);
+    let beside_secrets = query.filter(|_| rules.exposure.sends_secrets).unwrap_or_default();
+    let parameters = query_names(beside_secrets).map(|names| names.iter().map(|name| normalized(name)).collect());
+    let overrides = query.is_some_and(method_override::in_query)
+        || method_override::in_body(headers, body)
+        || parameters.as_ref().is_ok_and(|names: &Vec<String>| names.iter().any(|name| changes_request(name)));
     Check::MethodParameter.ensure(!overrides, || {
         denied("the parameter `_method`, or one like it, could change what the policy judged; leave it out")
     })?;
     for (name, value) in headers {
         check_header(&normalize_header_name(name), value, rules, vault)?;
     }
-    let credential = query.filter(|_| rules.exposure.sends_secrets).and_then(credential_in_query);
-    Check::QueryCredentials.reject(credential, |name| {
+    let credential = parameters.map(|names| names.into_iter().find(|name| is_credential(name)));
+    Check::QueryCredentials.ensure(credential.is_ok(), || denied(UnclearQuery))?;
+    Check::QueryCredentials.reject(credential.ok().flatten(), |name| {
         let what = "is a credential, and the grant";
+        // The rest of such a name is text of the guest, which must not occur in a message.
+        let name: String = name.chars().take(16).collect();
         denied(format_args!("the query's `{name}` {what} `{}` sends its own; leave it out", rules.grant))
     })
 }
@@ -210,13 +233,19 @@ fn has_word(name: &str, word: &str) -> bool {
     name.split('-').any(|part| part == word)
 }
 
-fn credential_in_query(query: &str) -> Option<String> {
-    let names = url::form_urlencoded::parse(query.as_bytes()).map(|(name, _)| normalize_header_name(&name));
-    let refused = |name: &String| {
-        QUERY_CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-    };
-    // The rest of such a name is text of the guest, which must not occur in a message.
-    names.into_iter().find(refused).map(|name| name.chars().take(16).collect())
+/// Returns the name of a query parameter in the form in which it is compared: as that of a header.
+fn normalized(parameter: &str) -> String {
+    normalize_header_name(&normalize_parameter_name(parameter))
+}
+
+/// Returns true for a query parameter that changes the method or the user of a request.
+fn changes_request(parameter: &str) -> bool {
+    QUERY_OVERRIDES.contains(&parameter)
+}
+
+/// Returns true for a query parameter with which a guest would send credentials of its own.
+fn is_credential(parameter: &str) -> bool {
+    QUERY_CREDENTIALS.contains(&parameter) || CREDENTIAL_PREFIXES.iter().any(|prefix| parameter.starts_with(prefix))
 }
 
 fn denied(what: impl std::fmt::Display) -> HttpError {
