@@ -29,6 +29,9 @@ pub struct SecretRef {
     /// The names of the properties in it, for logs: `user` or `user+password`. It is empty for a
     /// template without properties.
     pub name: String,
+    /// True if the template has literal text, so that another template with the same properties may
+    /// have another value.
+    pub has_literal: bool,
     /// The value.
     pub secret: Secret,
     /// The layer of the value: `Job` unless every property in it is from the context.
@@ -124,7 +127,8 @@ impl Template {
         } else {
             Layer::Job
         };
-        complete.then(|| SecretRef { name: names.join("+"), secret: Secret::new(text), layer })
+        let has_literal = self.0.iter().any(|part| matches!(part, Part::Text(_)));
+        complete.then(|| SecretRef { name: names.join("+"), has_literal, secret: Secret::new(text), layer })
     }
 }
 

@@ -32,14 +32,15 @@ pub(super) struct AuthHeader {
 pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
     let named = |kind: &str, values: &[&SecretRef]| {
         let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
-        // A text without a property has no name, and another grant may have another text.
-        if names.contains(&"") { format!("grant {}", grant.id) } else { format!("{kind} {}", names.join(" ")) }
+        // Names do not show literal text, and another grant may have another text around the same property.
+        let is_named = !names.contains(&"") && !values.iter().any(|value| value.has_literal);
+        if is_named { format!("{kind} {}", names.join(" ")) } else { format!("grant {}", grant.id) }
     };
     let of_grant = match &grant.auth {
         None => String::new(),
         Some(Auth::Basic { user, password }) => named("basic", &[user, password]),
         Some(Auth::Bearer(value)) => named("bearer", &[value]),
-        // Another grant may have another text around the same property.
+        // The header is another one in other grants.
         Some(Auth::Header { .. }) => format!("grant {}", grant.id),
         Some(Auth::Login(name)) => format!("login {name}"),
     };

@@ -13,8 +13,8 @@ impl CheckedRequest {
     ///
     /// - The request has no body.
     /// - The body is a part of the image, which the guest does not choose.
-    /// - Servers read the bodies of this method, and the body has no line end, so it holds no head of a request.
-    ///   Whether it has one must not depend on a secret.
+    /// - Servers read the bodies of this method, and the body cannot be the beginning of a request, whatever follows
+    ///   it. Whether it can must not depend on a secret: JSON and forms that the host writes never can.
     pub(super) fn allows_reuse(&self) -> bool {
         match &self.image {
             Some(ImageContent::Block(_) | ImageContent::Part(_)) => true,
@@ -22,8 +22,41 @@ impl CheckedRequest {
             None if self.body.is_empty() => true,
             None => {
                 let is_read = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
-                is_read && !self.secrets.in_free_text && !self.body.iter().any(|byte| matches!(byte, b'\r' | b'\n'))
+                is_read && !self.secrets.in_free_text && !may_begin_request(&self.body)
             }
+        }
+    }
+}
+
+/// Returns true if a server could read the text and the head of the next request as the head of one request. A
+/// request line has blanks, or what some servers take for one, and no method begins like JSON or XML.
+fn may_begin_request(body: &[u8]) -> bool {
+    let is_document = matches!(body.first(), Some(b'{' | b'[' | b'"' | b'<'));
+    let has_line_end = body.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
+    has_line_end || !(is_document || body.iter().all(u8::is_ascii_graphic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_body_that_cannot_be_a_request_line_keeps_the_connection() {
+        for body in ["{\"a\":\"b c\"}", "[1, 2]", "\"a b\"", "<a>b c</a>", "Action=Start&Name=a+b%20c", "{}", "\u{7b}\u{e4} }"] {
+            assert!(!may_begin_request(body.as_bytes()), "{body}");
+        }
+        for body in [
+            "GET /admin/users?x=",
+            "DELETE\t/v2/x?y=",
+            "GET\u{b}/x",
+            "GET\u{a0}/x",
+            " {}",
+            "{\n}",
+            "<a>\r</a>",
+            "a=b c",
+            "\u{e4}",
+        ] {
+            assert!(may_begin_request(body.as_bytes()), "{body}");
         }
     }
 }

@@ -169,12 +169,28 @@ fn requests_with_other_credentials_use_another_connection() {
             grant("one-more", json!({"bearer": "${one}"})),
             grant("two", json!({"bearer": "${two}"})),
             grant("header", json!({"header": {"name": "X-Key", "value": "${one}"}})),
+            // Texts around the same property make other credentials.
+            grant("reader", json!({"bearer": "reader-${one}"})),
+            grant("admin", json!({"bearer": "admin-${one}"})),
+            grant("user", json!({"basic": {"user": "a-${one}", "password": "${two}"}})),
+            grant("other", json!({"basic": {"user": "${one}", "password": "${two}"}})),
         ]))
     };
     let running = fixture.start();
-    for (path, connections) in
-        [("anonymous", 1), ("one", 2), ("one-more", 2), ("two", 3), ("header", 4), ("anonymous", 4), ("two", 4)]
-    {
+    for (path, connections) in [
+        ("anonymous", 1),
+        ("one", 2),
+        ("one-more", 2),
+        ("two", 3),
+        ("header", 4),
+        ("reader", 5),
+        ("admin", 6),
+        ("user", 7),
+        ("other", 8),
+        ("anonymous", 8),
+        ("two", 8),
+        ("reader", 8),
+    ] {
         running.get(server.url(&format!("/{path}"))).unwrap();
         assert_eq!(server.connections(), connections, "{path}");
     }
