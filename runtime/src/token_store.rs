@@ -65,6 +65,11 @@ impl TokenRecord {
         TokenRecord { token: Secret::new(""), shown: String::new(), made: 0, expires: 0, refused: Some(refused) }
     }
 
+    /// Returns true if there is a token that a server may still accept, whether or not it is used.
+    pub fn is_valid_at(&self, now: i64) -> bool {
+        self.expires > now && !self.token.reveal().is_empty()
+    }
+
     /// Returns how long the token can still be used.
     pub fn usable_for(&self, now: i64) -> Option<Duration> {
         let margin = i64::try_from(MARGIN.as_secs()).unwrap_or(i64::MAX);

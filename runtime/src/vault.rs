@@ -186,9 +186,13 @@ impl Vault {
         self.register_as(SecretKind::Credential, name, secret);
     }
 
-    /// Registers a secret without a seal.
+    /// Registers a secret without a seal. A secret that is known under the same name stays as it is.
     pub fn register_as(&self, kind: SecretKind, name: &str, secret: Secret) {
-        self.lock().register(name, secret, kind);
+        let mut inner = self.lock();
+        let same = |known: &Known| known.kind == kind && known.name == name && known.secret == secret;
+        if !inner.known.iter().any(same) {
+            inner.register(name, secret, kind);
+        }
     }
 
     /// Returns the secret of a seal.

@@ -124,10 +124,10 @@ checks! {
         JsonExact HostBoundary
     }
     "Secrets and logins" secrets {
-        Tripwire TripwireCredentials TripwireTwice TripwireUnseen TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
+        Tripwire TripwireCredentials TripwireTwice TripwireBatch TripwireUnseen TripwireShown ResultWithheld EndingWords LeakLatched LatchTrust
         FormBase64 FormHex FormJson FormPercent FormXml FormLines FormWide SecretLines
         RedactLog RedactResponse RedactCut GuestText SealPrinted
-        LoginPlace LoginStatus LoginCount LoginFailures LoginRenewal LoginTokenSize LoginTokenForm TokenRecord TokenTrust
+        LoginPlace LoginStatus LoginCount LoginFailures LoginRenewal LoginTokenSize LoginTokenForm TokenRecord TokenTrust TokenKnown
     }
     "Guests" component {
         Pin Signature SignatureKey SignatureTwice Imports NeedsTwice NeedsSize MultiMemory DescriptionForm

@@ -43,6 +43,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::{Grant, Policy, Slot};
 
@@ -111,7 +112,8 @@ impl Gate {
     }
 
     /// Keeps tokens of logins in files of this store. `owner` says whose they are: the guest and its job.
-    /// Call it last, because a token depends on the proxy and on the policy's files.
+    /// Call it last, because a token depends on the proxy and on the policy's files. Tokens of earlier calls are
+    /// secrets from now on: a server may show them to a call that does not use their login.
     pub fn keep_tokens(&mut self, store: &TokenStore, owner: &[&[u8]]) -> Result<(), TokenStoreError> {
         let mut files = HashMap::new();
         for login in self.policy.logins.values() {
@@ -121,7 +123,12 @@ impl Gate {
             let values = login::token_depends_on(login);
             let values = values.iter().chain(&certificates).chain(&proxy).map(|value| value.reveal().as_bytes());
             let all: Vec<&[u8]> = owner.iter().copied().chain(values).collect();
-            files.insert(login.name.clone(), store.file(&all)?);
+            let file = store.file(&all)?;
+            let kept = file.read().filter(|record| record.is_valid_at(jiff::Timestamp::now().as_second()));
+            if let Some(record) = kept {
+                Check::TokenKnown.perform(|| login::register_token(&self.vault, login, record.token));
+            }
+            files.insert(login.name.clone(), file);
         }
         self.sessions = Sessions::new(KeptTokens::new(files));
         Ok(())

@@ -67,8 +67,9 @@ pub(super) fn token_depends_on(login: &Login) -> Vec<Secret> {
     values
 }
 
-fn token_name(login: &Login) -> String {
-    format!("token of login {}", login.name)
+/// Makes a token known, for redaction and the tripwire.
+pub(super) fn register_token(vault: &Vault, login: &Login, token: Secret) {
+    vault.register_as(SecretKind::Token, &format!("token of login {}", login.name), token);
 }
 
 async fn request(
@@ -227,7 +228,7 @@ impl Session {
             Ok(_) => return Err(unusable(format!("without a token in `{}`; check the login's `token`", login.token))),
             Err(error) => return Err(unusable(format!("and its token cannot be read: {error}"))),
         };
-        vault.register_as(SecretKind::Token, &token_name(login), token.clone());
+        register_token(vault, login, token.clone());
         let text = |place: &wasm_cpi_policy::place::Place| place.read(&message).ok().flatten();
         let lifetime: Option<Duration> = match &login.expires {
             None => None,

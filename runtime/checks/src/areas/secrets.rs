@@ -9,6 +9,10 @@ pub(crate) const Tripwire: Entry = refusal(
 );
 pub(crate) const TripwireCredentials: Entry =
     safeguard("tripwire-credentials", "Only credentials are searched for in responses, not every property.");
+pub(crate) const TripwireBatch: Entry = safeguard(
+    "tripwire-batch",
+    "Of requests that are sent at once, the guest gets no response after the first one that held a credential.",
+);
 pub(crate) const TripwireTwice: Entry =
     safeguard("tripwire-twice", "A guest that gets a second credential while it cleans up is stopped at once.");
 pub(crate) const TripwireUnseen: Entry = safeguard(
@@ -79,6 +83,8 @@ pub(crate) const LoginRenewal: Entry = refusal(
     "A server refuses a token that is less than a minute old, so another login would not help.",
     "The operator looks at the server's log and at the rights of the login's user.",
 );
+pub(crate) const TokenKnown: Entry =
+    safeguard("token-known", "A token that an earlier call kept is a secret in calls that do not use its login, too.");
 pub(crate) const TokenRecord: Entry =
     safeguard("token-record", "A kept token is used only if its record is authentic and complete.");
 pub(crate) const TokenTrust: Entry =

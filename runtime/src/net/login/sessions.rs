@@ -1,11 +1,11 @@
 //! The sessions of a call: which request logs in, which ones wait for its token, and when no login is made any more.
 
-use super::{KeptTokens, Session, for_guest, token_name};
+use super::{KeptTokens, Session, for_guest, register_token};
 use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::http_event::ReportEvent;
 use crate::net::transport::Transport;
-use crate::vault::{SecretKind, Vault};
+use crate::vault::Vault;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -89,7 +89,7 @@ impl Sessions {
         let kept = self.kept.find(login, refused, deadline).await.map_err(|error| for_guest(login, error))?;
         let session = match kept.session {
             Some(session) => {
-                vault.register_as(SecretKind::Token, &token_name(login), session.token.clone());
+                register_token(vault, login, session.token.clone());
                 session
             }
             None => {

@@ -33,6 +33,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("a token that another user owns", &["token-trust"], accepts_no_file_of_others),
         case("a key that others can read", &["token-trust"], accepts_no_readable_key),
         case("a token that a server returns in a later call", &["tripwire"], is_found_by_the_tripwire),
+        case("a token that a server returns in a call that does not use its login", &["token-known"], is_known_unused),
         Case::new(CLASS, "secrets in every field, in calls with kept tokens", &[], hides_all_secrets)
             .may_contact(super::scenario::SERVERS),
     ]
@@ -191,6 +192,23 @@ fn is_found_by_the_tripwire(world: &World) -> Result<(), String> {
     let job = job(world, json!({"id.iaas.test": login_server(), "api.iaas.test": echo}), json!({}))?;
     call(&job, 2);
     let message = call(&job, 1);
+    expect_logins(world, 1)?;
+    if message.contains("held the credential `token of login main`") { Ok(()) } else { Err(message) }
+}
+
+/// A grant without the login reaches a server that shows the token of an earlier call.
+fn is_known_unused(world: &World) -> Result<(), String> {
+    let log = json!({"body": "the last client sent cAnArY7secret-token"});
+    let served = json!({"id.iaas.test": login_server(), "log.iaas.test": log});
+    let job = job(world, served, json!({}))?.configure(|config| {
+        let mut grant = config["policy"]["http"][0].clone();
+        (grant["id"], grant["to"]) = (json!("log"), json!("https://log.iaas.test"));
+        grant.as_object_mut().map(|grant| grant.remove("auth"));
+        config["policy"]["http"].as_array_mut().map(|grants| grants.push(grant));
+    });
+    call(&job, 1);
+    let script = json!([{"op": "http", "url": "https://log.iaas.test/v1/x"}]);
+    let message = job.call("has_vm", json!([probe::cid(&script)])).run().json.to_string();
     expect_logins(world, 1)?;
     if message.contains("held the credential `token of login main`") { Ok(()) } else { Err(message) }
 }

@@ -55,6 +55,16 @@ fn the_next_request_does_not_use_a_token_that_was_refused_in_an_upload() {
 }
 
 #[test]
+fn a_kept_token_is_a_secret_before_the_call_uses_its_login() {
+    let cloud = Cloud::new(&["token-number-1"]);
+    assert_eq!(cloud.call().vault.leak_in(b"token-number-1").unwrap(), None);
+    cloud.call().session("main").unwrap();
+    let later = cloud.call();
+    assert_eq!(later.vault.leak_in(b"x token-number-1").unwrap().as_deref(), Some("token of login main"));
+    assert_eq!(cloud.identity.requests().len(), 1);
+}
+
+#[test]
 fn later_calls_do_not_use_a_token_that_was_refused_in_an_upload() {
     let cloud = Cloud::new(&["token-number-2"]);
     cloud.call().session("main").unwrap();
