@@ -10,15 +10,16 @@ use crate::log::Level;
 use crate::rpc::response::{self, WireError};
 use crate::sandbox::call_clock::EndReason;
 use serde_json::Value;
+use wasm_cpi_checks::Check;
 
 /// Returns the error of a call without an answer: the guest's own error, or the reason for its early end
 /// and the requests that may have changed something. Returns `Ok(null)` for the one error of a guest
 /// that means success to the Director: a missing stemcell in `delete_stemcell`.
 pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
-    let failure = match (error, run.clock.end_reason()) {
+    let failure = match (error, run.clock.end_reason_with(run.gate.leak().as_ref())) {
         (NoAnswer::Guest(error), None) => return error_of_guest(error, run, record),
         (NoAnswer::Guest(error), Some(why)) => {
-            let failure = with_leak(why.failure(), &why, run);
+            let failure = early_end(&why, run);
             Failure {
                 message: format!("{}; the guest cleaned up in time and reported: {}", failure.message, error.message),
                 ..failure
@@ -26,7 +27,7 @@ pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record:
         }
         (NoAnswer::Stopped(failure), why) => {
             let failure = match &why {
-                Some(why) => with_leak(failure, why, run),
+                Some(why) => Failure { detail: failure.detail, ..early_end(why, run) },
                 None => failure,
             };
             let again = run.gate.leak().is_some_and(|leak| leak.count > 1);
@@ -37,7 +38,7 @@ pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record:
             };
             Failure { message: format!("{}; {stopped}", failure.message), ..failure }
         }
-        (NoAnswer::Failed(failure), Some(why)) => with_end_reason(failure, &why),
+        (NoAnswer::Failed(failure), Some(why)) => with_end_reason(failure, &why, run),
         (NoAnswer::Failed(failure), None) => failure,
     };
     let failure = Failure { message: with_hidden_errors(failure.message, run), ..failure };
@@ -60,16 +61,30 @@ fn with_hidden_errors(message: String, run: &FinishedRun) -> String {
     format!("{message}; the guest did not see all of these responses: {}", hidden.join("; "))
 }
 
-/// Returns the failure of a call that was already ending. The reason for that comes first if the
-/// guest then reached a limit or the runtime failed, because it is what the operator has to know.
-fn with_end_reason(failure: Failure, why: &EndReason) -> Failure {
-    match (failure.who, why) {
-        (Who::Limit | Who::Runtime, EndReason::Limit(_) | EndReason::Signal(_) | EndReason::CallerGone) => {
-            let first = why.failure();
-            Failure { who: first.who, message: format!("{}; then {}", first.message, failure.message), ..failure }
+/// Returns the failure of a call that was asked to end. A leak comes first, and then what the call was ending
+/// for already, if it is something else.
+fn early_end(why: &EndReason, run: &FinishedRun) -> Failure {
+    let failure = with_leak(why.failure(), why, run);
+    match run.clock.end_reason().filter(|first| first != why) {
+        Some(first) => {
+            let message = format!("{}; the call was ending already: {}", failure.message, first.failure().message);
+            Failure { message, ..failure }
         }
-        _ => failure,
+        None => failure,
     }
+}
+
+/// Returns the failure of a call that was already ending. The reason for that comes first if a credential leaked,
+/// or if the guest then reached a limit or the runtime failed, because it is what the operator has to know.
+fn with_end_reason(failure: Failure, why: &EndReason, run: &FinishedRun) -> Failure {
+    let first = match (failure.who, why) {
+        // The failure is the leak itself.
+        (_, EndReason::Leak(_)) if failure.check == Some(Check::Tripwire) => return failure,
+        (_, EndReason::Leak(_)) => early_end(why, run),
+        (Who::Limit | Who::Runtime, _) => why.failure(),
+        _ => return failure,
+    };
+    Failure { who: first.who, message: format!("{}; then {}", first.message, failure.message), ..failure }
 }
 
 /// Adds what would allow the last request that was denied. The guest does not see it, so its error

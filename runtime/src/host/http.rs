@@ -15,6 +15,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wasm_cpi_checks::Check;
 use wasm_cpi_policy::DenialReason;
 
 /// The most requests of `send-all` that are in progress at once.
@@ -52,6 +53,11 @@ impl Batch {
 
     /// Sends a request, unless the call ends before that or meanwhile.
     async fn send(&self, request: GuestRequest) -> Result<GuestResponse, HttpError> {
+        self.send_marking(request, &AtomicBool::new(false)).await
+    }
+
+    /// Does the same, and sets `sent` once any byte may have been sent, also if the request is abandoned.
+    async fn send_marking(&self, request: GuestRequest, sent: &AtomicBool) -> Result<GuestResponse, HttpError> {
         if !self.is_cleanup && self.clock.end_reason().is_some() {
             return Err(cancelled(false));
         }
@@ -64,9 +70,8 @@ impl Batch {
             }
         };
         let mut sending = pin!(self.gate.send(request, self.clock.deadline()));
-        let mut sent = false;
         let sending = poll_fn(|context| {
-            sent = true;
+            sent.store(true, Ordering::Relaxed);
             sending.as_mut().poll(context)
         });
         let answer = tokio::select! {
@@ -78,7 +83,27 @@ impl Batch {
             // The requests that wait in this batch must not be sent.
             self.clock.request_end_after_leak(&leak);
         }
-        answer.unwrap_or_else(|| Err(cancelled(sent)))
+        answer.unwrap_or_else(|| Err(cancelled(sent.load(Ordering::Relaxed))))
+    }
+
+    /// Sends requests, some of them at once, and returns their answers in order. After a leak it abandons those in
+    /// progress and starts no more: a guest that guesses must not learn of a second hit.
+    async fn send_all(&self, requests: Vec<GuestRequest>) -> Vec<Result<GuestResponse, HttpError>> {
+        let sent: Vec<_> = requests.iter().map(|_| Arc::new(AtomicBool::new(false))).collect();
+        let mut answers: Vec<_> = requests.iter().map(|_| None).collect();
+        let numbered = requests.into_iter().zip(sent.clone()).enumerate();
+        let sending = numbered
+            .map(|(number, (request, sent))| async move { (number, self.send_marking(request, &sent).await) });
+        let mut sending = stream::iter(sending).buffer_unordered(MAX_AT_ONCE);
+        while let Some((number, answer)) = sending.next().await {
+            answers[number] = Some(answer);
+            if Check::TripwireBatch.refuses(leaks(&self.gate) > self.leaks_before) {
+                break;
+            }
+        }
+        drop(sending);
+        let cancelled = |sent: &Arc<AtomicBool>| Err(cancelled(sent.load(Ordering::Relaxed)));
+        answers.into_iter().zip(&sent).map(|(answer, sent)| answer.unwrap_or_else(|| cancelled(sent))).collect()
     }
 
     /// Stops the guest if a response held a credential while the guest was cleaning up after another one.
@@ -119,8 +144,7 @@ impl Host for State {
             let what = format!("{count} requests are too many for one `send-all`; send at most {MAX_REQUESTS}");
             return all(&HttpError::invalid(what).into());
         }
-        let sending = requests.into_iter().map(|request| batch.send(request.into()));
-        let answers: Vec<_> = stream::iter(sending).buffered(MAX_AT_ONCE).collect().await;
+        let answers = batch.send_all(requests.into_iter().map(GuestRequest::from).collect()).await;
         batch.settle_leaks().await;
         // The last request may have succeeded, and the guest may fail because of another one.
         if let Some(error) = answers.iter().find_map(|answer| answer.as_ref().err()) {
