@@ -95,8 +95,8 @@ pub(super) fn check_values(settings: &Map<String, Value>) -> Result<(), Settings
     if Check::RegistryValues.refuses(!few) { Err(SettingsRefusal::TooManyValues) } else { Ok(()) }
 }
 
-/// Returns the settings as a guest sees them, with seals instead of strings and numbers that may be
-/// secrets.
+/// Returns the settings as a guest sees them, with seals instead of strings, numbers and booleans that may be
+/// secrets. An empty string has a seal, too, so that a guest does not learn which values are set.
 /// The seal of a value depends on the ID and the path, not on the value. No slot can take its name,
 /// because the name of a property or capture has no colon.
 pub(crate) fn seal_settings(id: &str, settings: &Map<String, Value>, vault: &Vault) -> Value {
@@ -111,9 +111,10 @@ pub(crate) fn seal_settings(id: &str, settings: &Map<String, Value>, vault: &Vau
 fn seal(id: &str, value: &Value, path: &str, vault: &Vault) -> Value {
     match value {
         Value::String(_) if path == "vm.name" => value.clone(),
-        // The stored number stays a number: what the guest writes back is compared with what it saw.
+        // What is stored stays as it is: what the guest writes back is compared with what it saw.
         Value::Number(number) => seal(id, &Value::String(number.to_string()), path, vault),
-        Value::String(text) if !text.is_empty() => {
+        Value::Bool(is_set) => seal(id, &Value::String(is_set.to_string()), path, vault),
+        Value::String(text) => {
             let (place, name) = (format!("registry {id} {path}"), format!("registry:{path}"));
             let seal = vault.seal_at(&place, SecretKind::FromServer, &name, Secret::new(text.as_str()), Layer::Call);
             Value::String(seal)
@@ -126,7 +127,7 @@ fn seal(id: &str, value: &Value, path: &str, vault: &Vault) -> Value {
                 fields.iter().map(|(key, value)| (key.clone(), seal(id, value, &format!("{path}.{key}"), vault)));
             Value::Object(fields.collect())
         }
-        _ => value.clone(),
+        Value::Null => Value::Null,
     }
 }
 
