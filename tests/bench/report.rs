@@ -31,7 +31,7 @@ pub(crate) struct Report {
 
 /// Details that are more than one figure. Each row has a value for each column.
 pub(crate) struct Table {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) columns: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<Value>>,
 }

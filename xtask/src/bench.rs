@@ -3,10 +3,12 @@
 //! It builds everything that is needed, including the peers in Rust and Go, and starts
 //! the program `bench` of the tests crate, which measures. The figures are written to
 //! `target/bench` as JSON and as a chart. With `--wire`, the program lays out its jobs
-//! itself, because they contain the addresses of its cloud.
+//! itself, because they contain the addresses of its cloud. If the real OpenStack is up,
+//! it is measured, too.
 
-use crate::arguments::{Bench, Job};
+use crate::arguments::{Bench, Cloud, Job};
 use crate::build;
+use crate::cloud::{self, openstack};
 use crate::command;
 use crate::files;
 use crate::job::{self, JobInputs};
@@ -37,9 +39,12 @@ pub(crate) fn run(repo: &Repo, bench: Bench) -> Result<()> {
         steps.need("lay out a job", || job::lay_out(repo, &job, &JobInputs::new(repo, &job)?))?;
     }
     let program = steps.need("build the benchmark program", || build_benchmark(repo))?;
+    let openstack =
+        if bench.wire { steps.need("look for the real OpenStack", || running_openstack(repo))? } else { None };
     steps.check("measure", || {
         let mut program = command::new(program);
         program.args(bench.wire.then_some("--wire")).args(bench.quick.then_some("--quick")).arg(&out);
+        program.envs(openstack.map(|cloud| (openstack::VARIABLE, cloud)));
         command::run(program.env(build::DIST, repo.dist()))
     });
     eprintln!("\nThe figures as JSON and as a chart are in {}", out.display());
@@ -65,6 +70,12 @@ fn build_go_peer(repo: &Repo, directory: &str, peers: &Path) -> Result<()> {
     // Without debug information, as Go programs are usually shipped.
     go.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(program).arg("main.go");
     command::run(go.current_dir(sources(repo).join(directory)).env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off"))
+}
+
+/// Returns the `cloud.json` of the real OpenStack if it is up. It is not started for the benchmark, because that takes
+/// minutes.
+fn running_openstack(repo: &Repo) -> Result<Option<PathBuf>> {
+    Ok(if openstack::is_up(repo)? { Some(cloud::file(repo, Cloud::Openstack)?) } else { None })
 }
 
 fn sources(repo: &Repo) -> PathBuf {

@@ -92,8 +92,8 @@ impl Batch {
         let sent: Vec<_> = requests.iter().map(|_| Arc::new(AtomicBool::new(false))).collect();
         let mut answers: Vec<_> = requests.iter().map(|_| None).collect();
         let numbered = requests.into_iter().zip(sent.clone()).enumerate();
-        let sending = numbered
-            .map(|(number, (request, sent))| async move { (number, self.send_marking(request, &sent).await) });
+        let sending =
+            numbered.map(|(number, (request, sent))| async move { (number, self.send_marking(request, &sent).await) });
         let mut sending = stream::iter(sending).buffer_unordered(MAX_AT_ONCE);
         while let Some((number, answer)) = sending.next().await {
             answers[number] = Some(answer);

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tests::Job;
+use tests::openstack::{Backend, Simulator};
 
 pub(super) struct Cpi {
     job: Job,
@@ -18,7 +19,7 @@ pub(super) struct Cpi {
     _cache: tempfile::TempDir,
 }
 
-/// The simulated cloud that calls use.
+/// The cloud that calls use.
 pub(super) struct Site {
     pub(super) recorder: Recorder,
     pub(super) cloud: WireCloud,
@@ -35,11 +36,16 @@ pub(super) struct Call {
 }
 
 impl Site {
-    pub(super) fn new() -> Site {
-        let recorder = Recorder::new();
-        // Changes complete before the first read, so that no call waits for the cloud.
-        recorder.simulator.set_reads_before_change(0);
+    pub(super) fn new(backend: impl Backend + 'static) -> Site {
+        let recorder = Recorder::new(backend);
         Site { cloud: WireCloud::new(recorder.clone()), recorder }
+    }
+
+    /// Returns a simulated cloud whose changes complete after so many reads. Without any, no call waits for the cloud.
+    pub(super) fn simulated(reads_before_change: usize) -> Site {
+        let simulator = Simulator::new();
+        simulator.set_reads_before_change(reads_before_change);
+        Site::new(simulator)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::report::{Report, Table, Target};
 use crate::rounds::{quantile, ratio};
 use serde_json::json;
 use std::time::Duration;
+use tests::openstack::RealCloud;
 
 /// The sums over the calls of one pass.
 #[derive(Clone, Copy, Default)]
@@ -22,22 +23,29 @@ struct Pass {
     logins: usize,
 }
 
+/// Where the lives take place: the simulator, and the real services if there are some.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
-    let site = Site::new();
+    measure_on(bench, &Site::simulated(1), "the simulator", report)?;
+    match RealCloud::from_environment() {
+        Some(cloud) => measure_on(bench, &Site::new(cloud), "real services", report),
+        None => Ok(()),
+    }
+}
+
+fn measure_on(bench: &Bench, site: &Site, place: &str, report: &mut Report) -> Result<(), String> {
     let variants = [
-        ("kept connections and tokens", Cpi::install(&site, true)?, false),
-        ("a connection per request, a login per call", Cpi::install(&site, false)?, true),
+        ("kept connections and tokens", Cpi::install(site, true)?, false),
+        ("a connection per request, a login per call", Cpi::install(site, false)?, true),
     ];
-    site.recorder.simulator.set_reads_before_change(1);
     let mut passes = variants.each_ref().map(|_| Vec::new());
     for _ in 0..if bench.quick { 1 } else { 5 } {
         for ((_, cpi, closes), passes) in variants.iter().zip(&mut passes) {
             site.recorder.close_connections(*closes);
-            passes.push(run_pass(bench, cpi, &site)?);
+            passes.push(run_pass(bench, cpi, site)?);
         }
     }
     let times = passes.each_ref().map(|passes| quantile(passes.iter().map(|pass| pass.wall).collect(), 50));
-    let name = format!("life of a VM with a disk ({} calls)", script::METHODS.len());
+    let name = format!("life of a VM with a disk on {place} ({} calls)", script::METHODS.len());
     report.figure(name.as_str(), times[0].as_secs_f64(), "s", Target::None);
     report.figure(format!("{name} vs. nothing kept"), ratio(times[0], times[1]), "x", Target::AtMost(0.8));
     let rows = variants.iter().zip(&passes).zip(times).map(|(((name, ..), passes), time)| {
@@ -46,7 +54,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
         vec![json!(name), json!(last.requests), json!(last.connections), json!(last.logins), json!(seconds)]
     });
     report.table(Table {
-        name: "life of a VM with a disk, with cloud-side waiting",
+        name: format!("life of a VM with a disk on {place}, with cloud-side waiting"),
         columns: vec!["runtime with", "requests", "connections", "logins", "s"],
         rows: rows.collect(),
     });

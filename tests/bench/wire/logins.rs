@@ -13,7 +13,7 @@ const IN_PARALLEL: usize = 50;
 const DISK: &str = "6e8b2f0e-0000-4000-a000-000000000000";
 
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
-    let site = Site::new();
+    let site = Site::simulated(0);
     // Each job has a directory of its own for tokens.
     let jobs = [Cpi::install(&site, true)?, Cpi::install(&site, true)?];
     let [one, many] = jobs.each_ref().map(|cpi| cpi.program(bench, "has_disk", json!([DISK])).0);

@@ -1,4 +1,4 @@
-//! What a call sends: a backend that records exchanges with the simulator, and one that
+//! What a call sends: a backend that records exchanges with a cloud, and one that
 //! answers the same requests of the peer with the recorded responses.
 //!
 //! The peer cannot send recorded requests to the simulator, because a second server with
@@ -7,7 +7,7 @@
 //! through the same kind of gateway and links. Any request that differs from the recorded
 //! one, and any without the token of the peer's own login, is an error of the benchmark.
 
-use ::tests::openstack::{Backend, Request, Response, Service, Simulator};
+use ::tests::openstack::{Backend, Request, Response, Service};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -23,7 +23,7 @@ pub(super) struct Exchange {
     pub(super) body: Vec<u8>,
     pub(super) response: Response,
     pub(super) arrived: Instant,
-    /// The time that the simulator took.
+    /// The time that the cloud took.
     took: Duration,
 }
 
@@ -37,17 +37,17 @@ fn is_login(service: Service, request: &Request) -> bool {
     service == Service::Identity && request.method == "POST" && request.path.ends_with("/auth/tokens")
 }
 
-/// A simulator whose exchanges are recorded. Clones are the same simulator.
+/// A cloud whose exchanges are recorded. Clones are the same cloud.
 #[derive(Clone)]
 pub(super) struct Recorder {
-    pub(super) simulator: Simulator,
+    backend: Arc<dyn Backend>,
     exchanges: Arc<Mutex<Vec<Exchange>>>,
     closes: Arc<AtomicBool>,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Recorder {
-        Recorder { simulator: Simulator::new(), exchanges: Arc::default(), closes: Arc::default() }
+    pub(super) fn new(backend: impl Backend + 'static) -> Recorder {
+        Recorder { backend: Arc::new(backend), exchanges: Arc::default(), closes: Arc::default() }
     }
 
     /// Returns the exchanges since the start or the last call of this, in the order of the responses.
@@ -66,7 +66,7 @@ impl Backend for Recorder {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
         let arrived = Instant::now();
-        let response = self.simulator.answer(service, request, &mut bytes.as_slice())?;
+        let response = self.backend.answer(service, request, &mut bytes.as_slice())?;
         let (took, request) = (arrived.elapsed(), request.clone());
         lock(&self.exchanges).push(Exchange {
             service,
@@ -80,7 +80,7 @@ impl Backend for Recorder {
     }
 
     fn cloud(&self) -> Value {
-        self.simulator.cloud()
+        self.backend.cloud()
     }
 }
 
@@ -159,6 +159,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::tests::openstack::Simulator;
 
     fn send(backend: &impl Backend, method: &str, target: &str, token: &str, body: &str) -> Response {
         let headers = vec![("X-Auth-Token".to_owned(), token.to_owned())];
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_replay_answers_only_the_recorded_requests_in_their_order_and_with_its_token() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::new(Simulator::new());
         let cloud = recorder.cloud();
         let login = serde_json::json!({"auth": {
             "identity": {"methods": ["application_credential"], "application_credential": {

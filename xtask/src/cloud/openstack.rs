@@ -28,6 +28,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// The variable that names the `cloud.json` of this cloud for tests and benchmarks.
+pub(crate) const VARIABLE: &str = "WASM_CPI_OPENSTACK";
+
 /// The file in a reused directory that names the versions and the place it was made for.
 const STAMP: &str = "made-for";
 

@@ -13,9 +13,6 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
-/// The variable that names the `cloud.json` of the real cloud for the tests.
-const OPENSTACK: &str = "WASM_CPI_OPENSTACK";
-
 /// The variable that sets how many tests run at the same time.
 const THREADS: &str = "RUST_TEST_THREADS";
 
@@ -35,8 +32,8 @@ pub(super) fn run(repo: &Repo, against: &Against<'_>, reports: &Reports, rest: &
     cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
     cargo.env(build::DIST, against.dist).env(build::MUTANTS, repo.mutants());
     match against.openstack {
-        Some(cloud) => cargo.env(OPENSTACK, cloud),
-        None => cargo.env_remove(OPENSTACK),
+        Some(cloud) => cargo.env(openstack::VARIABLE, cloud),
+        None => cargo.env_remove(openstack::VARIABLE),
     };
     if std::env::var_os(THREADS).is_none() {
         cargo.env(THREADS, threads().to_string());

@@ -70,7 +70,9 @@ fn parameters_that_servers_read_as_the_operation_are_refused() {
         assert_eq!(on(&policy, "", &form, &format!("Action=Start&{name}=Destroy")), "operation", "{name}");
         assert_eq!(on(&policy, &format!("?{name}=Destroy"), &form, "Action=Start"), "operation", "{name}");
     }
-    for query in ["x=1;Action=Destroy", "%u0041ction=Destroy", "%41%2Gction=x", "x=1%u0026Action=x", "%C1%81ction=x", "x=%00"] {
+    for query in
+        ["x=1;Action=Destroy", "%u0041ction=Destroy", "%41%2Gction=x", "x=1%u0026Action=x", "%C1%81ction=x", "x=%00"]
+    {
         assert_eq!(on(&policy, &format!("?{query}"), &form, "Action=Start"), "operation", "{query}");
     }
     assert_eq!(on(&policy, "?x=%3BAction=Destroy&&y=%E4&z", &form, "Action=Start"), "allowed by api");

@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn only_a_body_that_cannot_be_a_request_line_keeps_the_connection() {
-        for body in ["{\"a\":\"b c\"}", "[1, 2]", "\"a b\"", "<a>b c</a>", "Action=Start&Name=a+b%20c", "{}", "\u{7b}\u{e4} }"] {
+        for body in
+            ["{\"a\":\"b c\"}", "[1, 2]", "\"a b\"", "<a>b c</a>", "Action=Start&Name=a+b%20c", "{}", "\u{7b}\u{e4} }"]
+        {
             assert!(!may_begin_request(body.as_bytes()), "{body}");
         }
         for body in [
