@@ -103,7 +103,7 @@ checks! {
         GrantBlocks BlockHeader
     }
     "Connections" connections {
-        KeptIdentity KeptTls KeptAddress KeptFraming KeptBody KeptQuiet InterimResponses
+        KeptIdentity KeptTls KeptAddress KeptFraming KeptBody InterimResponses
     }
     "HTTP responses" http_response {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse

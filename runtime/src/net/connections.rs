@@ -62,15 +62,12 @@ struct Kept {
 }
 
 impl Connections {
-    /// Returns a kept connection to one of these addresses that can carry a request with this key.
+    /// Returns a kept connection to one of these addresses that can carry a request with this key. Closes those on
+    /// which the server sent something unasked. The HTTP library refuses those, too, before it sends anything.
     pub(super) async fn take(&self, key: &ConnectionKey, addresses: &[IpAddr]) -> Option<Connection> {
         loop {
             let mut connection = self.take_newest(key, addresses)?;
-            let quiet = match Check::KeptQuiet.perform(|| connection.stream.is_quiet()) {
-                Some(quiet) => quiet.await,
-                None => true,
-            };
-            if quiet {
+            if connection.stream.is_quiet().await {
                 return Some(connection);
             }
         }

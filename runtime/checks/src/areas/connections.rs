@@ -14,8 +14,6 @@ pub(crate) const KeptFraming: Entry = safeguard(
 );
 pub(crate) const KeptBody: Entry =
     safeguard("kept-body", "A connection on which the server may have left a body unread is not used again.");
-pub(crate) const KeptQuiet: Entry =
-    safeguard("kept-quiet", "A kept connection on which the server sent something unasked is closed.");
 pub(crate) const InterimResponses: Entry = refusal(
     "interim-responses",
     "The server sent more interim responses (1xx) than a client has to wait for.",
