@@ -43,14 +43,18 @@ fn login_server() -> Value {
     json!({"status": 201, "body": "{\"expires_in\": 3600}", "headers": {"X-Subject-Token": "cAnArY7secret-token", "Content-Type": "application/json"}})
 }
 
-/// Returns a job with a login and the strictest lock-down.
+/// Returns a job with a login for `/v1`, none for `/open`, and the strictest lock-down.
 fn job(world: &World, served: Value, config: Value) -> Result<Job, String> {
     let login = json!({
         "to": "https://id.iaas.test", "path": "/tokens", "body": {"password": "${password}"},
         "token": "header:X-Subject-Token", "expires": {"in_seconds": "json:/expires_in"}, "send": {"header": "X-Auth-Token"},
     });
+    let grant =
+        |id: &str, path: &str| json!({"id": id, "to": "https://api.iaas.test", "methods": ["GET"], "paths": [path]});
+    let (mut with_login, open) = (grant("api", "/v1/**"), grant("open", "/open/**"));
+    with_login["auth"] = json!({"login": "main"});
     let mut row = json!({
-        "policy": {"logins": {"main": login}}, "grant": {"auth": {"login": "main"}},
+        "policy": {"logins": {"main": login}}, "grants": [with_login, open],
         "config": {"cache": "../cache", "hardening": "required", "properties": {"password": "cAnArY7secret-password"}},
     });
     tests::rows::merge_patch(&mut row["config"], &config);
@@ -196,18 +200,12 @@ fn is_found_by_the_tripwire(world: &World) -> Result<(), String> {
     if message.contains("held the credential `token of login main`") { Ok(()) } else { Err(message) }
 }
 
-/// A grant without the login reaches a server that shows the token of an earlier call.
+/// A grant without the login reaches a log that shows the token of an earlier call.
 fn is_known_unused(world: &World) -> Result<(), String> {
     let log = json!({"body": "the last client sent cAnArY7secret-token"});
-    let served = json!({"id.iaas.test": login_server(), "log.iaas.test": log});
-    let job = job(world, served, json!({}))?.configure(|config| {
-        let mut grant = config["policy"]["http"][0].clone();
-        (grant["id"], grant["to"]) = (json!("log"), json!("https://log.iaas.test"));
-        grant.as_object_mut().map(|grant| grant.remove("auth"));
-        config["policy"]["http"].as_array_mut().map(|grants| grants.push(grant));
-    });
+    let job = job(world, json!({"id.iaas.test": login_server(), "api.iaas.test/open/log": log}), json!({}))?;
     call(&job, 1);
-    let script = json!([{"op": "http", "url": "https://log.iaas.test/v1/x"}]);
+    let script = json!([{"op": "http", "url": "https://api.iaas.test/open/log"}]);
     let message = job.call("has_vm", json!([probe::cid(&script)])).run().json.to_string();
     expect_logins(world, 1)?;
     if message.contains("held the credential `token of login main`") { Ok(()) } else { Err(message) }
