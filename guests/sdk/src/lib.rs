@@ -21,6 +21,7 @@ pub mod poll;
 pub mod random;
 pub mod registry;
 mod types;
+pub mod xml;
 
 pub use cpi::{Cpi, METHODS, description};
 pub use error::{Error, ErrorKind, RetryAdvice};
