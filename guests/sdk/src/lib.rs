@@ -18,6 +18,7 @@ pub mod log;
 mod needs;
 mod panic;
 pub mod poll;
+pub mod query_api;
 pub mod random;
 pub mod registry;
 mod types;
