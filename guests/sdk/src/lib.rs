@@ -21,6 +21,7 @@ pub mod poll;
 pub mod query_api;
 pub mod random;
 pub mod registry;
+pub mod retry;
 mod types;
 pub mod xml;
 
