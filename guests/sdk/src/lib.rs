@@ -12,6 +12,7 @@ mod export;
 pub mod fake;
 pub mod host;
 pub mod http;
+pub mod idempotency;
 pub mod image;
 mod json;
 pub mod log;
