@@ -147,7 +147,8 @@ impl Operation {
     }
 }
 
-/// Returns the code in the XML of an error response, such as `InvalidVolume.NotFound`.
+/// Returns the code in the XML of an error response, such as `InvalidVolume.NotFound`. After a request with a
+/// filled slot there is one only if the slot has `xml:Code` in its `show`.
 ///
 /// ```
 /// use wasm_cpi_sdk::fake::{Answer, Fake};
@@ -161,6 +162,6 @@ impl Operation {
 pub fn error_code(error: &RequestError) -> Option<String> {
     let Cause::Status { body, .. } = &error.cause else { return None };
     let answer = xml::parse(body).ok()?;
-    // EC2 answers with the first form, other query APIs with the second.
-    answer.text("Errors/Error/Code").or_else(|| answer.text("Error/Code")).map(str::to_owned)
+    // EC2 answers in the first form, other query APIs in the second. The host shows a slot's places in the third.
+    ["Errors/Error/Code", "Error/Code", "Code"].iter().find_map(|path| answer.text(path)).map(str::to_owned)
 }

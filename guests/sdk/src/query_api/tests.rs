@@ -128,10 +128,11 @@ fn a_request_with_an_operation_names_it_in_errors_and_log_lines() {
 }
 
 #[test]
-fn the_code_of_an_error_is_found_in_both_forms() {
+fn the_code_of_an_error_is_found_in_every_form() {
     for (body, code) in [
         ("<Response><Errors><Error><Code>A.B</Code></Error></Errors><RequestID>1</RequestID></Response>", Some("A.B")),
         ("<ErrorResponse xmlns=\"u\"><Error><Type>Sender</Type><Code>C</Code></Error></ErrorResponse>", Some("C")),
+        ("<shown><Code>D</Code></shown>", Some("D")),
         ("<Response><Errors/></Response>", None),
         ("<html>", None),
         ("", None),
