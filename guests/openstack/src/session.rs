@@ -165,6 +165,7 @@ impl Session {
         Poll {
             first_pause: Duration::from_millis(250).min(longest_pause),
             longest_pause,
+            jitter: false,
             timeout: self.properties.state_timeout(),
             remedy: Some("raise the property `state_timeout` if the cloud needs longer"),
         }

@@ -17,8 +17,10 @@
 
 mod answer;
 mod blocks;
+mod form;
 mod host;
 mod needs;
+mod operations;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +38,7 @@ use crate::host::Guard;
 use needs::Needs;
 
 pub use answer::Answer;
+pub use form::form_fields;
 
 /// One call of the guest to a function of [`crate::agent`], with its arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +89,7 @@ struct State {
     properties: String,
     call: config::CallInfo,
     answers: BTreeMap<(String, String), VecDeque<Answer>>,
+    operations: BTreeMap<String, VecDeque<Answer>>,
     server: Option<Server>,
     sessions: BTreeMap<String, String>,
     session_failures: Vec<http::ErrorKind>,
@@ -128,6 +132,7 @@ impl Fake {
             properties: "{}".to_owned(),
             call,
             answers: BTreeMap::new(),
+            operations: BTreeMap::new(),
             server: None,
             sessions: BTreeMap::new(),
             session_failures: Vec::new(),
@@ -190,7 +195,13 @@ impl Fake {
         self.with(|state| state.answers.entry(key).or_default().push_back(answer))
     }
 
-    /// Answers all requests that have no answer by [`Fake::on`]. The function can
+    /// Adds an answer to requests whose form names this operation in the field `Action`, whatever their URL is.
+    /// Several answers are used as those of [`Fake::on`], which come first.
+    pub fn on_operation(self, action: &str, answer: Answer) -> Self {
+        self.with(|state| state.operations.entry(action.to_owned()).or_default().push_back(answer))
+    }
+
+    /// Answers all requests that have no answer by [`Fake::on`] or [`Fake::on_operation`]. The function can
     /// keep state, like a cloud. It must not use the host itself.
     pub fn serve(self, server: impl FnMut(&http::Request) -> Answer + 'static) -> Self {
         self.with(|state| state.server = Some(Box::new(server)))
@@ -251,6 +262,11 @@ impl Fake {
             http::Body::Bytes(bytes) => serde_json::from_slice(bytes).ok(),
             _ => None,
         }
+    }
+
+    /// Returns the fields of the request `index`, if its body is a form that [`form_fields`] reads.
+    pub fn request_form(&self, index: usize) -> Option<BTreeMap<String, String>> {
+        form_fields(self.state().requests.get(index)?)
     }
 
     /// Returns all calls of [`crate::agent`] that succeeded, in their order.

@@ -51,6 +51,7 @@ pub use error::{Cause, RequestError};
 pub use request::Request;
 pub use response::Response;
 pub use several::send_all;
+pub(crate) use url::form;
 pub use url::segment;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use url::without_query;

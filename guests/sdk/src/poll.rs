@@ -1,6 +1,7 @@
 //! Waits for the cloud: asks, sleeps, and asks again, until there is an answer,
 //! the timeout passes, or the call is ending. Each sleep is longer than the one
-//! before.
+//! before. [`Poll::with_jitter`] is for APIs that limit the requests of an account: many calls of a
+//! deployment wait at the same time.
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,7 +26,7 @@
 
 use std::time::Duration;
 
-use crate::{Error, clock};
+use crate::{Error, clock, random};
 
 /// The pauses and the timeout of a wait. `Poll::default()` suits most waits of
 /// seconds to minutes.
@@ -35,7 +36,9 @@ pub struct Poll {
     pub first_pause: Duration,
     /// The longest pause.
     pub longest_pause: Duration,
-    /// The time after which the wait fails.
+    /// True if each pause is a random time, from half of its length up to its length.
+    pub jitter: bool,
+    /// The time after which the wait fails, by the clock of the call: requests count, too.
     pub timeout: Duration,
     /// What an operator can do about a timeout. It ends the error's message.
     pub remedy: Option<&'static str>,
@@ -46,6 +49,7 @@ impl Default for Poll {
         Self {
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(15),
+            jitter: false,
             timeout: Duration::from_secs(15 * 60),
             remedy: None,
         }
@@ -56,6 +60,12 @@ impl Poll {
     /// Returns the default with another timeout.
     pub fn for_at_most(timeout: Duration) -> Self {
         Self { timeout, ..Self::default() }
+    }
+
+    /// Returns these settings with random pauses.
+    #[must_use]
+    pub fn with_jitter(self) -> Self {
+        Self { jitter: true, ..self }
     }
 
     /// Calls `ask` until it returns a value. `what` completes the sentence
@@ -74,7 +84,8 @@ impl Poll {
                 let seconds = waited.as_secs();
                 return Err(Error::cloud(format!("timed out after {seconds} s waiting for {what}{remedy}")));
             }
-            clock::sleep(pause.min(self.timeout - waited))
+            let next = if self.jitter { random::jittered(pause) } else { pause };
+            clock::sleep(next.min(self.timeout - waited))
                 .map_err(|cancelled| Error::from(cancelled).context(format_args!("waiting for {what}")))?;
             pause = (pause * 3 / 2).min(self.longest_pause);
         }
@@ -102,6 +113,20 @@ mod tests {
         })
         .unwrap();
         assert_eq!(host.sleeps(), [1000, 1500, 2250, 3375, 5062, 7593, 11390, 15000, 15000]);
+    }
+
+    #[test]
+    fn jitter_shortens_pauses_by_at_most_half() {
+        let host = Fake::new().install();
+        let wait =
+            || Poll::for_at_most(Duration::from_secs(60)).with_jitter().until("x", || Ok(None::<()>)).unwrap_err();
+        assert_eq!(wait().message, "timed out after 60 s waiting for x");
+        let first = host.sleeps();
+        for (slept, pause) in first.iter().zip([1000, 1500, 2250, 3375]) {
+            assert!((pause / 2..=pause).contains(slept), "{first:?}");
+        }
+        wait();
+        assert_ne!(host.sleeps()[first.len()..][..4], first[..4]);
     }
 
     #[test]

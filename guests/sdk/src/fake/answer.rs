@@ -19,6 +19,11 @@ impl Answer {
         Self::text(status, &body.to_string()).header("content-type", "application/json")
     }
 
+    /// Returns a response with an XML body.
+    pub fn xml(status: u16, body: &str) -> Self {
+        Self::text(status, body).header("content-type", "text/xml;charset=UTF-8")
+    }
+
     /// Adds a header to the response. `name` is in lower case.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {

@@ -63,8 +63,8 @@ impl Fake {
         let state = self.state();
         if let Some(needs) = &state.needs {
             // Also if all blocks are left out.
-            let url = upload.url.replace(INDEX, &upload.first_index.to_string());
-            if let Some(message) = needs.refusal("PUT", &url, &state.properties) {
+            let first = request(upload, upload.first_index, &[]);
+            if let Some(message) = needs.refusal(&first, &state.properties) {
                 return Err(Error { kind: ErrorKind::Denied(Denial::Undeclared), message, sent: false });
             }
         }

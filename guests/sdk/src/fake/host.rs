@@ -1,7 +1,9 @@
 //! The imports of a [`Fake`]. Like the real host, it cancels `agent`, `registry`,
 //! `image` and sleeps when the call is ending; all else still works.
 
-use super::{AgentEvent, Fake, State};
+use std::collections::VecDeque;
+
+use super::{AgentEvent, Answer, Fake, State};
 use crate::bindings::bosh::cpi::{agent, config, http, image, log, registry};
 use crate::host::Host;
 use crate::types::DiskHint;
@@ -65,6 +67,11 @@ fn check_length(length: u32) -> Result<(), image::Error> {
     )))
 }
 
+/// Takes the next answer; the last one stays for all further requests.
+fn next(answers: &mut VecDeque<Answer>) -> Option<Answer> {
+    if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+}
+
 impl Host for Fake {
     fn properties(&self) -> String {
         self.state().properties.clone()
@@ -76,19 +83,18 @@ impl Host for Fake {
     fn http_send(&self, request: &http::Request) -> Result<http::Response, http::Error> {
         let mut state = self.state();
         state.requests.push(request.clone());
-        let refused = |needs: &super::Needs| needs.refusal(&request.method, &request.url, &state.properties);
+        let refused = |needs: &super::Needs| needs.refusal(request, &state.properties);
         if let Some(message) = state.needs.as_ref().and_then(refused) {
             let kind = http::ErrorKind::Denied(http::Denial::Undeclared);
             return Err(http::Error { kind, message, sent: false });
         }
         let key = (request.method.clone(), request.url.clone());
-        if let Some(answers) = state.answers.get_mut(&key)
-            && let Some(first) = answers.front().cloned()
-        {
-            if answers.len() > 1 {
-                answers.pop_front();
-            }
-            return first.0;
+        if let Some(answer) = state.answers.get_mut(&key).and_then(next) {
+            return answer.0;
+        }
+        let operation = super::form_fields(request).and_then(|mut form| form.remove("Action"));
+        if let Some(answer) = operation.and_then(|action| state.operations.get_mut(&action).and_then(next)) {
+            return answer.0;
         }
         if let Some(server) = &mut state.server {
             return server(request).0;
@@ -96,7 +102,7 @@ impl Host for Fake {
         Err(http::Error {
             kind: http::ErrorKind::Denied(http::Denial::Undeclared),
             message: format!(
-                "the fake has no answer for {} {}; add one with `Fake::on` or `Fake::serve`",
+                "the fake has no answer for {} {}; add one with `Fake::on`, `Fake::on_operation` or `Fake::serve`",
                 request.method, request.url
             ),
             sent: false,

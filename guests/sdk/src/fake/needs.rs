@@ -7,6 +7,9 @@
 
 use serde_json::{Value, json};
 
+use super::operations;
+use crate::bindings::bosh::cpi::http;
+
 /// The parts of a needs.json that a native test can exceed.
 #[derive(Clone, Debug)]
 pub(super) struct Needs(Value);
@@ -37,18 +40,20 @@ impl Needs {
     }
 
     /// Returns why a request is denied, if the needs do not declare it.
-    pub(super) fn refusal(&self, method: &str, url: &str, properties: &str) -> Option<String> {
+    pub(super) fn refusal(&self, request: &http::Request, properties: &str) -> Option<String> {
         let properties: Value = serde_json::from_str(properties).unwrap_or_default();
-        let target = Target::parse(url)?;
+        let target = Target::parse(&request.url)?;
         let needs = self.0["http"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if needs.iter().any(|need| declares(need, method, &target, &properties)) {
+        let is_declared =
+            |need| declares(need, &request.method, &target, &properties) && operations::declares(need, request);
+        if needs.iter().any(is_declared) {
             return None;
         }
-        let shown = crate::http::without_query(url);
+        let (method, shown) = (&request.method, crate::http::without_query(&request.url));
         Some(format!(
             "policy: the policy refuses {method} {shown}: the guest's needs do not declare it; the guest's author has to \
              declare it: add {} to \"http\" in needs.json",
-            suggestion(method, &target, &properties)
+            suggestion(request, &target, &properties)
         ))
     }
 }
@@ -137,7 +142,7 @@ fn fill_in(text: &str, properties: &Value) -> Option<String> {
 }
 
 /// Returns a need for the request, with the property that holds its URL if there is one.
-fn suggestion(method: &str, target: &Target<'_>, properties: &Value) -> Value {
+fn suggestion(request: &http::Request, target: &Target<'_>, properties: &Value) -> Value {
     let found = texts(properties, "").into_iter().find_map(|(name, text)| {
         let base = Target::parse(text).filter(|base| target.has_origin_of(base))?;
         Some((format!("${{{name}}}"), target.path_below(&base)?.to_owned()))
@@ -146,7 +151,11 @@ fn suggestion(method: &str, target: &Target<'_>, properties: &Value) -> Value {
     let port = if target.port == default { String::new() } else { format!(":{}", target.port) };
     let origin = || (format!("{}://{}{port}", target.scheme, target.host), target.path.to_owned());
     let (to, path) = found.unwrap_or_else(origin);
-    json!({"id": "new-need", "to": to, "methods": [method], "paths": [path]})
+    let mut need = json!({"id": "new-need", "to": to, "methods": [request.method], "paths": [path]});
+    if let Some(operations) = operations::suggestion(request) {
+        need["operations"] = operations;
+    }
+    need
 }
 
 /// Returns all texts in a JSON object with their dotted names.
@@ -167,6 +176,11 @@ fn texts<'a>(value: &'a Value, name: &str) -> Vec<(String, &'a str)> {
 mod tests {
     use super::*;
 
+    fn request(method: &str, url: &str) -> http::Request {
+        let (method, url) = (method.to_owned(), url.to_owned());
+        http::Request { method, url, headers: vec![], body: http::Body::None, timeout_ms: None }
+    }
+
     /// The same cases as the runtime's own reader of needs.
     #[test]
     fn exactly_what_the_runtime_sees_as_declared_is_declared() {
@@ -178,9 +192,9 @@ mod tests {
             let needs = Needs::parse(&json!({"version": 1, "http": [need]}).to_string());
             let properties = case["properties"].to_string();
             for (key, declared) in [("declared", true), ("undeclared", false)] {
-                for request in case[key].as_array().unwrap() {
-                    let (method, url) = request.as_str().unwrap().split_once(' ').unwrap();
-                    assert_eq!(needs.refusal(method, url, &properties).is_none(), declared, "{need}: {request}");
+                for sent in case[key].as_array().unwrap() {
+                    let (method, url) = sent.as_str().unwrap().split_once(' ').unwrap();
+                    assert_eq!(needs.refusal(&request(method, url), &properties).is_none(), declared, "{need}: {sent}");
                 }
             }
         }
@@ -194,13 +208,13 @@ mod tests {
             ("https://other.test:8443/x", "https://other.test:8443", "/x"),
             ("https://api.test/v3", "https://api.test", "/v3"),
         ] {
-            let refusal = Needs::parse("{}").refusal("PUT", url, &properties).unwrap();
+            let refusal = Needs::parse("{}").refusal(&request("PUT", url), &properties).unwrap();
             let (_, need) = refusal.split_once("add ").unwrap();
             let need: Value = serde_json::from_str(need.strip_suffix(" to \"http\" in needs.json").unwrap()).unwrap();
             assert_eq!((need["to"].as_str(), need["paths"][0].as_str()), (Some(to), Some(path)), "{url}");
             let needs = Needs::parse(&json!({"version": 1, "http": [need]}).to_string());
-            assert_eq!(needs.refusal("PUT", url, &properties), None);
-            assert!(needs.refusal("GET", url, &properties).is_some());
+            assert_eq!(needs.refusal(&request("PUT", url), &properties), None);
+            assert!(needs.refusal(&request("GET", url), &properties).is_some());
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::bindings::bosh::cpi::http as wire;
 /// The error of a request, or of the check of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestError {
-    /// The method and the URL without its query.
+    /// The method and the URL without its query, and the operation if the request has one.
     pub request: String,
     /// The cause of the error.
     pub cause: Cause,
@@ -46,8 +46,9 @@ pub enum Cause {
 }
 
 impl RequestError {
-    pub(super) fn of(method: &str, url: &str, cause: Cause) -> Self {
-        Self { request: format!("{method} {}", without_query(url)), cause }
+    /// Returns the name of a request in messages: the method and the URL without its query.
+    pub(super) fn name(method: &str, url: &str) -> String {
+        format!("{method} {}", without_query(url))
     }
 
     pub(super) fn transport(request: &str, error: wire::Error) -> Self {

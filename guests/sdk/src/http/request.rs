@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::retries::Retries;
 use super::{BodyPart, Cause, ImagePart, RequestError, Response, url};
 use crate::bindings::bosh::cpi::http as wire;
+use crate::query_api::Operation;
 use crate::{clock, host};
 
 /// A request under construction.
@@ -15,6 +16,8 @@ pub struct Request {
     wire: wire::Request,
     retries: u32,
     repeatable: bool,
+    /// The name of the operation, for messages.
+    operation: Option<String>,
     problem: Option<String>,
 }
 
@@ -29,7 +32,7 @@ impl Request {
             timeout_ms: None,
         };
         let repeatable = matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
-        Self { wire, retries: 0, repeatable, problem: None }
+        Self { wire, retries: 0, repeatable, operation: None, problem: None }
     }
 
     /// Returns the method.
@@ -71,7 +74,20 @@ impl Request {
     /// Sets the body to the fields of a form.
     #[must_use]
     pub fn form(self, fields: &[(&str, &str)]) -> Self {
-        self.bytes("application/x-www-form-urlencoded", url::form(fields))
+        self.bytes("application/x-www-form-urlencoded", url::form(fields.iter().copied()))
+    }
+
+    /// Sets the body to an operation of a query API. Errors and log lines about the request name it.
+    #[must_use]
+    pub fn operation(mut self, operation: &Operation) -> Self {
+        self.operation = Some(operation.action().to_owned());
+        match operation.form() {
+            Ok(form) => self.bytes("application/x-www-form-urlencoded", form),
+            Err(problem) => {
+                self.problem = Some(problem);
+                self
+            }
+        }
     }
 
     /// Sets the body to any bytes.
@@ -143,13 +159,14 @@ impl Request {
 
     /// Returns the request for the host, and how often it can be repeated.
     pub(super) fn build(self) -> Result<(wire::Request, Retries), RequestError> {
-        let Self { wire, retries, repeatable, problem } = self;
+        let Self { wire, retries, repeatable, operation, problem } = self;
+        let mut name = RequestError::name(&wire.method, &wire.url);
+        if let Some(operation) = operation {
+            name.push_str(&format!(" ({operation})"));
+        }
         match problem {
-            Some(problem) => Err(RequestError::of(&wire.method, &wire.url, Cause::Build(problem))),
-            None => {
-                let retries = Retries::new(&wire.method, &wire.url, retries, repeatable);
-                Ok((wire, retries))
-            }
+            Some(problem) => Err(RequestError { request: name, cause: Cause::Build(problem) }),
+            None => Ok((wire, Retries::new(name, retries, repeatable))),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::cloud_text::cloud_text;
 use super::{Cause, RequestError};
 use crate::bindings::bosh::cpi::http as wire;
 use crate::json;
+use crate::xml::{self, Element, XmlError};
 
 /// A response with any status.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,27 @@ impl Response {
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, RequestError> {
         json::from_slice(&self.body)
             .map_err(|problem| RequestError::decode(&self.request, problem.named("the response's body")))
+    }
+
+    /// Parses the body as XML, and reads what the guest needs from its root. The error of either names the
+    /// request.
+    ///
+    /// ```
+    /// use wasm_cpi_sdk::fake::{Answer, Fake};
+    /// use wasm_cpi_sdk::http;
+    ///
+    /// let body = "<R><set><item><id>a</id></item><item><id>b</id></item></set></R>";
+    /// let _host = Fake::new().on("GET", "https://cloud.example/", Answer::xml(200, body)).install();
+    /// let response = http::get("https://cloud.example/").send().unwrap();
+    /// let ids: Vec<String> = response
+    ///     .xml(|root| root.items("set/item").into_iter().map(|item| Ok(item.required_text("id")?.to_owned())).collect())
+    ///     .unwrap();
+    /// assert_eq!(ids, ["a", "b"]);
+    /// ```
+    pub fn xml<T>(&self, read: impl FnOnce(&Element) -> Result<T, XmlError>) -> Result<T, RequestError> {
+        xml::parse(&self.body)
+            .and_then(|root| read(&root))
+            .map_err(|error| RequestError::decode(&self.request, format!("the response's body: {error}")))
     }
 
     /// Returns the body as text. Fails if it is not UTF-8.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Cause, RequestError, Response, TransportError};
+use super::{RequestError, Response, TransportError};
 use crate::bindings::bosh::cpi::http as wire;
 use crate::log;
 
@@ -19,7 +19,7 @@ pub(super) struct Retry {
 
 /// The retries of one request that are left.
 pub(super) struct Retries {
-    /// The method and the URL without its query.
+    /// The name of the request in messages.
     name: String,
     left: u32,
     repeatable: bool,
@@ -27,8 +27,7 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    pub(super) fn new(method: &str, url: &str, left: u32, repeatable: bool) -> Self {
-        let name = RequestError::of(method, url, Cause::Build(String::new())).request;
+    pub(super) fn new(name: String, left: u32, repeatable: bool) -> Self {
         Self { name, left, repeatable, pause: Duration::from_secs(1) }
     }
 

@@ -40,7 +40,7 @@ fn every_body_has_its_content_type() {
     assert_eq!(
         sent,
         [
-            ("application/x-www-form-urlencoded".into(), Body::Bytes(b"a=1%202".to_vec())),
+            ("application/x-www-form-urlencoded".into(), Body::Bytes(b"a=1+2".to_vec())),
             ("text/plain".into(), Body::Bytes(b"x".to_vec())),
             ("application/octet-stream".into(), Body::Image(ImagePart::Member("root.img".into()))),
         ]

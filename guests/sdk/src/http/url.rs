@@ -21,10 +21,13 @@ pub(super) fn with_parameter(url: &str, name: &str, value: &str) -> String {
     format!("{url}{separator}{}={}", encode(name.bytes()), encode(value.bytes()))
 }
 
-/// Encodes fields as `application/x-www-form-urlencoded`.
-pub(super) fn form(fields: &[(&str, &str)]) -> String {
-    let pair = |(name, value): &(&str, &str)| format!("{}={}", encode(name.bytes()), encode(value.bytes()));
-    fields.iter().map(pair).collect::<Vec<_>>().join("&")
+/// Encodes fields as `application/x-www-form-urlencoded`: unreserved characters stay, a blank becomes `+`, and
+/// all else is escaped in upper case. Every server that decodes forms reads this, also one that compares the
+/// form with its own encoding.
+pub(crate) fn form<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let encoded = |text: &str| encode(text.bytes()).replace("%20", "+");
+    let pairs = fields.into_iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 /// Returns a URL for messages: a query may hold values that do not belong in logs.
@@ -64,8 +67,16 @@ mod tests {
     fn parameters_and_forms_are_joined() {
         let url = with_parameter(&with_parameter("https://c/x", "a b", "1&2"), "c", "d");
         assert_eq!(url, "https://c/x?a%20b=1%262&c=d");
-        assert_eq!(form(&[("Action", "Run It"), ("N", "1")]), "Action=Run%20It&N=1");
+        assert_eq!(form([("Action", "Run It"), ("N", "1")]), "Action=Run+It&N=1");
         assert_eq!(without_query(&url), "https://c/x");
+    }
+
+    #[test]
+    fn forms_are_encoded_as_every_server_accepts_it() {
+        let plain = "-._~azAZ09";
+        assert_eq!(form([(plain, plain)]), format!("{plain}={plain}"));
+        assert_eq!(form([("a", " *+%20/:=&\u{fc}\n")]), "a=+%2A%2B%2520%2F%3A%3D%26%C3%BC%0A");
+        assert_eq!(form([]), "");
     }
 
     proptest::proptest! {

@@ -22,3 +22,28 @@ fn exactly_the_declared_requests_of_the_shared_cases_are_declared() {
         }
     }
 }
+
+/// The same cases as the SDK's fake.
+#[test]
+fn exactly_the_declared_operations_of_the_shared_cases_are_declared() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("../../../../tests/cases/declared-operations.json")).unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let operations = &case["operations"];
+        let need = json!({"id": "a", "to": "*", "methods": ["POST"], "paths": ["/"], "operations": operations});
+        let needs = Needs::parse(json!({"version": 1, "http": [need]}).to_string().as_bytes()).unwrap();
+        let resolved = ResolvedNeed::resolve(&needs.http[0], &Properties::merge(Map::new(), Map::new()));
+        let destination = Destination::parse("https://api.test/", 2048).unwrap();
+        for (key, declared) in [("declared", true), ("undeclared", false)] {
+            for sent in case[key].as_array().unwrap() {
+                let headers = sent["headers"].as_object().unwrap();
+                let headers: Vec<(String, String)> =
+                    headers.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect();
+                let message = Message { headers: &headers, body: sent["body"].as_str().unwrap().as_bytes() };
+                let found = resolved.declares_operation(&destination, &message, true);
+                assert_eq!(found, declared, "{operations}: {sent}");
+            }
+        }
+    }
+}
