@@ -201,7 +201,8 @@ impl Config {
         sections.problems.extend(audit.iter().flat_map(AuditConfig::problems).map(Problem::new));
         let api_version = debug.and_then(|debug| debug.cpi.api_version).unwrap_or(API_VERSION);
         if !(1..=API_VERSION).contains(&api_version) {
-            sections.add_problem(format!("`debug.cpi.api_version` must be from 1 to {API_VERSION}"));
+            sections
+                .add_problem(format!("`debug.cpi.api_version` is {api_version}; it must be from 1 to {API_VERSION}"));
         }
         let base = path.parent().unwrap_or(Path::new("."));
         let file_and_pin = guest

@@ -45,6 +45,10 @@ impl fmt::Display for Who {
     }
 }
 
+/// What an operator does if this program cannot start something, for which the system most often lacks a resource.
+pub const RESOURCE_REMEDY: &str =
+    "check memory and `ulimit -a` of this user; if they are in order, report this as a bug in wasm-cpi";
+
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{who}: {message}")]

@@ -91,7 +91,7 @@ fn the_error_says_why_a_file_is_not_a_valid_config() {
     for (text, expected) in [
         (Vec::new(), "the file is not JSON"),
         (b"version: 1\n".to_vec(), "the file is not JSON"),
-        (b"[]".to_vec(), "must hold a JSON object"),
+        (b"[]".to_vec(), "the file holds a list; it must hold a JSON object"),
         (b"{}".to_vec(), "`version` is missing; set \"version\": 1"),
         (valid.as_bytes()[..valid.len() - 2].to_vec(), "the file is not JSON"),
         (format!("{valid}{valid}").into_bytes(), "the file is not JSON"),

@@ -58,6 +58,20 @@ fn is_test(sources: &Path, test: &str) -> bool {
 }
 
 #[test]
+fn security_md_lists_tests_for_each_promise() {
+    let page = fs::read_to_string(dist::root().join("SECURITY.md")).unwrap();
+    let (_, rest) = page.split_once("\n## Promises").unwrap();
+    let (promises, rest) = rest.split_once("\n### Tests of the promises\n").unwrap();
+    let (tests, _) = rest.split_once("\n## ").unwrap();
+    let numbers = |table: &str| -> Vec<usize> {
+        let first_cell = |line: &str| line.strip_prefix("| ")?.split_once(" |")?.0.parse().ok();
+        table.lines().filter_map(first_cell).collect()
+    };
+    let all: Vec<usize> = (1..=numbers(promises).len()).collect();
+    assert_eq!((numbers(promises), numbers(tests)), (all.clone(), all), "both tables must have the same numbers");
+}
+
+#[test]
 fn security_md_has_the_numbers_of_checks_and_limits() {
     let root = dist::root();
     let entries = |file: &str, opening: &str| {

@@ -38,13 +38,16 @@ impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Hint::Grant(grant) => {
-                write!(f, "to allow it, add this, asked for by the guest, to the policy's \"http\": {grant}")
+                write!(
+                    f,
+                    "the guest asks for this request; if it should have it, add to \"http\" of the policy: {grant}"
+                )
             }
             Hint::Fields(grant, place) => {
                 let line = format!("\"{place}\": \"any\"");
                 write!(
                     f,
-                    "to allow it, add this, asked for by the guest, to `places` in the `fields` of grant `{grant}`: {line}"
+                    "the guest asks for this field; if it should have it, add to `places` in the `fields` of grant `{grant}`: {line}"
                 )
             }
             Hint::Needs(line) => write!(f, "the guest's author declares it in needs.json, {line}"),
@@ -250,8 +253,10 @@ impl Policy {
         let hint = match (line, &declared) {
             (None, _) => None,
             (Some(line), Some(_)) => {
-                let to = format!("the \"slots\" of grant `{}`", grant.id);
-                Some(format!("to allow it, add this, asked for by the guest, to {to}: {line}"))
+                let id = &grant.id;
+                Some(format!(
+                    "the guest asks for this slot; if it should have it, add to \"slots\" of grant `{id}`: {line}"
+                ))
             }
             (Some(line), None) => Some(Hint::Needs(format!("under \"slots\" of the need: {line}")).to_string()),
         };

@@ -140,6 +140,7 @@ pub use hint::MissingSlot;
 pub use judge::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 pub use login::{Expires, Login, SendToken};
 pub use needs::{Need, Needs, Restriction};
+pub use object_reader::kind as json_kind;
 pub use operations::{OperationPlace, Operations};
 pub use origin::{HostPattern, Origin, OriginError, OriginSpec};
 pub use path::{PathError, PathPattern};

@@ -176,7 +176,7 @@ impl<'a> ObjectReader<'a> {
 }
 
 /// Returns the JSON type of a value as messages name it.
-pub(super) fn kind(value: &Value) -> &'static str {
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

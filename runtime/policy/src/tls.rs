@@ -18,8 +18,8 @@ pub struct Tls {
     pub ca: Option<Pem>,
     /// The certificate with which the host authenticates itself.
     pub client: Option<ClientCertificate>,
-    /// SHA-256 digests of public keys (SubjectPublicKeyInfo). If there are any, the server's
-    /// certificate must have one of them, in addition to being trusted.
+    /// SHA-256 digests of public keys (SubjectPublicKeyInfo) or of whole certificates. If there are
+    /// any, the server must have one of them, in addition to being trusted.
     pub pin_sha256: Vec<[u8; 32]>,
 }
 

@@ -52,11 +52,14 @@ fn leak_latch(config: &Config, request: &Request, record: &Record) -> Result<Opt
     let latch = match LeakLatch::open(&config.cache, &config.latch_key()) {
         Ok(latch) => latch.for_call(&request.method, request.request_id.as_deref()),
         Err(error) if error.is_untrusted() => {
-            let remedy = "correct its owner and mode, or delete it";
+            let remedy =
+                "correct its owner and mode; it remembers leaks, so look at the audit log before you delete it";
             return Err(Failure::config(format!("{error}; {remedy}")).refused_by(Check::LatchTrust));
         }
         Err(error) => {
-            record.log.write(Level::Debug, &format!("a leak would not be remembered for later calls: {error}"));
+            let what = "a leak would not be remembered for later calls";
+            let remedy = "make the cache directory writable for this user alone";
+            record.log.write(Level::Warn, &format!("{what}: {error}; {remedy}"));
             return Ok(None);
         }
     };

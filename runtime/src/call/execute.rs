@@ -10,7 +10,7 @@ use crate::call::invoke::{InvokeError, invoke};
 use crate::call::load::LoadedGuest;
 use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
-use crate::failure::{Cause, Failure, Who};
+use crate::failure::{Cause, Failure, RESOURCE_REMEDY, Who};
 use crate::host::{self, State};
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
@@ -93,7 +93,8 @@ pub struct LinkedGuest {
 pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let Assembled { loaded, policy, gate, agent, latch, state } = assembled;
     let LoadedGuest { config, request, call, engine, component, clock, .. } = loaded;
-    let cannot_start = |error: std::io::Error| Failure::runtime(format!("the call cannot start: {error}"));
+    let cannot_start =
+        |error: std::io::Error| Failure::runtime(format!("the call cannot start: {error}; {RESOURCE_REMEDY}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     watchdog::start(&engine).map_err(cannot_start)?;
     let hardening = lock_down(&config, &policy, &gate)?;

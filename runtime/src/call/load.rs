@@ -5,7 +5,7 @@ use crate::component::cache::CacheEvent;
 use crate::component::description::GuestDescription;
 use crate::component::preparation;
 use crate::config::{Config, ConfigFile};
-use crate::failure::{Failure, Who};
+use crate::failure::{Failure, RESOURCE_REMEDY, Who};
 use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, MethodName};
 use crate::rpc::request::Request;
@@ -65,7 +65,7 @@ pub fn load(file: Result<ConfigFile, Failure>, mut request: Request, record: &Re
     }
     let clock = Arc::new(CallClock::new(&config.limits, method));
     let engine = engine::build(&config.limits)
-        .map_err(|error| Failure::runtime(format!("the engine cannot start: {error:#}")))?;
+        .map_err(|error| Failure::runtime(format!("the engine cannot start: {error:#}; {RESOURCE_REMEDY}")))?;
     let component = prepared.load(&engine, &report)?;
     Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component, clock })))
 }

@@ -126,7 +126,8 @@ is only in the audit log and in the output of `wasm-cpi call`. The audit log has
 guest's own text. If the remedy is for the guest's author, you cannot fix it in the configuration: go back to the version of the
 guest that worked, and send the author the code and the log.
 
-`wasm-cpi explain --markdown` writes this page; a test compares the two, and `UPDATE_EXPECT=1 cargo test` rewrites it.
+A *guarded* request sends secrets or goes to a *cleaned* origin, one with slots, captures or `drop`:
+[policy.md](policy.md#what-a-guest-sees-of-responses) defines both.
 ";
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::component::child::{ChildFailure, Frame, write_frame};
 use crate::component::declarations::{self, Declarations};
 use crate::component::description::{Declared, Described};
 use crate::component::panic_report;
-use crate::failure::{Failure, Problem, Who};
+use crate::failure::{Failure, Problem, RESOURCE_REMEDY, Who};
 use crate::host;
 use crate::host::State;
 use crate::limits::Limits;
@@ -140,7 +140,7 @@ fn config_failure(message: String) -> ChildFailure {
 
 /// Returns a failure of this process, for which no file of the operator is to blame.
 fn own_failure(what: &str, error: impl std::fmt::Display) -> ChildFailure {
-    Failure::runtime(format!("the process that compiles the guest cannot {what}: {error}")).into()
+    Failure::runtime(format!("the process that compiles the guest cannot {what}: {error}; {RESOURCE_REMEDY}")).into()
 }
 
 /// Returns the failure for an error of the engine: the memory limit if the kernel had no more memory,
@@ -172,8 +172,11 @@ fn start_threads(limits: &Limits) -> Result<(), ChildFailure> {
 fn compile(wasm: &[u8], limits: &Limits) -> Result<(Engine, Component, Declarations, Vec<u8>), ChildFailure> {
     let declarations =
         declarations::inspect(wasm).map_err(|problems| declarations::to_failure("the guest", &problems))?;
-    let failed =
-        |error| classify(error, limits, |error| config_failure(format!("the guest cannot be compiled: {error:#}")));
+    let unfit = |error| {
+        let remedy = "send this message to the guest's author, or go back to the version that worked";
+        config_failure(format!("the guest cannot be compiled: {error:#}; {remedy}"))
+    };
+    let failed = |error| classify(error, limits, unfit);
     let engine = engine::build(limits).map_err(failed)?;
     let artifact = engine.precompile_component(wasm).map_err(failed)?;
     // SAFETY: this process compiled the artifact just now, and no guest code has run.

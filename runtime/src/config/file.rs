@@ -3,7 +3,7 @@
 use super::{ConfigSource, operator_file};
 use crate::failure::{Failure, Problem};
 use serde_json::{Map, Value};
-use wasm_cpi_policy::strict_json;
+use wasm_cpi_policy::{json_kind, strict_json};
 
 const MAX_DEPTH: usize = 64;
 
@@ -28,9 +28,12 @@ impl ConfigFile {
     pub fn parse(source: &ConfigSource, text: &str) -> Result<ConfigFile, Problem> {
         match strict_json::parse(text, MAX_DEPTH) {
             Ok(Value::Object(fields)) => Ok(ConfigFile { source: source.clone(), fields, warnings: Vec::new() }),
-            Ok(_) => Err(Problem::new("the file must hold a JSON object")),
+            Ok(other) => {
+                let found = json_kind(&other);
+                Err(Problem::new(format!("the file holds {found}; it must hold a JSON object, {{\"version\": 1, …}}")))
+            }
             Err(error) => {
-                let problem = Problem::new(format!("the file is not JSON: {error}"));
+                let problem = Problem::new(format!("the file is not JSON: {error}; correct the file"));
                 Err(Problem { check: error.check(), ..problem })
             }
         }

@@ -2,6 +2,10 @@
 //! that inherits most keys of the file.
 
 use serde_json::{Map, Value, json};
+use wasm_cpi_policy::json_kind;
+
+/// A module, as messages show it.
+const EXAMPLE: &str = "{\"guest\": …, \"properties\": …, \"policy\": …}";
 
 /// The keys that a module does not inherit from the file.
 const NOT_INHERITED: [&str; 3] = ["guest", "properties", "policy"];
@@ -17,8 +21,17 @@ pub(super) fn select_module(
 ) -> Result<Map<String, Value>, String> {
     let modules = match fields.remove("modules") {
         None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(modules)) if modules.values().all(Value::is_object) => modules,
-        Some(_) => return Err("`modules` must be an object of objects, by the names of the modules".into()),
+        Some(Value::Object(modules)) => {
+            if let Some((name, module)) = modules.iter().find(|(_, module)| !module.is_object()) {
+                let found = json_kind(module);
+                return Err(format!("`modules.{name}` is {found}; it must be an object such as {EXAMPLE}"));
+            }
+            modules
+        }
+        Some(other) => {
+            let found = json_kind(&other);
+            return Err(format!("`modules` is {found}; it must be an object such as {{\"acme\": {EXAMPLE}}}"));
+        }
     };
     let known = modules.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let Some(name) = module else {

@@ -194,14 +194,14 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     })?;
     Check::HeaderAccept.ensure(!(exposure.hides_places && name == "accept" && !is_plain_accept(value)), || {
         let what =
-            "asks for another form of the response than plain JSON or XML, in which hidden places could be elsewhere";
+            "asks a cleaned origin for another form than plain JSON or XML, in which hidden places could be elsewhere";
         denied(format_args!("the header `{name}` {what}; ask for `application/json`"))
     })?;
     // `*` asks whether the resource exists, and compares nothing.
     let compares = has_word(name, "if") && value.trim() != "*";
     Check::HeaderConditional.ensure(!(exposure.is_guarded() && compares), || {
-        let what = "could compare values that the guest must not see";
-        denied(format_args!("the header `{name}` {what} in responses to the grant `{grant}`; leave it out"))
+        let what = "compares values that the guest must not see";
+        denied(format_args!("the header `{name}` {what}, and the request is guarded (grant `{grant}`); leave it out"))
     })
 }
 

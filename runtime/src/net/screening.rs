@@ -92,7 +92,7 @@ impl<'a, 'r> Screening<'a, 'r> {
     fn reject_encoded(&mut self) -> Result<(), Withheld> {
         let encoded = !self.response.body.is_empty() && is_encoded(self.response.headers);
         let accepted = Check::EncodedResponse.ensure(!encoded, || {
-            let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused where secrets are sent; the \
+            let why = "it is encoded (Content-Encoding, Transfer-Encoding), which is refused for a guarded request; the \
                        server must respond without compression";
             self.withheld(Reason::Encoded, why)
         });
@@ -106,8 +106,8 @@ impl<'a, 'r> Screening<'a, 'r> {
             search_withheld(self.vault, method, path, body)?;
         }
         let accepted = Check::CharsetResponse.ensure(!is_foreign, || {
-            let why = "it is text in another charset than UTF-8, or not text and not labelled as such, which is refused \
-                       where secrets are sent; the server must respond in UTF-8";
+            let why = "it is not text in UTF-8, which is refused for a guarded request; the server must respond in UTF-8, \
+                       and send other files with a Content-Type such as `application/octet-stream`";
             self.withheld(Reason::Encoded, why)
         });
         accepted.or_else(|reason| self.withhold(reason))

@@ -95,7 +95,7 @@ impl Case<'_> {
             let elsewhere = self.destination.to_string().contains(secret) || written.to_string().contains(secret);
             assert!(elsewhere || self.method.contains(secret) || !denial.message.contains(secret), "{denial:?}");
         }
-        let hint = denial.hint.as_deref().and_then(|hint| hint.split_once("to the policy's \"http\": "));
+        let hint = denial.hint.as_deref().and_then(|hint| hint.split_once("add to \"http\" of the policy: "));
         let Some((_, grant)) = hint else { return };
         let grant: Value = serde_json::from_str(grant).expect("a suggested grant is JSON");
         assert_eq!(grant["to"], Value::from(self.destination.origin()));

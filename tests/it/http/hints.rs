@@ -12,7 +12,7 @@ fn outcome(job: &Job, operation: Value) -> Value {
     let response = tests::cloud::call(job, &json!([operation]));
     let mut outcome = probe::outcomes_in(response.message()).remove(0);
     let guest_sees = outcome["error"]["message"].as_str().unwrap_or_default();
-    assert!(!guest_sees.contains("to allow it") && !guest_sees.contains("needs.json"), "{guest_sees}");
+    assert!(!guest_sees.contains("if it should have it") && !guest_sees.contains("needs.json"), "{guest_sees}");
     let told = response.message().split_once("about the last denied request: ");
     let told = told.map_or("", |(_, told)| told);
     assert!(response.stderr.contains(told), "{told} is not in {}", response.stderr);
@@ -25,7 +25,7 @@ fn outcome(job: &Job, operation: Value) -> Value {
 fn hint(outcome: &Value) -> Value {
     let message = outcome["hint"].as_str().unwrap_or_default();
     let (_, rest) = message
-        .split_once("to allow it, add this, asked for by the guest, to the policy's \"http\": ")
+        .split_once("the guest asks for this request; if it should have it, add to \"http\" of the policy: ")
         .unwrap_or_else(|| panic!("no hint in: {message}"));
     serde_json::from_str(rest).unwrap_or_else(|error| panic!("{rest}: {error}"))
 }
@@ -79,7 +79,7 @@ fn paste(job: &Job, text: &str) {
 /// Returns the text to paste, which follows a fixed text in a denial.
 fn to_paste(outcome: &Value) -> Option<String> {
     let message = outcome["hint"].as_str().unwrap_or_default();
-    message.split_once("asked for by the guest, to the policy's \"http\": ").map(|(_, text)| text.to_owned())
+    message.split_once("if it should have it, add to \"http\" of the policy: ").map(|(_, text)| text.to_owned())
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn the_suggested_grant_has_the_auth_the_slots_and_the_operation_of_the_request()
     let line = first
         .stderr
         .lines()
-        .find_map(|line| line.split_once("to the policy's \"http\": "))
+        .find_map(|line| line.split_once("add to \"http\" of the policy: "))
         .map(|(_, line)| line.to_owned());
     let line = line.unwrap_or_else(|| panic!("no hint in {}", first.stderr));
     let pasted: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -244,7 +244,7 @@ fn a_missing_slot_is_the_fault_of_the_policy_and_its_line_is_enough() {
     let declared = job(&needs(json!([slot])));
     let refused = outcome(&declared, request.clone());
     denied(&refused, "slot", &["policy: POST /base/v2/vms was not sent"]);
-    let (_, line) = refused["hint"].as_str().unwrap().split_once("to the \"slots\" of grant `api`: ").unwrap();
+    let (_, line) = refused["hint"].as_str().unwrap().split_once("add to \"slots\" of grant `api`: ").unwrap();
     assert_eq!(serde_json::from_str::<Value>(line).unwrap(), slot);
     let file = std::fs::read_to_string(declared.policy_file()).unwrap();
     let (before, after) = file.rsplit_once("\"auth\":").unwrap();

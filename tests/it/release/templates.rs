@@ -174,7 +174,7 @@ fn the_error_for_an_invalid_manifest_names_the_property_without_its_value() {
     let module = |module: Value| json!({"modules": {"acme": module}});
     let bundled = json!({"package": "wasm-cpi-guests", "file": "a.wasm"});
     for (wrong, expected) in [
-        (json!({}), "property 'guest.file' must be a path in its package, or 'modules' must have an entry"),
+        (json!({}), "property 'guest.file' is missing: set it to the file of the guest in its package"),
         (json!({"guest": secret}), "Property 'guest.package' expects a hash, but received 'String'"),
         (json!({"guest": {"file": ["x"]}}), "property 'guest.file' must be a path in its package"),
         (json!({"guest": {"file": "../x.wasm"}}), "property 'guest.file' must be a path in its package"),
@@ -182,16 +182,27 @@ fn the_error_for_an_invalid_manifest_names_the_property_without_its_value() {
         (json!({"guest": {"file": "/x.wasm"}}), "property 'guest.file' must be a path in its package"),
         (json!({"guest": {"package": "../p", "file": "x"}}), "property 'guest.package' must be the name of a package"),
         (json!({"guest": {"package": "p", "file": "x"}}), "property 'guest.sha256' must be a sha256"),
-        (json!({"guest": {"file": "x", "sha256": secret}}), "property 'guest.sha256' must be a sha256"),
+        (
+            json!({"guest": {"file": "x", "sha256": secret}}),
+            "property 'guest.sha256' must be a sha256 of 64 lower-case hex digits (received another text)",
+        ),
         (json!({"properties": secret}), "property 'properties' must be a hash"),
         (json!({"openstack": [secret]}), "property 'openstack' must be a hash"),
         (json!({"policy": secret}), "property 'policy' must be a hash"),
         (json!({"ntp": secret}), "property 'ntp' must be a list of strings"),
-        (json!({"agent": {"mbus": {"url": secret}}}), "property 'agent.mbus' must be a string"),
+        (json!({"agent": {"mbus": {"url": secret}}}), "property 'agent.mbus' must be a string (received Hash)"),
+        (json!({"agent": {"mbus": ""}}), "property 'agent.mbus' must be a string (received an empty string)"),
         (json!({"nats": {"address": [secret]}}), "property 'nats.address' must be a string"),
         (json!({"nats": {"address": "a", "user": {"a": secret}}}), "property 'nats.user' must be a string"),
         (json!({"nats": {"address": "a", "user": "u", "password": [secret]}}), "property 'nats.password' must be a"),
-        (json!({"nats": {"address": "a", "port": secret}}), "property 'nats.port' must be a port"),
+        (
+            json!({"nats": {"address": "a", "port": secret}}),
+            "property 'nats.port' must be a port from 1 to 65535 (received String)",
+        ),
+        (
+            json!({"nats": {"address": "a", "port": 65_536}}),
+            "property 'nats.port' must be a port from 1 to 65535 (received a number out of range)",
+        ),
         (json!({"blobstore": {"provider": "s3"}}), "property 'blobstore.provider' must be local or dav"),
         (json!({"blobstore": {"provider": "simple"}}), "property 'blobstore.provider' must be local or dav"),
         (json!({"blobstore": {"provider": "local"}}), "property 'blobstore.path' must be a string"),
@@ -239,7 +250,10 @@ fn the_error_for_an_invalid_manifest_names_the_property_without_its_value() {
             "property 'env.no_proxy[1]' must be a name, an address, a network like 10.0.0.0/8 (and not 10.*), or *",
         ),
         (json!({"limits": 5}), "property 'limits' must be a hash"),
-        (json!({"hardening": "some"}), "property 'hardening' must be one of best-effort, required, off"),
+        (
+            json!({"hardening": "some"}),
+            "property 'hardening' must be one of best-effort, required, off (received another text)",
+        ),
         (json!({"leaks": "ignore"}), "property 'leaks' must be one of latch, end"),
         (json!({"log": {"level": "loud"}}), "property 'log.level' must be one of debug, info, warn, error"),
         (json!({"audit": {"path": "a", "max_bytes": "1"}}), "property 'audit.max_bytes' must be a positive number"),

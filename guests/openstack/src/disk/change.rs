@@ -30,7 +30,8 @@ pub(crate) fn update(
     }
     if (size > volume.size || new_type.is_some()) && volume.status != "available" {
         return Err(Error::not_supported(format!(
-            "disk `{disk}` cannot be changed: expected status `available`, found `{}`",
+            "disk `{disk}` cannot be changed: expected status `available`, found `{}`; detach the disk first, or wait \
+             until it is available",
             volume.status
         )));
     }
@@ -98,5 +99,8 @@ fn request(
 }
 
 fn cannot_shrink(volume: &Volume, size: u64) -> Error {
-    Error::not_supported(format!("disk `{}` cannot shrink from {} GiB to {size} GiB", volume.id, volume.size))
+    let (disk, now) = (&volume.id, volume.size);
+    Error::not_supported(format!(
+        "disk `{disk}` cannot shrink from {now} GiB to {size} GiB; request at least {now} GiB"
+    ))
 }

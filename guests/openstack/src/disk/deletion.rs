@@ -27,9 +27,10 @@ pub(super) fn delete_and_wait(
     }
     session.wait_until_certain(&format!("{what} to be deleted"), || match status()?.as_deref() {
         None => Ok(Some(())),
-        Some("error_deleting") => {
-            Err(Error::cloud(format!("{what} cannot be deleted: its status is `error_deleting`")))
-        }
+        Some("error_deleting") => Err(Error::cloud(format!(
+            "{what} cannot be deleted: its status is `error_deleting`; ask the cloud's operator to reset its status, and \
+             then repeat the task"
+        ))),
         Some(_) => Ok(None),
     })
 }

@@ -39,9 +39,10 @@ pub(super) fn until(session: &Session, disk: &str, wanted: &str) -> Result<Volum
         let volume = volumes.volume(disk)?.ok_or_else(|| Error::disk_not_found(disk))?;
         match volume.status.as_str() {
             status if status == wanted => Ok(Some(volume)),
-            status if status.starts_with("error") => {
-                Err(Error::cloud(format!("disk `{disk}` failed: expected status `{wanted}`, found `{status}`")))
-            }
+            status if status.starts_with("error") => Err(Error::cloud(format!(
+                "disk `{disk}` failed: expected status `{wanted}`, found `{status}`; look at `openstack volume show \
+                 {disk}` and at Cinder's log"
+            ))),
             _ => Ok(None),
         }
     })

@@ -86,9 +86,11 @@ fn wait_until_active(session: &Session, images: &Images, id: &str) -> Result<(),
             images.image(id)?.ok_or_else(|| Error::cloud(format!("image `{id}` disappeared while it was uploaded")))?;
         match image.status.as_str() {
             "active" => Ok(Some(())),
-            "killed" | "deleted" | "pending_delete" | "deactivated" => {
-                Err(Error::cloud(format!("image `{id}` failed: expected status `active`, found `{}`", image.status)))
-            }
+            "killed" | "deleted" | "pending_delete" | "deactivated" => Err(Error::cloud(format!(
+                "image `{id}` failed: expected status `active`, found `{}`; look at Glance's log, and upload the stemcell \
+                 again",
+                image.status
+            ))),
             _ => Ok(None),
         }
     })

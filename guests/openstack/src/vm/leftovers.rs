@@ -122,9 +122,10 @@ fn delete_volume(session: &Session, id: &str) -> Result<(), Error> {
                 Err(error) if error.status() != Some(400) => Err(error.into()),
                 _ => Ok(None),
             },
-            "error_deleting" => {
-                Err(Error::cloud(format!("boot volume `{id}` cannot be deleted: its status is `error_deleting`")))
-            }
+            "error_deleting" => Err(Error::cloud(format!(
+                "boot volume `{id}` cannot be deleted: its status is `error_deleting`; ask the cloud's operator to reset \
+                 its status, and then repeat the task"
+            ))),
             _ => Ok(None),
         }
     })

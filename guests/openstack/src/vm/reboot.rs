@@ -25,9 +25,10 @@ pub(crate) fn reboot(session: &Session, vm: &str) -> Result<(), Error> {
         let server = get(session, vm)?;
         match server.status.as_str() {
             "ACTIVE" => Ok(Some(())),
-            "ERROR" if !failed_before => {
-                Err(Error::cloud(format!("server `{vm}` failed to reboot: {}", server.fault())))
-            }
+            "ERROR" if !failed_before => Err(Error::cloud(format!(
+                "server `{vm}` failed to reboot: {}; look at `openstack server show {vm}`",
+                server.fault()
+            ))),
             _ => Ok(None),
         }
     })

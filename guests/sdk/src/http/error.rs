@@ -90,11 +90,18 @@ impl RequestError {
             Cause::Status { .. } | Cause::Decode(_) => true,
         }
     }
+
+    /// Returns true if the host's message names the request, so that it need not be written twice.
+    fn is_named_in_message(&self) -> bool {
+        matches!(&self.cause, Cause::Transport { message, .. } if message.contains(&format!("{}: ", self.request)))
+    }
 }
 
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.request)?;
+        if !self.is_named_in_message() {
+            write!(f, "{}: ", self.request)?;
+        }
         match &self.cause {
             Cause::Build(message) | Cause::Decode(message) => f.write_str(message),
             Cause::Transport { message, .. } => f.write_str(message),

@@ -95,6 +95,22 @@ fn a_denial_has_its_reason_and_messages_omit_the_query() {
 }
 
 #[test]
+fn an_error_names_its_request_once() {
+    let error = |message: &str| {
+        let (kind, message) = (TransportError::Denied(Denial::Host), message.to_owned());
+        let cause = Cause::Transport { kind, message, sent: false };
+        RequestError { request: "GET https://a.example/x".to_owned(), cause }.to_string()
+    };
+    let named = "policy: the policy refuses GET https://a.example/x: no grant names the host";
+    assert_eq!(error(named), named);
+    let unnamed = "iaas: the connection was closed";
+    assert_eq!(error(unnamed), format!("GET https://a.example/x: {unnamed}"));
+    // Another request, whose URL begins with the same text.
+    let other = "policy: the policy refuses GET https://a.example/xy: no grant names the host";
+    assert_eq!(error(other), format!("GET https://a.example/x: {other}"));
+}
+
+#[test]
 fn a_repeatable_post_is_retried_like_a_put() {
     let host = Fake::new().on("POST", URL, Answer::text(500, "")).on("POST", URL, Answer::text(200, "")).install();
     assert_eq!(post(URL).repeatable().retries(1).send().unwrap().status, 200);

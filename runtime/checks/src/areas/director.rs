@@ -24,7 +24,7 @@ pub(crate) const JsonTrailing: Entry = refusal(
 );
 pub(crate) const ContextValues: Entry = refusal(
     "context-values",
-    "The context of the request holds more than 2,000 properties, and each is a secret to search for.",
+    "The context of the request holds more than 2,000 properties, and the runtime searches every response for each of them.",
     "The operator makes the cpi-config smaller.",
 );
 pub(crate) const ApiVersion: Entry = refusal(

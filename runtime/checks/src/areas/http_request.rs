@@ -58,17 +58,17 @@ pub(crate) const HeaderCharset: Entry = refusal(
 );
 pub(crate) const HeaderAccept: Entry = refusal(
     "header-accept",
-    "The request asks for a special form of the response, in which hidden places could be elsewhere.",
+    "The request asks a cleaned origin for a special form of the response, in which hidden places could be elsewhere.",
     "The guest's author asks for `application/json` or `application/xml` without parameters.",
 );
 pub(crate) const ReadBody: Entry = refusal(
     "read-body",
-    "A GET, HEAD or OPTIONS has a body, with which servers could filter by values that the guest must not see.",
+    "A GET, HEAD or OPTIONS to a cleaned origin has a body, with which servers could filter by hidden values.",
     "The guest's author sends the parameters in the query, and the operator lists them under `query` of the grant.",
 );
 pub(crate) const HeaderConditional: Entry = refusal(
     "header-conditional",
-    "The request sets an `If-*` header, with which a guest could compare hidden values of the server.",
+    "A guarded request sets an `If-*` header, with which a guest could compare hidden values of the server.",
     "The guest's author leaves the header out, or compares with `*`.",
 );
 pub(crate) const QueryCredentials: Entry = refusal(

@@ -21,13 +21,13 @@ pub(crate) const Truncation: Entry = refusal(
 );
 pub(crate) const EncodedResponse: Entry = refusal(
     "encoded-response",
-    "The response is compressed or otherwise encoded, where the grant sends secrets, and it cannot be searched for them.",
+    "The response to a guarded request is compressed or otherwise encoded, so it cannot be searched for secrets.",
     "The operator configures the server to answer without encoding.",
 );
 pub(crate) const CharsetResponse: Entry = refusal(
     "charset-response",
-    "The response is text in another charset than UTF-8, where the grant sends secrets, and it cannot be searched for them.",
-    "The operator configures the server to answer in UTF-8, and to label files that are not text as such.",
+    "The response to a guarded request is text in another charset than UTF-8, so it cannot be searched for secrets.",
+    "The operator makes the server answer in UTF-8, and send other files with a type such as `application/octet-stream`.",
 );
 pub(crate) const CredentialHeaders: Entry =
     safeguard("credential-headers", "Set-Cookie and other headers with credentials are removed from responses.");

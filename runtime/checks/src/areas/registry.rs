@@ -34,7 +34,7 @@ pub(crate) const RegistryShapes: Entry = refusal(
 );
 pub(crate) const RegistryValues: Entry = refusal(
     "registry-values",
-    "A part of the settings in the registry has more than 2,000 values, and each is a secret to search for.",
+    "A part of the settings in the registry has more than 2,000 values, and the runtime searches every response for each of them.",
     "The guest's author writes fewer disks, or the operator corrects the settings in the registry.",
 );
 pub(crate) const RegistryUndo: Entry =

@@ -39,7 +39,7 @@ pub(crate) const LeakLatched: Entry = refusal(
 pub(crate) const LatchTrust: Entry = refusal(
     "latch-trust",
     "The file that remembers leaks is a link, or other users can write it.",
-    "The operator deletes the file, or runs `chown` or `chmod go-w` on it, as the message says.",
+    "The operator runs `chown` or `chmod go-w` on the file, or looks for leaks in the audit log before deleting it.",
 );
 pub(crate) const FormBase64: Entry = safeguard("form-base64", "Secrets and seals are recognised in base64.");
 pub(crate) const FormHex: Entry = safeguard("form-hex", "Secrets and seals are recognised as hexadecimal digits.");

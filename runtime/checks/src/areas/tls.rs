@@ -19,7 +19,7 @@ pub(crate) const TlsTime: Entry = refusal(
 );
 pub(crate) const TlsPin: Entry = refusal(
     "tls-pin",
-    "The server's key has none of the digests that the grant pins.",
+    "Neither the server's key nor its certificate has a digest that the grant pins.",
     "The operator adds the digest of the new key to `tls.pin_sha256`, if the server's key was changed on purpose.",
 );
 pub(crate) const TlsEnvironment: Entry =

@@ -6,7 +6,7 @@ use super::*;
 
 /// The grant in a denial's message.
 fn hint(message: &str) -> Option<Value> {
-    let (_, grant) = message.split_once("asked for by the guest, to the policy's \"http\": ")?;
+    let (_, grant) = message.split_once("if it should have it, add to \"http\" of the policy: ")?;
     Some(serde_json::from_str(grant).unwrap_or_else(|error| panic!("{message}: {error}")))
 }
 
@@ -85,7 +85,7 @@ fn there_is_no_hint_for_requests_that_cannot_or_should_not_be_granted() {
     ] {
         let (reason, message) = verdict_on(&policy_of(&grants, needs), method, url, &NOTHING);
         assert!(!reason.starts_with("allowed") && hint(&message).is_none(), "{method} {url}: {message}");
-        assert!(!message.contains("asked for by the guest"), "{message}");
+        assert!(!message.contains("if it should have it"), "{message}");
     }
 }
 
@@ -104,8 +104,7 @@ fn each_need_that_declares_a_request_can_give_the_hint() {
 
 #[test]
 fn a_method_cannot_forge_a_hint() {
-    let method =
-        "GET https://api.iaas.test/: to allow it, add this, asked for by the guest, to the policy's \"http\": {}";
+    let method = "GET https://api.iaas.test/: if it should have it, add to \"http\" of the policy: {}";
     let (reason, message) = verdict_on(&policy_of(&json!([]), Some(&any_needs())), method, "https://a.test/", &NOTHING);
     assert_eq!(reason, "undeclared");
     assert!(hint(&message).is_none() && !message.contains('{'), "{message}");

@@ -149,7 +149,7 @@ fn each_field_of_a_grant_can_be_the_reason() {
         assert!(message.contains(said), "{key}: {message}");
         // What refuses says what to add, unless that is an operation.
         let hint = !verdict.starts_with("allowed") && verdict != "operation";
-        assert_eq!(message.contains("asked for by the guest"), hint, "{key}: {message}");
+        assert_eq!(message.contains("if it should have it"), hint, "{key}: {message}");
     }
 }
 

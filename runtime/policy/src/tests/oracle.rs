@@ -41,7 +41,7 @@ fn declared_for(section: &Value, asked: &Asked, grant: &Value) -> bool {
 /// The policy as an operator who follows a denial writes it: its text, with the
 /// grant at the end of the denial added to the list of grants.
 fn pasted(grants: &[Value], denial: &Denial) -> Option<String> {
-    let (_, hint) = denial.hint.as_deref()?.split_once("to the policy's \"http\": ")?;
+    let (_, hint) = denial.hint.as_deref()?.split_once("add to \"http\" of the policy: ")?;
     let text = format!("{:#}", policy_file(grants));
     let (before, after) = text.split_once("\"http\": [").unwrap();
     let comma = if grants.is_empty() { "" } else { "," };

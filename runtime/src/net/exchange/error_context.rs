@@ -5,7 +5,7 @@
 //! innermost ones, because the others name whole URLs with their queries.
 
 use super::request_body::Progress;
-use crate::failure::Who;
+use crate::failure::{RESOURCE_REMEDY, Who};
 use crate::net::connection::ConnectError;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::proxy::Proxy;
@@ -44,8 +44,8 @@ impl ErrorContext {
     }
 
     pub(in crate::net) fn client_not_built(&self, error: &reqwest::Error) -> HttpError {
-        self.error(HttpErrorKind::Protocol, Who::Runtime, "the HTTP client could not be built")
-            .with_detail(innermost(error))
+        let what = format!("the HTTP client could not be built; {RESOURCE_REMEDY}");
+        self.error(HttpErrorKind::Protocol, Who::Runtime, what).with_detail(innermost(error))
     }
 
     pub(super) fn deadline_reached(&self) -> HttpError {

@@ -98,7 +98,7 @@ impl Gate {
         let has_body = image.is_some() || !body.is_empty();
         let could_filter = is_read(method) && exposure.hides_places && has_body;
         Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
-            let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
+            let what = "a GET, HEAD or OPTIONS to a cleaned origin must not have a body";
             HttpError::denied(DenialReason::Query, format_args!("{what}; send parameters in the query"))
         })
     }
