@@ -6,7 +6,6 @@
 //! and the last marker; a text with one of them, or with a part of one, is a piece of something that is shown
 //! elsewhere, too.
 
-use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::engine::GeneralPurpose;
 use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
@@ -26,24 +25,67 @@ const GRAM: usize = 4;
 
 /// The marker, and every text that base64 makes of it, up to twice: a guest asks for one, and a
 /// server may add another one.
-static PATTERNS: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| forms(MARKER));
+static FORMS: LazyLock<Vec<String>> = LazyLock::new(|| forms(MARKER));
 
-/// The same forms of the last marker.
-static LAST: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| forms(&format!("__{MARKER}")));
+/// What finds these forms. Few responses need it, and it takes long to build.
+static PATTERNS: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| finders(&FORMS));
 
-/// Short parts of all patterns. Most responses hold none.
-static GRAMS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let grams = PATTERNS.iter().flat_map(|pattern| pattern.needle().chunks_exact(GRAM));
-    AhoCorasick::new(grams).ok()
-});
+/// The same for the forms of the last marker.
+static LAST: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| finders(&forms(&format!("__{MARKER}"))));
 
-fn forms(marker: &str) -> Vec<memmem::Finder<'static>> {
+/// Short parts of all forms. Most responses hold none.
+static GRAMS: LazyLock<Grams> = LazyLock::new(|| Grams::of(&FORMS));
+
+/// A set of texts of `GRAM` bytes. Every call with a response builds it, so it must not take long; a general
+/// automaton took a sixth of such a call.
+struct Grams {
+    /// A bit for the hash of each text, which decides for nearly all others.
+    hashes: Vec<u64>,
+    sorted: Vec<u32>,
+}
+
+impl Grams {
+    const HASH_BITS: u32 = 16;
+
+    fn of(forms: &[String]) -> Grams {
+        let all = forms.iter().flat_map(|form| form.as_bytes().as_chunks::<GRAM>().0);
+        let mut sorted: Vec<u32> = all.map(|gram| u32::from_ne_bytes(*gram)).collect();
+        sorted.sort_unstable();
+        let mut hashes = vec![0; (1 << Grams::HASH_BITS) / 64];
+        for gram in &sorted {
+            let hash = Grams::hash(*gram);
+            hashes[hash / 64] |= 1 << (hash % 64);
+        }
+        Grams { hashes, sorted }
+    }
+
+    /// Returns true if a part of the text is in the set.
+    fn occur_in(&self, text: &[u8]) -> bool {
+        text.array_windows::<GRAM>().any(|window| self.contains(u32::from_ne_bytes(*window)))
+    }
+
+    fn contains(&self, gram: u32) -> bool {
+        let hash = Grams::hash(gram);
+        self.hashes[hash / 64] & 1 << (hash % 64) != 0 && self.sorted.binary_search(&gram).is_ok()
+    }
+
+    /// Returns a number below `1 << HASH_BITS`, from a multiplication that mixes all bits.
+    fn hash(gram: u32) -> usize {
+        (gram.wrapping_mul(0x9e37_79b1) >> (u32::BITS - Grams::HASH_BITS)) as usize
+    }
+}
+
+fn forms(marker: &str) -> Vec<String> {
     let once = encoded(marker);
     let twice: Vec<String> = once.iter().flat_map(|text| encoded(text)).collect();
     let mut all: Vec<String> = [marker.to_owned()].into_iter().chain(once).chain(twice).collect();
     all.sort_unstable();
     all.dedup();
-    all.iter().map(|text| memmem::Finder::new(text.as_bytes()).into_owned()).collect()
+    all
+}
+
+fn finders(forms: &[String]) -> Vec<memmem::Finder<'static>> {
+    forms.iter().map(|text| memmem::Finder::new(text.as_bytes()).into_owned()).collect()
 }
 
 /// Returns the characters that base64 makes of the text wherever it stands in longer text: for each
@@ -111,12 +153,12 @@ pub(super) fn is_divided_in(text: &[u8]) -> bool {
 
 /// Returns true if text holds the marker.
 pub(super) fn is_in(text: &[u8]) -> bool {
-    text.len() >= MARKER.len() && PATTERNS.iter().any(|pattern| pattern.find(text).is_some())
+    text.len() >= MARKER.len() && may_be_in(text) && PATTERNS.iter().any(|pattern| pattern.find(text).is_some())
 }
 
 /// Returns false for most texts that hold no part of a marker.
 pub(super) fn may_be_in(text: &[u8]) -> bool {
-    GRAMS.as_ref().is_none_or(|grams| grams.is_match(text))
+    GRAMS.occur_in(text)
 }
 
 /// Returns the markers in a text, in their order.
