@@ -12,6 +12,7 @@ pub mod cloud;
 pub mod codes;
 pub mod dist;
 pub mod elf;
+pub mod gateway;
 pub mod hostile;
 pub mod job;
 pub mod live_process;
@@ -28,6 +29,7 @@ pub mod response;
 pub mod rows;
 pub mod servers;
 pub mod signing;
+mod simulation;
 pub mod skip;
 pub mod users;
 

@@ -62,6 +62,8 @@ impl Recorder {
 }
 
 impl Backend for Recorder {
+    type Service = Service;
+
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
@@ -128,6 +130,8 @@ impl Replay {
 }
 
 impl Backend for Replay {
+    type Service = Service;
+
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
@@ -160,7 +164,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn send(backend: &impl Backend, method: &str, target: &str, token: &str, body: &str) -> Response {
+    fn send(
+        backend: &impl Backend<Service = Service>,
+        method: &str,
+        target: &str,
+        token: &str,
+        body: &str,
+    ) -> Response {
         let headers = vec![("X-Auth-Token".to_owned(), token.to_owned())];
         let service = if target.contains("/auth/") { Service::Identity } else { Service::Image };
         backend.answer(service, &Request::new(method, target, headers), &mut body.as_bytes()).unwrap()

@@ -3,8 +3,8 @@
 
 use super::message::{Request, Response};
 use super::service::Service;
-use super::wire;
 use crate::client;
+use crate::gateway::wire;
 use ring::hmac;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
