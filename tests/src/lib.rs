@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod audit;
+pub mod aws;
 pub mod call;
 pub mod client;
 pub mod cloud;
