@@ -41,20 +41,20 @@ pub(super) fn select(
 ) -> Result<Vec<Value>, Error> {
     let filters = read_filters(call.parameters, listing.filters)?;
     let ids = texts(call.parameters, listing.ids);
+    let all = state.list(listing.kind, call.account).into_iter().map(|item| item.id);
+    let hidden: Vec<String> = all.filter(|id| state.is_hidden(id)).collect();
     for id in &ids {
         state.find(listing.kind, call.account, id)?;
     }
     let wanted = |item: &Item| ids.is_empty() || ids.contains(&item.id.as_str());
     let matching = |state: &State| -> Vec<(String, Value)> {
         let items = state.list(listing.kind, call.account).into_iter().filter(&wanted);
-        let shown = items.filter(|item| !state.is_hidden(&item.id)).map(|item| (item.id.clone(), view(state, &item)));
+        let shown = items.filter(|item| !hidden.contains(&item.id)).map(|item| (item.id.clone(), view(state, &item)));
         shown.filter(|(_, view)| filters.iter().all(|filter| filter.matches(view))).collect()
     };
     // A read may complete changes, after which other resources match.
     let mut read: Vec<String> = matching(state).into_iter().map(|(id, _)| id).collect();
-    read.extend(
-        state.list(listing.kind, call.account).into_iter().map(|item| item.id).filter(|id| state.is_hidden(id)),
-    );
+    read.extend_from_slice(&hidden);
     state.count_read(&read.iter().map(String::as_str).collect::<Vec<_>>());
     Ok(matching(state).into_iter().map(|(_, view)| view).collect())
 }

@@ -178,13 +178,14 @@ impl State {
     pub(super) fn count_read(&mut self, ids: &[&str]) {
         let new: Vec<&str> = ids.iter().copied().filter(|id| !self.read.iter().any(|known| known == id)).collect();
         self.read.extend(new.iter().map(|id| (*id).to_owned()));
-        for id in &new {
+        let (hidden, visible): (Vec<&str>, Vec<&str>) = new.into_iter().partition(|id| self.is_hidden(id));
+        for id in hidden {
             if let Some(item) = self.resources.get_mut(id) {
                 let left = item.hidden["hidden_lookups"].as_u64().unwrap_or_default();
                 item.hidden["hidden_lookups"] = json!(left.saturating_sub(1));
             }
         }
-        for effect in self.pending.count_read(&new) {
+        for effect in self.pending.count_read(&visible) {
             self.apply(effect);
         }
     }

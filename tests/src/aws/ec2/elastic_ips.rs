@@ -56,7 +56,7 @@ pub(super) fn associate(state: &mut State, call: &Call<'_>) -> Result<Value, Err
         return Err(Error::new("Resource.AlreadyAssociated", message));
     }
     if current == interface.id {
-        return Ok(json!({"return": true, "associationId": address.view["associationId"]}));
+        return Ok(json!({"associationId": address.view["associationId"]}));
     }
     release(state, &address);
     for other in state.own(Kind::Address, call.account) {
@@ -79,7 +79,7 @@ pub(super) fn associate(state: &mut State, call: &Call<'_>) -> Result<Value, Err
     ] {
         state.resources.set(&address.id, key, value);
     }
-    Ok(json!({"return": true, "associationId": association}))
+    Ok(json!({"associationId": association}))
 }
 
 /// Returns the interface that an address is associated with.
