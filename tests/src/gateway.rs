@@ -10,6 +10,7 @@ mod faults;
 mod message;
 mod origins;
 mod records;
+mod sender;
 mod service;
 pub(crate) mod wire;
 
@@ -19,6 +20,7 @@ pub use records::RecordedRequest;
 pub use service::{Backend, Services};
 
 pub(crate) use message::{Answer, percent_decode};
+pub(crate) use sender::send;
 
 use crate::servers::{Authority, Validity};
 use faults::PlannedFault;
@@ -28,7 +30,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::io::{self, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,6 +38,8 @@ use wire::Body;
 
 /// The timeout for idle clients, and the duration of injected stalls.
 const TIMEOUT: Duration = Duration::from_secs(300);
+/// Any free port on loopback.
+pub const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// The maximum length of an unread body that is discarded to keep the connection.
 const MAX_DISCARDED: u64 = 64 << 20;
 
@@ -62,7 +66,7 @@ impl<S> Clone for Gateway<S> {
 impl<S: Services> Gateway<S> {
     /// Starts a gateway with plain HTTP.
     pub fn start(backend: impl Backend<Service = S> + 'static) -> Gateway<S> {
-        Gateway::serve(Box::new(backend), None, |address| address)
+        Gateway::serve(Box::new(backend), None, |_| FREE_PORT, |address| address)
     }
 
     /// Starts a gateway with TLS and its own certificate authority, whose certificate
@@ -77,20 +81,26 @@ impl<S: Services> Gateway<S> {
         backend: impl Backend<Service = S> + 'static,
         front: impl FnMut(SocketAddr) -> SocketAddr,
     ) -> Gateway<S> {
-        Gateway::serve(Box::new(backend), Some(&Authority::new()), front)
+        Gateway::serve(Box::new(backend), Some(&Authority::new()), |_| FREE_PORT, front)
+    }
+
+    /// Starts a gateway with TLS that listens at this address for each service.
+    pub fn secure_at(backend: impl Backend<Service = S> + 'static, place: impl Fn(S) -> SocketAddr) -> Gateway<S> {
+        Gateway::serve(Box::new(backend), Some(&Authority::new()), place, |address| address)
     }
 
     fn serve(
         backend: Box<dyn Backend<Service = S>>,
         authority: Option<&Authority>,
+        place: impl Fn(S) -> SocketAddr,
         mut front: impl FnMut(SocketAddr) -> SocketAddr,
     ) -> Gateway<S> {
         let own = backend.cloud();
         let (mut origins, mut listeners) = (Vec::new(), Vec::new());
         for &service in S::ALL {
             let Some(origin) = service.origin(&own) else { continue };
-            let listener =
-                TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("cannot bind a port: {error}"));
+            let place = place(service);
+            let listener = TcpListener::bind(place).unwrap_or_else(|error| panic!("cannot bind {place}: {error}"));
             let address =
                 listener.local_addr().unwrap_or_else(|error| panic!("cannot read the local address: {error}"));
             let scheme = if authority.is_some() && !service.is_plain() { "https" } else { "http" };
@@ -100,7 +110,7 @@ impl<S: Services> Gateway<S> {
         let mut cloud: Value = serde_json::from_str(&rewrite_origins(&own.to_string(), &origins)).unwrap_or_default();
         let config = authority.map(|authority| {
             cloud["ca"] = json!(authority.pem());
-            authority.issue(&["127.0.0.1", "localhost"], Validity::Now).server(None)
+            authority.issue(&[&["127.0.0.1", "localhost"], S::HOST_NAMES].concat(), Validity::Now).server(None)
         });
         let (faults, records, unanswered) = (Mutex::default(), Mutex::default(), AtomicUsize::default());
         let gateway = Gateway(Arc::new(Shared { backend, origins, cloud, faults, records, unanswered }));

@@ -5,15 +5,10 @@ use super::clock;
 use super::model;
 use super::service::{Api, Service};
 use super::signature::{self, Authorization, Scope};
-use crate::client;
-use crate::gateway::{Request, Response, wire};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, StreamOwned};
+use crate::gateway::{self, Request, Response};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::{BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -105,19 +100,9 @@ impl Client {
     /// Sends a request to the service, which may be behind TLS.
     pub fn send(&self, service: Service, request: &Request, body: &[u8]) -> Result<Response, Box<dyn Error>> {
         let origin = service.origin(&self.cloud).ok_or("cloud.json does not have the service")?;
-        let (scheme, host) = origin.split_once("://").ok_or("the endpoint is not a URL")?;
-        let address: SocketAddr = host.parse()?;
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut request = request.clone();
         request.headers.push(("Content-Length".to_owned(), body.len().to_string()));
-        if scheme == "http" {
-            return exchange(stream, &request, host, body);
-        }
-        let authority = self.cloud["ca"].as_str().ok_or("cloud.json has no `ca`")?;
-        let name = ServerName::IpAddress(address.ip().into());
-        let connection = ClientConnection::new(client::tls_config(authority)?, name)?;
-        exchange(StreamOwned::new(connection, stream), &request, host, body)
+        gateway::send(&origin, self.cloud["ca"].as_str(), &request, body, TIMEOUT)
     }
 
     /// Calls an operation of EC2, STS or load balancing over the network.
@@ -126,16 +111,6 @@ impl Client {
         let (request, body) = self.form(service, operation, parameters);
         self.send(service, &request, &body).unwrap_or_else(|error| panic!("{operation}: {error}"))
     }
-}
-
-fn exchange(
-    mut stream: impl Read + Write,
-    request: &Request,
-    host: &str,
-    mut body: &[u8],
-) -> Result<Response, Box<dyn Error>> {
-    wire::write_request(&mut stream, request, host, &mut body)?;
-    Ok(wire::read_response(&mut BufReader::new(stream), &request.method)?)
 }
 
 /// Escapes a value for a form.

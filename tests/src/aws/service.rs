@@ -57,6 +57,13 @@ impl Service {
 impl Services for Service {
     const ALL: &'static [Service] = &Service::ALL;
 
+    const HOST_NAMES: &'static [&'static str] = &[
+        "ec2.us-east-1.amazonaws.com",
+        "ebs.us-east-1.amazonaws.com",
+        "elasticloadbalancing.us-east-1.amazonaws.com",
+        "sts.us-east-1.amazonaws.com",
+    ];
+
     fn origin(self, cloud: &Value) -> Option<String> {
         Service::origin(self, cloud)
     }

@@ -2,6 +2,7 @@
 //! answers them.
 
 mod disks;
+mod host_names;
 mod images;
 mod instances;
 mod interfaces;

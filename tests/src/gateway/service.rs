@@ -10,6 +10,9 @@ pub trait Services: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// All services, in the order in which a gateway opens their ports.
     const ALL: &'static [Self];
 
+    /// Host names for which a gateway with TLS has a certificate, besides loopback.
+    const HOST_NAMES: &'static [&'static str] = &[];
+
     /// Returns scheme, host and port of this service in a `cloud.json`.
     fn origin(self, cloud: &Value) -> Option<String>;
 
