@@ -7,6 +7,7 @@ For each operation it holds the names on the wire, the types, what is required, 
 request and of the response. Shapes that are used several times are written once. Types that the simulator checks with
 tables of its own (instance types) are plain strings here.
 """
+
 import json
 
 import botocore.loaders
@@ -31,8 +32,14 @@ OPERATIONS = {
 }
 # The type of a shape in the model, and here.
 SCALARS = {
-    "string": "string", "integer": "integer", "long": "integer", "boolean": "boolean", "timestamp": "timestamp",
-    "blob": "blob", "double": "number", "float": "number",
+    "string": "string",
+    "integer": "integer",
+    "long": "integer",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+    "blob": "blob",
+    "double": "number",
+    "float": "number",
 }
 # Enumerations that are written as plain strings.
 PLAIN = {"InstanceType"}
@@ -114,7 +121,7 @@ class Service:
         return location or member
 
     def item(self, shape, direction):
-        """Returns the name of a list's elements on the wire; an empty one means that lists have no level of their own."""
+        """Returns the name of a list's elements on the wire; an empty name means that there is no such level."""
         if self.protocol == "rest-json" or (self.protocol == "ec2" and direction == "input"):
             return ""
         assert not shape.get("flattened"), shape

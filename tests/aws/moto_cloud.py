@@ -5,6 +5,7 @@
 
 It runs until it is killed. README.md lists where moto differs from AWS.
 """
+
 import json
 import os
 import pathlib
@@ -26,8 +27,13 @@ ALLOW = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*
 def client(service, endpoint, key, secret, token=None):
     """Returns a client that sends each request once."""
     return boto3.client(
-        service, endpoint_url=endpoint, region_name=REGION, aws_access_key_id=key, aws_secret_access_key=secret,
-        aws_session_token=token, config=Config(retries={"total_max_attempts": 1}),
+        service,
+        endpoint_url=endpoint,
+        region_name=REGION,
+        aws_access_key_id=key,
+        aws_secret_access_key=secret,
+        aws_session_token=token,
+        config=Config(retries={"total_max_attempts": 1}),
     )
 
 
@@ -62,7 +68,9 @@ def fill(endpoint):
     subnets = {}
     for number, zone in enumerate("abc"):
         subnet = ec2.create_subnet(
-            VpcId=vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=REGION + zone,
+            VpcId=vpc,
+            CidrBlock=f"10.0.{number}.0/24",
+            AvailabilityZone=REGION + zone,
             Ipv6CidrBlock=ipv6.replace("00::/56", f"0{number}::/64"),
         )
         subnets[REGION + zone] = subnet["Subnet"]["SubnetId"]
@@ -71,21 +79,37 @@ def fill(endpoint):
     address = ec2.allocate_address(Domain="vpc")
     table = ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["RouteTables"][0]
     service["elb"].create_load_balancer(
-        LoadBalancerName="bosh-elb", AvailabilityZones=[REGION + "a"],
+        LoadBalancerName="bosh-elb",
+        AvailabilityZones=[REGION + "a"],
         Listeners=[{"Protocol": "tcp", "LoadBalancerPort": 443, "InstancePort": 443}],
     )
     target_group = service["elbv2"].create_target_group(Name="bosh-tg", Protocol="TCP", Port=443, VpcId=vpc)
     images = ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"]
     image = next(image for image in images if image["RootDeviceName"] == "/dev/xvda")
     return {
-        "region": REGION, "account": account, "access_key_id": key["AccessKeyId"],
-        "secret_access_key": key["SecretAccessKey"], "role_arn": role, "instance_profile": "bosh-vm", "vpc": vpc,
-        "availability_zone": REGION + "a", "availability_zones": [REGION + zone for zone in "abc"],
-        "subnet": subnets[REGION + "a"], "subnets": subnets, "network": "10.0.0.0/24", "security_group": group,
-        "security_group_name": "bosh", "route_table": table["RouteTableId"], "elastic_ip": address["PublicIp"],
-        "allocation": address["AllocationId"], "key_name": "bosh", "load_balancer": "bosh-elb",
-        "target_group": "bosh-tg", "target_group_arn": target_group["TargetGroups"][0]["TargetGroupArn"],
-        "image": image["ImageId"], "instance_type": "m5.large",
+        "region": REGION,
+        "account": account,
+        "access_key_id": key["AccessKeyId"],
+        "secret_access_key": key["SecretAccessKey"],
+        "role_arn": role,
+        "instance_profile": "bosh-vm",
+        "vpc": vpc,
+        "availability_zone": REGION + "a",
+        "availability_zones": [REGION + zone for zone in "abc"],
+        "subnet": subnets[REGION + "a"],
+        "subnets": subnets,
+        "network": "10.0.0.0/24",
+        "security_group": group,
+        "security_group_name": "bosh",
+        "route_table": table["RouteTableId"],
+        "elastic_ip": address["PublicIp"],
+        "allocation": address["AllocationId"],
+        "key_name": "bosh",
+        "load_balancer": "bosh-elb",
+        "target_group": "bosh-tg",
+        "target_group_arn": target_group["TargetGroups"][0]["TargetGroupArn"],
+        "image": image["ImageId"],
+        "instance_type": "m5.large",
         "kms_key_arn": f"arn:aws:kms:{REGION}:{account}:alias/aws/ebs",
         "endpoints": {name: endpoint for name in ("ec2", "elb", "sts", "ebs")},
     }

@@ -13,6 +13,7 @@ fails if there is one:
 - a parameter of botocore's models that the simulator does not know;
 - a request that is signed wrongly, or changed after it was signed, and is accepted.
 """
+
 import base64
 import datetime
 import hashlib
@@ -57,13 +58,18 @@ class Cloud:
         if name not in self.clients:
             own = self.description
             settings = {
-                "aws_access_key_id": own["access_key_id"], "aws_secret_access_key": own["secret_access_key"],
-                "region_name": own["region"], **changes,
+                "aws_access_key_id": own["access_key_id"],
+                "aws_secret_access_key": own["secret_access_key"],
+                "region_name": own["region"],
+                **changes,
             }
             host = {"elbv2": "elb"}.get(service, service)
             self.clients[name] = boto3.client(
-                service, endpoint_url=own["endpoints"][host], verify=self.verify,
-                config=Config(retries={"total_max_attempts": 1}), **settings,
+                service,
+                endpoint_url=own["endpoints"][host],
+                verify=self.verify,
+                config=Config(retries={"total_max_attempts": 1}),
+                **settings,
             )
         return self.clients[name]
 
@@ -89,6 +95,11 @@ class Cloud:
         self.outcomes[step] = (None, refused, "")
         self.operations.add((service, client.meta.method_to_api_mapping[method]))
         return result
+
+    def expect(self, what, found, wanted):
+        """Reports a problem if a result differs. Only the simulator's results matter."""
+        if found != wanted:
+            self.problems.append(f"{what}: expected {wanted}, got {found}")
 
     def read_until(self, service, method, parameters, pointer, wanted):
         """Repeats a read until an element has the value; returns all values that it had."""
@@ -227,7 +238,9 @@ def signatures(strict, lenient):
             if code != wanted:
                 yield f"a request signed with {name} gives {code}, expected {wanted}"
     for handler, wanted in (
-        (change_body, "AuthFailure"), (change_host, "AuthFailure"), (drop_signature, "MissingParameter")
+        (change_body, "AuthFailure"),
+        (change_host, "AuthFailure"),
+        (drop_signature, "MissingParameter"),
     ):
         with Changed(strict.client("ec2"), "before-send", handler):
             code = read(strict)
@@ -244,8 +257,12 @@ def signatures(strict, lenient):
     block = b"\1" * (512 << 10)
     snapshot = strict.client("ebs").start_snapshot(VolumeSize=1)["SnapshotId"]
     parameters = {
-        "SnapshotId": snapshot, "BlockIndex": 0, "BlockData": block, "DataLength": len(block),
-        "Checksum": base64.b64encode(hashlib.sha256(block).digest()).decode(), "ChecksumAlgorithm": "SHA256",
+        "SnapshotId": snapshot,
+        "BlockIndex": 0,
+        "BlockData": block,
+        "DataLength": len(block),
+        "Checksum": base64.b64encode(hashlib.sha256(block).digest()).decode(),
+        "ChecksumAlgorithm": "SHA256",
     }
     code = code_of(strict.client("ebs").put_snapshot_block, parameters)[0]
     if code != "InvalidSignatureException":
@@ -262,7 +279,11 @@ def main():
     server.stop()
     scenario(lenient)
     problems = [
-        *lenient.problems, *compare(lenient, moto), *unused(lenient), *signatures(strict, lenient), *models(strict)
+        *lenient.problems,
+        *compare(lenient, moto),
+        *unused(lenient),
+        *signatures(strict, lenient),
+        *models(strict),
     ]
     print("\n".join(problems) or f"{len(lenient.outcomes)} steps and {len(lenient.operations)} operations agree")
     sys.exit(1 if problems else 0)
