@@ -123,7 +123,7 @@ const OPERATIONS: &[(&str, &[&str], Handler)] = &[
     ("DeleteVolume", &["VolumeId"], volumes::delete),
     ("DeregisterImage", &["ImageId", "DeleteAssociatedSnapshots"], images::deregister),
     ("DescribeAddresses", &["PublicIp", "AllocationId", "Filter"], elastic_ips::describe),
-    ("DescribeAvailabilityZones", &["ZoneName", "ZoneId", "AllAvailabilityZones", "Filter"], networks::zones),
+    ("DescribeAvailabilityZones", &["ZoneName", "ZoneId", "Filter"], networks::zones),
     (
         "DescribeImages",
         &["ImageId", "Owner", "IncludeDeprecated", "IncludeDisabled", "MaxResults", "NextToken", "Filter"],

@@ -37,17 +37,17 @@ impl Kind {
             Kind::Image => words("ami", "image", "InvalidAMIID", "InvalidAMIID.Malformed"),
             Kind::Instance => words("i", "instance", "InvalidInstanceID", "InvalidInstanceID.Malformed"),
             Kind::KeyPair => words("key", "key pair", "InvalidKeyPair", "InvalidKeyPair.NotFound"),
-            Kind::LoadBalancer => words("elb", "load balancer", "LoadBalancerNotFound", ""),
-            Kind::Modification => words("mod", "modification", "InvalidVolumeModification", ""),
+            Kind::LoadBalancer => words("elb", "load balancer", "LoadBalancerNotFound", "ValidationError"),
+            Kind::Modification => words("mod", "modification", "InvalidVolumeModification", "InvalidParameterValue"),
             Kind::NetworkInterface => {
                 words("eni", "networkInterface", "InvalidNetworkInterfaceID", "InvalidNetworkInterfaceId.Malformed")
             }
-            Kind::PlacementGroup => words("pg", "Placement Group", "InvalidPlacementGroup", ""),
+            Kind::PlacementGroup => words("pg", "Placement Group", "InvalidPlacementGroup", "InvalidParameterValue"),
             Kind::RouteTable => words("rtb", "routeTable", "InvalidRouteTableID", "InvalidRouteTableId.Malformed"),
             Kind::SecurityGroup => words("sg", "security group", "InvalidGroup", "InvalidGroupId.Malformed"),
             Kind::Snapshot => words("snap", "snapshot", "InvalidSnapshot", "InvalidSnapshotID.Malformed"),
             Kind::Subnet => words("subnet", "subnet", "InvalidSubnetID", "InvalidSubnetID.Malformed"),
-            Kind::TargetGroup => words("tg", "target group", "TargetGroupNotFound", ""),
+            Kind::TargetGroup => words("tg", "target group", "TargetGroupNotFound", "ValidationError"),
             Kind::Volume => words("vol", "volume", "InvalidVolume", "InvalidVolumeID.Malformed"),
             Kind::Vpc => words("vpc", "vpc", "InvalidVpcID", "InvalidVpcID.Malformed"),
         }

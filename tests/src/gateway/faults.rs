@@ -300,6 +300,34 @@ mod tests {
     }
 
     #[test]
+    fn a_read_with_the_same_form_is_another_poll() {
+        let mut steps = Steps::default();
+        for (operation, form, is_read, nth, poll) in [
+            ("RunInstances", "a", false, 1, 1),
+            ("RunInstances", "a", false, 2, 1),
+            ("DescribeInstances", "a", true, 1, 1),
+            ("DescribeInstances", "a", true, 1, 2),
+            ("DescribeInstances", "b", true, 2, 1),
+            ("TerminateInstances", "b", false, 1, 1),
+            ("DescribeInstances", "b", true, 3, 1),
+        ] {
+            let step = steps.next_operation(operation, form.as_bytes(), is_read);
+            assert_eq!((step.nth, step.poll), (nth, poll), "{operation} {form}");
+        }
+    }
+
+    #[test]
+    fn a_rule_for_an_operation_matches_no_other() {
+        let rule = Rule::operation(Service::Compute, "RunInstances").times(9);
+        let (planned, _) = PlannedFault::new(rule, Fault::ResetBefore);
+        let request = Request::new("POST", "/", Vec::new());
+        for (named, active) in [(Some("RunInstances"), true), (Some("DescribeInstances"), false), (None, false)] {
+            let named = named.map(|operation| (operation, &b""[..]));
+            assert_eq!(planned.activate(Service::Compute, &request, named).is_some(), active, "{named:?}");
+        }
+    }
+
+    #[test]
     fn a_rule_selects_requests_by_their_number() {
         let request = |method: &str, target: &str| Request::new(method, target, Vec::new());
         let rule = Rule::on(Service::Compute, "GET", "/servers/*").nth(2).times(2);

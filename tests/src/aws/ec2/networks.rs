@@ -4,7 +4,7 @@ use super::Call;
 use crate::aws::error::Error;
 use crate::aws::kind::Kind;
 use crate::aws::listing::{Listing, describe, page, select};
-use crate::aws::parameters::{flag, list, texts};
+use crate::aws::parameters::{list, texts};
 use crate::aws::seed;
 use crate::aws::state::State;
 use serde_json::{Value, json};
@@ -52,8 +52,6 @@ pub(super) fn security_groups(state: &mut State, call: &Call<'_>) -> Result<Valu
 
 pub(super) fn zones(state: &mut State, call: &Call<'_>) -> Result<Value, Error> {
     let given = call.parameters;
-    // All zones of a simulated region are available to all accounts.
-    let _ = flag(given, "AllAvailabilityZones");
     let all = seed::zones(&state.region);
     let mut wanted = texts(given, "ZoneName");
     for filter in list(given, "Filter") {

@@ -10,6 +10,17 @@ fn code(response: &Response) -> Option<String> {
     element(response, "Code").or_else(|| response.header("x-amzn-ErrorType").map(str::to_owned))
 }
 
+/// Returns a client with the credentials of a response of `AssumeRole`.
+fn client_of(cloud: &Cloud, response: &Response) -> Client {
+    let get = |name: &str| element(response, name).unwrap_or_default();
+    Client {
+        access_key_id: get("AccessKeyId"),
+        secret_access_key: get("SecretAccessKey"),
+        session_token: Some(get("SessionToken")),
+        ..cloud.client.clone()
+    }
+}
+
 /// Returns a signed read of this service, with its body.
 fn read(client: &Client, service: Service) -> (Request, Vec<u8>) {
     match service {
@@ -147,13 +158,7 @@ fn an_assumed_role_gets_credentials_that_expire() {
     };
     let role = cloud.value("role_arn");
     let response = assume(&cloud.client, &role, &[]);
-    let get = |name: &str| element(&response, name).unwrap_or_default();
-    let client = Client {
-        access_key_id: get("AccessKeyId"),
-        secret_access_key: get("SecretAccessKey"),
-        session_token: Some(get("SessionToken")),
-        ..cloud.client.clone()
-    };
+    let client = client_of(&cloud, &response);
     assert_eq!(cloud.call_as(&client, Ec2, "DescribeVolumes", &[]).status, 200);
     let identity = cloud.call_as(&client, Sts, "GetCallerIdentity", &[]);
     assert!(
@@ -187,6 +192,33 @@ fn a_role_is_assumed_only_by_its_account_and_with_its_external_id() {
         let response = cloud.call_as(client, Sts, "AssumeRole", &parameters);
         assert_eq!(code(&response).as_deref(), expected, "{parameters:?}");
     }
+}
+
+#[test]
+fn revoked_credentials_are_unknown_and_a_cloud_can_have_a_chosen_key() {
+    let simulator = Simulator::with_access_key("AKIACHOSEN", "a/chosen+secret");
+    let cloud = Cloud { client: Client::new(&simulator.cloud()), description: simulator.cloud(), simulator };
+    assert_eq!(cloud.value("access_key_id"), "AKIACHOSEN");
+    let role = cloud.value("role_arn");
+    let parameters = [("RoleArn", role.as_str()), ("RoleSessionName", "bosh")];
+    let response = cloud.call_as(&cloud.client, Sts, "AssumeRole", &parameters);
+    let client = client_of(&cloud, &response);
+    assert_eq!(cloud.call_as(&client, Ec2, "DescribeVolumes", &[]).status, 200);
+    cloud.simulator.revoke_temporary_keys();
+    assert_eq!(cloud.call_as(&client, Ec2, "DescribeVolumes", &[]).status, 401);
+    assert_eq!(cloud.call("DescribeVolumes", &[]).status, 200);
+}
+
+#[test]
+fn temporary_credentials_can_be_short_lived() {
+    let cloud = Cloud::new();
+    cloud.simulator.set_key_lifetime(0);
+    let role = cloud.value("role_arn");
+    let parameters = [("RoleArn", role.as_str()), ("RoleSessionName", "bosh")];
+    let response = cloud.call_as(&cloud.client, Sts, "AssumeRole", &parameters);
+    let client = client_of(&cloud, &response);
+    let response = cloud.call_as(&client, Ec2, "DescribeVolumes", &[]);
+    assert_eq!(code(&response).as_deref(), Some("RequestExpired"));
 }
 
 #[test]
