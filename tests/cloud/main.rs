@@ -1,27 +1,35 @@
-//! `cloud --state DIR` serves the simulated cloud on loopback until it is killed. With
-//! `--until-eof` it also ends when its stdin ends, so that it does not outlive its
-//! parent. `DIR/cloud.json` contains everything that a client needs.
+//! `cloud --state DIR` serves the simulated OpenStack on loopback until it is killed, and
+//! `cloud --aws --state DIR` the simulated AWS, with TLS. With `--until-eof` it also ends when
+//! its stdin ends, so that it does not outlive its parent. `DIR/cloud.json` contains
+//! everything that a client needs.
 //!
 //! `cloud --contents FILE` lists the resources of the tenant of such a file, one line
 //! each, through the API of the cloud.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "prints where cloud.json is, or an error")]
 
+use serde_json::Value;
 use std::fs::{DirBuilder, OpenOptions, read, rename};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::ExitCode;
-use tests::openstack::{Api, Gateway, Simulator};
+use tests::openstack::Api;
+use tests::{aws, openstack};
 
-const USAGE: &str = "usage: `cloud --state DIR [--until-eof]` or `cloud --contents FILE`";
+const USAGE: &str = "usage: `cloud [--aws] --state DIR [--until-eof]` or `cloud --contents FILE`";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["--state", directory] => serve(Path::new(directory), false),
-        ["--state", directory, "--until-eof"] => serve(Path::new(directory), true),
+        ["--aws", "--state", directory, rest @ ..] if is_end(rest) => {
+            serve(&aws::Gateway::secure(aws::Simulator::new()).cloud(), Path::new(directory), !rest.is_empty())
+        }
+        ["--state", directory, rest @ ..] if is_end(rest) => {
+            let gateway = openstack::Gateway::start(openstack::Simulator::new());
+            serve(&gateway.cloud(), Path::new(directory), !rest.is_empty())
+        }
         ["--contents", file] => print_contents(Path::new(file)),
         _ => Err(USAGE.to_owned()),
     };
@@ -34,9 +42,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(directory: &Path, until_eof: bool) -> Result<(), String> {
-    let gateway = Gateway::start(Simulator::new());
-    write(directory, &format!("{:#}\n", gateway.cloud()))
+/// Returns true if the arguments after the directory are complete.
+fn is_end(rest: &[&str]) -> bool {
+    matches!(rest, [] | ["--until-eof"])
+}
+
+/// Describes the cloud in the directory, and waits. Threads of the gateway serve it.
+fn serve(cloud: &Value, directory: &Path, until_eof: bool) -> Result<(), String> {
+    write(directory, &format!("{cloud:#}\n"))
         .map_err(|error| format!("cannot write {}: {error}", directory.join("cloud.json").display()))?;
     println!("cloud.json is in {}", directory.display());
     if until_eof {

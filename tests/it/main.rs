@@ -6,6 +6,7 @@ mod agent;
 mod archives;
 mod audit;
 mod author;
+mod aws;
 mod cancellation;
 mod codes;
 mod commands;

@@ -6,12 +6,14 @@
 
 pub mod archive;
 pub mod audit;
+pub mod aws;
 pub mod call;
 pub mod client;
 pub mod cloud;
 pub mod codes;
 pub mod dist;
 pub mod elf;
+pub mod gateway;
 pub mod hostile;
 pub mod job;
 pub mod live_process;
@@ -28,6 +30,7 @@ pub mod response;
 pub mod rows;
 pub mod servers;
 pub mod signing;
+mod simulation;
 pub mod skip;
 pub mod users;
 

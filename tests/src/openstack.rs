@@ -3,9 +3,8 @@
 //!
 //! `Simulator` answers requests from state in memory and uses no sockets. It
 //! behaves like the services of release 2025.1; any difference is a bug of the
-//! simulator. `Gateway` listens on one port per service, passes requests to a
-//! `Backend`, records them, and injects faults on demand. `Api` lists what exists
-//! in either cloud.
+//! simulator. A `Gateway` in front of it listens on one port per service. `Api` lists
+//! what exists in either cloud.
 
 mod block_devices;
 mod client;
@@ -13,9 +12,7 @@ mod clock;
 mod clouds;
 mod compute;
 mod compute_resources;
-mod faults;
 mod floating_ips;
-mod gateway;
 mod identity;
 mod image;
 mod image_data;
@@ -23,11 +20,9 @@ mod load_balancers;
 mod message;
 mod metadata_service;
 mod network;
-mod origins;
 mod ports;
 mod python;
 mod real_cloud;
-mod records;
 mod seed;
 mod server_build;
 mod server_create;
@@ -46,14 +41,14 @@ mod versions;
 mod volume;
 mod volume_actions;
 mod volume_attachments;
-mod wire;
 
+pub use crate::gateway::{Backend, Fault, Hits, Request, Response, Step, Steps};
 pub use client::{Api, Contents};
 pub use clouds::{Tenant, on_each_cloud, on_each_secure_cloud};
-pub use faults::{Fault, Hits, Rule, Step, Steps};
-pub use gateway::Gateway;
-pub use message::{Request, Response};
 pub use real_cloud::RealCloud;
-pub use records::RecordedRequest;
-pub use service::{Backend, Service};
+pub use service::Service;
 pub use simulator::Simulator;
+
+pub type Gateway = crate::gateway::Gateway<Service>;
+pub type RecordedRequest = crate::gateway::RecordedRequest<Service>;
+pub type Rule = crate::gateway::Rule<Service>;

@@ -20,20 +20,31 @@ pub(crate) enum Part {
 /// A cloud that can be started here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cloud {
+    AwsSim,
+    Moto,
     Openstack,
     Sim,
 }
 
 impl Cloud {
+    const ALL: [Cloud; 4] = [Cloud::AwsSim, Cloud::Moto, Cloud::Openstack, Cloud::Sim];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Cloud::AwsSim => "aws-sim",
+            Cloud::Moto => "moto",
             Cloud::Openstack => "openstack",
             Cloud::Sim => "sim",
         }
     }
 
     fn named(name: &str) -> Option<Cloud> {
-        [Cloud::Openstack, Cloud::Sim].into_iter().find(|cloud| cloud.name() == name)
+        Cloud::ALL.into_iter().find(|cloud| cloud.name() == name)
+    }
+
+    /// Returns true for the clouds that the guest `openstack` can use.
+    fn is_openstack(self) -> bool {
+        matches!(self, Cloud::Openstack | Cloud::Sim)
     }
 }
 
@@ -196,7 +207,7 @@ fn attack(arguments: &[String]) -> Result<Task, String> {
 }
 
 fn cloud(arguments: &[String]) -> Result<Task, String> {
-    let usage = "cargo xtask cloud up|down openstack|sim";
+    let usage = "cargo xtask cloud up|down aws-sim|moto|openstack|sim";
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (direction, cloud) = match arguments.as_slice() {
         [direction, cloud] => (*direction, *cloud),
@@ -255,8 +266,8 @@ fn job(arguments: &[String]) -> Result<Task, String> {
             "--guest" => job.guest = Some(value("the path of a .wasm file or the name of a guest")?.into()),
             "--cloud" => {
                 let name = value("sim or openstack")?;
-                job.cloud =
-                    Some(Cloud::named(name).ok_or_else(|| format!("`--cloud {name}`: expected sim or openstack"))?);
+                let cloud = Cloud::named(name).filter(|cloud| cloud.is_openstack());
+                job.cloud = Some(cloud.ok_or_else(|| format!("`--cloud {name}`: expected sim or openstack"))?);
             }
             "--policy" => job.policy = Some(value("the path of a policy.json")?.into()),
             "--replace" => job.replace = true,

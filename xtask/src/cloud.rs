@@ -3,12 +3,15 @@
 //!
 //! Each cloud has a directory below `target/cloud`. While it is up, the file `cloud.json`
 //! there describes how to reach it: endpoints, credentials, and the resources that an
-//! operator creates before the first deployment. Its schema is the same for all clouds.
+//! operator creates before the first deployment. Its schema is the same for all clouds of
+//! one kind.
 
+pub(crate) mod moto;
 pub(crate) mod openstack;
 pub(crate) mod sim;
 
 mod processes;
+mod python;
 mod step;
 
 use crate::arguments::{Cloud, Direction};
@@ -22,9 +25,11 @@ pub(crate) const FILE: &str = "cloud.json";
 pub(crate) fn run(repo: &Repo, direction: Direction, cloud: Cloud) -> Result<()> {
     match (direction, cloud) {
         (Direction::Up, Cloud::Openstack) => print_ready(&openstack::up(repo)?),
-        (Direction::Up, Cloud::Sim) => print_ready(&sim::up(repo)?),
+        (Direction::Up, Cloud::Moto) => print_ready(&moto::up(repo)?),
+        (Direction::Up, Cloud::Sim | Cloud::AwsSim) => print_ready(&sim::up(repo, cloud)?),
         (Direction::Down, Cloud::Openstack) => openstack::down(repo)?,
-        (Direction::Down, Cloud::Sim) => sim::down(repo)?,
+        (Direction::Down, Cloud::Moto) => moto::down(repo)?,
+        (Direction::Down, Cloud::Sim | Cloud::AwsSim) => sim::down(repo, cloud)?,
     }
     Ok(())
 }

@@ -86,6 +86,16 @@ pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
     apt_install(&packages)
 }
 
+/// Installs a Debian package that has no program of its own; hold the guard of [`lock_packages`]. Does nothing on other
+/// systems, where the next step fails if something is missing.
+pub(crate) fn package(package: &str) -> Result<()> {
+    let facts = Facts::gather();
+    if facts.apt && facts.root && !is_installed(package) {
+        return apt_install(&[package]);
+    }
+    Ok(())
+}
+
 /// Locks the installation of packages; hold the guard while checking and installing packages.
 pub(crate) fn lock_packages() -> MutexGuard<'static, ()> {
     PACKAGES_LOCK.lock().unwrap_or_else(PoisonError::into_inner)

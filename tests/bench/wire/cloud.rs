@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use serde_json::Value;
-use tests::openstack::{Backend, Gateway};
+use tests::openstack::{Backend, Gateway, Service};
 
 pub(super) struct WireCloud {
     gateway: Gateway,
@@ -10,7 +10,7 @@ pub(super) struct WireCloud {
 }
 
 impl WireCloud {
-    pub(super) fn new(backend: impl Backend + 'static) -> WireCloud {
+    pub(super) fn new(backend: impl Backend<Service = Service> + 'static) -> WireCloud {
         let mut links = Vec::new();
         let gateway = Gateway::secure_behind(backend, |server| {
             let link = Link::to(server);

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tests::Job;
-use tests::openstack::{Backend, Simulator};
+use tests::openstack::{Backend, Service, Simulator};
 
 pub(super) struct Cpi {
     job: Job,
@@ -36,7 +36,7 @@ pub(super) struct Call {
 }
 
 impl Site {
-    pub(super) fn new(backend: impl Backend + 'static) -> Site {
+    pub(super) fn new(backend: impl Backend<Service = Service> + 'static) -> Site {
         let recorder = Recorder::new(backend);
         Site { cloud: WireCloud::new(recorder.clone()), recorder }
     }

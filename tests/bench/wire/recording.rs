@@ -40,13 +40,13 @@ fn is_login(service: Service, request: &Request) -> bool {
 /// A cloud whose exchanges are recorded. Clones are the same cloud.
 #[derive(Clone)]
 pub(super) struct Recorder {
-    backend: Arc<dyn Backend>,
+    backend: Arc<dyn Backend<Service = Service>>,
     exchanges: Arc<Mutex<Vec<Exchange>>>,
     closes: Arc<AtomicBool>,
 }
 
 impl Recorder {
-    pub(super) fn new(backend: impl Backend + 'static) -> Recorder {
+    pub(super) fn new(backend: impl Backend<Service = Service> + 'static) -> Recorder {
         Recorder { backend: Arc::new(backend), exchanges: Arc::default(), closes: Arc::default() }
     }
 
@@ -62,6 +62,8 @@ impl Recorder {
 }
 
 impl Backend for Recorder {
+    type Service = Service;
+
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
@@ -128,6 +130,8 @@ impl Replay {
 }
 
 impl Backend for Replay {
+    type Service = Service;
+
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
@@ -161,7 +165,13 @@ mod tests {
     use super::*;
     use ::tests::openstack::Simulator;
 
-    fn send(backend: &impl Backend, method: &str, target: &str, token: &str, body: &str) -> Response {
+    fn send(
+        backend: &impl Backend<Service = Service>,
+        method: &str,
+        target: &str,
+        token: &str,
+        body: &str,
+    ) -> Response {
         let headers = vec![("X-Auth-Token".to_owned(), token.to_owned())];
         let service = if target.contains("/auth/") { Service::Identity } else { Service::Image };
         backend.answer(service, &Request::new(method, target, headers), &mut body.as_bytes()).unwrap()

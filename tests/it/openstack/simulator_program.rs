@@ -34,6 +34,6 @@ fn the_program_prints_its_usage_if_arguments_are_wrong() {
         let output = Command::new(env!("CARGO_BIN_EXE_cloud")).args(arguments).output();
         let output = output.unwrap_or_else(|error| panic!("{error}"));
         assert!(!output.status.success());
-        assert!(String::from_utf8_lossy(&output.stderr).contains("cloud --state DIR"), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("cloud [--aws] --state DIR"), "{arguments:?}");
     }
 }

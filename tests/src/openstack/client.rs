@@ -3,15 +3,10 @@
 
 use super::message::{Request, Response};
 use super::service::Service;
-use super::wire;
-use crate::client;
+use crate::gateway;
 use ring::hmac;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::error::Error;
-use std::io::{BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -287,24 +282,7 @@ impl Api {
         }
         let target = format!("{base}{prefix}{path}");
         let request = Request::new(method, &target, all);
-        let address: SocketAddr = host.parse()?;
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        if scheme == "http" {
-            return send(stream, &request, host, &body);
-        }
-        let authority = self.cloud["ca"].as_str().ok_or("cloud.json has no `ca`")?;
-        let name = ServerName::IpAddress(address.ip().into());
-        send(
-            StreamOwned::new(ClientConnection::new(client::tls_config(authority)?, name)?, stream),
-            &request,
-            host,
-            &body,
-        )
+        let origin = format!("{scheme}://{host}");
+        gateway::send(&origin, self.cloud["ca"].as_str(), &request, body.as_bytes(), TIMEOUT)
     }
-}
-
-fn send(mut stream: impl Read + Write, request: &Request, host: &str, body: &str) -> Result<Response, Box<dyn Error>> {
-    wire::write_request(&mut stream, request, host, &mut body.as_bytes())?;
-    Ok(wire::read_response(&mut BufReader::new(stream), &request.method)?)
 }

@@ -4,7 +4,7 @@
 //! Tests count the resources of a tenant, so each test uses a tenant of the real cloud
 //! alone and waits until one is free. A test must leave the tenant as it found it.
 
-use super::gateway::Gateway;
+use super::Gateway;
 use super::real_cloud::RealCloud;
 use super::simulator::Simulator;
 use crate::skip;

@@ -1,8 +1,8 @@
 //! Real services as a gateway's backend, over HTTP.
 
 use super::message::{Request, Response};
-use super::service::{Backend, Service};
-use super::wire;
+use super::service::Service;
+use crate::gateway::{Backend, wire};
 use serde_json::Value;
 use std::io::{self, BufReader, Read};
 use std::net::{Shutdown, TcpStream};
@@ -54,6 +54,8 @@ impl RealCloud {
 }
 
 impl Backend for RealCloud {
+    type Service = Service;
+
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let origin = service.origin(&self.cloud).ok_or_else(|| other(&format!("no URL for {service:?}")))?;
         let host = origin.strip_prefix("http://").ok_or_else(|| other(&format!("{origin} is not plain HTTP")))?;

@@ -1,8 +1,7 @@
-//! The services of a cloud, and the backend of a gateway.
+//! The services of an OpenStack.
 
-use super::message::{Request, Response};
+use crate::gateway::Services;
 use serde_json::Value;
-use std::io::{self, Read};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Service {
@@ -14,15 +13,6 @@ pub enum Service {
     /// Not available in the real cloud.
     LoadBalancer,
     Metadata,
-}
-
-/// A cloud: the simulator, or real services.
-pub trait Backend: Send + Sync {
-    /// Answers one request. Reads no more of the body than the answer needs.
-    fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response>;
-
-    /// Returns the description of the cloud (`cloud.json`), with its own origins.
-    fn cloud(&self) -> Value;
 }
 
 impl Service {
@@ -69,6 +59,23 @@ impl Service {
             Service::Metadata => 0,
         };
         path.split('/').skip(1 + skipped).fold(String::new(), |path, part| path + "/" + part)
+    }
+}
+
+impl Services for Service {
+    const ALL: &'static [Service] = &Service::ALL;
+
+    fn origin(self, cloud: &Value) -> Option<String> {
+        Service::origin(self, cloud)
+    }
+
+    fn relative(self, path: &str) -> String {
+        Service::relative(self, path)
+    }
+
+    /// User-data may contain URLs, which belong to the user.
+    fn has_urls(self) -> bool {
+        self != Service::Metadata
     }
 }
 

@@ -4,9 +4,10 @@
 //! that an upload does not block other requests.
 
 use super::message::{Answer, Request, Response, not_found, unauthorized};
-use super::service::{Backend, Service};
+use super::service::Service;
 use super::state::{Session, State};
 use super::{compute, identity, image, load_balancers, metadata_service, network, seed, versions, volume};
+use crate::gateway::Backend;
 use serde_json::Value;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +60,7 @@ impl Simulator {
     /// Sets how many reads see a change in progress before it completes. The default is
     /// one.
     pub fn set_reads_before_change(&self, reads: usize) {
-        self.lock().reads = reads;
+        self.lock().pending.reads = reads;
     }
 
     /// Sets the lifetime of tokens issued from now on.
@@ -125,6 +126,8 @@ impl Simulator {
 }
 
 impl Backend for Simulator {
+    type Service = Service;
+
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let response = self.route(service, request, body).unwrap_or_else(|refusal| refusal);
         let id = format!("req-{}", self.lock().uuid());

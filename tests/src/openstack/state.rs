@@ -1,17 +1,12 @@
 //! The state of a simulated cloud, and its asynchronous changes.
-//!
-//! The simulator uses no timers. A change that takes time in a real cloud completes
-//! after a number of reads of the changed resources. So a client that polls sees every
-//! state, tests do not wait, and resources that are not read do not change.
 
 use super::table::Table;
 use super::{block_devices, clock, server_build, servers, volume_actions};
+use crate::simulation::{Ids, PendingChanges};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 pub(super) struct State {
-    /// The number of reads that see a change in progress before it completes.
-    pub(super) reads: usize,
     pub(super) token_lifetime: Duration,
     /// Keeps deleted servers as soft-deleted.
     pub(super) soft_delete: bool,
@@ -37,9 +32,8 @@ pub(super) struct State {
     pub(super) load_balancing: Table,
     /// Limits by project and name of the resource; -1 means no limit.
     pub(super) quotas: HashMap<(String, &'static str), i64>,
-    pending: Vec<Pending>,
-    ids: u64,
-    seed: String,
+    pub(super) pending: PendingChanges<Effect>,
+    ids: Ids,
 }
 
 pub(super) struct User {
@@ -70,13 +64,6 @@ pub(super) struct Session {
     pub(super) project: String,
     pub(super) admin: bool,
     pub(super) expires: SystemTime,
-}
-
-struct Pending {
-    /// The resources whose reads count.
-    subjects: Vec<String>,
-    left: usize,
-    effect: Effect,
 }
 
 /// A change that completes asynchronously.
@@ -155,9 +142,7 @@ pub(super) const QUOTAS: [(&str, i64); 16] = [
 
 impl State {
     pub(super) fn new() -> State {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         State {
-            reads: 1,
             token_lifetime: Duration::from_secs(86_400),
             soft_delete: false,
             users: Vec::new(),
@@ -180,23 +165,19 @@ impl State {
             volume_types: Table::default(),
             load_balancing: Table::default(),
             quotas: HashMap::new(),
-            pending: Vec::new(),
-            ids: 0,
-            // The ids of two clouds must differ, even in one process.
-            seed: format!("{}.{}", std::process::id(), since.as_nanos()),
+            pending: PendingChanges::new(),
+            ids: Ids::new(),
         }
     }
 
     /// Returns 32 hexadecimal digits that were not used before.
     pub(super) fn hex(&mut self) -> String {
-        self.ids += 1;
-        blake3::hash(format!("{}.{}", self.seed, self.ids).as_bytes()).to_hex()[..32].to_owned()
+        self.ids.hex()
     }
 
     /// Returns a new UUID of version 4.
     pub(super) fn uuid(&mut self) -> String {
-        let hex = self.hex();
-        format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+        self.ids.uuid()
     }
 
     /// Returns the limit; `None` if the resource is unlimited.
@@ -208,34 +189,23 @@ impl State {
 
     /// Schedules a change that completes after enough reads of these resources.
     pub(super) fn schedule(&mut self, subjects: &[&str], effect: Effect) {
-        let subjects = subjects.iter().map(|id| (*id).to_owned()).collect();
-        self.pending.push(Pending { subjects, left: self.reads, effect });
+        self.pending.schedule(subjects, effect);
     }
 
     /// Schedules a change that completes at the next read of this resource.
     pub(super) fn schedule_at_next_read(&mut self, subject: &str, effect: Effect) {
-        self.pending.push(Pending { subjects: vec![subject.to_owned()], left: 0, effect });
+        self.pending.schedule_at_next_read(subject, effect);
     }
 
     /// Cancels the scheduled changes of this resource.
     pub(super) fn cancel_pending(&mut self, id: &str) {
-        self.pending.retain(|pending| !pending.subjects.iter().any(|subject| subject == id));
+        self.pending.cancel(id);
     }
 
     /// Counts a read of these resources and first completes the changes that are due.
     pub(super) fn count_read<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
         let ids: Vec<&str> = ids.into_iter().collect();
-        let mut due = Vec::new();
-        self.pending.retain_mut(|pending| {
-            let counts = pending.subjects.iter().any(|subject| ids.contains(&subject.as_str()));
-            if counts && pending.left == 0 {
-                due.push(pending.effect.clone());
-                return false;
-            }
-            pending.left -= usize::from(counts);
-            true
-        });
-        for effect in due {
+        for effect in self.pending.count_read(&ids) {
             self.apply(effect);
         }
     }

@@ -1,72 +1,9 @@
-//! Tables of resources of one kind, each owned by a project.
+//! Queries of the tables of resources.
+
+pub(super) use crate::simulation::{Item, Table};
 
 use super::message::Request;
-use serde_json::{Map, Value, json};
-
-/// A resource. `view` is what the API shows, `hidden` the internal data.
-#[derive(Clone, Debug)]
-pub(super) struct Item {
-    pub(super) id: String,
-    pub(super) project: String,
-    pub(super) view: Value,
-    pub(super) hidden: Value,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Table(Vec<Item>);
-
-impl Item {
-    pub(super) fn new(id: &str, project: &str, view: Value) -> Item {
-        Item { id: id.to_owned(), project: project.to_owned(), view, hidden: json!({}) }
-    }
-
-    pub(super) fn text(&self, key: &str) -> &str {
-        self.view[key].as_str().unwrap_or_default()
-    }
-
-    pub(super) fn number(&self, key: &str) -> u64 {
-        self.view[key].as_u64().unwrap_or_default()
-    }
-}
-
-impl Table {
-    pub(super) fn add(&mut self, item: Item) {
-        self.0.push(item);
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
-        self.0.iter()
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Item> {
-        self.0.iter_mut()
-    }
-
-    /// Returns the items of one project.
-    pub(super) fn of<'a>(&'a self, project: &'a str) -> impl Iterator<Item = &'a Item> {
-        self.0.iter().filter(move |item| item.project == project)
-    }
-
-    pub(super) fn get(&self, id: &str) -> Option<&Item> {
-        self.0.iter().find(|item| item.id == id)
-    }
-
-    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Item> {
-        self.0.iter_mut().find(|item| item.id == id)
-    }
-
-    pub(super) fn remove(&mut self, id: &str) -> Option<Item> {
-        let at = self.0.iter().position(|item| item.id == id)?;
-        Some(self.0.remove(at))
-    }
-
-    /// Sets a key of an item's view; ignores unknown ids.
-    pub(super) fn set(&mut self, id: &str, key: &str, value: Value) {
-        if let Some(item) = self.get_mut(id) {
-            item.view[key] = value;
-        }
-    }
-}
+use serde_json::{Map, Value};
 
 /// Returns true if the attributes of a view match the query. Attributes that the view
 /// does not have are ignored; one that is queried twice may have either value.

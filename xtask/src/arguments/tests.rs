@@ -46,6 +46,8 @@ fn every_command_and_option_is_parsed() {
         ("bench --wire --quick", Task::Bench(Bench { quick: true, wire: true })),
         ("cloud up openstack", Task::Cloud { direction: Direction::Up, cloud: Cloud::Openstack }),
         ("cloud down sim", Task::Cloud { direction: Direction::Down, cloud: Cloud::Sim }),
+        ("cloud up aws-sim", Task::Cloud { direction: Direction::Up, cloud: Cloud::AwsSim }),
+        ("cloud down moto", Task::Cloud { direction: Direction::Down, cloud: Cloud::Moto }),
         ("release", Task::Release(Release::default())),
         (
             "release --version 1.2.0+dev.3 --out o --no-build",
@@ -86,6 +88,7 @@ fn an_error_names_the_wrong_argument() {
         ("job a --properties", "JSON"),
         ("job a --cloud", "sim or openstack"),
         ("job a --guest openstack --cloud ec2", "ec2"),
+        ("job a --guest openstack --cloud moto", "moto"),
         ("job a --cloud sim", "--guest openstack"),
         ("job a --guest probe --cloud sim", "--guest openstack"),
         ("job a --guest openstack --cloud sim --properties {}", "--properties"),

@@ -3,15 +3,19 @@
 
 use super::run_tests;
 use crate::build;
+use crate::cloud::moto;
 use crate::cloud::openstack::{self, Guard};
 use crate::release::render;
 use crate::repo::Repo;
 use crate::setup;
 use crate::skips::Reports;
 use crate::steps::{Steps, joined};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
+
+/// The variable that names a Python interpreter with botocore and moto for the tests.
+const BOTOCORE: &str = "WASM_CPI_BOTOCORE";
 
 /// The variable that sets how many tests run at the same time.
 const THREADS: &str = "RUST_TEST_THREADS";
@@ -24,6 +28,8 @@ pub(super) struct Against<'a> {
     pub(super) dist: &'a Path,
     /// The `cloud.json` of the real services. Tests always run on the simulator as well.
     pub(super) openstack: Option<&'a Path>,
+    /// A Python interpreter with botocore and moto.
+    pub(super) botocore: Option<&'a Path>,
 }
 
 /// Builds the test program and runs it.
@@ -34,6 +40,10 @@ pub(super) fn run(repo: &Repo, against: &Against<'_>, reports: &Reports, rest: &
     match against.openstack {
         Some(cloud) => cargo.env(openstack::VARIABLE, cloud),
         None => cargo.env_remove(openstack::VARIABLE),
+    };
+    match against.botocore {
+        Some(python) => cargo.env(BOTOCORE, python),
+        None => cargo.env_remove(BOTOCORE),
     };
     if std::env::var_os(THREADS).is_none() {
         cargo.env(THREADS, threads().to_string());
@@ -57,14 +67,17 @@ pub(super) fn steps(
 ) {
     // If this fails, the other tests run; those that need these programs fail.
     steps.check("build the programs for mutation tests", || build::mutants(repo));
-    let Surroundings { tools, cloud } =
-        joined(surroundings).unwrap_or_else(|error| Surroundings { tools: Err(error), cloud: None });
+    let Surroundings { tools, botocore, cloud } = joined(surroundings).unwrap_or_else(|error| {
+        let botocore = Err(anyhow!("its installation did not start"));
+        Surroundings { tools: Err(error), botocore, cloud: None }
+    });
     steps.check("wait for the installation of tools", || tools);
+    let botocore = steps.need("wait for the installation of botocore and moto", || botocore).ok();
     // If it cannot start, this step fails, and the tests run on the simulator only.
     let cloud = cloud.and_then(|cloud| steps.need("start the real OpenStack", || cloud).ok());
     steps.check("integration tests", || {
         let file = cloud.as_ref().map(|cloud| cloud.file.as_path());
-        run(repo, &Against { dist: &repo.dist(), openstack: file }, reports, rest)
+        run(repo, &Against { dist: &repo.dist(), openstack: file, botocore: botocore.as_deref() }, reports, rest)
     });
     if let Some(guard) = cloud.and_then(|cloud| cloud.guard) {
         steps.check("stop the real OpenStack", || {
@@ -78,14 +91,19 @@ pub(super) fn steps(
 /// real cloud if it is wanted.
 pub(super) fn surroundings(repo: &Repo, with_openstack: bool) -> Surroundings {
     let tools = render::setup().and_then(|()| setup::tools(&TOOLS));
-    let cloud = with_openstack.then(|| real_openstack(repo));
-    Surroundings { tools, cloud }
+    thread::scope(|threads| {
+        let botocore = threads.spawn(|| moto::interpreter(repo));
+        let cloud = with_openstack.then(|| real_openstack(repo));
+        Surroundings { tools, botocore: joined(botocore), cloud }
+    })
 }
 
 /// What integration tests need besides our programs.
 pub(super) struct Surroundings {
     /// Whether the tools are installed.
     tools: Result<()>,
+    /// The Python interpreter with botocore and moto.
+    botocore: Result<PathBuf>,
     /// The real cloud; absent if it is not wanted.
     cloud: Option<Result<RealCloud>>,
 }

@@ -7,13 +7,13 @@
 //! into a virtual environment that is reused by later clouds.
 
 use super::Lab;
+use crate::cloud::python;
 use crate::command;
 use crate::files;
 use crate::setup;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 const PACKAGES: [&str; 17] = [
     "mariadb-server-core",
@@ -88,29 +88,16 @@ pub(super) fn python(lab: &Lab) -> Result<()> {
         return Ok(());
     }
     let version = "import sys; print('%d.%d' % sys.version_info[:2])";
-    let version = command::read(command::new("/usr/bin/python3").args(["-c", version]))?;
+    let version = command::read(command::new(python::SYSTEM).args(["-c", version]))?;
     if !PYTHONS.contains(&version.as_str()) {
         bail!(
-            "/usr/bin/python3 is Python {version}, and these versions of OpenStack need one of {}; use Debian 12",
+            "{} is Python {version}, and these versions of OpenStack need one of {}; use Debian 12",
+            python::SYSTEM,
             PYTHONS.join(", ")
         );
     }
-    let run = |command: &mut Command| {
-        let run = lab.processes.run("python", command);
-        run.context(
-            "the packages could not be installed from PyPI, or from the index that pip and uv are configured for",
-        )
-    };
-    run(command::new("/usr/bin/python3").args(["-m", "venv", "--clear"]).arg(&lab.venv))?;
-    let bin = lab.venv.join("bin");
-    // Both installers reject files whose digest is not in the lock file.
-    let install = ["install", "--quiet", "--no-deps", "--require-hashes", "-r"];
-    let mut pip = command::new(bin.join("pip"));
-    run(pip.arg("--disable-pip-version-check").args(install).arg(lab.data.join("installer.lock")))?;
-    // uv installs a hundred packages in seconds; pip takes minutes.
-    let mut uv = command::new(bin.join("uv"));
-    uv.arg("pip").args(install).arg(lab.data.join("requirements.lock"));
-    run(uv.arg("--python").arg(bin.join("python")))?;
+    let (installer, lock) = (lab.data.join("installer.lock"), lab.data.join("requirements.lock"));
+    python::install(&lab.processes, &lab.venv, &installer, &lock)?;
     let driver = format!("lib/python{version}/site-packages/oslo_messaging/_drivers/amqpdriver.py");
     let driver = lab.venv.join(driver);
     let text = fs::read_to_string(&driver).with_context(|| format!("{} cannot be read", driver.display()))?;

@@ -21,12 +21,12 @@ pub(super) struct Exchange {
 /// A cloud whose exchanges are recorded. Clones are the same cloud.
 #[derive(Clone)]
 pub(super) struct Recorder {
-    backend: Arc<dyn Backend>,
+    backend: Arc<dyn Backend<Service = Service>>,
     exchanges: Arc<Mutex<Vec<Exchange>>>,
 }
 
 impl Recorder {
-    pub(super) fn new(backend: impl Backend + 'static) -> Recorder {
+    pub(super) fn new(backend: impl Backend<Service = Service> + 'static) -> Recorder {
         Recorder { backend: Arc::new(backend), exchanges: Arc::default() }
     }
 
@@ -37,6 +37,8 @@ impl Recorder {
 }
 
 impl Backend for Recorder {
+    type Service = Service;
+
     fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let response = self.backend.answer(service, request, body)?;
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(Exchange {

@@ -10,7 +10,7 @@ const MAX_ANSWER: u64 = 64 << 20;
 
 /// How the length of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     Length(u64),
     Chunked,
     /// The body ends when the connection is closed.
@@ -18,7 +18,7 @@ pub(super) enum Framing {
 }
 
 /// A reader for a body. An incomplete body is an error.
-pub(super) struct Body<R> {
+pub(crate) struct Body<R> {
     reader: R,
     framing: Framing,
     /// The unread bytes of the body or of the current chunk.
@@ -28,18 +28,18 @@ pub(super) struct Body<R> {
 
 /// Reads the head of a request. Returns `None` if the client disconnected or does not
 /// speak HTTP.
-pub(super) fn read_request(reader: &mut impl BufRead) -> Option<Request> {
+pub(crate) fn read_request(reader: &mut impl BufRead) -> Option<Request> {
     let line = line(reader).ok().filter(|line| !line.is_empty())?;
     let mut parts = line.split(' ');
     let (method, target) = (parts.next()?.to_owned(), parts.next()?.to_owned());
     Some(Request::new(&method, &target, headers(reader).ok()?))
 }
 
-pub(super) fn framing_of(request: &Request) -> Framing {
+pub(crate) fn framing_of(request: &Request) -> Framing {
     framing(&request.headers).unwrap_or(Framing::Length(0))
 }
 
-pub(super) fn write_response(writer: &mut impl Write, response: &Response, keep_alive: bool) -> io::Result<()> {
+pub(crate) fn write_response(writer: &mut impl Write, response: &Response, keep_alive: bool) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} It is\r\n", response.status);
     for (name, value) in &response.headers {
         head += &format!("{name}: {value}\r\n");
@@ -54,7 +54,7 @@ pub(super) fn write_response(writer: &mut impl Write, response: &Response, keep_
 }
 
 /// Forwards a request to another server and streams its body.
-pub(super) fn write_request(
+pub(crate) fn write_request(
     writer: &mut impl Write,
     request: &Request,
     host: &str,
@@ -91,7 +91,7 @@ pub(super) fn write_request(
     }
 }
 
-pub(super) fn read_response(reader: &mut impl BufRead, method: &str) -> io::Result<Response> {
+pub(crate) fn read_response(reader: &mut impl BufRead, method: &str) -> io::Result<Response> {
     loop {
         let first = line(reader)?;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -112,13 +112,13 @@ pub(super) fn read_response(reader: &mut impl BufRead, method: &str) -> io::Resu
 }
 
 impl<R: BufRead> Body<R> {
-    pub(super) fn new(reader: R, framing: Framing) -> Body<R> {
+    pub(crate) fn new(reader: R, framing: Framing) -> Body<R> {
         let left = if let Framing::Length(length) = framing { length } else { 0 };
         Body { reader, framing, left, done: framing == Framing::Length(0) }
     }
 
     /// Returns true if the whole body was read.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.done
     }
 

@@ -1,7 +1,7 @@
 //! Injected faults: which requests they affect, and what happens to those.
 
 use super::message::{Request, Response};
-use super::service::Service;
+use super::service::Services;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,9 +29,10 @@ pub enum Fault {
 
 /// Matches requests and selects some of them. The default matches every request and
 /// selects the first.
-#[derive(Clone, Debug, Default)]
-pub struct Rule {
-    service: Option<Service>,
+#[derive(Clone, Debug)]
+pub struct Rule<S> {
+    service: Option<S>,
+    operation: Option<String>,
     method: Option<String>,
     path: Option<String>,
     skip: usize,
@@ -62,8 +63,8 @@ pub struct Steps {
 }
 
 /// A fault that waits for matching requests.
-pub(super) struct PlannedFault {
-    rule: Rule,
+pub(crate) struct PlannedFault<S> {
+    rule: Rule<S>,
     fault: Fault,
     seen: AtomicUsize,
     steps: Mutex<Steps>,
@@ -71,8 +72,8 @@ pub(super) struct PlannedFault {
 }
 
 /// A fault that applies to the current request.
-pub(super) struct ActiveFault {
-    pub(super) fault: Fault,
+pub(crate) struct ActiveFault {
+    pub(crate) fault: Fault,
     hits: Hits,
 }
 
@@ -93,64 +94,81 @@ impl Fault {
     }
 }
 
-impl Rule {
+impl<S> Default for Rule<S> {
+    fn default() -> Self {
+        Rule { service: None, operation: None, method: None, path: None, skip: 0, times: None, step: None }
+    }
+}
+
+impl<S: Services> Rule<S> {
     /// Matches every request of every service.
-    pub fn any() -> Rule {
+    pub fn any() -> Rule<S> {
         Rule::default()
+    }
+
+    /// Matches an operation of a service whose requests all have the same method and path.
+    pub fn operation(service: S, operation: &str) -> Rule<S> {
+        Rule { operation: Some(operation.to_owned()), ..Rule::of(service) }
     }
 
     /// Matches a method and a path without the service's prefix (`/servers`,
     /// `/volumes/*/action`): `*` matches one part, `**` at the end all further parts.
-    pub fn on(service: Service, method: &str, path: &str) -> Rule {
+    pub fn on(service: S, method: &str, path: &str) -> Rule<S> {
         Rule { method: Some(method.to_owned()), path: Some(path.to_owned()), ..Rule::of(service) }
     }
 
     /// Matches all requests of one service.
-    pub fn of(service: Service) -> Rule {
+    pub fn of(service: S) -> Rule<S> {
         Rule { service: Some(service), ..Rule::default() }
     }
 
     /// Selects the nth matching request from now on instead of the first.
     #[must_use]
-    pub fn nth(self, nth: usize) -> Rule {
+    pub fn nth(self, nth: usize) -> Rule<S> {
         Rule { skip: nth.saturating_sub(1), ..self }
     }
 
     /// Selects this many requests in a row instead of one.
     #[must_use]
-    pub fn times(self, times: usize) -> Rule {
+    pub fn times(self, times: usize) -> Rule<S> {
         Rule { times: Some(times), ..self }
     }
 
     /// Selects one step, as `Steps` numbers them.
-    pub fn step(step: &Step) -> Rule {
+    pub fn step(step: &Step) -> Rule<S> {
         Rule { step: Some(step.clone()), ..Rule::default() }
     }
 
-    fn matches(&self, service: Service, request: &Request) -> bool {
+    fn matches(&self, service: S, request: &Request, operation: Option<&str>) -> bool {
         self.service.is_none_or(|wanted| wanted == service)
+            && self.operation.as_deref().is_none_or(|wanted| operation == Some(wanted))
             && self.method.as_ref().is_none_or(|method| *method == request.method)
             && self.path.as_ref().is_none_or(|path| path_matches(path, &service.relative(&request.path)))
     }
 }
 
-impl PlannedFault {
-    pub(super) fn new(rule: Rule, fault: Fault) -> (PlannedFault, Hits) {
+impl<S: Services> PlannedFault<S> {
+    pub(crate) fn new(rule: Rule<S>, fault: Fault) -> (PlannedFault<S>, Hits) {
         let hits = Arc::new(AtomicUsize::new(0));
         let planned =
             PlannedFault { rule, fault, seen: AtomicUsize::new(0), steps: Mutex::default(), hits: Arc::clone(&hits) };
         (planned, Hits(hits))
     }
 
-    /// Returns the fault if it applies to this request.
-    pub(super) fn activate(&self, service: Service, request: &Request) -> Option<ActiveFault> {
-        if !self.rule.matches(service, request) {
+    /// Returns the fault if it applies to this request. `named` is the operation and the form of the request, if the
+    /// service has named operations.
+    pub(crate) fn activate(&self, service: S, request: &Request, named: Option<(&str, &[u8])>) -> Option<ActiveFault> {
+        if !self.rule.matches(service, request, named.map(|(operation, _)| operation)) {
             return None;
         }
         let selected = match &self.rule.step {
             Some(wanted) => {
                 let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-                steps.next(&request.method, &request.target, &service.relative(&request.path)) == *wanted
+                let step = match named {
+                    Some((operation, form)) => steps.next_operation(operation, form, service.is_read(operation)),
+                    None => steps.next(&request.method, &request.target, &service.relative(&request.path)),
+                };
+                step == *wanted
             }
             None => {
                 let number = self.seen.fetch_add(1, Ordering::SeqCst);
@@ -167,12 +185,12 @@ impl PlannedFault {
 
 impl ActiveFault {
     /// Counts a fault that happens before the service handles the request.
-    pub(super) fn count_before(&self) {
+    pub(crate) fn count_before(&self) {
         self.count_if(!self.happens_after());
     }
 
     /// Counts a fault that happens after the service has handled the request.
-    pub(super) fn count_after(&self) {
+    pub(crate) fn count_after(&self) {
         self.count_if(self.happens_after());
     }
 
@@ -203,6 +221,13 @@ impl Steps {
         self.last = (method == "GET").then(|| (target.to_owned(), step.clone()));
         step
     }
+
+    /// Returns the step of the next request to a service with named operations. A read with the same form as the
+    /// previous request is another poll.
+    pub fn next_operation(&mut self, operation: &str, form: &[u8], is_read: bool) -> Step {
+        let target = format!("{operation} {}", String::from_utf8_lossy(form));
+        self.next(if is_read { "GET" } else { "POST" }, &target, operation)
+    }
 }
 
 impl Hits {
@@ -227,6 +252,7 @@ fn path_matches(pattern: &str, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::openstack::Service;
 
     #[test]
     fn patterns_match_paths() {
@@ -266,11 +292,39 @@ mod tests {
         let (planned, hits) = PlannedFault::new(Rule::step(&step), Fault::ResetBefore);
         for (target, active) in [("/a", false), ("/b", false), ("/b", true), ("/b", false), ("/a", false)] {
             let request = Request::new("GET", &format!("/v2.1{target}"), Vec::new());
-            let one = planned.activate(Service::Compute, &request);
+            let one = planned.activate(Service::Compute, &request, None);
             assert_eq!(one.is_some(), active, "{target}");
             one.iter().for_each(|one| one.count_before());
         }
         assert_eq!(hits.count(), 1);
+    }
+
+    #[test]
+    fn a_read_with_the_same_form_is_another_poll() {
+        let mut steps = Steps::default();
+        for (operation, form, is_read, nth, poll) in [
+            ("RunInstances", "a", false, 1, 1),
+            ("RunInstances", "a", false, 2, 1),
+            ("DescribeInstances", "a", true, 1, 1),
+            ("DescribeInstances", "a", true, 1, 2),
+            ("DescribeInstances", "b", true, 2, 1),
+            ("TerminateInstances", "b", false, 1, 1),
+            ("DescribeInstances", "b", true, 3, 1),
+        ] {
+            let step = steps.next_operation(operation, form.as_bytes(), is_read);
+            assert_eq!((step.nth, step.poll), (nth, poll), "{operation} {form}");
+        }
+    }
+
+    #[test]
+    fn a_rule_for_an_operation_matches_no_other() {
+        let rule = Rule::operation(Service::Compute, "RunInstances").times(9);
+        let (planned, _) = PlannedFault::new(rule, Fault::ResetBefore);
+        let request = Request::new("POST", "/", Vec::new());
+        for (named, active) in [(Some("RunInstances"), true), (Some("DescribeInstances"), false), (None, false)] {
+            let named = named.map(|operation| (operation, &b""[..]));
+            assert_eq!(planned.activate(Service::Compute, &request, named).is_some(), active, "{named:?}");
+        }
     }
 
     #[test]
@@ -287,7 +341,7 @@ mod tests {
             (Service::Compute, "GET", "/v2.1/servers/b"),
             (Service::Compute, "GET", "/v2.1/servers/c"),
         ] {
-            active.push(planned.activate(service, &request(method, target)).is_some());
+            active.push(planned.activate(service, &request(method, target), None).is_some());
         }
         assert_eq!(active, [false, false, false, true, true, false]);
         assert_eq!(hits.count(), 0);
@@ -296,8 +350,8 @@ mod tests {
     #[test]
     fn a_fault_counts_when_it_happens() {
         for (fault, early, late) in [(Fault::StallBefore, 1, 1), (Fault::StallAfter, 0, 1), (Fault::ResetAfter, 0, 1)] {
-            let (planned, hits) = PlannedFault::new(Rule::any(), fault);
-            let active = planned.activate(Service::Compute, &Request::new("GET", "/v2.1/servers", Vec::new()));
+            let (planned, hits) = PlannedFault::new(Rule::<Service>::any(), fault);
+            let active = planned.activate(Service::Compute, &Request::new("GET", "/v2.1/servers", Vec::new()), None);
             active.iter().for_each(|active| active.count_before());
             assert_eq!(hits.count(), early);
             active.iter().for_each(|active| active.count_after());

@@ -3,7 +3,7 @@
 /// Replaces origins in a text, each pair from the first to the second. Works in one
 /// pass, so that nothing is replaced twice. Only whole origins match: `:5000` does not
 /// match `:50001`.
-pub(super) fn rewrite_origins(text: &str, pairs: &[(String, String)]) -> String {
+pub(crate) fn rewrite_origins(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("http") {

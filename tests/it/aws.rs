@@ -1,0 +1,5 @@
+//! The simulated AWS: behind a gateway, as a program, and in the opinion of botocore and moto.
+
+mod gateway;
+mod second_opinion;
+mod simulator_program;
