@@ -3,8 +3,9 @@
 //! Headers for framing and routing are invalid, because the host sets them. Headers that ask for a part, an encoded
 //! form or another charset of the response are always denied, because secrets are not found in it. If a grant sends
 //! secrets, the guest's own credentials in headers and query are denied, too. If the guest does not see everything of
-//! the origin's responses, so are headers that ask for a special form of them; and in both cases headers that compare
-//! values which the guest does not see. Names are normalized as the policy does it.
+//! the origin's responses, so are headers that ask for a special form of them. Headers that compare are denied for
+//! every origin, because every response may have values which the guest does not see. Names are normalized as the
+//! policy does it.
 
 use crate::failure::Who;
 use crate::limits::Limits;
@@ -199,7 +200,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
     })?;
     // `*` asks whether the resource exists, and compares nothing.
     let compares = has_word(name, "if") && value.trim() != "*";
-    Check::HeaderConditional.ensure(!(exposure.is_guarded() && compares), || {
+    Check::HeaderConditional.ensure(!compares, || {
         let what = "could compare values that the guest must not see";
         denied(format_args!("the header `{name}` {what} in responses to the grant `{grant}`; leave it out"))
     })

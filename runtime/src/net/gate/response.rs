@@ -25,6 +25,19 @@ struct Screened {
     is_reframed: bool,
 }
 
+/// Returns true if the response can have a body.
+fn may_have_body(method: &str, status: u16) -> bool {
+    method != "HEAD" && !matches!(status, 204 | 304)
+}
+
+/// Returns false if validators, digests and lengths of the response are those of a document that it does not hold.
+/// Those in the response to a PUT are of what the guest sent, and those in the response to a GET are of its body.
+fn has_own_body(response: &ResponseInScreening<'_>) -> bool {
+    let of_request = response.method == "PUT" && response.status != 304;
+    let of_body = response.method == "GET" || !response.body.is_empty();
+    of_request || (of_body && may_have_body(response.method, response.status))
+}
+
 impl Gate {
     /// Returns the response as the guest may see it, or withholds it. `layer` is the layer of the
     /// request's credentials.
@@ -47,7 +60,7 @@ impl Gate {
         };
         match self.clean_and_screen(request, layer, &event.seals, &mut response) {
             Ok(screened) => {
-                let has_body = method != "HEAD" && !matches!(status, 204 | 304);
+                let has_body = may_have_body(method.as_str(), status);
                 if screened.is_reframed && has_body {
                     headers.push(("content-length".to_owned(), body.len().to_string()));
                 }
@@ -71,7 +84,9 @@ impl Gate {
         let GrantedRequest { grant, destination, .. } = request;
         let cleaning = self.policy.cleaning(destination);
         let guarded = Exposure::of(grant, &cleaning).is_guarded();
-        let whole = (!guarded).then(|| response.body.clone());
+        // Without a body, the guest cannot know whether something was removed from it.
+        let stands_for_another = !has_own_body(response);
+        let whole = (!guarded && !stands_for_another).then(|| response.body.clone());
         let patience = &self.vault.patience();
         let rules = Rules { grant, cleaning: &cleaning, filled, patience };
         let hidden = cleaning::clean(&rules, response)?;
