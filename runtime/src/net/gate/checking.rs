@@ -91,7 +91,8 @@ impl Gate {
         let ParsedRequest { method, destination, headers, body, image, body_is_judged, .. } = request;
         let exposure = Exposure::of(grant, &self.policy.cleaning(destination));
         let rules = self.header_rules(request.granted_by(grant), exposure);
-        headers::check_credentials(headers, destination.query(), &request.guest_bytes(), &rules, &self.vault)?;
+        let (path, query) = (destination.path(), destination.query());
+        headers::check_credentials(headers, query, path, &request.guest_bytes(), &rules, &self.vault)?;
         if let Some(ImageContent::Block(block)) = image {
             check_block(block, grant)?;
         }
