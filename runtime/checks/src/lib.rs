@@ -144,7 +144,8 @@ checks! {
         GuestErrorPrefix MessageSize ResponseLogSize UndoOwn
     }
     "Stemcell images" image {
-        ImageDirs ImageLink ImageRegular ImageKernel ImageRange ImageReadSize ImageUnchanged ArchiveBounds
+        ImageDirs ImageLink ImageRegular ImageKernel ImageRange ImageReadSize ImageUnchanged ImageMethod ImageType
+        ArchiveBounds
     }
     "Registry" registry {
         RegistryIds RegistryIdForm RegistryCreateOnly RegistryOwnWrites RegistryChangeable RegistryShapes

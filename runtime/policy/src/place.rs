@@ -17,6 +17,7 @@ mod xml;
 mod tests;
 
 pub use form::{FormError, UnclearQuery, parse as parse_form, query_names};
+pub use headers::is_token;
 pub use json::{JsonBodyError, parse as parse_json};
 pub use media_type::is_read_as_form;
 pub use xml::{blank as blank_xml, remove as remove_xml, replace_texts as replace_xml_texts};
@@ -439,7 +440,7 @@ fn parse(text: &str) -> Result<Place, Unparsable> {
         return Ok(Place::Body);
     }
     let (kind, key) = text.split_once(':').ok_or(KINDS)?;
-    let token = |why| if !key.is_empty() && key.bytes().all(headers::is_token) { Ok(key) } else { Err(why) };
+    let token = |why| if !key.is_empty() && key.bytes().all(is_token) { Ok(key) } else { Err(why) };
     match kind {
         "header" => Ok(Place::Header(token("a header's name has letters, digits and `-` only")?.to_lowercase())),
         "cookie" => Ok(Place::Cookie(token("a cookie's name has letters, digits and `-_.` only")?.to_owned())),

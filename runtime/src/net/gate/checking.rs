@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::destination::{Destination, InvalidUrl};
-use wasm_cpi_policy::place::Message;
-use wasm_cpi_policy::{Denial, DenialReason, Grant, Verdict};
+use wasm_cpi_policy::place::{Message, is_read_as_form, set_missing_type};
+use wasm_cpi_policy::{Denial, DenialReason, Grant, Verdict, normalize_header_name};
 
 impl Gate {
     /// Makes all checks of a request except the one on addresses, and fills its slots. Records in the event what
@@ -89,6 +89,9 @@ impl Gate {
     /// Checks headers, query and body of a request that the grant allows.
     fn check_message(&self, request: &ParsedRequest, grant: &Grant) -> Result<(), HttpError> {
         let ParsedRequest { method, destination, headers, body, image, body_is_judged, .. } = request;
+        if let Some(image) = image {
+            check_image(image, method, headers)?;
+        }
         let exposure = Exposure::of(grant, &self.policy.cleaning(destination));
         let rules = self.header_rules(request.granted_by(grant), exposure);
         let (path, query) = (destination.path(), destination.query());
@@ -131,6 +134,9 @@ impl Gate {
         let secrets = slots::fill(&self.vault, &grant.slots, grant.layer, to_fill)
             .map_err(|error| self.refused_seal(error, request.granted_by(&grant)))?;
         headers::check_encoding(&request.headers, &request.guest_bytes())?;
+        if request.image.is_some() {
+            Check::ImageType.perform(|| set_missing_type(&mut request.headers));
+        }
         event.seals.clone_from(&secrets.names);
         let ParsedRequest { method, destination, headers, body, image, reserved, deadline, .. } = request;
         let body = body.into();
@@ -143,6 +149,30 @@ impl ParsedRequest {
     fn granted_by<'a>(&'a self, grant: &'a Grant) -> GrantedRequest<'a> {
         GrantedRequest { grant, method: &self.method, destination: &self.destination }
     }
+}
+
+/// Rejects an image where a server could read it as something else than a file: as parameters, or not at all.
+fn check_image(image: &ImageContent, method: &Method, headers: &[(String, String)]) -> Result<(), HttpError> {
+    Check::ImageMethod.ensure(reads_body(method), || {
+        let what = "an image can be sent with POST, PUT and PATCH only, because servers leave other bodies unread";
+        HttpError::denied(DenialReason::Method, what)
+    })?;
+    let mut types = headers.iter().filter(|(name, _)| normalize_header_name(name) == "content-type").peekable();
+    let is_typed = types.peek().is_some();
+    let is_json = types.clone().any(|(_, value)| value.to_ascii_lowercase().contains("json"));
+    let is_multipart = types.any(|(_, value)| value.to_ascii_lowercase().contains("multipart"));
+    let is_in_parts = matches!(image, ImageContent::Parts(_));
+    let has_fields = is_typed && (is_read_as_form(headers) || is_json || (is_multipart && !is_in_parts));
+    Check::ImageType.ensure(!has_fields, || {
+        let what =
+            "a server would look for parameters in the image, because its Content-Type is that of a form or of JSON";
+        HttpError::denied(DenialReason::Header, format_args!("{what}; send `application/octet-stream`"))
+    })
+}
+
+/// Returns true for the methods whose bodies servers read.
+pub(super) fn reads_body(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
 
 /// Rejects a block that the grant does not allow.
