@@ -98,7 +98,7 @@ checks! {
     }
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderOverride MethodParameter HeaderUnderscore
-        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody HeaderConditional
+        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody QueryHidden HeaderConditional
         QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedResponses
         GrantBlocks BlockHeader
     }

@@ -10,6 +10,7 @@ pub(super) mod auth;
 pub mod blocks;
 mod bodies;
 mod checking;
+mod filters;
 mod judged_fields;
 mod message;
 mod refused_seal;

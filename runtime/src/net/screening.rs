@@ -15,6 +15,7 @@ mod fields;
 mod tests;
 
 pub(super) use captures::holds_uncaptured;
+pub(super) use fields::{blank_shown, names_hidden_field};
 
 use crate::net::cleaning::replace_settings;
 use crate::net::withheld::{Reason, Withheld, withheld};

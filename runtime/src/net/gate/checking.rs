@@ -4,7 +4,7 @@
 use super::bodies::BoundedBody;
 use super::message::{Block, GuestRequest, ImageContent, ParsedRequest};
 use super::sending::CheckedRequest;
-use super::{Gate, GrantedRequest, HttpEvent, judged_fields};
+use super::{Gate, GrantedRequest, HttpEvent, filters, judged_fields};
 use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
@@ -88,7 +88,7 @@ impl Gate {
 
     /// Checks headers, query and body of a request that the grant allows.
     fn check_message(&self, request: &ParsedRequest, grant: &Grant) -> Result<(), HttpError> {
-        let ParsedRequest { method, destination, headers, body, image, body_is_judged, .. } = request;
+        let ParsedRequest { method, destination, headers, image, .. } = request;
         if let Some(image) = image {
             check_image(image, method, headers)?;
         }
@@ -99,12 +99,7 @@ impl Gate {
         if let Some(ImageContent::Block(block)) = image {
             check_block(block, grant)?;
         }
-        let has_body = image.is_some() || !body.is_empty();
-        let could_filter = is_read(method) && exposure.hides_places && has_body;
-        Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
-            let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
-            HttpError::denied(DenialReason::Query, format_args!("{what}; send parameters in the query"))
-        })
+        filters::check(request, grant, exposure)
     }
 
     /// Replaces the seals of a request by secrets.
