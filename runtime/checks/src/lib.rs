@@ -79,7 +79,7 @@ checks! {
         OperationSingle OperationSoap PathAlike GrantSpecific OriginRules WildcardLabel HintNarrow
     }
     "Fields of requests" body_fields {
-        FieldAbsent FieldValue FieldRequired FieldOthers FieldQuery FieldAlike FieldTwice FieldName FieldNumber
+        FieldAbsent FieldValue FieldRequired FieldOthers FieldQuery FieldAlike FieldList FieldTwice FieldName FieldNumber
         FieldBody FieldOperation FieldSerialised
     }
     "Config, policy and needs files" policy_file {
