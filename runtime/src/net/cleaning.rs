@@ -28,7 +28,7 @@ use super::screening::{self, ResponseInScreening, readable};
 use super::withheld::{self, Reason, Withheld};
 use crate::vault::{Patience, SearchStopped};
 pub(super) use digests::remove as remove_digests;
-use wasm_cpi_checks::Check;
+use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::place::Place;
 use wasm_cpi_policy::{Cleaning, Grant, Slot};
 
@@ -89,23 +89,32 @@ pub fn clean(rules: &Rules<'_>, response: &mut ResponseInScreening<'_>) -> Resul
 
 /// Replaces agent settings in a response that was screened, or withholds it. Ends with the call.
 pub fn clean_settings(response: &mut ResponseInScreening<'_>, patience: &Patience<'_>) -> Result<(), Withheld> {
-    let ResponseInScreening { method, path, status, ref mut headers, ref mut body } = *response;
-    let withheld = |why: &str| withheld::withheld(method, path, Reason::NotCleaned, why);
-    let replaced =
-        settings::replace(headers, body, patience).map_err(|stopped: SearchStopped| withheld(&stopped.to_string()))?;
-    let accepted = Check::SettingsWithheld.ensure(replaced, || {
-        withheld(
-            "it holds agent settings in pieces, or is not JSON or XML from which they can be removed; do not ask for \
-             it, or list the places that show them under `drop` of the grant",
-        )
-    });
-    match accepted {
-        Err(_) if status >= 400 => {
-            keep_status_only(headers, body);
-            Ok(())
+    match settings::replace(response.headers, response.body, patience) {
+        Ok(true) => Ok(()),
+        Ok(false) => Check::SettingsWithheld.perform(|| withhold_settings(response)).unwrap_or(Ok(())),
+        Err(stopped) => {
+            Err(withheld::withheld(response.method, response.path, Reason::NotCleaned, &stopped.to_string()))
         }
-        accepted => accepted,
     }
+}
+
+/// Withholds a response with agent settings that cannot be removed. It is the same for all of them, whatever else is
+/// wrong with the response: what settings hold must not decide which error the guest gets.
+pub(super) fn withhold_settings(response: &mut ResponseInScreening<'_>) -> Result<(), Withheld> {
+    if response.status >= 400 {
+        keep_status_only(response.headers, response.body);
+        return Ok(());
+    }
+    let why = "it holds agent settings in pieces, or is not JSON or XML from which they can be removed; do not ask for \
+               it, or list the places that show them under `drop` of the grant";
+    let withheld = withheld::withheld(response.method, response.path, Reason::NotCleaned, why);
+    Err(withheld.refused_by(Check::SettingsWithheld))
+}
+
+/// Returns true if the response holds agent settings that cannot be removed from it.
+pub(super) fn holds_fixed_settings(response: &ResponseInScreening<'_>, patience: &Patience<'_>) -> bool {
+    let (mut headers, mut body) = (response.headers.clone(), response.body.clone());
+    Check::SettingsWithheld.refuses(settings::replace(&mut headers, &mut body, patience) == Ok(false))
 }
 
 /// Replaces agent settings in a text for people. Returns false if they cannot be removed.

@@ -17,7 +17,7 @@ mod tests;
 pub(super) use captures::holds_uncaptured;
 pub(super) use fields::{blank_shown, names_hidden_field};
 
-use crate::net::cleaning::replace_settings;
+use crate::net::cleaning::{holds_fixed_settings, replace_settings, withhold_settings};
 use crate::net::withheld::{Reason, Withheld, withheld};
 use crate::vault::{Patience, SearchStopped, Vault};
 use wasm_cpi_checks::Check;
@@ -81,6 +81,10 @@ impl<'a, 'r> Screening<'a, 'r> {
     /// Withholds the response. Of an error response (status 400 and above) only the body is withheld: people see
     /// it, and the guest gets status and headers.
     fn withhold(&mut self, reason: Withheld) -> Result<(), Withheld> {
+        if holds_fixed_settings(self.response, &self.vault.patience()) {
+            self.hidden = Some(not_shown(self.response.body));
+            return withhold_settings(self.response);
+        }
         if self.response.status < 400 {
             return Err(reason);
         }

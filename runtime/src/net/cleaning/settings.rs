@@ -26,6 +26,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{parse_json, replace_xml_texts};
+use wasm_cpi_policy::strict_json::is_affordable;
 
 /// The shortest run of base64 that is decoded: settings are longer.
 const MIN_RUN: usize = 64;
@@ -55,9 +56,9 @@ fn replace_all(headers: &mut [(String, String)], body: &mut Vec<u8>, pieces: &mu
     }
     let document = without_byte_order_mark(body);
     let changed = match sniffed(document) {
-        Kind::Json => parse_json(document)
-            .map_err(drop)
-            .map(|mut value| replace_in(&mut value, &top, pieces).then(|| value.to_string().into_bytes())),
+        Kind::Json => read_json(document).map(|(mut value, exact)| {
+            (replace_in(&mut value, &top, pieces) || !exact).then(|| value.to_string().into_bytes())
+        }),
         Kind::Xml => {
             let (texts, path) = (RefCell::new(&mut *pieces), top.below("xml"));
             let are_in = |text: &str| texts.borrow_mut().are_in(&path, text);
@@ -76,6 +77,16 @@ fn replace_all(headers: &mut [(String, String)], body: &mut Vec<u8>, pieces: &mu
         *body = changed;
     }
     is_clean
+}
+
+/// Returns a JSON document, and false if it has a key twice. Such a document is written anew, so that the guest gets
+/// what was read here.
+fn read_json(document: &[u8]) -> Result<(Value, bool), ()> {
+    if let Ok(value) = parse_json(document) {
+        return Ok((value, true));
+    }
+    let is_affordable = Check::JsonMemory.accepts(is_affordable(document));
+    if is_affordable { serde_json::from_slice(document).map(|value| (value, false)).map_err(drop) } else { Err(()) }
 }
 
 /// Returns true if a text holds the marker of agent settings, plain or in base64, whatever divides it.

@@ -2,6 +2,7 @@
 
 use super::{ResponseInScreening, Screening};
 use crate::net::cleaning::documents::{fits_root, may_hold};
+use crate::net::cleaning::replace_settings;
 use crate::net::withheld::{Reason, Withheld};
 use crate::vault::MAX_CAPTURE;
 use wasm_cpi_checks::{Check, RefusedBy};
@@ -65,7 +66,9 @@ impl Screening<'_, '_> {
     fn reject_unreadable(&mut self, capture: &Capture, error: &PlaceError) -> Result<(), Withheld> {
         let is_other_type = matches!(error.fault.kind, FaultKind::ContentType(_));
         let failed = !(200..300).contains(&self.response.status);
-        if is_other_type && failed && !may_hold([&capture.place], self.response.body) {
+        let mut shown = self.response.body.clone();
+        let is_clean = replace_settings(&mut shown, &self.vault.patience());
+        if is_other_type && failed && is_clean && !may_hold([&capture.place], &shown) {
             return Ok(());
         }
         let accepted = Check::CaptureUnreadable.refuse(|| {

@@ -73,7 +73,8 @@ fn marked_settings_are_replaced_in_every_form() {
     let escaped = format!("{{\"a\": \"{both}\"}}");
     assert_eq!(cleaned(&policy, &[], 200, JSON, &escaped).body, json!({"a": PLACEHOLDER}).to_string());
     let twice = format!("{{\"a\": \"{}\", \"a\": 1}}", MARKER.replace('w', "\\u0077"));
-    assert!(cleaned(&policy, &[], 200, JSON, &twice).result.is_err());
+    // Of a key that occurs twice, the guest gets what was searched.
+    assert_eq!(cleaned(&policy, &[], 200, JSON, &twice).body, "{\"a\":1}");
 }
 
 #[test]
