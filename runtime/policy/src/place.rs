@@ -228,6 +228,14 @@ impl RefusedBy for Unparsable {
 /// to keep it.
 type Change<'a> = dyn FnMut(usize, &str) -> Option<String> + 'a;
 
+/// What becomes of numbers in a JSON document that is written anew.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// A number that would change is an error.
+    Exact,
+    Rounded,
+}
+
 /// Places of one kind, with the numbers by which [`Change`] knows them.
 type Numbered<'a, T> = [(usize, &'a T)];
 
@@ -259,7 +267,7 @@ impl Place {
     /// ```
     pub fn read(&self, message: &Message) -> Result<Option<String>, PlaceError> {
         let mut found = None;
-        edit(&[self], message, &mut |_, value| {
+        edit(&[self], message, Numbers::Exact, &mut |_, value| {
             found = Some(value.to_owned());
             None
         })?;
@@ -315,6 +323,18 @@ impl Place {
         replace_all(&[self], headers, body, &mut |_, value| change(value))
     }
 
+    /// Does the same as [`replace`](Place::replace) for a response. A number of the document that cannot be written
+    /// back exactly is no error there: no server reads it, and it may be a value that is removed later.
+    pub fn replace_in_response(
+        &self,
+        headers: &mut [(String, String)],
+        body: &mut Vec<u8>,
+        change: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Result<bool, PlaceError> {
+        let edits = edit(&[self], &Message { headers, body }, Numbers::Rounded, &mut |_, value| change(value))?;
+        Ok(apply(edits, headers, body))
+    }
+
     /// Rejects a value that cannot be written at this place, whatever the message is. A secret is
     /// judged by this before a guest runs, so that no refusal of a request depends on its value.
     pub fn check_value(&self, value: &str) -> Result<(), PlaceError> {
@@ -341,7 +361,12 @@ pub fn replace_all(
     body: &mut Vec<u8>,
     change: &mut Change<'_>,
 ) -> Result<bool, PlaceError> {
-    let edits = edit(places, &Message { headers, body }, change)?;
+    let edits = edit(places, &Message { headers, body }, Numbers::Exact, change)?;
+    Ok(apply(edits, headers, body))
+}
+
+/// Makes the changes, and returns true if there are any.
+fn apply(edits: Vec<Edit>, headers: &mut [(String, String)], body: &mut Vec<u8>) -> bool {
     let changed = !edits.is_empty();
     for edit in edits {
         match edit {
@@ -349,10 +374,15 @@ pub fn replace_all(
             Edit::Body(bytes) => *body = bytes,
         }
     }
-    Ok(changed)
+    changed
 }
 
-fn edit(places: &[&Place], message: &Message, change: &mut Change<'_>) -> Result<Vec<Edit>, PlaceError> {
+fn edit(
+    places: &[&Place],
+    message: &Message,
+    numbers: Numbers,
+    change: &mut Change<'_>,
+) -> Result<Vec<Edit>, PlaceError> {
     let mut edits = Vec::new();
     for (number, place) in places.iter().enumerate() {
         let fault = |fault| place.fault(fault);
@@ -368,7 +398,7 @@ fn edit(places: &[&Place], message: &Message, change: &mut Change<'_>) -> Result
             // All places of a kind are edited together with the first one.
             _ if places[..number].iter().any(|earlier| is_same_kind(earlier, place)) => {}
             _ if message.body.is_empty() => {}
-            _ => edits.extend(edit_body(number, places, message, change).map_err(fault)?.map(Edit::Body)),
+            _ => edits.extend(edit_body(number, places, message, numbers, change).map_err(fault)?.map(Edit::Body)),
         }
     }
     // A body is of one kind, so two changed ones are two readings of it.
@@ -389,6 +419,7 @@ fn edit_body(
     first: usize,
     places: &[&Place],
     message: &Message,
+    numbers: Numbers,
     change: &mut Change<'_>,
 ) -> Result<Option<Vec<u8>>, Fault> {
     fn numbered<'a, T: ?Sized>(places: &[&'a Place], key: impl Fn(&'a Place) -> Option<&'a T>) -> Vec<(usize, &'a T)> {
@@ -399,7 +430,7 @@ fn edit_body(
         Place::Json(_) => {
             headers::expect_json(headers)?;
             let pointers = numbered(places, |place| if let Place::Json(tokens) = place { Some(tokens) } else { None });
-            json::edit(body, &pointers, change)
+            json::edit(body, &pointers, numbers, change)
         }
         Place::Form(_) => {
             headers::expect_form(headers)?;

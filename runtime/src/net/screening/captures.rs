@@ -26,7 +26,7 @@ impl Screening<'_, '_> {
     fn seal_values(&mut self, capture: &Capture, layer: Layer, seals: &mut Vec<String>) -> Result<(), Withheld> {
         let (vault, name) = (self.vault, &capture.name);
         let (mut too_long, mut too_many) = (false, false);
-        let replaced = capture.place.replace(self.response.headers, self.response.body, &mut |value| {
+        let replaced = capture.place.replace_in_response(self.response.headers, self.response.body, &mut |value| {
             let fresh = !value.is_empty() && !seals.iter().any(|seal| seal == value);
             too_long |= Check::CaptureSize.refuses(value.len() > MAX_CAPTURE);
             (fresh && !too_long).then(|| vault.seal_captured(name, Secret::new(value), layer)).map(|seal| {
