@@ -51,23 +51,49 @@ pub struct TokenRecord {
     pub expires: i64,
     /// When a server last refused a token that was kept, in seconds since 1970.
     pub refused: Option<i64>,
+    /// Tokens that were replaced before they expired. They are not sent any more, and no response may show them.
+    #[serde(default)]
+    pub earlier: Vec<EarlierToken>,
 }
+
+/// A token that was replaced, and that a server may still accept.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct EarlierToken {
+    #[serde(serialize_with = "serialize_token", deserialize_with = "deserialize_token")]
+    pub token: Secret,
+    /// When it expires, in seconds since 1970.
+    pub expires: i64,
+}
+
+/// The most earlier tokens that are remembered. A server that issues more is not trusted with more memory.
+const MAX_EARLIER: usize = 8;
 
 impl TokenRecord {
     /// Returns the record of a token that was made now and expires after this time.
     pub fn new(token: Secret, shown: String, now: i64, lifetime: Duration, refused: Option<i64>) -> TokenRecord {
         let lifetime = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
-        TokenRecord { token, shown, made: now, expires: now.saturating_add(lifetime), refused }
+        let expires = now.saturating_add(lifetime);
+        TokenRecord { token, shown, made: now, expires, refused, earlier: Vec::new() }
     }
 
     /// Returns a record without a token, which remembers when a server refused the last one.
     pub fn without_token(refused: i64) -> TokenRecord {
-        TokenRecord { token: Secret::new(""), shown: String::new(), made: 0, expires: 0, refused: Some(refused) }
+        let (token, shown, refused) = (Secret::new(""), String::new(), Some(refused));
+        TokenRecord { token, shown, made: 0, expires: 0, refused, earlier: Vec::new() }
     }
 
-    /// Returns true if there is a token that a server may still accept, whether or not it is used.
-    pub fn is_valid_at(&self, now: i64) -> bool {
-        self.expires > now && !self.token.reveal().is_empty()
+    /// Returns the record that replaces `last`, whose tokens it remembers until they expire.
+    pub fn after(self, last: Option<&TokenRecord>, now: i64) -> TokenRecord {
+        let earlier = last.map(|last| last.tokens(now)).unwrap_or_default();
+        let others = earlier.into_iter().filter(|earlier| earlier.token != self.token).take(MAX_EARLIER);
+        TokenRecord { earlier: others.collect(), ..self }
+    }
+
+    /// Returns all tokens that a server may still accept, the newest first.
+    pub fn tokens(&self, now: i64) -> Vec<EarlierToken> {
+        let current = EarlierToken { token: self.token.clone(), expires: self.expires };
+        let all = std::iter::once(current).chain(self.earlier.iter().cloned());
+        all.filter(|one| one.expires > now && !one.token.reveal().is_empty()).collect()
     }
 
     /// Returns how long the token can still be used.

@@ -125,9 +125,9 @@ impl Gate {
             let values = values.iter().chain(&certificates).chain(&proxy).map(|value| value.reveal().as_bytes());
             let all: Vec<&[u8]> = owner.iter().copied().chain(values).collect();
             let file = store.file(&all)?;
-            let kept = file.read().filter(|record| record.is_valid_at(jiff::Timestamp::now().as_second()));
-            if let Some(record) = kept {
-                Check::TokenKnown.perform(|| login::register_token(&self.vault, login, record.token));
+            let tokens = file.read().map(|record| record.tokens(jiff::Timestamp::now().as_second()));
+            for earlier in tokens.unwrap_or_default() {
+                Check::TokenKnown.perform(|| login::register_token(&self.vault, login, earlier.token));
             }
             files.insert(login.name.clone(), file);
         }

@@ -12,7 +12,8 @@ fn cache() -> tempfile::TempDir {
 }
 
 fn record(token: &str) -> TokenRecord {
-    TokenRecord { token: Secret::new(token), shown: "{}".into(), made: NOW, expires: NOW + 7200, refused: None }
+    let (token, shown, expires) = (Secret::new(token), "{}".into(), NOW + 7200);
+    TokenRecord { token, shown, made: NOW, expires, refused: None, earlier: Vec::new() }
 }
 
 fn file(dir: &Path, login: &str) -> TokenFile {
@@ -21,6 +22,23 @@ fn file(dir: &Path, login: &str) -> TokenFile {
 
 fn path_of(dir: &Path, file: &TokenFile) -> PathBuf {
     dir.join(&file.name)
+}
+
+#[test]
+fn a_replaced_token_is_remembered_until_it_expires() {
+    let tokens = |record: &TokenRecord, now| -> Vec<String> {
+        record.tokens(now).iter().map(|one| one.token.reveal().to_owned()).collect()
+    };
+    let dir = cache();
+    let kept = file(dir.path(), "one");
+    let second = TokenRecord { expires: NOW + 9000, ..record("second") }.after(Some(&record("first")), NOW);
+    kept.write(&TokenRecord::without_token(NOW).after(Some(&second), NOW)).unwrap();
+    let read = kept.read().unwrap();
+    assert!(read.token.reveal().is_empty());
+    assert_eq!(tokens(&read, NOW), ["second", "first"]);
+    assert_eq!(tokens(&read, NOW + 8000), ["second"]);
+    let many = (0..20).fold(record("0"), |last, number| record(&format!("t{number}")).after(Some(&last), NOW));
+    assert_eq!((tokens(&many, NOW).len(), tokens(&many, NOW)[1].as_str()), (9, "t18"));
 }
 
 #[test]

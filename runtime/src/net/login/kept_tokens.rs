@@ -29,8 +29,8 @@ pub(super) struct Kept<'a> {
     pub session: Option<Session>,
     /// The file, if this call has its lock.
     locked: Option<(&'a TokenFile, TokenLock<'a>)>,
-    /// When a server last refused a kept token.
-    refused: Option<i64>,
+    /// The last record of the file.
+    last: Option<TokenRecord>,
 }
 
 impl KeptTokens {
@@ -50,16 +50,17 @@ impl KeptTokens {
         refused: Option<&Secret>,
         deadline: Instant,
     ) -> Result<Kept<'_>, HttpError> {
-        let nothing = |locked| Kept { session: None, locked, refused: None };
-        let Some(file) = self.0.get(&login.name) else { return Ok(nothing(None)) };
-        if let Some(session) = file.read().and_then(|record| usable(&record, refused)) {
-            return Ok(Kept { session: Some(session), locked: None, refused: None });
+        let found = |session, locked, last| Kept { session, locked, last };
+        let Some(file) = self.0.get(&login.name) else { return Ok(found(None, None, None)) };
+        let record = file.read();
+        if let Some(session) = record.as_ref().and_then(|record| usable(record, refused)) {
+            return Ok(found(Some(session), None, record));
         }
-        let Some(lock) = wait_for_lock(file, deadline).await else { return Ok(nothing(None)) };
+        let Some(lock) = wait_for_lock(file, deadline).await else { return Ok(found(None, None, record)) };
         // Another call may have logged in meanwhile.
-        let Some(record) = file.read() else { return Ok(nothing(Some((file, lock)))) };
+        let Some(record) = file.read() else { return Ok(found(None, Some((file, lock)), None)) };
         if let Some(session) = usable(&record, refused) {
-            return Ok(Kept { session: Some(session), locked: None, refused: None });
+            return Ok(found(Some(session), None, Some(record)));
         }
         let now = Timestamp::now().as_second();
         Check::LoginRenewal.ensure(refused.is_none() || !was_renewed(&record, now), || {
@@ -72,9 +73,9 @@ impl KeptTokens {
         })?;
         if refused == Some(&record.token) {
             // The login may fail, and later calls must not repeat it at once.
-            let _ = file.write(&TokenRecord::without_token(now));
+            let _ = file.write(&TokenRecord::without_token(now).after(Some(&record), now));
         }
-        Ok(Kept { session: None, locked: Some((file, lock)), refused: record.refused })
+        Ok(found(None, Some((file, lock)), Some(record)))
     }
 
     /// Removes a token that a server refused from the file of its login, so that later calls log in. It stays if
@@ -85,19 +86,27 @@ impl KeptTokens {
         let Some(record) = file.read().filter(|record| record.token == *refused) else { return false };
         let now = Timestamp::now().as_second();
         let is_removable = matches!(lock, Ok(Some(_))) && !was_renewed(&record, now);
-        !is_removable || file.write(&TokenRecord::without_token(now)).is_err()
+        !is_removable || file.write(&TokenRecord::without_token(now).after(Some(&record), now)).is_err()
     }
 }
 
 impl Kept<'_> {
+    /// Returns the tokens of the file that a server may still accept, also those that are not used any more.
+    pub(super) fn tokens(&self) -> Vec<Secret> {
+        let now = Timestamp::now().as_second();
+        let tokens = self.last.as_ref().map(|last| last.tokens(now)).unwrap_or_default();
+        tokens.into_iter().map(|one| one.token).collect()
+    }
+
     /// Keeps the token of a new login, if it says when it expires. `renewed` is true if a server refused the
     /// last one.
     pub(super) fn store(self, session: &Session, renewed: bool) {
         let (Some((file, _lock)), Some(expires)) = (self.locked, session.expires) else { return };
         let now = Timestamp::now().as_second();
         let lifetime = expires.saturating_duration_since(Instant::now());
-        let refused = if renewed { Some(now) } else { self.refused };
-        let record = TokenRecord::new(session.token.clone(), session.shown.clone(), now, lifetime, refused);
+        let refused = if renewed { Some(now) } else { self.last.as_ref().and_then(|last| last.refused) };
+        let record = TokenRecord::new(session.token.clone(), session.shown.clone(), now, lifetime, refused)
+            .after(self.last.as_ref(), now);
         if record.usable_for(now).is_none() {
             return;
         }

@@ -87,11 +87,10 @@ impl Sessions {
         attempts.session = None;
         let refused = refused.or(dropped.as_ref().filter(|dropped| dropped.is_kept).map(|dropped| &dropped.token));
         let kept = self.kept.find(login, refused, deadline).await.map_err(|error| for_guest(login, error))?;
+        // A server may still accept tokens that were replaced, so no response may show them.
+        kept.tokens().into_iter().for_each(|token| register_token(vault, login, token));
         let session = match kept.session {
-            Some(session) => {
-                register_token(vault, login, session.token.clone());
-                session
-            }
+            Some(session) => session,
             None => {
                 attempts.start(login)?;
                 let started = Session::start(login, transport, vault, report, deadline).await;
