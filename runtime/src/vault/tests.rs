@@ -157,6 +157,28 @@ fn short_secrets_are_not_redacted_or_searched_for() {
 }
 
 #[test]
+fn a_secret_of_short_lines_is_found_with_other_line_ends_and_indentation() {
+    let lines = ["db_user: admin", "db_pass: hunter2-s3cret-x", "port: 1"];
+    for end in ["\n", "\r\n"] {
+        let vault = Vault::new();
+        vault.register("settings", Secret::new(lines.join(end)));
+        for other in ["\n", "\r\n", "\r", "\n    ", "\r\n\t", "  \n"] {
+            let shown = lines.join(other);
+            assert_eq!(vault.leak_in(shown.as_bytes()), Ok(Some("settings".into())), "{end:?} as {other:?}");
+            let redacted = vault.redact(&format!("1: {shown}"));
+            assert!(!redacted.contains("hunter2") && !redacted.contains("admin"), "{redacted}");
+        }
+        for other in ["\n", "\r\n"] {
+            let encoded = STANDARD.encode(lines.join(other));
+            assert_eq!(vault.leak_in(encoded.as_bytes()), Ok(Some("settings".into())), "{end:?} as {other:?}");
+        }
+        // One line alone is redacted, and is no leak: a guest could guess it.
+        assert_eq!(vault.redact("- db_pass: hunter2-s3cret-x"), "- <redacted>");
+        assert_eq!(vault.leak_in(b"- db_pass: hunter2-s3cret-x"), Ok(None));
+    }
+}
+
+#[test]
 fn long_lines_of_a_secret_are_found_separately() {
     let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ";
     let vault = Vault::new();
