@@ -69,7 +69,7 @@ fn the_answer_to_a_filled_slot_is_its_status_and_the_shown_places() {
     let headers = [("content-type", "application/json"), ("x-echo", "12345678"), ("Retry-After", "7"), ("etag", "e")];
     for status in [200, 202, 400, 500] {
         let shown = cleaned(&policy, &["password"], status, &headers, &body.to_string());
-        let expected = json!({"server": {"id": "vm-1"}, "links": [{"rel": "self"}, null]});
+        let expected = json!({"server": {"id": "vm-1"}, "links": [{"rel": "self"}]});
         assert_eq!(serde_json::from_str::<Value>(&shown.body).unwrap(), expected);
         assert_eq!(shown.headers.len(), 2, "{:?}", shown.headers);
         assert_eq!(shown.result.unwrap().is_some(), status >= 400);
@@ -108,7 +108,7 @@ fn two_filled_slots_show_what_both_show_and_captures_are_kept() {
     let body = json!({"id": 1, "x": 2, "y": 3, "keys": [{"token": "t", "z": 4}, 5]}).to_string();
     let headers = [("content-type", "application/json"), ("set-cookie", "s=1"), ("x-other", "2")];
     let both = cleaned(&policy, &["password", "token"], 200, &headers, &body);
-    assert_eq!(serde_json::from_str::<Value>(&both.body).unwrap(), json!({"id": 1, "keys": [{"token": "t"}, null]}));
+    assert_eq!(serde_json::from_str::<Value>(&both.body).unwrap(), json!({"id": 1, "keys": [{"token": "t"}]}));
     assert_eq!(both.headers.len(), 2, "{:?}", both.headers);
     let one = cleaned(&policy, &["password"], 200, JSON, &body);
     assert_eq!(serde_json::from_str::<Value>(&one.body).unwrap()["x"], 2);
