@@ -19,6 +19,7 @@ use crate::net::gate::auth::login_identity;
 use crate::net::headers;
 use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::Shown;
+use crate::net::screening;
 use crate::net::transport::{Route, Transport, WireRequest};
 use crate::vault::{SecretKind, Vault};
 use jiff::Timestamp;
@@ -240,7 +241,9 @@ impl Session {
             let value = place.read_value(&message);
             let value = value
                 .map_err(|error| unusable(format!("and what the login shows as `{name}` cannot be read: {error}")))?;
-            shown.insert(name.clone(), value.unwrap_or(Value::Null));
+            let mut value = value.unwrap_or(Value::Null);
+            screening::blank_shown(&mut value);
+            shown.insert(name.clone(), value);
         }
         let after = |time: Duration| Instant::now().checked_add(time);
         let (ends, expires) = (lifetime.map(expiry::usable).and_then(after), lifetime.and_then(after));

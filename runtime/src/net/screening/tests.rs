@@ -50,6 +50,43 @@ fn receive(
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[test]
+fn a_number_that_cannot_be_written_back_withholds_no_response() {
+    let vault = Vault::new();
+    for number in ["123456789012", "12345678901234567890123456"] {
+        let body = format!("{{\"access_token\":\"t-0123456789ab\",\"adminPass\":{number}}}");
+        let (result, _, body) = receive(&vault, ("POST", "/tokens", 200), &[JSON], &body);
+        assert_eq!(result.unwrap(), ["token"], "{number}");
+        assert!(body.contains("\"adminPass\":null"), "{body}");
+    }
+}
+
+#[test]
+fn agent_settings_in_a_text_decide_in_one_way_only() {
+    let settings = |env: &str| format!("agent_id: a\nmbus: m\nblobstore: b\nenv: {env}\n");
+    for status in [200, 404] {
+        let outcome = |env: &str| {
+            let headers = [("content-type", "text/plain"), ("x-console", "1")];
+            let (result, headers, body) = receive(&Vault::new(), ("GET", "/x", status), &headers, &settings(env));
+            result.map(|_| (headers, body)).map_err(|withheld| withheld.message)
+        };
+        assert_eq!(outcome("a password and a secret"), outcome("the apikey"), "{status}");
+        match outcome("the secret") {
+            Ok((headers, body)) => {
+                assert!(status == 404 && headers.is_empty() && body.is_empty(), "{headers:?} {body}")
+            }
+            Err(message) => assert!(status == 200 && message.contains("agent settings in pieces"), "{message}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_login_shows_has_no_other_credentials() {
+    let mut shown = json!({"user": {"name": "u", "adminPass": "x", "list": [{"refresh_token": 7}]}, "id": "1"});
+    blank_shown(&mut shown);
+    assert_eq!(shown, json!({"user": {"name": "u", "adminPass": null, "list": [{"refresh_token": null}]}, "id": "1"}));
+}
+
+#[test]
 fn a_captured_value_reaches_the_guest_as_a_seal() {
     let vault = Vault::new();
     let opened = |seal: &str| {
