@@ -223,6 +223,21 @@ pub(super) fn shows(shown: &Place, slot: &Place) -> bool {
             // Of a path, the last name is the element's.
             slot.rsplit('/').next().is_some_and(|name| shown.eq_ignore_ascii_case(name))
         }
+        // A server could read the body as a document and show its parts.
+        (Place::Json(_) | Place::Xml(_), Place::Body) => true,
         (shown, slot) => shown == slot,
+    }
+}
+
+/// The keys of agent settings below which there are secrets.
+const SECRET_SETTINGS: [&str; 4] = ["blobstore", "env", "mbus", "registry"];
+
+/// Returns true if a response that shows the place could show a value of agent settings, which are a JSON document.
+pub(super) fn shows_settings(shown: &Place) -> bool {
+    let is_key = |token: &String| SECRET_SETTINGS.iter().any(|key| key.eq_ignore_ascii_case(token));
+    match shown {
+        Place::Json(tokens) => tokens.iter().any(is_key),
+        Place::Xml(name) => is_key(name),
+        _ => false,
     }
 }

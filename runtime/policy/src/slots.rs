@@ -119,9 +119,13 @@ impl Slot {
             let show = responses::read_places(&mut reader, "show");
             let max_bytes = read_max_bytes(&mut reader, &takes);
             if let Some(spot) = &spot {
-                let echoed = show.iter().any(|shown| responses::shows(shown, &spot.place));
+                let is_for_settings = takes.iter().any(|name| name == AGENT);
+                let of_settings = |shown: &Place| is_for_settings && responses::shows_settings(shown);
+                let echoed = show.iter().any(|shown| responses::shows(shown, &spot.place) || of_settings(shown));
                 reader.ensure(Check::ShownSlot, !echoed, "show", || {
-                    ("shows the slot itself, so a server that echoes it would reveal the secret", "list other places")
+                    let what = "shows the slot itself, or what could be a part of it, so a server that echoes it would reveal the \
+                                secret";
+                    (what, "list other places; for a slot that is the body, list headers only")
                 });
             }
             reader.close();
