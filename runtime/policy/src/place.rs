@@ -11,6 +11,7 @@ mod json;
 mod media_type;
 mod multipart;
 mod soap;
+mod syntax;
 mod xml;
 
 #[cfg(test)]
@@ -23,12 +24,10 @@ pub use media_type::is_read_as_form;
 pub use xml::{blank as blank_xml, remove as remove_xml, replace_texts as replace_xml_texts};
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::invisible::is_invisible;
 use crate::normalize_header_name;
 use media_type::Format;
 pub(crate) use soap::SoapNames;
@@ -454,55 +453,6 @@ fn edit_body(
         Place::Header(_) | Place::Cookie(_) => Ok(None),
     }
 }
-
-impl FromStr for Place {
-    type Err = PlaceError;
-
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
-        parse(text).map_err(|Unparsable { why, check }| {
-            let fault = Fault { kind: FaultKind::Syntax(why), check };
-            PlaceError { place: text.to_owned(), fault }
-        })
-    }
-}
-
-fn parse(text: &str) -> Result<Place, Unparsable> {
-    if text == "body" {
-        return Ok(Place::Body);
-    }
-    let (kind, key) = text.split_once(':').ok_or(KINDS)?;
-    let token = |why| if !key.is_empty() && key.bytes().all(is_token) { Ok(key) } else { Err(why) };
-    match kind {
-        "header" => Ok(Place::Header(token("a header's name has letters, digits and `-` only")?.to_lowercase())),
-        "cookie" => Ok(Place::Cookie(token("a cookie's name has letters, digits and `-_.` only")?.to_owned())),
-        "json" => json::pointer(key).map(Place::Json),
-        "xml" if xml::names(key).iter().all(|name| xml::is_local_name(name)) => Ok(Place::Xml(key.to_owned())),
-        "xml" => Err("an element is given by its local name, or by its path of local names, like `/R/E`".into()),
-        "form" => Ok(Place::Form(field_name(key)?)),
-        "part" => Ok(Place::Part(field_name(key)?)),
-        _ => Err(KINDS.into()),
-    }
-}
-
-/// Returns the name of a field or part. Rejects names that cannot be written or reviewed.
-fn field_name(name: &str) -> Result<String, Unparsable> {
-    const WHY: &str = "the name must not be empty, nor hold quotes, backslashes, control or invisible characters";
-    if name.is_empty() || name.contains(['"', '\\']) {
-        return Err(WHY.into());
-    }
-    check_visible(name, WHY)?;
-    Ok(name.to_owned())
-}
-
-/// Rejects control and invisible characters, because people read and paste the places that a
-/// guest declares.
-fn check_visible(name: &str, why: &'static str) -> Result<(), Unparsable> {
-    let visible = !name.contains(|c: char| c.is_control() || is_invisible(c));
-    Check::PlaceHidden.ensure(visible, || Unparsable::from(why))
-}
-
-const KINDS: &str =
-    "a place is one of `header:NAME`, `json:/POINTER`, `form:FIELD`, `xml:ELEMENT`, `part:NAME`, `cookie:NAME`, `body`";
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

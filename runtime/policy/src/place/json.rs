@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::{Change, Fault, FaultKind, Numbered, Numbers, Unparsable, check_visible};
+use super::syntax::check_visible;
+use super::{Change, Fault, FaultKind, Numbered, Numbers, Unparsable};
 use crate::strict_json;
 use wasm_cpi_checks::Check;
 
