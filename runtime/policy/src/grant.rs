@@ -57,13 +57,13 @@ pub struct Grant {
     /// The values of responses that the guest gets as seals.
     pub captures: Vec<Capture>,
     /// The places of responses that the guest does not see. They apply to every response of the
-    /// origin; see [`Policy::cleaning`](crate::Policy::cleaning).
+    /// origin; see [`Policy::hidden_places`](crate::Policy::hidden_places).
     pub drop: Vec<Place>,
     /// The query parameters that requests may have. `None` allows all of them, unless the origin's
-    /// responses are cleaned: then it allows none.
+    /// responses hide values: then it allows none.
     pub query: Option<Vec<String>>,
     /// True if the grant has slots, captures or `drop`, even if the guest does not declare them.
-    pub hides: bool,
+    pub hides_values: bool,
     /// True if the grant has a slot for agent settings, even if the guest does not declare it.
     pub writes_settings: bool,
     /// How the guest may upload the image in blocks; `None` if it may not.
@@ -291,7 +291,7 @@ impl GrantSpec {
             captures: self.captures.iter().map(|capture| capture.below(&target.base)).collect(),
             drop: self.drop.clone(),
             query: self.query.clone(),
-            hides: !(self.slots.is_empty() && self.captures.is_empty() && self.drop.is_empty()),
+            hides_values: !(self.slots.is_empty() && self.captures.is_empty() && self.drop.is_empty()),
             writes_settings: self.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)),
             blocks: self.blocks.clone(),
             tls: target.tls,

@@ -148,9 +148,9 @@ impl Request<'_> {
             grant.origin.host.matches(destination.host())
         });
         let of_origin = grants.iter().filter(|grant| grant.origin.matches(destination));
-        let cleaned = line.get("slots").is_some() || of_origin.into_iter().any(|grant| grant.hides);
-        if let Some(query) = destination.query().filter(|_| cleaned) {
-            // Where responses are cleaned, a grant allows only the parameters that it lists.
+        let hides_values = line.get("slots").is_some() || of_origin.into_iter().any(|grant| grant.hides_values);
+        if let Some(query) = destination.query().filter(|_| hides_values) {
+            // Where grants hide values of responses, a grant allows only the parameters that it lists.
             let mut names: Vec<String> = Vec::new();
             for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
                 if !names.iter().any(|known| *known == name) {

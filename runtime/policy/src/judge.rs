@@ -161,9 +161,9 @@ impl Policy {
         let request = Request { destination, method, message };
         let rules = self.field_rules(destination, method, body_is_known.then_some(message));
         let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
-        let cleaned = self.cleaning(destination).applies;
+        let hides_values = self.hidden_places(destination).hides_values;
         let judged: Vec<JudgedGrant<'_>> =
-            self.http.iter().map(|grant| (grant, grant.allows(&request, cleaned, &rules))).collect();
+            self.http.iter().map(|grant| (grant, grant.allows(&request, hides_values, &rules))).collect();
         let allowing = judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().ok()?)));
         // The guest's needs have no part in it: by leaving one out, a guest would choose a wider grant.
         let ranked = |(grant, _, declared): &(&Arc<Grant>, &Option<JudgedRequest>, Result<(), Undeclared>)| {
@@ -287,12 +287,12 @@ impl RefusedBy for Failed {
 
 impl Grant {
     /// Returns what `fields` judged of a request that the grant allows; `None` if no `fields` apply to it.
-    /// `cleaned` is true if responses of the origin are cleaned, so that no parameter is allowed that
-    /// the grant does not list. `rules` are the `fields` of the origin that are for the request.
+    /// `hides_values` is true if grants of the origin hide values of its responses: then no parameter is allowed
+    /// that the grant does not list. `rules` are the `fields` of the origin that are for the request.
     fn allows(
         &self,
         request: &Request<'_>,
-        cleaned: bool,
+        hides_values: bool,
         rules: &AppliedRules<'_>,
     ) -> Result<Option<JudgedRequest>, Failed> {
         let Request { destination, method, message } = *request;
@@ -304,7 +304,7 @@ impl Grant {
         let path = self.paths.iter().any(|granted| granted.matches(destination.path()));
         Check::GrantPath.ensure(path, at(DenialReason::Path))?;
         let in_key = self.operations.as_ref().is_some_and(Operations::is_json_key);
-        let listed = self.query.as_deref().or((cleaned || in_key).then_some(&[]));
+        let listed = self.query.as_deref().or((hides_values || in_key).then_some(&[]));
         let unlisted = listed.and_then(|listed| {
             let in_path = self.has_path_parameter(destination.path()).then(|| ";".to_owned());
             unlisted_parameter(destination.query(), listed).or(in_path)

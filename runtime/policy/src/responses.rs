@@ -24,10 +24,10 @@ pub const ANY: &str = "*";
 
 /// What the grants of an origin hide in its responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cleaning {
+pub struct HiddenPlaces {
     /// True if a grant of the origin has slots, captures or `drop`, whether the guest declares
     /// them or not.
-    pub applies: bool,
+    pub hides_values: bool,
     /// The places that any grant of the origin drops.
     pub drop: Vec<Place>,
     /// The captures of all grants of the origin, for their methods and paths.
@@ -37,8 +37,8 @@ pub struct Cleaning {
 impl Policy {
     /// Returns what the grants of the destination's origin hide in its responses. All grants count,
     /// because a guest chooses the grant by the path of its request.
-    pub fn cleaning(&self, destination: &Destination) -> Cleaning {
-        cleaning(self.http.iter().map(AsRef::as_ref).filter(|grant| grant.origin.matches(destination)))
+    pub fn hidden_places(&self, destination: &Destination) -> HiddenPlaces {
+        hidden_places(self.http.iter().map(AsRef::as_ref).filter(|grant| grant.origin.matches(destination)))
     }
 
     /// Returns the smallest `max_bytes` of the slots that take agent settings and that the guest
@@ -49,10 +49,10 @@ impl Policy {
     }
 }
 
-fn cleaning<'a>(grants: impl Iterator<Item = &'a Grant>) -> Cleaning {
-    let mut found = Cleaning::default();
+fn hidden_places<'a>(grants: impl Iterator<Item = &'a Grant>) -> HiddenPlaces {
+    let mut found = HiddenPlaces::default();
     for grant in grants {
-        found.applies |= grant.hides;
+        found.hides_values |= grant.hides_values;
         found.captures.extend(grant.captures.iter().cloned());
         for place in grant.drop.iter().filter(|place| !found.drop.contains(place)).cloned().collect::<Vec<_>>() {
             found.drop.push(place);
@@ -68,7 +68,7 @@ pub(super) fn warn_about_read_back(written: &[(String, &Grant)], warnings: &Prob
     for (at, writer) in written.iter().filter(|(_, grant)| grant.writes_settings) {
         let same = || written.iter().map(|(_, grant)| *grant).filter(|grant| overlap(&grant.origin, &writer.origin));
         let readable = |grant: &&Grant| grant.methods.iter().any(|method| method == "GET");
-        let dropped = cleaning(same()).drop;
+        let dropped = hidden_places(same()).drop;
         if let Some(reader) = same().find(readable)
             && dropped.is_empty()
         {

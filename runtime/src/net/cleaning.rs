@@ -30,7 +30,7 @@ use crate::vault::{Patience, SearchStopped};
 pub(super) use digests::remove as remove_digests;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
-use wasm_cpi_policy::{Cleaning, Grant, Slot};
+use wasm_cpi_policy::{Grant, HiddenPlaces, Slot};
 
 /// What stands in a response in place of agent settings.
 pub(super) const PLACEHOLDER: &str = "(withheld: agent settings)";
@@ -39,7 +39,7 @@ pub(super) const PLACEHOLDER: &str = "(withheld: agent settings)";
 pub struct Rules<'a> {
     pub grant: &'a Grant,
     /// What the grants of the origin hide.
-    pub cleaning: &'a Cleaning,
+    pub cleaning: &'a HiddenPlaces,
     /// The names of the secrets that the request held.
     pub filled: &'a [String],
     /// Ends the search for agent settings with the call.

@@ -42,7 +42,7 @@ fn cleaned_while(
     body: &str,
 ) -> Cleaned {
     let grant = Arc::clone(&policy.http[0]);
-    let cleaning = policy.cleaning(&Destination::parse("https://api.iaas.test/vms", 2048).unwrap());
+    let cleaning = policy.hidden_places(&Destination::parse("https://api.iaas.test/vms", 2048).unwrap());
     let filled: Vec<String> = filled.iter().map(|name| (*name).to_owned()).collect();
     let mut headers: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -248,7 +248,7 @@ fn the_union_of_all_grants_of_the_origin_is_dropped() {
     let file = json!({"version": 1, "trust_undeclared": true, "http": grants}).to_string();
     let properties = Properties::merge(serde_json::Map::new(), serde_json::Map::new());
     let policy = Policy::resolve(&PolicyFile::parse(&file).unwrap(), &properties, None, &[], false).unwrap();
-    let drops = |url: &str| policy.cleaning(&Destination::parse(url, 2048).unwrap()).drop;
+    let drops = |url: &str| policy.hidden_places(&Destination::parse(url, 2048).unwrap()).drop;
     assert_eq!(drops("https://api.iaas.test/a"), ["json:/b", "json:/c"].map(|place| place.parse().unwrap()));
     assert_eq!(drops("https://api.iaas.test:8443/a"), ["json:/d"].map(|place| place.parse().unwrap()));
     assert!(drops("http://api.iaas.test/a").is_empty());

@@ -89,14 +89,14 @@ impl Gate {
     /// Checks headers, query and body of a request that the grant allows.
     fn check_message(&self, request: &ParsedRequest, grant: &Grant) -> Result<(), HttpError> {
         let ParsedRequest { method, destination, headers, body, image, body_is_judged, .. } = request;
-        let exposure = Exposure::of(grant, &self.policy.cleaning(destination));
+        let exposure = Exposure::of(grant, &self.policy.hidden_places(destination));
         let rules = self.header_rules(request.granted_by(grant), exposure);
         headers::check_credentials(headers, destination.query(), &request.guest_bytes(), &rules, &self.vault)?;
         if let Some(ImageContent::Block(block)) = image {
             check_block(block, grant)?;
         }
         let has_body = image.is_some() || !body.is_empty();
-        let could_filter = is_read(method) && exposure.hides_places && has_body;
+        let could_filter = is_read(method) && exposure.hides_values && has_body;
         Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
             let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses";
             HttpError::denied(DenialReason::Query, format_args!("{what}; send parameters in the query"))

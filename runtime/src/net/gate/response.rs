@@ -69,7 +69,7 @@ impl Gate {
         response: &mut ResponseInScreening<'_>,
     ) -> Result<Screened, Withheld> {
         let GrantedRequest { grant, destination, .. } = request;
-        let cleaning = self.policy.cleaning(destination);
+        let cleaning = self.policy.hidden_places(destination);
         let guarded = Exposure::of(grant, &cleaning).is_guarded();
         let whole = (!guarded).then(|| response.body.clone());
         let patience = &self.vault.patience();
