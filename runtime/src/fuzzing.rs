@@ -12,7 +12,7 @@ pub use crate::net::connections::Connections;
 pub use crate::net::error::{HttpError, HttpErrorKind};
 pub use crate::net::exchange::{Caps, Exchange, NamedLimit, Received, Room, SendBody};
 pub use crate::net::gate::{Gate, GuestBody, GuestRequest};
-pub use crate::net::screening::{ResponseInScreening, screen, search};
+pub use crate::net::response::{ResponseInScreening, seal_and_blank, search};
 pub use crate::net::slots::{RequestToFill, fill};
 pub use crate::registry::{RegistryClient, RegistryConfig};
 pub use crate::rpc::API_VERSION;

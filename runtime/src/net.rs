@@ -4,7 +4,7 @@
 //! URL (`Destination`), the policy's verdict, `headers`, `slots`, the addresses
 //! (`transport` with `resolver`), the grant's credentials (`gate::auth`, for which
 //! `login` obtains a token if needed), `tls` and `proxy` (again `transport`),
-//! `exchange`, `cleaning`, and `screening` with the tripwire. The host's own requests use
+//! `exchange`, and the steps of `response` up to the tripwire. The host's own requests use
 //! `client`, without a policy, and nothing in them comes from a guest. Sockets,
 //! certificates and name servers are set up when they are first needed.
 //!
@@ -18,10 +18,9 @@
 //! 6. `transport::WireRequest`: the request with its credentials, as it is sent.
 //! 7. `exchange::Exchange`: the same request with the addresses, TLS settings and limits to send it with.
 //! 8. `exchange::Received`: the complete response as the server sent it.
-//! 9. `screening::ResponseInScreening`: the response while secrets are removed from it.
+//! 9. `response::ResponseInScreening`: the response while secrets are removed from it.
 //! 10. `gate::GuestResponse`: the response as the guest gets it.
 
-pub mod cleaning;
 pub mod client;
 mod connection;
 pub mod connections;
@@ -41,13 +40,11 @@ mod method_override;
 mod mutants;
 mod preopened;
 pub mod proxy;
-mod raw_text;
 pub mod resolver;
-pub mod screening;
+pub mod response;
 pub mod slots;
 pub mod tls;
 mod transport;
-pub mod withheld;
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use needles::Form;
-pub use scanner::{CheckEnd, Patience, SearchStopped};
+pub use scanner::{CheckEnd, SearchDeadline, SearchStopped};
 use scanner::{Scanner, Searched};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
@@ -205,7 +205,7 @@ impl Vault {
     pub fn seals_in(&self, bytes: &[u8]) -> Vec<String> {
         let index = self.seal_index();
         let mut found: Vec<(usize, usize)> = Vec::new();
-        let _: Searched<()> = index.scanner.scan(bytes, &self.patience(), &mut |needle, span| {
+        let _: Searched<()> = index.scanner.scan(bytes, &self.search_deadline(), &mut |needle, span| {
             if needle.form == Form::Plain && !found.iter().any(|(_, owner)| *owner == needle.owner) {
                 found.push((span.start, needle.owner));
             }
@@ -219,11 +219,11 @@ impl Vault {
     /// helps authors of guests and protects nothing: a changed seal that is not found is sent as
     /// it is, and has no value.
     pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, Form)> {
-        let (index, patience) = (self.seal_index(), self.patience());
+        let (index, deadline) = (self.seal_index(), self.search_deadline());
         let mut verbatim: HashMap<usize, usize> = HashMap::new();
         let found = views::visit_all(bytes, views::Track::No, &mut |view, encoding| {
             let mut plain: HashMap<usize, usize> = HashMap::new();
-            index.scanner.scan(&view.bytes, &patience, &mut |needle, span| {
+            index.scanner.scan(&view.bytes, &deadline, &mut |needle, span| {
                 let (seal, name) = &index.sealed[needle.owner];
                 match needle.form {
                     Form::Plain => *plain.entry(needle.owner).or_default() += 1,
@@ -265,9 +265,9 @@ impl Vault {
         bytes: &[u8],
         counts: &dyn Fn(SecretKind) -> bool,
     ) -> Result<Option<String>, SearchStopped> {
-        let (index, patience) = (self.credential_index(bytes.len()), self.patience());
+        let (index, deadline) = (self.credential_index(bytes.len()), self.search_deadline());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
-            index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
+            index.scanner.scan(&view.bytes, &deadline, &mut |needle, _| match needle.form {
                 Form::OtherCase | Form::Half => ControlFlow::Continue(()),
                 _ if !counts(index.known[needle.owner].kind) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
@@ -298,9 +298,9 @@ impl Vault {
         Arc::clone(sealed.get_or_insert_with(|| Arc::new(SealIndex::new(seals))))
     }
 
-    /// Returns what ends a search that takes long when the call is over.
-    pub fn patience(&self) -> Patience<'_> {
-        Patience::new(self.check_end.get())
+    /// Returns the deadline of a search that starts now.
+    pub fn search_deadline(&self) -> SearchDeadline<'_> {
+        SearchDeadline::new(self.check_end.get())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

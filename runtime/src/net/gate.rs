@@ -1,7 +1,7 @@
 //! The gate: the only access of a guest to the network.
 //!
 //! Each request passes the same steps in the same order (see `net`). Nothing is
-//! sent before all checks have passed, and `screening` screens every response.
+//! sent before all checks have passed, and every response passes the steps of `response`.
 //!
 //! What the guest gets does not depend on secrets: the messages of errors have fixed words and the
 //! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
@@ -247,7 +247,7 @@ impl Gate {
     ) -> Result<GuestResponse, HttpError> {
         let checked = self.check(request, deadline, event)?;
         let received = self.send_and_record(&checked, event).await?;
-        self.finish(&checked, received, event)
+        self.complete_response(&checked, received, event)
     }
 
     /// Sends a request, and records whether it may have changed something and which secrets it delivered.
@@ -268,35 +268,6 @@ impl Gate {
             self.record.record_delivered(&checked.secrets.names);
         }
         received
-    }
-
-    /// Returns the screened response, and counts, traces and records it.
-    fn finish(
-        &self,
-        checked: &CheckedRequest,
-        received: Received,
-        event: &mut HttpEvent,
-    ) -> Result<GuestResponse, HttpError> {
-        let received_bytes = received.body.len() as u64;
-        let screened = self
-            .screen_response(checked, received, event)
-            .and_then(|response| self.bounded_response(response, received_bytes).map_err(HttpError::after_sending));
-        self.trace_response(&checked.grant, &screened);
-        if let Ok(response) = &screened {
-            self.creations.record(&checked.method, checked.destination.path(), response);
-        }
-        screened
-    }
-
-    /// Returns the screened response, of which nothing is counted yet.
-    fn screen_response(
-        &self,
-        checked: &CheckedRequest,
-        received: Received,
-        event: &mut HttpEvent,
-    ) -> Result<GuestResponse, HttpError> {
-        let layer = self.layer_of_response(&checked.grant, &checked.secrets.layers);
-        self.screen(checked.granted(), layer, received, event).map_err(HttpError::after_sending)
     }
 
     fn report_event(&self, event: &HttpEvent) {

@@ -1,8 +1,8 @@
-//! The record of one request for logs, audit and `call`. It holds no query, header
+//! The event of one request, for logs, audit and `call`. It holds no query, header
 //! or secret, and no body except error responses that the guest did not see, redacted.
 //!
 //! Each fact is recorded as soon as it is known, so that a request which is
-//! cancelled is reported as well.
+//! cancelled is reported as well. Nothing reads an event to make a decision.
 
 use crate::net::error::{HttpError, HttpErrorKind};
 use std::fmt;

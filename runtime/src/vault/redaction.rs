@@ -40,7 +40,7 @@ impl Vault {
         let most = text.floor_char_boundary(most);
         let (mut cut, is_cut) = (most, Check::RedactCut.choose(most < text.len(), false));
         let read = &text[..text.floor_char_boundary(most.saturating_add(LOOKAHEAD))];
-        let patience = self.patience();
+        let deadline = self.search_deadline();
         let searched: Searched<()> = views::visit_all(read.as_bytes(), views::Track::Yes, &mut |view, _| {
             if is_cut {
                 let before = view.length_before(most);
@@ -50,7 +50,7 @@ impl Vault {
                     cut = cut.min(view.origin(before - unfinished..before).start);
                 }
             }
-            secrets.scanner.scan(&view.bytes, &patience, &mut |needle, span| {
+            secrets.scanner.scan(&view.bytes, &deadline, &mut |needle, span| {
                 if redacts(secrets.known[needle.owner].kind) {
                     marks.push((view.origin(span), None));
                 }
@@ -60,7 +60,7 @@ impl Vault {
                 marks.push((view.origin(span), Some(needle.owner)));
                 ControlFlow::Continue(())
             };
-            let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &patience, &mut seal));
+            let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &deadline, &mut seal));
             found.unwrap_or(ControlFlow::Continue(()))
         });
         if let ControlFlow::Break(Err(stopped)) = searched {

@@ -79,9 +79,9 @@ struct State {
 impl Progress {
     /// Starts when the connection is open, for a body of this length.
     pub(in crate::net) fn new(caps: &Caps, length: u64) -> Self {
-        let patience = if length > 0 { caps.idle } else { caps.first_byte };
+        let timeout = if length > 0 { caps.idle } else { caps.first_byte };
         Progress(Arc::new(Mutex::new(State {
-            stalls_at: Instant::now() + patience,
+            stalls_at: Instant::now() + timeout,
             left: length,
             failure: None,
             first_byte: caps.first_byte,

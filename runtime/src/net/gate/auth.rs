@@ -3,12 +3,12 @@
 
 use super::{Gate, GrantedRequest, HttpEvent};
 use crate::failure::Who;
-use crate::net::cleaning;
 use crate::net::client::basic_auth;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::exposure::Exposure;
 use crate::net::headers::{HeaderRules, secret_value};
 use crate::net::login::Session;
+use crate::net::response::agent_settings::clean_json;
 use crate::net::slots::Filled;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::Instant;
@@ -74,15 +74,15 @@ impl Gate {
 
     /// Returns the layer of the values that the response holds: the job's, if any credential of
     /// the job was sent; the context's, if only credentials of a cpi-config were sent.
-    pub(super) fn layer_of_response(&self, grant: &Grant, filled: &[Layer]) -> Layer {
-        Check::LayerCapture.perform(|| self.layer_of_credentials(grant, filled)).unwrap_or(Layer::Call)
+    pub(super) fn layer_of_response(&self, grant: &Grant, secret_layers: &[Layer]) -> Layer {
+        Check::LayerCapture.perform(|| self.layer_of_credentials(grant, secret_layers)).unwrap_or(Layer::Call)
     }
 
-    fn layer_of_credentials(&self, grant: &Grant, filled: &[Layer]) -> Layer {
+    fn layer_of_credentials(&self, grant: &Grant, secret_layers: &[Layer]) -> Layer {
         if grant.layer == Layer::Context {
             return Layer::Context;
         }
-        let mut layers = filled.to_vec();
+        let mut layers = secret_layers.to_vec();
         let named = |value: &SecretRef| (!value.name.is_empty()).then_some(value.layer);
         match &grant.auth {
             None => {}
@@ -151,7 +151,7 @@ impl Gate {
         Check::TripwireShown.reject(leak, |secret| {
             self.leaked(&secret, &format!("what the login `{name}` shows"), "narrow its `show`")
         })?;
-        Ok(cleaning::clean_json(&session.shown))
+        Ok(clean_json(&session.shown))
     }
 
     fn find_login(&self, name: &str) -> Result<&Login, HttpError> {

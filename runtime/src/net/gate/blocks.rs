@@ -230,7 +230,7 @@ impl<'a> Upload<'a> {
         if !(200..300).contains(&response.status) {
             self.pending().event.detail = format!("block {index} was answered with HTTP {}", response.status);
             let received = response.body.len() as u64;
-            return Err(BlocksError::Refused(self.gate.bounded_response(response, received)?));
+            return Err(BlocksError::Refused(self.gate.count_response(response, received)?));
         }
         self.count(|counts| counts.sent += 1);
         let (sha256, status) = (content.sha256, response.status);
@@ -241,7 +241,7 @@ impl<'a> Upload<'a> {
     fn counted_etag(&self, response: GuestResponse) -> Result<String, HttpError> {
         let etag = response.headers.into_iter().find(|(name, value)| name == "etag" && value.len() <= MAX_ETAG);
         let etag = etag.map(|(_, value)| value).unwrap_or_default();
-        self.gate.bounded_bytes(etag.len() as u64, etag.len() as u64).map(|()| etag)
+        self.gate.count_shown_bytes(etag.len() as u64, etag.len() as u64).map(|()| etag)
     }
 
     fn count(&self, change: impl FnOnce(&mut BlockCounts)) {

@@ -59,7 +59,7 @@ impl Gate {
             destination(&request.url, &self.limits).map_err(|error| self.sealed_url(error, &request.url))?;
         event.target = destination.to_string();
         let deadline = request_deadline(request.timeout_ms, deadline)?;
-        let BoundedBody { bytes: body, image, reserved } = self.bounded_body(request.body)?;
+        let BoundedBody { bytes: body, image, reserved } = self.reserve_body(request.body)?;
         let headers = request.headers;
         Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_judged: false, deadline })
     }

@@ -4,8 +4,8 @@ use super::fixture::{Fixture, post};
 use super::gates::{PASSWORD, basic, grant, refusal, with_password};
 use super::server::{Server, response};
 use crate::leak_latch::{LatchKey, LeakLatch};
-use crate::net::cleaning::MARKER;
 use crate::net::error::HttpErrorKind;
+use crate::net::response::agent_settings::MARKER;
 use serde_json::json;
 use wasm_cpi_policy::DenialReason;
 

@@ -40,7 +40,7 @@ impl<'u, 'a> Attempt<'u, 'a> {
         match received {
             Ok(received) => {
                 let is_transient = matches!(received.status, 429 | 500..=599);
-                let screened = gate.screen_response(&checked, received, &mut self.event);
+                let screened = gate.visible_response(&checked, received, &mut self.event);
                 gate.trace_response(&checked.grant, &screened);
                 let is_transient = is_transient && screened.is_ok();
                 (screened, is_transient)
